@@ -1,5 +1,6 @@
 //! Entity tags (RFC 9110 section 8.8.3): ours, and those that clients send back.
 
+use crate::accept_encoding::Coding;
 use crate::root::FileState;
 use std::fmt::Write;
 
@@ -8,14 +9,18 @@ use std::fmt::Write;
 pub(crate) struct EntityTag(Box<str>);
 
 impl EntityTag {
-    /// Time of the last change in nanoseconds and size: the same on every machine that a deployment copies the
-    /// files to with their times, and other than any earlier state on this one. `suffix` tells a coded variant
-    /// from the plain file.
-    pub(crate) fn of(state: &FileState, suffix: &str) -> Self {
+    /// Time of the last change in nanoseconds and size: the same on every machine that a deployment copies the files to
+    /// with their times. The coding tells a variant from the plain file; `~` marks a file that was changed in the same
+    /// tick of the clock in which it was read, because the next state may have the same time and size.
+    pub(crate) fn of(state: &FileState, settled: bool, coding: Option<Coding>) -> Self {
         let (seconds, nanoseconds) = state.modified;
         let mut tag = String::with_capacity(40);
         // Writing to a String does not fail.
-        let _ = write!(tag, "\"{seconds:x}.{nanoseconds:x}-{:x}{suffix}\"", state.size);
+        let _ = write!(tag, "\"{seconds:x}.{nanoseconds:x}-{:x}", state.size);
+        if let Some(coding) = coding {
+            let _ = write!(tag, "-{}", coding.name());
+        }
+        tag.push_str(if settled { "\"" } else { "~\"" });
         Self(tag.into())
     }
 

@@ -3,14 +3,14 @@
 use crate::accept_encoding::Coding;
 use crate::entity_tag::EntityTag;
 use crate::preconditions::Validators;
-use crate::root::{FileState, OpenFile};
+use crate::root::{FileClock, FileState, OpenFile};
 use bytes::Bytes;
 use kirin_http::{Body, FieldLines, FileRange};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// How often a small file that changes while it is read is read again.
 const READ_ATTEMPTS: usize = 3;
@@ -43,13 +43,16 @@ impl Representation {
         small_file_bytes: usize,
     ) -> io::Result<Self> {
         let OpenFile { file, mut state } = open;
+        let read_at = FileClock::now();
         let contents = match read_small(&file, &mut state, small_file_bytes)? {
             Some(bytes) => Contents::Memory(bytes),
             None => Contents::Descriptor(Arc::new(file)),
         };
-        let suffix = coding.map(|coding| format!("-{}", coding.name())).unwrap_or_default();
-        let validators =
-            Validators { entity_tag: EntityTag::of(&state, &suffix), last_modified: last_modified(&state) };
+        let settled = state.is_settled(read_at);
+        let validators = Validators {
+            entity_tag: EntityTag::of(&state, settled, coding),
+            last_modified: last_modified(&state, read_at),
+        };
         let mut not_modified = FieldLines::new();
         not_modified.push("ETag", validators.entity_tag.as_str());
         if let Some(seconds) = validators.last_modified {
@@ -67,7 +70,7 @@ impl Representation {
         fields.append(&not_modified);
         fields.push("Accept-Ranges", "bytes");
         Ok(Self {
-            settled: state.is_settled(),
+            settled,
             state,
             validators,
             fields: fields.prepare(),
@@ -133,8 +136,34 @@ fn read_small(file: &File, state: &mut FileState, limit_bytes: usize) -> io::Res
     Ok(None)
 }
 
-fn last_modified(state: &FileState) -> Option<u64> {
-    let seconds = u64::try_from(state.modified.0).ok()?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
-    (seconds <= now).then_some(seconds)
+fn last_modified(state: &FileState, now: FileClock) -> Option<u64> {
+    let (seconds, _) = state.modified;
+    u64::try_from(seconds).ok().filter(|_| seconds <= now.seconds())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_that_changed_after_it_was_opened_is_read_as_it_is_now_or_not_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        for (now, expected) in [
+            (&b"123"[..], Some(&b"123"[..])),
+            (b"", Some(b"")),
+            (b"1234567890", Some(b"1234567890")),
+            // Over the limit by now.
+            (b"1234567890+", None),
+        ] {
+            fs::write(&path, "before").unwrap();
+            let file = File::open(&path).unwrap();
+            let mut state = FileState::of(&file.metadata().unwrap());
+            fs::write(&path, now).unwrap();
+            let read = read_small(&file, &mut state, 10).unwrap();
+            assert_eq!(read.as_deref(), expected);
+            assert_eq!(state.size, now.len() as u64);
+        }
+    }
 }

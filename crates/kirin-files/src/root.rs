@@ -176,11 +176,25 @@ impl FileState {
         }
     }
 
-    /// Whether the next change is sure to have another time stamp. The kernel's clock decides, the one it stamps with.
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Whether any change after `read_at` is sure to leave another time stamp than this.
+    pub(crate) fn is_settled(&self, read_at: FileClock) -> bool {
+        let nanoseconds = |(seconds, rest)| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        nanoseconds(read_at.0) - nanoseconds(self.modified) > TICK.as_nanos() as i128
+    }
+}
+
+/// The clock that the kernel stamps files with, in seconds and nanoseconds since the epoch.
+#[derive(Clone, Copy)]
+pub(crate) struct FileClock((i64, i64));
+
+impl FileClock {
+    pub(crate) fn now() -> Self {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-        let age = nanoseconds(now.tv_sec, now.tv_nsec) - nanoseconds(self.changed.0, self.changed.1);
-        age > TICK.as_nanos() as i128
+        Self((now.tv_sec, now.tv_nsec))
+    }
+
+    /// Whole seconds since the epoch.
+    pub(crate) fn seconds(self) -> i64 {
+        self.0.0
     }
 }
