@@ -52,6 +52,8 @@ pub struct Parts {
     pub doors: Vec<Door>,
     /// Listeners of the memcached port.
     pub memcached: Vec<Listener>,
+    /// What they share.
+    pub memcached_server: Arc<kirin_memcache::Server>,
     /// What to do.
     pub stage: watch::Receiver<Stage>,
 }
@@ -127,8 +129,8 @@ async fn run(parts: Parts, router: Rc<Router>) {
         servers.push(server);
     }
     for memcached in parts.memcached {
-        let store = Arc::clone(&parts.store);
-        accepting.push(tokio::task::spawn_local(crate::memcached::serve(memcached, store)));
+        let server = Arc::clone(&parts.memcached_server);
+        accepting.push(tokio::task::spawn_local(crate::memcached::serve(memcached, server)));
     }
     let limit = match stage.wait_for(|stage| matches!(stage, Stage::Drain(_))).await.as_deref() {
         Ok(Stage::Drain(limit)) => *limit,
