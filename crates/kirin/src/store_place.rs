@@ -7,8 +7,7 @@
 use crate::page::Page;
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use kirin_files::conditional::etag_matches;
-use kirin_http::{Body, Place, RequestHead, Response};
+use kirin_http::{Body, Place, RequestHead, Response, entity_tag};
 use kirin_ssi::{Rendered, Source, Template};
 use kirin_store::{Now, Store};
 use std::sync::Arc;
@@ -78,7 +77,7 @@ fn key_of<'a>(request: &RequestHead<'a>) -> Option<&'a [u8]> {
 
 fn is_not_modified(request: &RequestHead<'_>, etag: &[u8]) -> bool {
     debug_assert!(request.method == Method::GET || request.method == Method::HEAD);
-    request.field("if-none-match").is_some_and(|list| etag_matches(list, etag))
+    request.field("if-none-match").is_some_and(|list| entity_tag::weakly_in(etag, list))
 }
 
 fn text(key: &[u8]) -> String {
