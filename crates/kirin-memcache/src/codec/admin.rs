@@ -2,6 +2,8 @@
 //!
 //! Kirin has no slab classes, no LRU queues and no crawler thread. Commands that only tune them
 //! are checked as memcached checks them and answered `OK`, so that start-up scripts go through.
+//! Commands that would watch or list what clients store are refused with the lines of a memcached
+//! that was started with `-W` and `-X`.
 
 use super::command::{Command, Exptime, StatsTopic};
 use super::number::{parse_f64, parse_i32, parse_u32};
@@ -15,7 +17,7 @@ pub(super) fn parse<'a>(name: &[u8], tokens: &Tokens<'a>, limits: &Limits) -> Op
     Some(match name {
         b"version" => Line::Command(Command::Version),
         b"quit" => Line::Command(Command::Quit),
-        b"stats" => stats(tokens, limits),
+        b"stats" => stats(tokens),
         b"flush_all" => flush_all(tokens, limits),
         b"cache_memlimit" => cache_memlimit(tokens),
         b"verbosity" => verbosity(tokens),
@@ -23,12 +25,12 @@ pub(super) fn parse<'a>(name: &[u8], tokens: &Tokens<'a>, limits: &Limits) -> Op
         b"watch" => answer("CLIENT_ERROR watch commands not allowed", tokens.noreply()),
         b"slabs" => slabs(tokens),
         b"lru" => lru(tokens),
-        b"lru_crawler" => lru_crawler(tokens, limits),
+        b"lru_crawler" => lru_crawler(tokens),
         _ => return None,
     })
 }
 
-fn stats<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+fn stats<'a>(tokens: &Tokens<'a>) -> Line<'a> {
     if tokens.count() < 2 {
         return Line::Command(Command::Stats(StatsTopic::General));
     }
@@ -40,7 +42,7 @@ fn stats<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
         b"conns" => StatsTopic::Connections,
         b"reset" => StatsTopic::Reset,
         b"detail" => return stats_detail(tokens),
-        b"cachedump" => return cachedump(tokens, limits),
+        b"cachedump" => return answer("CLIENT_ERROR stats cachedump not allowed", false),
         // The histogram of sizes is always there to be read.
         b"sizes_enable" => return answer("STAT sizes_status enabled\r\nEND", false),
         b"sizes_disable" => return answer("STAT sizes_status disabled\r\nEND", false),
@@ -55,22 +57,6 @@ fn stats_detail<'a>(tokens: &Tokens<'a>) -> Line<'a> {
         b"on" | b"off" => answer("OK", false),
         b"dump" => answer("END", false),
         _ => answer("CLIENT_ERROR usage: stats detail on|off|dump", false),
-    }
-}
-
-/// The old way to list keys. The list is always empty, which tools take for "nothing in this
-/// class"; `lru_crawler metadump` is the way that works.
-fn cachedump<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
-    if !limits.dump_enabled {
-        return answer("CLIENT_ERROR stats cachedump not allowed", false);
-    }
-    if tokens.count() < 4 {
-        return answer("CLIENT_ERROR bad command line", false);
-    }
-    match (parse_u32(tokens.get(2)), parse_u32(tokens.get(3))) {
-        (Some(class), Some(_)) if class >= 64 => answer("CLIENT_ERROR Illegal slab id", false),
-        (Some(_), Some(_)) => answer("END", false),
-        _ => answer(BAD_FORMAT, false),
     }
 }
 
@@ -170,15 +156,11 @@ fn lru_tune(tokens: &Tokens<'_>) -> &'static str {
     }
 }
 
-fn lru_crawler<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+fn lru_crawler<'a>(tokens: &Tokens<'a>) -> Line<'a> {
     match (tokens.get(1), tokens.count()) {
         (b"enable" | b"disable", 2) => answer("OK", false),
         (b"crawl", 3) => answer("OK", false),
-        (b"metadump", 3) if !limits.dump_enabled => answer("ERROR metadump not allowed", false),
-        (b"metadump", 3) => match tokens.get(2) {
-            b"all" | b"hash" | b"1" => Line::Command(Command::MetaDump),
-            _ => answer("BADCLASS invalid class id", false),
-        },
+        (b"metadump", 3) => answer("ERROR metadump not allowed", false),
         (b"tocrawl", 3) => match parse_u32(tokens.get(2)) {
             Some(_) => answer("OK", false),
             None => answer(BAD_FORMAT, false),

@@ -1,7 +1,9 @@
 //! The commands with words for names: retrieval, storage, counting.
 
+use kirin_store::{Direction, StoreMode};
+
 use super::command::{
-    Arithmetic, Command, Direction, Exptime, KEY_LIMIT_BYTES, Key, Retrieval, Storage, StoreMode, Value,
+    Arithmetic, Command, Exptime, KEY_LIMIT_BYTES, Key, Retrieval, Storage, Value,
 };
 use super::number::{parse_i32, parse_u32, parse_u64};
 use super::tokens::{Keys, Tokens};
@@ -10,8 +12,8 @@ use super::{Close, Limits, Line, PendingStore, admin, answer, error, fits};
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 
 /// `get` and `gets` with the rest of their line.
-pub(super) fn retrieval(keys: &[u8], with_cas: bool) -> Line<'_> {
-    if Keys::of(keys).next().is_none() {
+pub(super) fn retrieval(keys: Keys<'_>, with_cas: bool) -> Line<'_> {
+    if { keys }.next().is_none() {
         return error();
     }
     retrieve(keys, with_cas, None)
@@ -21,18 +23,18 @@ pub(super) fn retrieval(keys: &[u8], with_cas: bool) -> Line<'_> {
 pub(super) fn parse<'a>(name: &[u8], line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
     match name {
         // Only lines with blanks before the name come here.
-        b"get" | b"bget" => retrieval(after_words(line, 1), false),
-        b"gets" => retrieval(after_words(line, 1), true),
+        b"get" | b"bget" => retrieval(Keys::after_words(line, 1), false),
+        b"gets" => retrieval(Keys::after_words(line, 1), true),
         b"gat" => retrieval_with_touch(line, tokens, false),
         b"gats" => retrieval_with_touch(line, tokens, true),
-        b"set" => storage(StoreMode::Set, tokens, limits),
-        b"add" => storage(StoreMode::Add, tokens, limits),
-        b"replace" => storage(StoreMode::Replace, tokens, limits),
-        b"append" => storage(StoreMode::Append, tokens, limits),
-        b"prepend" => storage(StoreMode::Prepend, tokens, limits),
-        b"cas" => storage(StoreMode::Cas, tokens, limits),
-        b"incr" => arithmetic(Direction::Increment, tokens),
-        b"decr" => arithmetic(Direction::Decrement, tokens),
+        b"set" => storage(StoreMode::Set, false, tokens, limits),
+        b"add" => storage(StoreMode::Add, false, tokens, limits),
+        b"replace" => storage(StoreMode::Replace, false, tokens, limits),
+        b"append" => storage(StoreMode::Append, false, tokens, limits),
+        b"prepend" => storage(StoreMode::Prepend, false, tokens, limits),
+        b"cas" => storage(StoreMode::Set, true, tokens, limits),
+        b"incr" => arithmetic(Direction::Up, tokens),
+        b"decr" => arithmetic(Direction::Down, tokens),
         b"touch" => touch(tokens),
         b"delete" => delete(tokens),
         _ => admin::parse(name, tokens, limits).unwrap_or_else(|| unknown(tokens)),
@@ -48,9 +50,8 @@ fn unknown<'a>(tokens: &Tokens<'a>) -> Line<'a> {
     if http && !known_letter { Line::Close(Close::Http) } else { error() }
 }
 
-fn retrieve(keys: &[u8], with_cas: bool, touch: Option<Exptime>) -> Line<'_> {
-    let keys = Keys::of(keys);
-    let too_long = keys.rest().len() > KEY_LIMIT_BYTES && keys.clone().any(|key| key.len() > KEY_LIMIT_BYTES);
+fn retrieve(keys: Keys<'_>, with_cas: bool, touch: Option<Exptime>) -> Line<'_> {
+    let too_long = keys.rest().len() > KEY_LIMIT_BYTES && { keys }.any(|key| key.len() > KEY_LIMIT_BYTES);
     if too_long {
         return answer(BAD_FORMAT, false);
     }
@@ -62,30 +63,21 @@ fn retrieval_with_touch<'a>(line: &'a [u8], tokens: &Tokens<'a>, with_cas: bool)
         return error();
     }
     match parse_i32(tokens.get(1)) {
-        Some(exptime) => retrieve(after_words(line, 2), with_cas, Some(Exptime(exptime))),
+        Some(exptime) => retrieve(Keys::after_words(line, 2), with_cas, Some(Exptime(exptime))),
         None => answer("CLIENT_ERROR invalid exptime argument", false),
     }
 }
 
-/// What follows the first `count` words of `line`.
-fn after_words(line: &[u8], count: usize) -> &[u8] {
-    let mut words = Keys::of(line);
-    for _ in 0..count {
-        words.next();
-    }
-    words.rest()
-}
-
-fn storage<'a>(mode: StoreMode, tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
-    let words = if mode == StoreMode::Cas { 6 } else { 5 };
+fn storage<'a>(mode: StoreMode, compares: bool, tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+    let words = if compares { 6 } else { 5 };
     if tokens.count() != words && tokens.count() != words + 1 {
         return error();
     }
     let noreply = tokens.noreply();
     let key = tokens.get(1);
-    let cas = if mode == StoreMode::Cas { parse_u64(tokens.get(5)) } else { Some(0) };
+    let cas = if compares { parse_u64(tokens.get(5)).map(Some) } else { Some(None) };
     let numbers = (parse_u32(tokens.get(2)), parse_i32(tokens.get(3)), parse_i32(tokens.get(4)), cas);
-    let (Some(flags), Some(exptime), Some(length), Some(cas)) = numbers else {
+    let (Some(flags), Some(exptime), Some(length), Some(compare_cas)) = numbers else {
         return answer(BAD_FORMAT, noreply);
     };
     let Some(value_bytes) = value_length(length).filter(|_| key.len() <= KEY_LIMIT_BYTES) else {
@@ -93,11 +85,11 @@ fn storage<'a>(mode: StoreMode, tokens: &Tokens<'a>, limits: &Limits) -> Line<'a
     };
     if !fits(limits, key.len(), flags, value_bytes) {
         let key = Key { bytes: key.into(), base64: false };
-        let command = Command::TooLarge { key, remove: mode == StoreMode::Set, noreply };
+        let command = Command::TooLarge { key, remove: mode == StoreMode::Set && !compares, noreply };
         return Line::Skip(command, value_bytes + 2);
     }
     let value = Value::Borrowed(b"");
-    let storage = Storage { mode, key, flags, exptime: Exptime(exptime), cas, noreply, value };
+    let storage = Storage { mode, key, flags, exptime: Exptime(exptime), compare_cas, noreply, value };
     Line::Block(PendingStore { command: Command::Store(storage), value_bytes })
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
+use kirin_store::{Direction, Expires, Now, StoreMode};
 
 use super::meta_flags::MetaFlags;
 use super::tokens::Keys;
@@ -14,30 +14,10 @@ pub const KEY_LIMIT_BYTES: usize = 250;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exptime(pub i32);
 
-/// When an item ends, in seconds of Unix time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expiry {
-    /// Not before memory is needed for others.
-    Never,
-    /// At this second.
-    At(u64),
-    /// It has passed already.
-    Past,
-}
-
 impl Exptime {
-    /// Past this many seconds an expiry time is a date and not a distance: 30 days.
-    const LONGEST_DISTANCE_SECONDS: i32 = 60 * 60 * 24 * 30;
-
-    /// The moment meant, seen from `now` (seconds of Unix time).
-    pub fn resolve(self, now: u64) -> Expiry {
-        match self.0 {
-            0 => Expiry::Never,
-            seconds if seconds < 0 => Expiry::Past,
-            seconds if seconds <= Self::LONGEST_DISTANCE_SECONDS => Expiry::At(now + seconds as u64),
-            date if date as u64 <= now => Expiry::Past,
-            date => Expiry::At(date as u64),
-        }
+    /// The moment meant, seen from `now`.
+    pub fn expires(self, now: Now) -> Expires {
+        Expires::from_exptime(i64::from(self.0), now)
     }
 }
 
@@ -55,44 +35,17 @@ pub struct Key<'a> {
 pub enum Value<'a> {
     /// It came in one read with its command line and still lies there.
     Borrowed(&'a [u8]),
-    /// It was long enough to be read into memory of its own.
-    Owned(Bytes),
+    /// It took more than one read and has memory of its own.
+    Owned(Vec<u8>),
 }
 
-impl Value<'_> {
-    /// The bytes, wherever they lie.
-    pub fn as_slice(&self) -> &[u8] {
-        match self {
-            Value::Borrowed(bytes) => bytes,
-            Value::Owned(bytes) => bytes,
+impl<'a> From<Value<'a>> for kirin_store::Value<'a> {
+    fn from(value: Value<'a>) -> kirin_store::Value<'a> {
+        match value {
+            Value::Borrowed(bytes) => bytes.into(),
+            Value::Owned(bytes) => bytes.into(),
         }
     }
-}
-
-/// The condition under which a storage command stores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreMode {
-    /// Always.
-    Set,
-    /// When there is no such item.
-    Add,
-    /// When there is one.
-    Replace,
-    /// After the data of the one there is.
-    Append,
-    /// Before it.
-    Prepend,
-    /// When the item's cas unique is the one given.
-    Cas,
-}
-
-/// Up or down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Add, around the 64-bit corner.
-    Increment,
-    /// Subtract, not below 0.
-    Decrement,
 }
 
 /// `get`, `gets`, `gat`, `gats`.
@@ -109,7 +62,7 @@ pub struct Retrieval<'a> {
 /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storage<'a> {
-    /// Which of them.
+    /// Which of them; `cas` is `set` with a condition.
     pub mode: StoreMode,
     /// Where to.
     pub key: &'a [u8],
@@ -117,8 +70,8 @@ pub struct Storage<'a> {
     pub flags: u32,
     /// How long for.
     pub exptime: Exptime,
-    /// The cas unique to compare with, 0 when none was given.
-    pub cas: u64,
+    /// `cas`: store only over an item with this cas unique.
+    pub compare_cas: Option<u64>,
     /// Answer nothing.
     pub noreply: bool,
     /// What to store.
@@ -152,7 +105,7 @@ pub struct Meta<'a> {
 pub struct MetaSet<'a> {
     /// Where to.
     pub key: Key<'a>,
-    /// The condition; [`StoreMode::Cas`] when the client gave a cas unique with set or replace.
+    /// The condition, beside a cas unique in the flags.
     pub mode: StoreMode,
     /// What to do and what to answer.
     pub flags: MetaFlags<'a>,
@@ -239,8 +192,6 @@ pub enum Command<'a> {
     Version,
     /// `stats`.
     Stats(StatsTopic),
-    /// `lru_crawler metadump`: one line for each item.
-    MetaDump,
     /// `quit`: close once everything before it is answered.
     Quit,
     /// A storage command whose value the store would not take. Its data block is skipped.

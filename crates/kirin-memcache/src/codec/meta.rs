@@ -3,12 +3,13 @@
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use kirin_store::{Direction, StoreMode};
 
 use super::classic::value_length;
-use super::command::{Command, Direction, KEY_LIMIT_BYTES, Key, Meta, MetaSet, StoreMode, Value};
+use super::command::{Command, KEY_LIMIT_BYTES, Key, Meta, MetaSet, Value};
 use super::meta_flags::MetaFlags;
 use super::number::parse_i32;
-use super::tokens::Tokens;
+use super::tokens::{Keys, Tokens};
 use super::{Limits, Line, PendingStore, answer, error, fits};
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
@@ -21,12 +22,12 @@ const KEY_BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
 /// A line whose first word is `m` and another letter.
-pub(super) fn parse<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+pub(super) fn parse<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
     match tokens.get(0) {
-        b"mg" => without_block(tokens, Verb::Get),
-        b"ms" => set(tokens, limits),
-        b"md" => without_block(tokens, Verb::Delete),
-        b"ma" => without_block(tokens, Verb::Arithmetic),
+        b"mg" => without_block(line, tokens, Verb::Get),
+        b"ms" => set(line, tokens, limits),
+        b"md" => without_block(line, tokens, Verb::Delete),
+        b"ma" => without_block(line, tokens, Verb::Arithmetic),
         b"me" => debug(tokens),
         b"mn" => answer("MN", false),
         _ => error(),
@@ -50,7 +51,7 @@ impl<'a> Key<'a> {
     }
 }
 
-fn without_block<'a>(tokens: &Tokens<'a>, verb: Verb) -> Line<'a> {
+fn without_block<'a>(line: &'a [u8], tokens: &Tokens<'a>, verb: Verb) -> Line<'a> {
     if tokens.count() < 2 {
         return error();
     }
@@ -64,7 +65,7 @@ fn without_block<'a>(tokens: &Tokens<'a>, verb: Verb) -> Line<'a> {
         };
         return answer(text, false);
     }
-    let parsed = MetaFlags::parse(tokens.from(2)).and_then(|flags| {
+    let parsed = MetaFlags::parse(Keys::after_words(line, 2)).and_then(|flags| {
         let key = Key::decode(tokens.get(1), flags.base64).ok_or("CLIENT_ERROR error decoding key")?;
         Ok(Meta { key, flags })
     });
@@ -74,12 +75,12 @@ fn without_block<'a>(tokens: &Tokens<'a>, verb: Verb) -> Line<'a> {
         Err(_) => return answer("CLIENT_ERROR invalid or duplicate flag", false),
     };
     let direction = match meta.flags.mode {
-        None | Some(b'I' | b'+') => Direction::Increment,
-        Some(b'D' | b'-') => Direction::Decrement,
+        None | Some(b'I' | b'+') => Direction::Up,
+        Some(b'D' | b'-') => Direction::Down,
         Some(_) if verb == Verb::Arithmetic => {
             return answer("CLIENT_ERROR invalid mode for ma M token", false);
         }
-        Some(_) => Direction::Increment,
+        Some(_) => Direction::Up,
     };
     if meta.flags.opaque_too_long() {
         return answer("CLIENT_ERROR opaque token too long", false);
@@ -91,7 +92,7 @@ fn without_block<'a>(tokens: &Tokens<'a>, verb: Verb) -> Line<'a> {
     })
 }
 
-fn set<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+fn set<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
     if tokens.count() < 2 {
         return error();
     }
@@ -106,7 +107,7 @@ fn set<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
     };
     // From here on the length of the data block is known, and it is skipped after any error.
     let refuse = |text| Line::Skip(Command::Answer(Some(text)), value_bytes + 2);
-    let flags = match MetaFlags::parse(tokens.from(3)) {
+    let flags = match MetaFlags::parse(Keys::after_words(line, 3)) {
         Ok(flags) => flags,
         Err(text) => return refuse(text),
     };
@@ -128,10 +129,6 @@ fn set<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
         let command = Command::TooLarge { key, remove: true, noreply: false };
         return Line::Skip(command, value_bytes + 2);
     }
-    let mode = match mode {
-        StoreMode::Set | StoreMode::Replace if flags.cas.is_some() => StoreMode::Cas,
-        mode => mode,
-    };
     let set = MetaSet { key, mode, flags, value: Value::Borrowed(b"") };
     Line::Block(PendingStore { command: Command::MetaSet(set), value_bytes })
 }

@@ -2,17 +2,15 @@
 //!
 //! A flag is one character with an optional argument. Some change what the command does, some ask
 //! for something in the answer, in the order in which they were written; so both are kept: the
-//! effects as fields, the tokens as a list.
+//! effects as fields, and the text to be gone through again for the answer.
 
 use super::command::Exptime;
 use super::extension::{Extension, ExtensionError};
 use super::number::{parse_i32, parse_u32, parse_u64};
+use super::tokens::Keys;
 
 /// The longest opaque token, with its `O` (`MFLAG_MAX_OPAQUE_LENGTH` of memcached).
 const OPAQUE_LIMIT_BYTES: usize = 32;
-
-/// Most tokens that can follow a key: memcached refuses lines of 20 tokens and more.
-const MAX_FLAGS: usize = 18;
 
 const BAD_TOKEN: &str = "CLIENT_ERROR bad token in command line format";
 
@@ -51,24 +49,19 @@ pub struct MetaFlags<'a> {
     pub initial: u64,
     /// `P`: tags and invalidation by tag or prefix, Kirin's own.
     pub extension: Extension<'a>,
-    tokens: [&'a [u8]; MAX_FLAGS],
-    count: usize,
+    written: Keys<'a>,
 }
 
 impl<'a> MetaFlags<'a> {
-    /// Reads the tokens that follow the key (and the length).
+    /// Reads what follows the key (and the length).
     ///
     /// Like memcached this reads on after a bad argument and reports the last one, but stops at a
     /// flag it does not know or has seen.
-    pub(super) fn parse(tokens: &[&'a [u8]]) -> Result<MetaFlags<'a>, &'static str> {
-        let mut flags = MetaFlags::default();
+    pub(super) fn parse(written: Keys<'a>) -> Result<MetaFlags<'a>, &'static str> {
+        let mut flags = MetaFlags { written, ..MetaFlags::default() };
         let mut error = None;
         let mut seen: u128 = 0;
-        for (slot, token) in flags.tokens.iter_mut().zip(tokens) {
-            *slot = token;
-            flags.count += 1;
-        }
-        for token in tokens {
+        for token in written {
             let [name, argument @ ..] = token else { continue };
             if *name >= 127 || seen & (1 << name) != 0 {
                 return Err("CLIENT_ERROR duplicate flag");
@@ -137,8 +130,7 @@ impl<'a> MetaFlags<'a> {
 
     /// The flags as they were written, in order.
     pub fn tokens(&self) -> impl Iterator<Item = (u8, &'a [u8])> {
-        let written = self.tokens.get(..self.count).unwrap_or_default();
-        written.iter().filter_map(|token| token.split_first().map(|(name, _)| (*name, *token)))
+        self.written.filter_map(|token| token.split_first().map(|(name, _)| (*name, token)))
     }
 
     /// Whether the opaque token is longer than memcached gives back.

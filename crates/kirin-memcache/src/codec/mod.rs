@@ -16,15 +16,11 @@ mod meta_flags;
 mod number;
 mod tokens;
 
-use bytes::Bytes;
-
 pub use command::{
-    Arithmetic, Command, Direction, Exptime, Expiry, KEY_LIMIT_BYTES, Key, Meta, MetaSet, Retrieval,
-    StatsTopic, Storage, StoreMode, Value,
+    Arithmetic, Command, Exptime, KEY_LIMIT_BYTES, Key, Meta, MetaSet, Retrieval, StatsTopic, Storage, Value,
 };
 pub use extension::{Extension, TAG_LIMIT_BYTES, TAGS_LIMIT, Tags};
 pub use meta_flags::MetaFlags;
-pub use number::parse_u64;
 pub use tokens::Keys;
 
 /// A command line other than a retrieval is never longer than this; more without a line end is
@@ -43,18 +39,17 @@ pub struct Limits {
     pub item_size_bytes: usize,
     /// Whether `flush_all` is allowed (not with `-F`).
     pub flush_enabled: bool,
-    /// Whether keys may be listed (not with `-X`).
-    pub dump_enabled: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { item_size_bytes: 1 << 20, flush_enabled: true, dump_enabled: true }
+        Limits { item_size_bytes: 1 << 20, flush_enabled: true }
     }
 }
 
 /// What was found at the front of the input.
 #[derive(Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a command is made and carried out on the spot; a box would cost more")]
 pub enum Step<'a> {
     /// A whole command, in the first `consumed` bytes; the `skip` bytes after them are the data
     /// block of a refused storage command.
@@ -139,7 +134,7 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Step<'a> {
 }
 
 /// The command of a storage `line` that [`parse`] found incomplete, with its whole data block.
-pub fn parse_stored<'a>(line: &'a [u8], mut block: Bytes, limits: &Limits) -> Command<'a> {
+pub fn parse_stored<'a>(line: &'a [u8], mut block: Vec<u8>, limits: &Limits) -> Command<'a> {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
     match parse_line(line_text(text), limits) {
         Line::Block(pending) => {
@@ -155,7 +150,7 @@ pub fn parse_stored<'a>(line: &'a [u8], mut block: Bytes, limits: &Limits) -> Co
 }
 
 /// An input without a line end: wait for it, or give up on it.
-fn unfinished_line(input: &[u8]) -> Step<'_> {
+pub fn unfinished_line(input: &[u8]) -> Step<'_> {
     if input.len() <= LINE_LIMIT_BYTES {
         return Step::NeedLine;
     }
@@ -186,10 +181,10 @@ fn line_text(line: &[u8]) -> &[u8] {
 fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
     // Nine commands of ten are one of these two; they need no list of tokens.
     if let Some(keys) = line.strip_prefix(b"get ") {
-        return classic::retrieval(keys, false);
+        return classic::retrieval(Keys::of(keys), false);
     }
     if let Some(keys) = line.strip_prefix(b"gets ") {
-        return classic::retrieval(keys, true);
+        return classic::retrieval(Keys::of(keys), true);
     }
     let tokens = tokens::Tokens::of(line);
     let name = tokens.get(0);
@@ -197,7 +192,7 @@ fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
         return error();
     }
     match name {
-        [b'm', _] => meta::parse(&tokens, limits),
+        [b'm', _] => meta::parse(line, &tokens, limits),
         _ => classic::parse(name, line, &tokens, limits),
     }
 }

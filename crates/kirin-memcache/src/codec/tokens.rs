@@ -42,7 +42,7 @@ impl<'a> Tokens<'a> {
 
 /// The keys of a retrieval command, found one by one: the line of a multi-get may be long, and
 /// its execution may pause between two keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keys<'a> {
     rest: &'a [u8],
 }
@@ -51,6 +51,15 @@ impl<'a> Keys<'a> {
     /// The space-separated words of `line`.
     pub fn of(line: &'a [u8]) -> Keys<'a> {
         Keys { rest: line }
+    }
+
+    /// What follows the first `count` words of `line`.
+    pub(super) fn after_words(line: &'a [u8], count: usize) -> Keys<'a> {
+        let mut words = Keys::of(line);
+        for _ in 0..count {
+            words.next();
+        }
+        words
     }
 
     /// What has not been handed out yet.
