@@ -9,7 +9,6 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::BufMut;
@@ -18,7 +17,6 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use crate::counters::add;
 use crate::execute::Executor;
 use crate::output::Output;
-use crate::server::Server;
 use crate::session::{Ending, Flow, Session};
 
 /// What one read can bring.
@@ -94,7 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Some(limit) => match tokio::time::timeout(limit, turn).await {
                     Ok(turned) => turned,
                     Err(_) => {
-                        add(&executor.server().counters().idle_kicks, 1);
+                        add(&executor.counters().idle_kicks, 1);
                         Err(Closed::Idle)
                     }
                 },
@@ -113,7 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         buffers: &LoopBuffers,
     ) -> Poll<Result<(), Closed>> {
         if !self.unsent.is_empty() {
-            ready!(poll_send(&mut self.stream, cx, &mut self.unsent, executor.server()))?;
+            ready!(poll_send(&mut self.stream, cx, &mut self.unsent, executor))?;
             self.unsent = Output::default();
         }
         if let Some(ending) = self.ending.take() {
@@ -157,7 +155,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if count == 0 {
                 return Poll::Ready(Err(Closed::ByClient));
             }
-            add(&executor.server().counters().bytes_read, count as u64);
+            add(&executor.counters().bytes_read, count as u64);
             executor.tick();
             return Poll::Ready(Ok(self.session.block_grew(executor, output)));
         }
@@ -168,7 +166,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if received.is_empty() {
             return Poll::Ready(Err(Closed::ByClient));
         }
-        add(&executor.server().counters().bytes_read, received.len() as u64);
+        add(&executor.counters().bytes_read, received.len() as u64);
         executor.tick();
         Poll::Ready(Ok(self.session.feed(received, executor, output)))
     }
@@ -181,13 +179,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         output: &mut Output,
     ) -> Poll<Result<(), Closed>> {
         if !output.is_empty() {
-            match poll_send(&mut self.stream, cx, output, executor.server()) {
+            match poll_send(&mut self.stream, cx, output, executor) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => {
                     self.unsent = output.split_unsent();
                     if self.draining {
-                        add(&executor.server().counters().conn_yields, 1);
+                        add(&executor.counters().conn_yields, 1);
                     }
                     return Poll::Pending;
                 }
@@ -202,7 +200,7 @@ fn poll_send<S: AsyncWrite + Unpin>(
     stream: &mut S,
     cx: &mut Context<'_>,
     output: &mut Output,
-    server: &Arc<Server>,
+    executor: &Executor,
 ) -> Poll<io::Result<()>> {
     while !output.is_empty() {
         let sent = match output.as_text() {
@@ -217,7 +215,7 @@ fn poll_send<S: AsyncWrite + Unpin>(
         if sent == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
-        add(&server.counters().bytes_written, sent as u64);
+        add(&executor.counters().bytes_written, sent as u64);
         output.advance(sent);
     }
     Poll::Ready(Ok(()))

@@ -2,11 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of all loops of a server. Each is touched a few times a read at most.
+/// Counters of one loop. Each is touched a few times a read at most.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Connections open now.
-    pub curr_connections: AtomicU64,
     /// Connections accepted.
     pub total_connections: AtomicU64,
     /// Connections refused because there were too many.
@@ -15,6 +13,8 @@ pub struct Counters {
     pub bytes_read: AtomicU64,
     /// Bytes sent.
     pub bytes_written: AtomicU64,
+    /// Values refused before they were read, for their announced size.
+    pub store_too_large: AtomicU64,
     /// `me` commands.
     pub cmd_meta: AtomicU64,
     /// Connections closed because they were silent.
@@ -26,21 +26,32 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Sets to 0 what is not a present state (`stats reset`).
+    /// Sets all to 0 (`stats reset`).
     pub fn reset(&self) {
-        let counters = [
+        for counter in self.all() {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds those of another loop.
+    pub fn add_all(&self, others: &Counters) {
+        for (counter, other) in self.all().into_iter().zip(others.all()) {
+            add(counter, read(other));
+        }
+    }
+
+    fn all(&self) -> [&AtomicU64; 9] {
+        [
             &self.total_connections,
             &self.rejected_connections,
             &self.bytes_read,
             &self.bytes_written,
+            &self.store_too_large,
             &self.cmd_meta,
             &self.idle_kicks,
             &self.listen_disabled_num,
             &self.conn_yields,
-        ];
-        for counter in counters {
-            counter.store(0, Ordering::Relaxed);
-        }
+        ]
     }
 }
 

@@ -47,7 +47,7 @@ pub struct Options {
     pub no_flush_all: bool,
     /// `-d`: run in the background.
     pub daemon: bool,
-    /// `-P`: the file to write the process id to; only with `-d`, as in memcached.
+    /// `-P`: the file to write the process id to.
     pub pid_file: Option<PathBuf>,
     /// `-u`: the user to become when started as root.
     pub user: Option<String>,
@@ -218,8 +218,7 @@ where
             while let Some(letter) = rest.next() {
                 if WITH_VALUE.contains(letter) {
                     let attached = rest.as_str();
-                    let value =
-                        if attached.is_empty() { words.next() } else { Some(attached.to_owned()) };
+                    let value = if attached.is_empty() { words.next() } else { Some(attached.to_owned()) };
                     options.set(letter, value)?;
                     break;
                 }
@@ -323,7 +322,9 @@ impl Options {
                 self.snapshot = Some(path.ok_or("-o snapshot needs a file")?.into());
             }
             "no_maxconns_fast" => {
-                return Err("-o no_maxconns_fast: connections over the limit are always refused at once".into());
+                return Err(
+                    "-o no_maxconns_fast: connections over the limit are always refused at once".into()
+                );
             }
             name if name.starts_with("ext_") => {
                 return Err(format!("-o {name}: Kirin's store is in memory only"));
@@ -373,8 +374,8 @@ fn item_size(value: &str) -> Result<usize, String> {
 
 fn listen_address(text: &str) -> Result<ListenAddress, String> {
     let wrong = || format!("-l {text}: not an address such as 127.0.0.1, [::1]:11211 or localhost");
-    if text.starts_with("notls:") {
-        return listen_address(&text["notls:".len()..]);
+    if let Some(address) = text.strip_prefix("notls:") {
+        return listen_address(address);
     }
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']').ok_or_else(wrong)?;

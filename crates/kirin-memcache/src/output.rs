@@ -74,9 +74,9 @@ impl Output {
 
     /// Adds an item's value, by reference when it is large.
     pub fn value(&mut self, item: ItemRef) {
-        let bytes = item.value().len();
+        let bytes = item.value_len();
         if bytes < LARGE_VALUE_BYTES {
-            self.push(item.value());
+            self.push(item.value_slice());
         } else {
             self.unsent += bytes;
             self.values.push_back(LargeValue { at: self.text.len(), item, sent: 0 });
@@ -107,7 +107,7 @@ impl Output {
         let mut from = self.text_sent;
         for value in &self.values {
             let text = self.text.get(from..value.at).unwrap_or_default();
-            let rest = value.item.value().get(value.sent..).unwrap_or_default();
+            let rest = value.item.value_slice().get(value.sent..).unwrap_or_default();
             if !fill(text) || !fill(rest) {
                 return filled;
             }
@@ -128,7 +128,7 @@ impl Output {
             }
             self.text_sent += text;
             count -= text;
-            let rest = value.item.value().len() - value.sent;
+            let rest = value.item.value_len() - value.sent;
             if count < rest {
                 value.sent += count;
                 return;

@@ -6,8 +6,8 @@
 use std::io::{self, Write};
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kirin_store::Store;
@@ -86,7 +86,9 @@ impl Default for ServerOptions {
 pub struct Server {
     store: Arc<Store>,
     options: ServerOptions,
-    counters: Counters,
+    /// One a loop, so that loops do not write to each other's cache lines.
+    loop_counters: Mutex<Vec<Arc<Counters>>>,
+    open_connections: AtomicU64,
     verbosity: AtomicU32,
     started: Instant,
 }
@@ -96,7 +98,8 @@ impl Server {
     pub fn new(store: Arc<Store>, options: ServerOptions) -> Arc<Server> {
         Arc::new(Server {
             store,
-            counters: Counters::default(),
+            loop_counters: Mutex::default(),
+            open_connections: AtomicU64::new(0),
             verbosity: AtomicU32::new(options.verbosity),
             started: Instant::now(),
             options,
@@ -113,9 +116,36 @@ impl Server {
         &self.options
     }
 
-    /// What it counted.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    /// What all loops counted.
+    pub fn total_counters(&self) -> Counters {
+        let total = Counters::default();
+        for counters in self.loops().iter() {
+            total.add_all(counters);
+        }
+        total
+    }
+
+    /// Connections open now.
+    pub fn open_connections(&self) -> u64 {
+        read(&self.open_connections)
+    }
+
+    /// Counters for one more loop.
+    pub(crate) fn loop_counters(&self) -> Arc<Counters> {
+        let counters = Arc::<Counters>::default();
+        self.loops().push(Arc::clone(&counters));
+        counters
+    }
+
+    pub(crate) fn reset_counters(&self) {
+        for counters in self.loops().iter() {
+            counters.reset();
+        }
+    }
+
+    fn loops(&self) -> MutexGuard<'_, Vec<Arc<Counters>>> {
+        // A list of counters is as good after a panic as before it.
+        self.loop_counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The present log level.
@@ -175,13 +205,13 @@ pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Futur
             Ok(accepted) => {
                 // Reap before adding: the set must not grow with the number of connections served.
                 while connections.try_join_next().is_some() {}
-                let open = &server.counters().curr_connections;
+                let open = &server.open_connections;
                 if open.fetch_add(1, Ordering::Relaxed) >= server.options().connection_limit as u64 {
                     open.fetch_sub(1, Ordering::Relaxed);
-                    refuse(accepted, &server);
+                    refuse(accepted, &executor);
                     continue;
                 }
-                add(&server.counters().total_connections, 1);
+                add(&executor.counters().total_connections, 1);
                 let guard = OpenConnection(Arc::clone(&server));
                 let (executor, buffers) = (Rc::clone(&executor), Rc::clone(&buffers));
                 match accepted {
@@ -198,7 +228,7 @@ pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Futur
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                add(&server.counters().listen_disabled_num, 1);
+                add(&executor.counters().listen_disabled_num, 1);
                 tracing::warn!(%error, "cannot accept memcached clients, pausing");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -211,7 +241,7 @@ struct OpenConnection(Arc<Server>);
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.counters().curr_connections.fetch_sub(1, Ordering::Relaxed);
+        self.0.open_connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -232,11 +262,14 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Tells a client that there are too many, in memcached's words.
-fn refuse(accepted: Accepted, server: &Server) {
-    let counters = server.counters();
-    add(&counters.rejected_connections, 1);
-    if read(&counters.rejected_connections) == 1 {
-        tracing::warn!(limit = server.options().connection_limit, "memcached connection limit reached");
+fn refuse(accepted: Accepted, executor: &Executor) {
+    let rejected = &executor.counters().rejected_connections;
+    add(rejected, 1);
+    if read(rejected) == 1 {
+        tracing::warn!(
+            limit = executor.server().options().connection_limit,
+            "memcached connection limit reached"
+        );
     }
     const LINE: &[u8] = b"ERROR Too many open connections\r\n";
     // The socket's buffer is empty, so the line goes in at once; if not, the client is gone anyway.

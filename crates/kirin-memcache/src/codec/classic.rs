@@ -2,9 +2,7 @@
 
 use kirin_store::{Direction, StoreMode};
 
-use super::command::{
-    Arithmetic, Command, Exptime, KEY_LIMIT_BYTES, Key, Retrieval, Storage, Value,
-};
+use super::command::{Arithmetic, Command, Exptime, KEY_LIMIT_BYTES, Key, Retrieval, Storage, Value};
 use super::number::{parse_i32, parse_u32, parse_u64};
 use super::tokens::{Keys, Tokens};
 use super::{Close, Limits, Line, PendingStore, admin, answer, error, fits};

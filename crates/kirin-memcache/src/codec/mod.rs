@@ -49,7 +49,6 @@ impl Default for Limits {
 
 /// What was found at the front of the input.
 #[derive(Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "a command is made and carried out on the spot; a box would cost more")]
 pub enum Step<'a> {
     /// A whole command, in the first `consumed` bytes; the `skip` bytes after them are the data
     /// block of a refused storage command.

@@ -134,8 +134,8 @@ impl Executor {
             new_cas: flags.new_cas,
         };
         // Quiet hides the answer of a count, not that of a creation.
-        let quiet = flags.quiet
-            && (flags.vivify.is_none() || self.store().peek(&meta.key.bytes, now).is_some());
+        let quiet =
+            flags.quiet && (flags.vivify.is_none() || self.store().peek(&meta.key.bytes, now).is_some());
         match self.store().arithmetic(&meta.key.bytes, &request, now) {
             ArithmeticOutcome::Counted(_) if quiet => return,
             ArithmeticOutcome::Counted(counted) => {
@@ -191,13 +191,7 @@ impl Executor {
     }
 }
 
-fn push_hit(
-    hit: MetaHit,
-    meta: &Meta<'_>,
-    expires_before: Option<Expires>,
-    now: Now,
-    output: &mut Output,
-) {
+fn push_hit(hit: MetaHit, meta: &Meta<'_>, expires_before: Option<Expires>, now: Now, output: &mut Output) {
     let MetaHit { item, won, vivified } = hit;
     let flags = &meta.flags;
     if flags.value {

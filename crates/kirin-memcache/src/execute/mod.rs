@@ -145,11 +145,8 @@ impl Executor {
             expires: storage.exptime.expires(now),
             tags: &[],
         };
-        let request = StoreRequest {
-            mode: storage.mode,
-            compare_cas: storage.compare_cas,
-            ..StoreRequest::default()
-        };
+        let request =
+            StoreRequest { mode: storage.mode, compare_cas: storage.compare_cas, ..StoreRequest::default() };
         let line = match self.store().store(storage.key, item, &request, now) {
             StoreOutcome::Stored { .. } => "STORED",
             StoreOutcome::NotStored => "NOT_STORED",
