@@ -82,7 +82,7 @@ pub struct EventLoop {
 impl EventLoop {
     /// Starts a loop on a thread of its own and waits until its routes are open.
     pub fn start(index: usize, parts: Parts) -> Result<Self, LoopError> {
-        let (report, started) = std::sync::mpsc::channel();
+        let (report, started) = std::sync::mpsc::channel::<Result<Handle, LoopError>>();
         let thread = std::thread::Builder::new().name(format!("loop-{index}")).spawn(move || {
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,

@@ -61,6 +61,7 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
         item_limit_bytes: site.store.item_limit_bytes,
         ..StoreConfig::default()
     }));
+    let memcached_server = kirin_memcache::Server::new(Arc::clone(&store), Default::default());
     let apps: Vec<Arc<App>> =
         site.apps.iter().map(|app| App::new(app_config(app, run_directory))).collect();
 
@@ -68,7 +69,15 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
     let mut loops = Vec::new();
     for (index, (doors, memcached)) in doors.into_iter().zip(memcached).enumerate() {
         let (site, store) = (Arc::clone(&site), Arc::clone(&store));
-        let parts = Parts { site, store, apps: apps.clone(), doors, memcached, stage: watching.clone() };
+        let parts = Parts {
+            site,
+            store,
+            apps: apps.clone(),
+            doors,
+            memcached,
+            memcached_server: Arc::clone(&memcached_server),
+            stage: watching.clone(),
+        };
         loops.push(EventLoop::start(index, parts)?);
     }
     let handles: Vec<Handle> = loops.iter().map(|event_loop| event_loop.handle.clone()).collect();
