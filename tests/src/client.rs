@@ -177,7 +177,11 @@ impl Client {
         let count = self.stream.read(&mut buffer).unwrap_or_else(|error| {
             panic!("{error} while waiting for {what}; got {:?}", String::from_utf8_lossy(&self.received))
         });
-        assert!(count > 0, "the connection ended inside {what}; got {:?}", String::from_utf8_lossy(&self.received));
+        assert!(
+            count > 0,
+            "the connection ended inside {what}; got {:?}",
+            String::from_utf8_lossy(&self.received)
+        );
         self.received.extend_from_slice(&buffer[..count]);
     }
 }

@@ -78,7 +78,9 @@ impl Kirin {
 
     /// Waits until the log has `text`.
     pub fn wait_for_log(&self, text: &str) {
-        wait_for(&format!("`{text}` in the log:\n{}", self.log()), || self.log().contains(text).then_some(()));
+        wait_for(&format!("`{text}` in the log:\n{}", self.log()), || {
+            self.log().contains(text).then_some(())
+        });
     }
 
     /// A new connection.
@@ -100,10 +102,12 @@ impl Kirin {
     /// Waits for its end.
     pub fn wait(&mut self) -> ExitStatus {
         let log = Arc::clone(&self.log);
-        wait_for("kirin to end", || self.child.try_wait().expect("wait").or_else(|| {
-            let _ = &log;
-            None
-        }))
+        wait_for("kirin to end", || {
+            self.child.try_wait().expect("wait").or_else(|| {
+                let _ = &log;
+                None
+            })
+        })
     }
 }
 

@@ -8,11 +8,15 @@ use std::path::{Path, PathBuf};
 /// One program in front of your application: it keeps every connection, serves what is in memory, and hands only the
 /// requests that need code to the application's workers.
 #[derive(Parser)]
-#[command(name = "kirin", version, after_help = "Examples:
+#[command(
+    name = "kirin",
+    version,
+    after_help = "Examples:
   kirin serve app.psgi               a PSGI application, and ./public beside it
   kirin serve ./public               a directory
   kirin serve --config kirin.toml    whatever the file says
-  kirin serve --print-config app.psgi > kirin.toml    a file to begin with")]
+  kirin serve --print-config app.psgi > kirin.toml    a file to begin with"
+)]
 pub struct CommandLine {
     /// What to do.
     #[command(subcommand)]
@@ -68,7 +72,9 @@ impl Serve {
         let path = Path::new(target);
         let directory = match kind {
             default::Target::Directory => path,
-            default::Target::Psgi { .. } => path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new(".")),
+            default::Target::Psgi { .. } => {
+                path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
+            }
         };
         Ok(Source {
             name: "command line".into(),

@@ -137,10 +137,8 @@ async fn run(parts: Parts, router: Rc<Router>) {
         _ => Duration::ZERO,
     };
     accepting.iter().for_each(tokio::task::JoinHandle::abort);
-    let draining: Vec<_> = servers
-        .into_iter()
-        .map(|server| tokio::task::spawn_local(listener::drain(server, limit)))
-        .collect();
+    let draining: Vec<_> =
+        servers.into_iter().map(|server| tokio::task::spawn_local(listener::drain(server, limit))).collect();
     for drained in draining {
         if let Err(error) = drained.await {
             tracing::error!(%error, "draining failed");

@@ -15,7 +15,9 @@ pub async fn serve(listener: Listener, server: Arc<Server>) {
 
 fn into_tokio(listener: Listener) -> io::Result<kirin_memcache::Listener> {
     Ok(match listener {
-        Listener::Tcp(listener) => kirin_memcache::Listener::Tcp(tokio::net::TcpListener::from_std(listener)?),
+        Listener::Tcp(listener) => {
+            kirin_memcache::Listener::Tcp(tokio::net::TcpListener::from_std(listener)?)
+        }
         Listener::Unix(listener, _) => {
             kirin_memcache::Listener::Unix(tokio::net::UnixListener::from_std(listener)?)
         }

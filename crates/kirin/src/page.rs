@@ -103,7 +103,8 @@ fn split_response(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
 fn is_media_type(text: &[u8]) -> bool {
     let essence = text.split(|byte| *byte == b';').next().unwrap_or(text).trim_ascii_end();
     let is_name = |name: &[u8]| {
-        !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(byte))
+        !name.is_empty()
+            && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(byte))
     };
     let printable = text.iter().all(|byte| (0x20..0x7f).contains(byte));
     match essence.iter().position(|byte| *byte == b'/') {
@@ -141,16 +142,26 @@ mod tests {
 
     #[test]
     fn what_has_no_head_is_a_fragment() {
-        for value in
-            ["", "12", "{\"user\":1}", "text/html", "text/html\nbody", "<p>a/b\r\n", "/a\r\n", "a/\r\n", "a b/c\r\n"]
-        {
+        for value in [
+            "",
+            "12",
+            "{\"user\":1}",
+            "text/html",
+            "text/html\nbody",
+            "<p>a/b\r\n",
+            "/a\r\n",
+            "a/\r\n",
+            "a b/c\r\n",
+        ] {
             assert!(compile(value).head.is_none(), "{value}");
         }
     }
 
     #[test]
     fn a_stored_response_keeps_status_and_fields_and_loses_framing() {
-        let page = compile("HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nX-A: b\r\nConnection: close\r\n\r\ngone");
+        let page = compile(
+            "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nX-A: b\r\nConnection: close\r\n\r\ngone",
+        );
         let head = page.head.unwrap();
         assert_eq!(head.status, StatusCode::NOT_FOUND);
         assert_eq!(head.fields.get("x-a"), Some(&b"b"[..]));

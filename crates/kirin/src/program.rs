@@ -62,8 +62,7 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
         ..StoreConfig::default()
     }));
     let memcached_server = kirin_memcache::Server::new(Arc::clone(&store), Default::default());
-    let apps: Vec<Arc<App>> =
-        site.apps.iter().map(|app| App::new(app_config(app, run_directory))).collect();
+    let apps: Vec<Arc<App>> = site.apps.iter().map(|app| App::new(app_config(app, run_directory))).collect();
 
     let (stage, watching) = watch::channel(Stage::Prepare);
     let mut loops = Vec::new();
@@ -128,7 +127,8 @@ async fn all_ready(apps: &[Arc<App>]) -> Result<(), ProgramError> {
 
 fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory) -> AppConfig {
     let mut env = app.env.clone();
-    env.entry("KIRIN_STORE".into()).or_insert_with(|| format!("unix:{}", run_directory.store_socket().display()));
+    env.entry("KIRIN_STORE".into())
+        .or_insert_with(|| format!("unix:{}", run_directory.store_socket().display()));
     AppConfig {
         name: app.name.clone(),
         load: app.load.clone(),

@@ -86,7 +86,8 @@ impl Handler for Router {
 /// route of `/admin`. The places get the request as it was sent.
 fn meant_path(raw: &str) -> Result<Cow<'_, [u8]>, StatusCode> {
     let bytes = raw.as_bytes();
-    let plain = memchr::memchr(b'%', bytes).is_none() && !bytes.windows(2).any(|pair| pair == b"//" || pair == b"/.");
+    let plain =
+        memchr::memchr(b'%', bytes).is_none() && !bytes.windows(2).any(|pair| pair == b"//" || pair == b"/.");
     if plain {
         return Ok(Cow::Borrowed(bytes));
     }
@@ -127,7 +128,11 @@ mod tests {
             ("*", Ok("*")),
         ] {
             let got = meant_path(raw).map(|path| String::from_utf8_lossy(&path).into_owned());
-            assert_eq!(got.as_deref().map_err(StatusCode::as_u16), meant.map_err(|status: u16| status), "{raw}");
+            assert_eq!(
+                got.as_deref().map_err(StatusCode::as_u16),
+                meant.map_err(|status: u16| status),
+                "{raw}"
+            );
         }
     }
 }

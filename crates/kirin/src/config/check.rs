@@ -121,7 +121,9 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         return Err(source.error_in_all("no [[listener]]: add one with `address = \"127.0.0.1:8080\"`"));
     }
     if config.route.is_empty() {
-        return Err(source.error_in_all("no [[route]]: add one with `path = \"/\"` and `try = [\"files:public\"]`"));
+        return Err(
+            source.error_in_all("no [[route]]: add one with `path = \"/\"` and `try = [\"files:public\"]`")
+        );
     }
     let mut listeners = Vec::new();
     for listener in &config.listener {
@@ -158,7 +160,9 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
     let bytes = |size: super::ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
     let (memory_bytes, item_limit_bytes) = (bytes(store.memory), bytes(store.item_limit));
     if memory_bytes < 1 << 20 {
-        return Err(source.error_in_all(format!("`store.memory` is {}: at least 1MB is needed", store.memory)));
+        return Err(
+            source.error_in_all(format!("`store.memory` is {}: at least 1MB is needed", store.memory))
+        );
     }
     if item_limit_bytes < 1024 || item_limit_bytes > memory_bytes / 2 {
         return Err(source.error_in_all(format!(
@@ -198,18 +202,25 @@ fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
         start_limit: app.start_limit.into(),
         max_requests: app.max_requests,
         body_limit_bytes: app.body_limit.0,
-        sendfile: app.sendfile.iter().map(|root| existing_directory(root, source)).collect::<Result<_, _>>()?,
+        sendfile: app
+            .sendfile
+            .iter()
+            .map(|root| existing_directory(root, source))
+            .collect::<Result<_, _>>()?,
     })
 }
 
 fn check_route(route: &RouteConfig, apps: &[AppSite], source: &Source) -> Result<RouteSite, ConfigError> {
     let path = route.path.get_ref();
     if !path.starts_with('/') || path.contains(['?', '#', '%']) {
-        let message = format!("route path `{path}`: it must begin with `/` and is written decoded, without `%`, `?` and `#`");
+        let message = format!(
+            "route path `{path}`: it must begin with `/` and is written decoded, without `%`, `?` and `#`"
+        );
         return Err(source.error(route.path.span(), message));
     }
     if route.places.is_empty() {
-        let message = format!("`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME");
+        let message =
+            format!("`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME");
         return Err(source.error(route.path.span(), message));
     }
     let mut places = Vec::new();
@@ -326,26 +337,50 @@ mod tests {
             ("[[listener]]\nadress = \"x\"\n", vec!["kirin.toml:2:1", "unknown field `adress`", "`address`"]),
             ("threads = \"two\"\n", vec!["kirin.toml:1:11", "invalid type: string \"two\""]),
             (&format!("threads = 0\n{LISTENER}{route}"), vec!["kirin.toml:1:11", "allowed is 1 to 1024"]),
-            ("[[listener]]\naddress = \"host:port\"\n[[route]]\npath = \"/\"\ntry = [\"store\"]\n", vec![
-                "kirin.toml:2:11",
-                "`host:port` is not an address",
-                "unix:PATH",
-            ]),
-            (&format!("{LISTENER}[store]\nmemory = \"64\"\n{route}"), vec!["kirin.toml:4:10", "such as \"64MB\""]),
+            (
+                "[[listener]]\naddress = \"host:port\"\n[[route]]\npath = \"/\"\ntry = [\"store\"]\n",
+                vec!["kirin.toml:2:11", "`host:port` is not an address", "unix:PATH"],
+            ),
+            (
+                &format!("{LISTENER}[store]\nmemory = \"64\"\n{route}"),
+                vec!["kirin.toml:4:10", "such as \"64MB\""],
+            ),
             (&format!("{LISTENER}[store]\nmemory = \"64KB\"\n{route}"), vec!["at least 1MB"]),
-            (&format!("{LISTENER}[[route]]\npath = \"x\"\ntry = [\"store\"]\n"), vec!["kirin.toml:4:8", "begin with `/`"]),
+            (
+                &format!("{LISTENER}[[route]]\npath = \"x\"\ntry = [\"store\"]\n"),
+                vec!["kirin.toml:4:8", "begin with `/`"],
+            ),
             (&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = []\n"), vec!["kirin.toml:4:8", "is empty"]),
-            (&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"shop\"]\n"), vec![
-                "kirin.toml:5:8",
-                "`shop` is not a place",
-                "app:NAME",
-            ]),
-            (&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n"), vec!["no app `web`", "no [[app]]"]),
-            (&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"files:gone\"]\n"), vec!["kirin.toml:5:8", "no directory", "gone"]),
-            (&format!("{LISTENER}[[app]]\nname = \"web\"\nload = \"gone.psgi\"\n{route}"), vec!["kirin.toml:5:8", "no file", "gone.psgi"]),
-            (&format!("{LISTENER}[[app]]\nname = \"a b\"\nload = \"app.psgi\"\n{route}"), vec!["kirin.toml:4:8", "app name `a b`"]),
-            (&format!("{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 0\n{route}"), vec!["kirin.toml:6:11", "allowed is 1 to 4096"]),
-            (&format!("{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"app:web\", \"store\"]\n"), vec!["kirin.toml:8:8", "must be the last"]),
+            (
+                &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"shop\"]\n"),
+                vec!["kirin.toml:5:8", "`shop` is not a place", "app:NAME"],
+            ),
+            (
+                &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n"),
+                vec!["no app `web`", "no [[app]]"],
+            ),
+            (
+                &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"files:gone\"]\n"),
+                vec!["kirin.toml:5:8", "no directory", "gone"],
+            ),
+            (
+                &format!("{LISTENER}[[app]]\nname = \"web\"\nload = \"gone.psgi\"\n{route}"),
+                vec!["kirin.toml:5:8", "no file", "gone.psgi"],
+            ),
+            (
+                &format!("{LISTENER}[[app]]\nname = \"a b\"\nload = \"app.psgi\"\n{route}"),
+                vec!["kirin.toml:4:8", "app name `a b`"],
+            ),
+            (
+                &format!("{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 0\n{route}"),
+                vec!["kirin.toml:6:11", "allowed is 1 to 4096"],
+            ),
+            (
+                &format!(
+                    "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"app:web\", \"store\"]\n"
+                ),
+                vec!["kirin.toml:8:8", "must be the last"],
+            ),
             (&format!("{LISTENER}{route}{route}"), vec!["kirin.toml:7:8", "second [[route]]"]),
         ] {
             let error = check_text(text).expect_err(text);

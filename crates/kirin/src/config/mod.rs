@@ -78,7 +78,11 @@ pub struct StoreConfig {
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { memory: default::store_memory(), item_limit: default::store_item_limit(), memcached: Vec::new() }
+        Self {
+            memory: default::store_memory(),
+            item_limit: default::store_item_limit(),
+            memcached: Vec::new(),
+        }
     }
 }
 

@@ -38,7 +38,8 @@ pub fn reference() -> String {
 fn write_section(out: &mut String, heading: &str, schema: &Value, prefix: &str) {
     let _ = write!(out, "\n## {heading}\n\n| key | default | meaning |\n| --- | --- | --- |\n");
     let Some(properties) = schema["properties"].as_object() else { return };
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (key, property) in properties {
         let is_section = property["$ref"].is_string() || property["items"]["$ref"].is_string();
         let default = match &property["default"] {

@@ -18,9 +18,9 @@ impl std::str::FromStr for ByteSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        parse(text, SIZE_UNITS)
-            .map(Self)
-            .ok_or_else(|| format!("`{text}` is not a size: write a number and B, KB, MB or GB, such as \"64MB\""))
+        parse(text, SIZE_UNITS).map(Self).ok_or_else(|| {
+            format!("`{text}` is not a size: write a number and B, KB, MB or GB, such as \"64MB\"")
+        })
     }
 }
 
@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn sizes_and_times_are_read_and_written_alike() {
-        for (text, bytes) in [("0B", 0), ("1KB", 1024), ("64MB", 64 << 20), ("3GB", 3 << 30), ("1500B", 1500)] {
+        for (text, bytes) in [("0B", 0), ("1KB", 1024), ("64MB", 64 << 20), ("3GB", 3 << 30), ("1500B", 1500)]
+        {
             assert_eq!(text.parse(), Ok(ByteSize(bytes)));
             assert_eq!(ByteSize(bytes).to_string(), text);
         }
