@@ -18,7 +18,16 @@ from pathlib import Path
 import comparison
 import report
 from comparison import Comparison, Entrant
-from comparisons import idle_memory, includes, large_file, loops, memcached_protocol, psgi, small_file, store_page
+from comparisons import (
+    idle_memory,
+    includes,
+    large_file,
+    loops,
+    memcached_protocol,
+    psgi,
+    small_file,
+    store_page,
+)
 from host import BENCH, REPOSITORY, BenchError, Cores, Host
 
 COMPARISONS: dict[str, Comparison] = {
@@ -84,17 +93,29 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         description="Compares Kirin with its peers on this machine; see bench/README.md.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("names", nargs="+", choices=[*NAMES, "all"], metavar="NAME", help=f"{', '.join(NAMES)}, or all")
-    parser.add_argument("--kirin", type=Path, default=release / "kirin", metavar="PATH", help="the kirin program")
-    parser.add_argument("--tools", type=Path, default=release, metavar="DIR", help="where kirin-floor and its like are")
     parser.add_argument(
-        "--only", type=lambda text: text.split(","), default=[], metavar="PEER,…", help="leave the other peers out"
+        "names", nargs="+", choices=[*NAMES, "all"], metavar="NAME", help=f"{', '.join(NAMES)}, or all"
+    )
+    parser.add_argument(
+        "--kirin", type=Path, default=release / "kirin", metavar="PATH", help="the kirin program"
+    )
+    parser.add_argument(
+        "--tools", type=Path, default=release, metavar="DIR", help="where kirin-floor and its like are"
+    )
+    parser.add_argument(
+        "--only",
+        type=lambda text: text.split(","),
+        default=[],
+        metavar="PEER,…",
+        help="leave the other peers out",
     )
     parser.add_argument("--rounds", type=whole, default=5, help="interleaved rounds")
     parser.add_argument("--seconds", type=whole, default=4, help="length of one round for one server")
     parser.add_argument("--server-core", default="0", metavar="CORE", help="where the servers run")
     parser.add_argument("--load-core", default="1", metavar="CORE", help="where the load generator runs")
-    parser.add_argument("--results", type=Path, default=BENCH / "results", metavar="DIR", help="where NAME.md goes")
+    parser.add_argument(
+        "--results", type=Path, default=BENCH / "results", metavar="DIR", help="where NAME.md goes"
+    )
     return parser.parse_args(arguments)
 
 
@@ -111,3 +132,5 @@ if __name__ == "__main__":
         sys.exit(main())
     except BenchError as error:
         sys.exit(f"compare.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -82,7 +82,9 @@ class Row:
 
     @property
     def failures(self) -> str:
-        return "; ".join(dict.fromkeys(text for text in (self.failure, *(r.failure for r in self.rounds)) if text))
+        return "; ".join(
+            dict.fromkeys(text for text in (self.failure, *(r.failure for r in self.rounds)) if text)
+        )
 
     @property
     def cpu_us(self) -> float:

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -124,9 +126,11 @@ class Host:
             try:
                 process.wait(STOP_WITHIN_SECONDS)
             except subprocess.TimeoutExpired:
-                # The process began a session of its own, so its group is it and its workers.
-                os.killpg(process.pid, 9)
+                process.kill()
                 process.wait()
+            # It began a session of its own, so this group is it and its workers, should any be left.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         self._processes.clear()
 
     def load_command(self, *command: str | Path) -> list[str]:
@@ -137,7 +141,9 @@ class Host:
         """One of the crate bench/floor's programs."""
         path = self.tools / name
         if not path.is_file():
-            raise BenchError(f"{path} is missing: run `cargo build --release -p kirin-floor` or give --tools DIR")
+            raise BenchError(
+                f"{path} is missing: run `cargo build --release -p kirin-floor` or give --tools DIR"
+            )
         return path
 
     def log_of(self, name: str) -> Path:
@@ -153,8 +159,8 @@ def free_port() -> int:
 
 def listens(where: int | Path) -> bool:
     """Whether a port of 127.0.0.1 or a unix socket accepts connections."""
-    family, address = (socket.AF_UNIX, str(where)) if isinstance(where, Path) else (socket.AF_INET, ("127.0.0.1", where))
-    with socket.socket(family) as probe:
+    address: str | tuple[str, int] = str(where) if isinstance(where, Path) else ("127.0.0.1", where)
+    with socket.socket(socket.AF_UNIX if isinstance(where, Path) else socket.AF_INET) as probe:
         probe.settimeout(1)
         return probe.connect_ex(address) == 0
 

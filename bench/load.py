@@ -37,13 +37,15 @@ class Load(Protocol):
     """Something that can be asked of a server for some seconds."""
 
     @property
-    def title(self) -> str: ...
+    def title(self) -> str:
+        ...
 
     def prepare(self, host: Host, server: Server) -> int:
         """Checks that the server answers correctly; returns the size of its answer in bytes."""
         ...
 
-    def run(self, host: Host, server: Server, seconds: float) -> Outcome: ...
+    def run(self, host: Host, server: Server, seconds: float) -> Outcome:
+        ...
 
 
 # Loaded by wrk once. It defines no `request` and no `response`, which would run for every request.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from comparison import Budget, Comparison, Result, Row, Table
-from host import Cores
+from host import Cores, version_of
 
 FLOOR = "floor"
 OWN = "kirin"
@@ -17,10 +17,9 @@ OWN = "kirin"
 
 def machine(cores: Cores, load_before: float) -> str:
     """When and on what it was measured."""
-    model = next(
-        (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
-        platform.machine(),
-    )  # fmt: skip
+    cpus = Path("/proc/cpuinfo").read_text().splitlines()
+    models = [line.partition(":")[2].strip() for line in cpus if line.startswith("model name")]
+    model = models[0] if models else platform.machine()
     placed = (
         f"servers and load together on cores {cores.server}"
         if cores.shared
@@ -30,7 +29,7 @@ def machine(cores: Cores, load_before: float) -> str:
         [
             f"- {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC; Linux {platform.release()}; "
             f"{model}, {os.cpu_count()} cores; {placed}",
-            f"- load average when it began: {load_before:.2f}",
+            f"- load: {version_of('wrk', '-v').split(' Copyright')[0]}; load average when it began: {load_before:.2f}",
         ]
     )
 
@@ -60,7 +59,10 @@ def plain(
 
 def _ending(notes: Sequence[str], about: Mapping[str, str]) -> list[str]:
     parts = ["## How to read it\n\n" + "\n".join(f"- {note}" for note in notes)] if notes else []
-    return [*parts, "## Configurations\n\n" + "\n".join(f"- **{row}**: {text}" for row, text in about.items())]
+    return [
+        *parts,
+        "## Configurations\n\n" + "\n".join(f"- **{row}**: {text}" for row, text in about.items()),
+    ]
 
 
 def summary(table: Table, comparison: Comparison) -> str:
@@ -71,19 +73,16 @@ def summary(table: Table, comparison: Comparison) -> str:
     columns: dict[str, Callable[[Row], str]] = {
         f"{unit}s/s": lambda row: f"{row.per_second:,.0f}",
         f"CPU µs/{unit}": lambda row: f"{row.cpu_us:.2f}",
-        "× floor": lambda row: f"{row.cpu_us / floor.cpu_us:.2f}" if floor else "",
-        "× best peer": lambda row: f"{row.cpu_us / peer.cpu_us:.2f}" if peer else "",
-        "p99 ms": lambda row: f"{row.p99_us / 1000:.2f}",
-        "answer bytes": lambda row: f"{row.answer_bytes:,}",
-        "own CPU": lambda row: f"{row.per_second * row.cpu_us / 1e6:.0%}",
-        "others": lambda row: f"{row.others:.0%}",
     }
-    if floor is None:
-        del columns["× floor"]
-    if peer is None:
-        del columns["× best peer"]
-    if comparison.share_cores:
-        del columns["others"]  # the load is among them
+    if floor is not None:
+        columns["× floor"] = _times(floor)
+    if peer is not None:
+        columns["× best peer"] = _times(peer)
+    columns["p99 ms"] = lambda row: f"{row.p99_us / 1000:.2f}"
+    columns["answer bytes"] = lambda row: f"{row.answer_bytes:,}"
+    columns["own CPU"] = lambda row: f"{row.per_second * row.cpu_us / 1e6:.0%}"
+    if not comparison.share_cores:  # the load would be among them
+        columns["others"] = lambda row: f"{row.others:.0%}"
     body = []
     for row in sorted(table.rows, key=lambda row: (not row.usable, row.cpu_us if row.rounds else 0.0)):
         name = row.entrant.row + (f" — **failed**: {row.failures}" if row.failures else "")
@@ -97,8 +96,13 @@ def grid(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
+def _times(base: Row) -> Callable[[Row], str]:
+    return lambda row: f"{row.cpu_us / base.cpu_us:.2f}"
+
+
 def _cheapest(rows: Iterable[Row]) -> Row | None:
-    return min(rows, key=lambda row: row.cpu_us, default=None)
+    candidates = list(rows)
+    return min(candidates, key=lambda row: row.cpu_us) if candidates else None
 
 
 def _budget(budget: Budget, table: Table) -> str:

@@ -43,8 +43,8 @@ NOTES = (
     "process's figure and is the same for all.",
     "`per connection` is what was added since the start (after one request), divided by the connections. `per further "
     "connection` is from the first step to the second: it leaves out whatever the first few cost.",
-    "`in all` divides everything the server has by the connections. It is the fair figure where a server makes its "
-    "connection table at the start: nginx has a connection and two events, some 430 bytes, for each of "
+    f"`in all` is everything the server has at {HELD[-1]:,}, divided by them. It is the fair figure where a server "
+    "makes its connection table at the start: nginx has a connection and two events, some 430 bytes, for each of "
     f"`worker_connections` ({NGINX_TABLE:,} here) before the first client comes, and the delta does not show them.",
     "Memory is read when it has not changed for half a second. At the end every connection is looked at: one that "
     "the server has closed makes the row fail.",
@@ -61,7 +61,14 @@ class Held:
 
 def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str, dict[str, str]]:
     """The table, and what each server said about itself."""
-    header = ["server", "at start", *(f"{count:,} held" for count in HELD), "per connection", "per further connection", "in all"]
+    header = [
+        "server",
+        "at start",
+        *(f"{count:,} held" for count in HELD),
+        "per connection",
+        "per further connection",
+        "in all",
+    ]
     body, about = [], {}
     for entrant in entrants:
         server = entrant.start(host)
@@ -86,7 +93,7 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
                 *(f"{step.bytes / 1024:,.0f} KB" for step in steps),
                 f"{each:,.0f} B",
                 f"{further:,.0f} B",
-                f"{first.bytes / first.connections:,.0f} B",
+                f"{last.bytes / last.connections:,.0f} B",
             ]
         )
     return grid(header, body), about
@@ -95,7 +102,14 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
 def _hold(host: Host, server: Server, connections: int) -> int:
     """The server's memory while so many connections are held."""
     holder = subprocess.Popen(
-        host.load_command(host.tool("kirin-hold"), f"127.0.0.1:{server.port}", "--connections", connections, "--path", PATH),
+        host.load_command(
+            host.tool("kirin-hold"),
+            f"127.0.0.1:{server.port}",
+            "--connections",
+            str(connections),
+            "--path",
+            PATH,
+        ),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

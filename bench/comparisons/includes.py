@@ -23,13 +23,19 @@ COMPARISON = Comparison(
     entrants=(
         Entrant("kirin", "kirin store", lambda host: kirin.start(host, pages=KIRIN_ITEMS)),
         Entrant("floor", "floor", lambda host: floor.start(host, body_bytes=len(FILLED))),
-        Entrant("nginx", "nginx SSI → memcached", lambda host: nginx.memcached_plain(host, NGINX_ITEMS, ssi=True)),
         Entrant(
-            "nginx", "nginx SSI → memcached, tuned", lambda host: nginx.memcached_tuned(host, NGINX_ITEMS, ssi=True)
+            "nginx", "nginx SSI → memcached", lambda host: nginx.memcached_plain(host, NGINX_ITEMS, ssi=True)
+        ),
+        Entrant(
+            "nginx",
+            "nginx SSI → memcached, tuned",
+            lambda host: nginx.memcached_tuned(host, NGINX_ITEMS, ssi=True),
         ),
     ),
     loads=(HttpLoad("page with 3 includes, 64 connections kept", path=PATH, expect=FILLED),),
-    budgets=(Budget("a twenty-fifth of nginx SSI → memcached", "kirin store", "nginx SSI → memcached", 1 / 25),),
+    budgets=(
+        Budget("a twenty-fifth of nginx SSI → memcached", "kirin store", "nginx SSI → memcached", 1 / 25),
+    ),
     notes=(
         "nginx asks memcached four times a page; its answer is chunked. CPU time of both counts.",
         "`tuned` is a unix socket and kept connections to memcached.",

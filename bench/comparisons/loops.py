@@ -10,14 +10,16 @@ MODES = {"one event loop": "epoll", "a thread a connection": "threads", "an even
 BODY_BYTES = 1024
 FLOOR_BODY = b"x" * BODY_BYTES
 
+
+def entrant(row: str, mode: str) -> Entrant:
+    """The floor in one of its modes."""
+    return Entrant("floor", row, lambda host: floor.start(host, body_bytes=BODY_BYTES, mode=mode))
+
+
 COMPARISON = Comparison(
     name="loops",
     question="Event loop, threads, or event loops × cores? The same canned answer in three ways.",
-    entrants=tuple(
-        # The mode is bound now; a lambda looks its names up when it is called.
-        Entrant("floor", row, lambda host, mode=mode: floor.start(host, body_bytes=BODY_BYTES, mode=mode))
-        for row, mode in MODES.items()
-    ),
+    entrants=tuple(entrant(row, mode) for row, mode in MODES.items()),
     loads=tuple(
         HttpLoad(f"{connections} connections kept", expect=FLOOR_BODY, connections=connections, threads=2)
         for connections in (64, 1000)

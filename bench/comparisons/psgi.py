@@ -24,13 +24,20 @@ def entrants(app: Path) -> tuple[Entrant, ...]:
         return nginx.proxy(host, "nginx-starlet", starlet.start(host, app, WORKERS, "starlet-behind-nginx"))
 
     return (
-        Entrant("kirin", "kirin", lambda host: kirin.start(host, places=("app:web",), app=kirin.App(app, WORKERS))),
+        Entrant(
+            "kirin", "kirin", lambda host: kirin.start(host, places=("app:web",), app=kirin.App(app, WORKERS))
+        ),
         Entrant("starlet", "Starlet", lambda host: starlet.start(host, app, WORKERS)),
         Entrant("nginx", "nginx → Starlet", behind_nginx),
         Entrant("starman", "Starman", lambda host: starman.start(host, app, WORKERS)),
         Entrant("feersum", "Feersum", lambda host: feersum.start(host, app, WORKERS)),
         Entrant("uwsgi", "uWSGI http11-socket", lambda host: uwsgi.keep_alive(host, app, WORKERS), kept),
-        Entrant("uwsgi", "uWSGI http-socket", lambda host: uwsgi.closing(host, app, WORKERS), lambda load: not kept(load)),
+        Entrant(
+            "uwsgi",
+            "uWSGI http-socket",
+            lambda host: uwsgi.closing(host, app, WORKERS),
+            lambda load: not kept(load),
+        ),
     )
 
 
@@ -73,8 +80,18 @@ PARAMS_COMPARISON = Comparison(
     question="The same with Plack::Request's parameters: does the front's parsing reach the application?",
     entrants=entrants(PARAMS_APP),
     loads=(
-        HttpLoad(f"GET with 5 parameters, {WORKERS} connections kept", path=f"/?{QUERY}", expect=PARAMS, connections=WORKERS),
-        HttpLoad(f"POST of a form with 5 fields, {WORKERS} connections kept", form=QUERY, expect=PARAMS, connections=WORKERS),
+        HttpLoad(
+            f"GET with 5 parameters, {WORKERS} connections kept",
+            path=f"/?{QUERY}",
+            expect=PARAMS,
+            connections=WORKERS,
+        ),
+        HttpLoad(
+            f"POST of a form with 5 fields, {WORKERS} connections kept",
+            form=QUERY,
+            expect=PARAMS,
+            connections=WORKERS,
+        ),
         HttpLoad("GET with 5 parameters, 64 connections kept", path=f"/?{QUERY}", expect=PARAMS),
         HttpLoad("POST of a form with 5 fields, 64 connections kept", form=QUERY, expect=PARAMS),
     ),

@@ -10,9 +10,9 @@ from host import Host, Server, debian_version, free_port
 def start(host: Host, app: Path, workers: int) -> Server:
     """It closes after every answer without saying so, which wrk counts as a read error: the application says it."""
     port = free_port()
-    command = [
+    command: list[str | Path] = [
         "plackup", "-E", "deployment", "-s", "Feersum", "--listen", f"127.0.0.1:{port}", f"--pre-fork={workers}", app,
     ]  # fmt: skip
     pid = host.start("feersum", command, port=port, env={"BENCH_FRAMING": "close"})
-    about = f"{debian_version('feersum')}: --pre-fork={workers}; closes every connection, the app says Connection: close"
+    about = f"{debian_version('feersum')}: --pre-fork={workers}; closes every connection, the app says so"
     return Server(port, [pid], about)

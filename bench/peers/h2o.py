@@ -13,7 +13,8 @@ def static_files(host: Host, directory: Path) -> Server:
     port = free_port()
     config = host.directory / "h2o.yaml"
     user = "user: root\n" if os.geteuid() == 0 else ""
-    config.write_text(f"""\
+    config.write_text(
+        f"""\
 {user}num-threads: 1
 max-connections: 19000
 listen:
@@ -24,6 +25,7 @@ hosts:
     paths:
       /:
         file.dir: {directory}
-""")
+"""
+    )
     pid = host.start("h2o", ["h2o", "-m", "worker", "-c", config], port=port)
     return Server(port, [pid], f"{version_of('h2o', '-v')}: num-threads 1, file.dir, no access log")

@@ -13,7 +13,9 @@ def start(host: Host, name: str = "memcached") -> Server:
     port = free_port()
     command = ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0", *COMMON]
     pid = host.start(name, command, port=port)
-    return Server(port, [pid], f"{version_of('memcached', '-V')}: {' '.join(COMMON)}, TCP", f"127.0.0.1:{port}")
+    return Server(
+        port, [pid], f"{version_of('memcached', '-V')}: {' '.join(COMMON)}, TCP", f"127.0.0.1:{port}"
+    )
 
 
 def start_unix(host: Host, name: str = "memcached-unix") -> Server:
@@ -21,7 +23,9 @@ def start_unix(host: Host, name: str = "memcached-unix") -> Server:
     path = host.directory / f"{name}.sock"
     command = ["memcached", "-u", "root", "-s", str(path), *COMMON]
     pid = host.start(name, command, socket_path=path)
-    return Server(0, [pid], f"{version_of('memcached', '-V')}: {' '.join(COMMON)}, unix socket", f"unix:{path}")
+    return Server(
+        0, [pid], f"{version_of('memcached', '-V')}: {' '.join(COMMON)}, unix socket", f"unix:{path}"
+    )
 
 
 COMMON = ("-t", "1", "-m", "64", "-c", "10000")

@@ -41,7 +41,8 @@ def start(
     config = host.directory / f"{name}.conf"
     user = "user root;" if os.geteuid() == 0 else ""
     load = "\n".join(f"load_module {MODULES / module};" for module in modules)
-    config.write_text(f"""\
+    config.write_text(
+        f"""\
 {load}
 {user}
 daemon off;
@@ -65,7 +66,8 @@ http {{
         {server}
     }}
 }}
-""")
+"""
+    )
     pid = host.start(name, ["nginx", "-c", config, "-e", host.log_of(f"{name}-error")], port=port)
     roots = [pid, *(root for peer in beside for root in peer.roots)]
     return Server(port, roots, f"{version_of('nginx', '-v')}: worker_processes 1, access_log off, {about}")

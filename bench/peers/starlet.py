@@ -14,7 +14,7 @@ a connection has had this many requests, so it must not be endless either."""
 def start(host: Host, app: Path, workers: int, name: str = "starlet") -> Server:
     """`-E deployment`, because plackup's default environment adds a log, a stack trace and a lint middleware."""
     port = free_port()
-    command = [
+    command: list[str | Path] = [
         "plackup", "-E", "deployment", "-s", "Starlet", "--host", "127.0.0.1", "--port", str(port),
         "--max-workers", str(workers),
         "--max-keepalive-reqs", str(REQUESTS_PER_CONNECTION),

@@ -19,7 +19,7 @@ def closing(host: Host, app: Path, workers: int) -> Server:
 
 def _start(host: Host, name: str, socket: str, framing: str, app: Path, workers: int) -> Server:
     port = free_port()
-    command = [
+    command: list[str | Path] = [
         "uwsgi_psgi", socket, f"127.0.0.1:{port}", "--psgi", app, "--processes", str(workers), "--master",
         "--disable-logging", "--die-on-term", "--listen", "1024",
     ]  # fmt: skip
