@@ -139,3 +139,79 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Connection, Progress};
+    use crate::workload::Expected;
+    use socket2::{Domain, Socket, Type};
+    use std::io::{Read, Write};
+    use std::time::Instant;
+
+    const BATCH: Expected = Expected { commands: 2, values: 2 };
+
+    /// A connection with a batch on its way, and the server's end.
+    fn begun(request: &[u8]) -> (Connection, Socket, Progress) {
+        let (client, server) = Socket::pair(Domain::UNIX, Type::STREAM, None).expect("a pair");
+        let mut connection = Connection::new(client).expect("non-blocking");
+        let render = |buffer: &mut Vec<u8>| {
+            buffer.extend_from_slice(request);
+            BATCH
+        };
+        let progress = connection.begin(Instant::now(), render).expect("sent");
+        (connection, server, progress)
+    }
+
+    #[test]
+    fn a_batch_is_answered_by_its_last_reply_however_the_replies_are_cut() {
+        let replies = b"VALUE a 0 2\r\nvv\r\nEND\r\nVALUE b 0 2\r\nvv\r\nEND\r\n";
+        for cut in 1..replies.len() {
+            let (mut connection, mut server, progress) = begun(b"get a\r\nget b\r\n");
+            assert_eq!(progress, Progress::Waiting);
+            server.write_all(&replies[..cut]).expect("written");
+            assert_eq!(connection.proceed(2).expect("replies"), Progress::Waiting, "cut at {cut}");
+            server.write_all(&replies[cut..]).expect("written");
+            assert_eq!(connection.proceed(2).expect("replies"), Progress::Answered(BATCH), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_missing_value_is_seen() {
+        let (mut connection, mut server, _) = begun(b"get a\r\nget b\r\n");
+        server.write_all(b"END\r\nVALUE b 0 2\r\nvv\r\nEND\r\n").expect("written");
+        let progress = connection.proceed(2).expect("replies");
+        assert_eq!(progress, Progress::Answered(Expected { commands: 2, values: 1 }));
+        assert_eq!(connection.expected_values(), 2);
+    }
+
+    #[test]
+    fn a_value_of_another_size_is_an_error() {
+        let (mut connection, mut server, _) = begun(b"get a\r\nget b\r\n");
+        server.write_all(b"VALUE a 0 3\r\nvvv\r\nEND\r\n").expect("written");
+        let error = connection.proceed(2).expect_err("three bytes instead of two");
+        assert!(error.to_string().contains("3 bytes instead of 2"), "{error}");
+    }
+
+    #[test]
+    fn a_server_that_closes_is_an_error() {
+        let (mut connection, server, _) = begun(b"get a\r\nget b\r\n");
+        drop(server);
+        assert!(connection.proceed(2).is_err());
+    }
+
+    #[test]
+    fn a_batch_larger_than_the_socket_goes_out_in_turns() {
+        let request = vec![b'x'; 4 * 1024 * 1024];
+        let (mut connection, mut server, mut progress) = begun(&request);
+        assert_eq!(progress, Progress::Sending);
+        server.set_nonblocking(true).expect("a socket");
+        let mut received = 0;
+        let mut chunk = vec![0; 64 * 1024];
+        while received < request.len() {
+            received += server.read(&mut chunk).expect("the connection has sent something");
+            progress = connection.proceed(2).expect("more to send");
+        }
+        assert_eq!(progress, Progress::Waiting);
+        assert!(!connection.is_sending());
+    }
+}
