@@ -234,30 +234,23 @@ impl<'a> FieldMeaning<'a> {
         for field in fields {
             // The length decides first: of the names that mean something here, no two of different case
             // share one, and most fields of a request match none.
+            let is = |name: &str| field.name.eq_ignore_ascii_case(name);
             match field.name.len() {
-                4 if field.name.eq_ignore_ascii_case("host") => {
-                    if host.replace(parse_host(field.value)?).is_some() {
-                        return Err(Reject::Bad("more than one Host field"));
-                    }
-                }
-                14 if field.name.eq_ignore_ascii_case("content-length") => {
+                4 if is("host") => once(&mut host, parse_host(field.value)?, "more than one Host field")?,
+                14 if is("content-length") => {
                     let length = parse_content_length(field.value)?;
-                    if content_length.replace(length).is_some() {
-                        return Err(Reject::Bad("more than one Content-Length field"));
-                    }
+                    once(&mut content_length, length, "more than one Content-Length field")?;
                 }
-                17 if field.name.eq_ignore_ascii_case("transfer-encoding") => {
-                    if transfer_encoding.replace(field.value).is_some() {
-                        return Err(Reject::Bad("more than one Transfer-Encoding field"));
-                    }
+                17 if is("transfer-encoding") => {
+                    once(&mut transfer_encoding, field.value, "more than one Transfer-Encoding field")?;
                 }
-                10 if field.name.eq_ignore_ascii_case("connection") => {
+                10 if is("connection") => {
                     for option in list(field.value) {
                         close |= option.eq_ignore_ascii_case(b"close");
                         keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                     }
                 }
-                6 if field.name.eq_ignore_ascii_case("expect") => {
+                6 if is("expect") => {
                     if !field.value.eq_ignore_ascii_case(b"100-continue") {
                         return Err(Reject::Expectation);
                     }
@@ -281,6 +274,14 @@ impl<'a> FieldMeaning<'a> {
         };
         let persistent = !close && (version == Version::Http11 || keep_alive);
         Ok(Self { host, body, persistent, expects_continue })
+    }
+}
+
+/// A field that may stand once in a head.
+fn once<T>(slot: &mut Option<T>, value: T, otherwise: &'static str) -> Result<(), Reject> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Reject::Bad(otherwise)),
     }
 }
 
