@@ -3,6 +3,7 @@ use v5.16;
 use warnings;
 
 use Fcntl ();
+use Getopt::Long qw(GetOptionsFromArray);
 use IO::Handle;
 use Kirin::Worker;
 use Plack::Util;
@@ -21,6 +22,19 @@ use constant LONGEST_PAUSE => 5;
 
 # Seconds between looks at whether the front is still there.
 use constant TICK => 1;
+
+# The command line of kirin-worker. Returns the exit status.
+sub main {
+    my ($class, @arguments) = @_;
+    my %option;
+    GetOptionsFromArray(
+        \@arguments, \%option,
+        'workers=i', 'generation=i', 'name=s', 'front=i', 'max-requests=i', 'sendfile',
+    ) && @arguments == 1 or die "usage: kirin-worker [--workers N] [--generation G] [--name NAME] [--front PID]"
+        . " [--max-requests N] [--sendfile] app.psgi\n";
+    $option{max_requests} = delete $option{'max-requests'};
+    return $class->new(%option, app_file => $arguments[0])->run;
+}
 
 sub new {
     my ($class, %args) = @_;
