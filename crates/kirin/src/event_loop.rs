@@ -11,10 +11,11 @@ use kirin_store::Store;
 use kirin_workers::App;
 use std::fs::File;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::LocalSet;
 
 /// What all loops are to do; only ever goes forward.
@@ -76,45 +77,55 @@ pub enum LoopError {
 pub struct EventLoop {
     /// For what is to run on this loop.
     pub handle: Handle,
-    thread: std::thread::JoinHandle<()>,
+    parts: oneshot::Sender<Parts>,
+    opened: mpsc::Receiver<Result<(), FilesError>>,
+    thread: JoinHandle<()>,
 }
 
 impl EventLoop {
-    /// Starts a loop on a thread of its own and waits until its routes are open.
-    pub fn start(index: usize, parts: Parts) -> Result<Self, LoopError> {
-        let (report, started) = std::sync::mpsc::channel::<Result<Handle, LoopError>>();
+    /// Starts a loop on a thread of its own. It runs what is given to its handle, and serves nothing yet: applications
+    /// need the handle to be made, and the routes need the applications.
+    pub fn start(index: usize) -> Result<Self, LoopError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (parts, given) = oneshot::channel();
+        let (report, opened) = mpsc::channel();
         let thread = std::thread::Builder::new().name(format!("loop-{index}")).spawn(move || {
-            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime,
-                Err(error) => return drop(report.send(Err(error.into()))),
-            };
-            let router = match Router::open(&parts.site, Arc::clone(&parts.store), &parts.apps) {
-                Ok(router) => router,
-                Err(error) => return drop(report.send(Err(error.into()))),
-            };
-            if report.send(Ok(runtime.handle().clone())).is_ok() {
-                runtime.block_on(LocalSet::new().run_until(run(parts, Rc::new(router))));
-            }
+            runtime.block_on(LocalSet::new().run_until(async move {
+                if let Ok(parts) = given.await {
+                    run(parts, &report).await;
+                }
+            }));
         })?;
-        let handle = started.recv().map_err(|_| LoopError::Gone)??;
-        Ok(Self { handle, thread })
+        Ok(Self { handle, parts, opened, thread })
     }
 
-    /// Waits for the loop's end.
-    pub fn join(self) {
-        if self.thread.join().is_err() {
-            tracing::error!("an event loop ended by a panic");
-        }
+    /// Gives the loop what it serves, and waits until its routes are open.
+    pub fn serve(self, parts: Parts) -> Result<JoinHandle<()>, LoopError> {
+        self.parts.send(parts).map_err(|_| LoopError::Gone)?;
+        self.opened.recv().map_err(|_| LoopError::Gone)??;
+        Ok(self.thread)
     }
 }
 
-async fn run(parts: Parts, router: Rc<Router>) {
+async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
+    let opened = Router::open(&parts.site, Arc::clone(&parts.store), &parts.apps);
+    let (router, opened) = match opened {
+        Ok(router) => (Some(Rc::new(router)), Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    let (Some(router), Ok(())) = (router, report.send(opened)) else { return };
     let mut stage = parts.stage;
+    let mut accepting = Vec::new();
+    // An application may fill the store while it loads.
+    for memcached in parts.memcached {
+        let server = Arc::clone(&parts.memcached_server);
+        accepting.push(tokio::task::spawn_local(crate::memcached::serve(memcached, server)));
+    }
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
         return;
     }
     let mut servers = Vec::new();
-    let mut accepting = Vec::new();
     for door in parts.doors {
         let limits = kirin_http::Limits { keep_alive: door.keep_alive, ..kirin_http::Limits::default() };
         let server =
@@ -127,10 +138,6 @@ async fn run(parts: Parts, router: Rc<Router>) {
             }
         }));
         servers.push(server);
-    }
-    for memcached in parts.memcached {
-        let server = Arc::clone(&parts.memcached_server);
-        accepting.push(tokio::task::spawn_local(crate::memcached::serve(memcached, server)));
     }
     let limit = match stage.wait_for(|stage| matches!(stage, Stage::Drain(_))).await.as_deref() {
         Ok(Stage::Drain(limit)) => *limit,

@@ -9,6 +9,7 @@ use kirin_http::listener::ListenError;
 use kirin_http::{ListenAddress, Listener};
 use kirin_store::{Now, Store, StoreConfig};
 use kirin_workers::{App, AppConfig, AppError};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -35,8 +36,8 @@ pub enum ProgramError {
     #[error("cannot open the access log {0}: {1}")]
     AccessLog(String, #[source] io::Error),
     /// An application does not start.
-    #[error("app `{0}`: {1}")]
-    App(String, #[source] AppError),
+    #[error(transparent)]
+    App(#[from] AppError),
     /// A loop does not start.
     #[error(transparent)]
     Loop(#[from] LoopError),
@@ -47,9 +48,22 @@ pub enum ProgramError {
 
 /// Serves `site` until a signal ends it.
 pub fn run(site: Site) -> Result<(), ProgramError> {
+    raise_descriptor_limit();
     let run_directory = RunDirectory::create()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(supervise(Arc::new(site), &run_directory))
+    let ended = runtime.block_on(supervise(Arc::new(site), &run_directory));
+    // Does not wait for loops that were told to end at once.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Every connection takes a descriptor, and the soft limit is 1,024 by tradition: takes what the hard limit allows.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit on open files stays at {:?}", limit.current);
+    }
 }
 
 async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), ProgramError> {
@@ -62,32 +76,37 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
         ..StoreConfig::default()
     }));
     let memcached_server = kirin_memcache::Server::new(Arc::clone(&store), Default::default());
-    let apps: Vec<Arc<App>> = site.apps.iter().map(|app| App::new(app_config(app, run_directory))).collect();
-
-    let (stage, watching) = watch::channel(Stage::Prepare);
     let mut loops = Vec::new();
-    for (index, (doors, memcached)) in doors.into_iter().zip(memcached).enumerate() {
-        let (site, store) = (Arc::clone(&site), Arc::clone(&store));
-        let parts = Parts {
-            site,
-            store,
+    for index in 0..site.threads {
+        loops.push(EventLoop::start(index)?);
+    }
+    let handles: Vec<Handle> = loops.iter().map(|event_loop| event_loop.handle.clone()).collect();
+    let mut apps = Vec::new();
+    for app in &site.apps {
+        apps.push(App::start(app_config(app, run_directory), handles.clone())?);
+    }
+    let (stage, watching) = watch::channel(Stage::Prepare);
+    let mut threads = Vec::new();
+    for ((event_loop, doors), memcached) in loops.into_iter().zip(doors).zip(memcached) {
+        threads.push(event_loop.serve(Parts {
+            site: Arc::clone(&site),
+            store: Arc::clone(&store),
             apps: apps.clone(),
             doors,
             memcached,
             memcached_server: Arc::clone(&memcached_server),
             stage: watching.clone(),
-        };
-        loops.push(EventLoop::start(index, parts)?);
+        })?);
     }
-    let handles: Vec<Handle> = loops.iter().map(|event_loop| event_loop.handle.clone()).collect();
 
-    // The memcached sockets must answer while an application loads: it may fill the store then.
-    let supervisors: Vec<_> =
-        apps.iter().map(|app| tokio::spawn(Arc::clone(app).supervise(handles.clone()))).collect();
     let started = tokio::select! {
         started = all_ready(&apps) => started.map(|()| true),
-        end = signals.next() => { tracing::info!("{end:?} while starting"); Ok(false) }
+        end = signals.next() => {
+            tracing::info!("{end:?} while starting");
+            Ok(false)
+        }
     };
+    let mut limit = Duration::ZERO;
     if matches!(started, Ok(true)) {
         let _ = stage.send(Stage::Serve);
         for address in &addresses {
@@ -96,31 +115,34 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
         let end = signals.next().await;
         sweeping.abort();
-        let limit = if end == End::Graceful { DRAIN_LIMIT } else { Duration::ZERO };
-        tracing::info!("stopping: {end:?}");
-        let _ = stage.send(Stage::Drain(limit));
-    } else {
-        let _ = stage.send(Stage::Drain(Duration::ZERO));
+        if end == End::Graceful {
+            limit = DRAIN_LIMIT;
+        }
+        tracing::info!("stopping: {}", end.description());
     }
-    let joined = tokio::task::spawn_blocking(move || loops.into_iter().for_each(EventLoop::join));
+    let _ = stage.send(Stage::Drain(limit));
+    let drained =
+        tokio::task::spawn_blocking(move || threads.into_iter().all(|thread| thread.join().is_ok()));
     tokio::select! {
-        _ = joined => {}
+        drained = drained => if !matches!(drained, Ok(true)) {
+            tracing::error!("an event loop ended by a panic");
+        },
         // A second signal does not wait for responses in progress.
-        _ = signals.next() => tracing::warn!("stopping at once"),
+        _ = signals.next() => {
+            tracing::warn!("stopping at once");
+            limit = Duration::ZERO;
+        }
     }
     for app in &apps {
-        app.stop().await;
-    }
-    for supervisor in supervisors {
-        let _ = supervisor.await;
+        app.stop(limit).await;
     }
     started.map(|_| ())
 }
 
-/// Waits until every application has reported ready; fails with the first that does not.
+/// Waits until every application is loaded; fails with the first that cannot be.
 async fn all_ready(apps: &[Arc<App>]) -> Result<(), ProgramError> {
     for app in apps {
-        app.ready().await.map_err(|error| ProgramError::App(app.name().to_owned(), error))?;
+        app.ready().await?;
     }
     Ok(())
 }
@@ -130,19 +152,17 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
     env.entry("KIRIN_STORE".into())
         .or_insert_with(|| format!("unix:{}", run_directory.store_socket().display()));
     AppConfig {
-        name: app.name.clone(),
-        load: app.load.clone(),
-        directory: app.directory.clone(),
+        directory: Some(app.directory.clone()),
         workers: app.workers,
-        env,
+        env: env.into_iter().collect(),
         queue_length: app.queue,
         queue_wait: app.queue_wait,
         request_deadline: app.deadline,
         start_limit: app.start_limit,
-        max_requests: app.max_requests,
+        max_requests: (app.max_requests > 0).then_some(app.max_requests),
         body_limit_bytes: app.body_limit_bytes,
         sendfile_roots: app.sendfile.clone(),
-        ..AppConfig::default()
+        ..AppConfig::new(&app.name, &app.load)
     }
 }
 
@@ -223,6 +243,15 @@ enum End {
     Graceful,
     /// INT: at once.
     Fast,
+}
+
+impl End {
+    fn description(self) -> &'static str {
+        match self {
+            End::Graceful => "responses in progress are finished",
+            End::Fast => "at once",
+        }
+    }
 }
 
 struct Signals {
