@@ -19,8 +19,8 @@ use Time::HiRes ();
 #  2. All writes to the store happen inside the database's write lock (BEGIN IMMEDIATE), so they come one after
 #     the other and nobody commits between them; "push" stores a page only if its version still is the
 #     current one. A stale page is thrown away.
-#  3. Whoever adds a memo commits first and then calls "settle", which removes every page that the memo
-#     changed. A push before the commit is thus removed by settle; a push after it is refused by its version.
+#  3. Whoever adds a memo commits first and then settles (a push begins with that): removes every page that the
+#     memo changed. A push before the commit is thus removed; a push after it is refused by its version.
 #
 # What is left is the time between commit and settle (the writer has no answer yet), and a process that dies
 # or cannot reach the store just there. For that the store carries the LEDGER item: up to which public memo

@@ -53,13 +53,11 @@ sub answer {
     return $html =~ s/$INCLUDE/$fragments->{$1} \/\/ ''/ger;
 }
 
-# A public memo was added: nothing older may be served from here on, and the page that most people see is made
-# at once so that they need not come for it all together.
+# A public memo was added: nothing older may be served from here on. The page that most people see is made anew at
+# once, so that they need not come for it all together; storing it settles the others under the same lock.
 sub memo_was_added {
     my ($self) = @_;
-    return if !$self->{store}->is_used;
-    $self->{store}->settle;
-    $self->answer('/');
+    $self->answer('/') if $self->{store}->is_used;
     return;
 }
 
