@@ -112,7 +112,7 @@ subtest 'signing in gives a new cookie, so a planted one is worth nothing' => su
 subtest 'the database keeps neither passwords nor session tokens' => sub {
     my $visitor = $site->member('wakana');
     my $dump = join "\n", map { join ',', map { $_ // '' } @$_ } map {
-        @{ $site->app->memos->{database}->handle->selectall_arrayref("SELECT * FROM $_") }
+        @{ $site->app->database->handle->selectall_arrayref("SELECT * FROM $_") }
     } qw(user session);
     like $dump, qr/wakana,\$y\$/, 'the hash is yescrypt';
     unlike $dump, qr/password of wakana/;

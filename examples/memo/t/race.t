@@ -19,9 +19,11 @@ my $site      = TestSite->new(store => $memcached->address);
 my ($first)   = $site->add_public_memos(bea => 150);
 my @members   = map { $site->member("writer$_") } 1 .. $WRITERS;
 my $done_file = $site->folder . '/done';
+# As after loading: a prefork server's parent has no open handle (t/demo.t).
+$site->app->database->close;
 
-# Runs in a process of its own, with the application loaded before the fork, as prefork servers do it. Exits with the
-# number of complaints.
+# Runs in a process of its own, with the application loaded before the fork, as prefork servers do it. Exits with
+# the number of complaints.
 sub in_child {
     my ($code) = @_;
     my $pid = fork // die "fork: $!";

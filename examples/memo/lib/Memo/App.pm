@@ -27,6 +27,7 @@ sub new {
     my $memos    = Memo::Memos->new($database);
     my $sessions = Memo::Sessions->new($database);
     my $self     = bless {
+        database => $database,
         memos    => $memos,
         sessions => $sessions,
         users    => Memo::Users->new($database),
@@ -50,6 +51,7 @@ sub new {
     return $self;
 }
 
+sub database { return $_[0]{database} }
 sub memos    { return $_[0]{memos} }
 sub pages    { return $_[0]{pages} }
 sub sessions { return $_[0]{sessions} }
