@@ -82,6 +82,7 @@ sub _shortened {
     my ($text, $longest) = @_;
     $text =~ s/\s+/ /g;
     $text =~ s/\A[ ·]+| \z//g;
+    $text =~ s/(?<=[.:!?]) · / /g;
     return $text if length $text <= $longest;
     return (substr($text, 0, $longest - 1) =~ s/\s+\S{0,15}\z//r) . '…';
 }

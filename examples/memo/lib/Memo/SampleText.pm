@@ -122,7 +122,7 @@ sub _walk {
 
 sub _word {
     my ($written, $spoken, $meaning) = @{ _one(@WORDS) };
-    return join "\n", "# Word of the day: $written", '', "**$written** (*$spoken*): $meaning.", '',
+    return join "\n", "# Word of the day: $spoken", '', "**$written** (*$spoken*): $meaning.", '',
         _one('Heard it on the train.', 'From a letter.', 'There is no short way to say it in English.');
 }
 
