@@ -5,7 +5,6 @@
 //! `store`.
 
 use crate::page::Page;
-use bytes::Bytes;
 use http::{Method, StatusCode};
 use kirin_http::{Body, Place, RequestHead, Response, entity_tag};
 use kirin_ssi::{Rendered, Source, Template};
@@ -24,7 +23,7 @@ pub fn answer(store: &Store, request: &RequestHead<'_>, now: Now, is_last: bool)
     }
     let key = key_of(request)?;
     let item = store.get(key, now)?;
-    let page = store.companion::<Page>(&item, now, |value| Page::compile(value));
+    let page = store.companion::<Page>(&item, now, Page::compile);
     let head = page.head.as_ref()?;
     if !page.template.has_includes() {
         if is_not_modified(request, &head.etag) {
@@ -94,7 +93,7 @@ struct Parts<'a> {
 impl Source for Parts<'_> {
     fn template(&mut self, key: &[u8]) -> Option<Arc<Template>> {
         let item = self.store.get(key, self.now)?;
-        let page = self.store.companion::<Page>(&item, self.now, |value: &Bytes| Page::compile(value));
+        let page = self.store.companion::<Page>(&item, self.now, Page::compile);
         self.digest.update(&page.digest.to_le_bytes());
         Some(Arc::clone(&page.template))
     }
