@@ -121,6 +121,15 @@ impl Client {
         Reply { status: status.unwrap_or_else(|| panic!("not a response: {head:?}")), head, body: Vec::new() }
     }
 
+    /// Reads exactly these bytes.
+    ///
+    /// # Panics
+    /// When others come.
+    pub fn read_exactly(&mut self, bytes: &[u8]) {
+        let got = self.take(bytes.len(), "expected bytes");
+        assert_eq!(String::from_utf8_lossy(&got), String::from_utf8_lossy(bytes));
+    }
+
     /// Reads everything up to the end of the connection.
     ///
     /// # Panics
