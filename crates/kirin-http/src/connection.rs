@@ -188,7 +188,7 @@ fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head
     let record = server.log.as_ref().map(|log| log.begin(&io.peer, head, Instant::now()));
     let mut exchange = Exchange::of(head);
     exchange.persistent &= !server.stopping.get();
-    let origin = Origin { peer: &io.peer, local: &server.local, secure: false };
+    let origin = Origin { peer: &io.peer, local: &server.local, secure: false, now: server.clock().now() };
     let answer = server.handler.answer(head, origin);
     let mut request = Request { exchange, body: head.body, expects_continue: head.expects_continue, record };
     let response = match answer {
@@ -207,7 +207,6 @@ fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head
 /// Appends a response whose body is in memory.
 fn write_response<H>(server: &Server<H>, output: &mut Output, response: Response, request: &mut Request) {
     let clock = server.clock();
-    clock.now();
     let framing = output.text(|text| write_head(&response, &mut request.exchange, clock, text));
     let before = output.len();
     if framing != crate::response_writer::BodyFraming::Nothing {
@@ -227,6 +226,7 @@ fn write_response<H>(server: &Server<H>, output: &mut Output, response: Response
 /// Answers what is no acceptable request; the connection ends.
 fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -> Work {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
+    server.clock().now();
     let mut request = Request {
         exchange: Exchange::rejected(),
         body: BodyLength::None,

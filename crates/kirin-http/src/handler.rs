@@ -24,6 +24,8 @@ pub struct Origin<'a> {
     pub local: &'a ListenAddress,
     /// Whether the connection is encrypted.
     pub secure: bool,
+    /// The loop's clock: whole seconds since the unix epoch.
+    pub now: u64,
 }
 
 /// The other end of a client connection.

@@ -65,6 +65,13 @@ impl Io {
         result.map_ok(|()| read.filled().len())
     }
 
+    pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut *self.stream.borrow_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
     pub(crate) fn poll_write_vectored(
         &self,
         context: &mut Context<'_>,

@@ -11,6 +11,7 @@ pub mod body;
 pub mod chunked;
 pub mod clock;
 mod connection;
+pub mod entity_tag;
 pub mod field_lines;
 pub mod handler;
 mod io;

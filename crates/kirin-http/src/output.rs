@@ -13,6 +13,9 @@ use std::task::{Context, Poll};
 /// Pieces in one writev. The kernel takes up to 1,024 (IOV_MAX); a response rarely has more than a few.
 const MAX_SLICES: usize = 32;
 
+/// Pieces up to this size are copied behind the head: one piece is sent with a plain `send`.
+const COPIED_BYTES: usize = 2048;
+
 /// The loop's output buffer.
 #[derive(Default)]
 pub(crate) struct Output {
@@ -43,9 +46,11 @@ impl Output {
         result
     }
 
-    /// Appends `bytes` without copying them.
+    /// Appends `bytes`; without copying them, unless they are so few that a copy is cheaper than a piece of its own.
     pub(crate) fn bytes(&mut self, bytes: Bytes) {
-        if !bytes.is_empty() {
+        if bytes.len() <= COPIED_BYTES {
+            self.text(|text| text.extend_from_slice(&bytes));
+        } else {
             self.length += bytes.len();
             self.pieces.push(Piece::Bytes(bytes));
         }
@@ -78,7 +83,11 @@ impl Output {
                 slices[count] = IoSlice::new(slice);
                 count += 1;
             }
-            match io.poll_write_vectored(context, &slices[..count]) {
+            let result = match &slices[..count] {
+                [slice] => io.poll_write(context, slice),
+                slices => io.poll_write_vectored(context, slices),
+            };
+            match result {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(sent)) => written += sent,
                 Poll::Ready(Err(error)) => return Err(error),

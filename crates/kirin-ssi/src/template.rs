@@ -89,7 +89,9 @@ fn parse_directive(inside: &Bytes) -> Option<Part> {
 /// `KEY`, `"KEY"` or `key="KEY"`.
 fn parse_include_key(argument: &[u8]) -> Option<&[u8]> {
     let value = match argument.strip_prefix(b"key") {
-        Some(rest) if rest.trim_ascii_start().starts_with(b"=") => rest.trim_ascii_start()[1..].trim_ascii_start(),
+        Some(rest) if rest.trim_ascii_start().starts_with(b"=") => {
+            rest.trim_ascii_start()[1..].trim_ascii_start()
+        }
         _ => argument,
     };
     let key = match value.first()? {

@@ -1,0 +1,188 @@
+//! The budget, and how room is made in it.
+//!
+//! There is one budget for the whole store, not one a shard: an item of a megabyte must not empty
+//! the shard it falls into while others keep what nobody asks for. Room is made before an item goes
+//! in, so the store is within its budget at every moment. When a shard that holds more than its share
+//! needs room, its own items go; otherwise those of another one that does, if its lock is free.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::clock::{Expires, Now};
+use crate::counters::bump;
+use crate::invalidate::Verdict;
+use crate::slab::mark;
+use crate::store::{ShardWrite, Store};
+
+/// Bytes allowed and bytes taken.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: AtomicUsize,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) fn new(limit_bytes: usize) -> Budget {
+        Budget { limit: AtomicUsize::new(limit_bytes), used: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Takes `bytes` if they are there.
+    pub(crate) fn reserve(&self, bytes: usize) -> bool {
+        let limit = self.limit();
+        let take = |used: usize| used.checked_add(bytes).filter(|&used| used <= limit);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Something that took `from` bytes takes `to` now.
+    pub(crate) fn change(&self, from: usize, to: usize) {
+        if to > from {
+            self.used.fetch_add(to - from, Ordering::Relaxed);
+        } else if from > to {
+            self.used.fetch_sub(from - to, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How a search for room ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// The bytes are reserved.
+    Made,
+    /// Other threads hold what could go; let go of the lock and try again.
+    Contended,
+    /// There is nothing left that could go.
+    Full,
+}
+
+impl Store {
+    /// The limit in bytes, as last set.
+    pub fn memory_limit(&self) -> usize {
+        self.budget.limit()
+    }
+
+    /// Bytes taken at the moment.
+    pub fn used_bytes(&self) -> usize {
+        self.budget.used()
+    }
+
+    /// Changes the limit (`cache_memlimit`); when there is more than that, items leave at once.
+    pub fn set_memory_limit(&self, bytes: usize, now: Now) {
+        self.budget.limit.store(bytes, Ordering::Relaxed);
+        self.keep_within_limit(now);
+    }
+
+    /// Evicts until the store is within its limit. Only a lowered limit, a grown tag registry or a
+    /// companion can have brought it above.
+    pub(crate) fn keep_within_limit(&self, now: Now) {
+        let mut empty_parts = 0;
+        while self.budget.used() > self.budget.limit() && empty_parts < self.parts.len() {
+            let part = self.room_cursor.fetch_add(1, Ordering::Relaxed) % self.parts.len();
+            let mut shard = self.write_part(part);
+            let share = self.share_bytes();
+            let mut evicted = false;
+            while self.budget.used() > self.budget.limit() && (!evicted || shard.bytes() > share) {
+                if !self.evict_one(&mut shard, None, now) {
+                    break;
+                }
+                evicted = true;
+            }
+            empty_parts = if evicted { 0 } else { empty_parts + 1 };
+            if !evicted {
+                shard.clear();
+            }
+        }
+    }
+
+    /// Reserves `bytes` for an item that goes into `shard`, evicting others but not `spare`.
+    pub(crate) fn make_room(
+        &self,
+        shard: &mut ShardWrite<'_>,
+        bytes: usize,
+        spare: Option<u32>,
+        now: Now,
+    ) -> Room {
+        loop {
+            if self.budget.reserve(bytes) {
+                shard.reserved_bytes += bytes;
+                return Room::Made;
+            }
+            if !self.config.evict || bytes > self.budget.limit() {
+                return Room::Full;
+            }
+            if shard.bytes() >= self.share_bytes() && self.evict_one(shard, spare, now) {
+                continue;
+            }
+            match self.evict_elsewhere(shard.part, now) {
+                Room::Made => {}
+                _ if self.evict_one(shard, spare, now) => {}
+                without => return without,
+            }
+        }
+    }
+
+    /// What each shard may hold before its own items go first.
+    fn share_bytes(&self) -> usize {
+        self.budget.limit() / self.parts.len()
+    }
+
+    /// Evicts one item from a shard other than `own`: one that holds more than its share, or else
+    /// any.
+    fn evict_elsewhere(&self, own: usize, now: Now) -> Room {
+        let mut contended = false;
+        for at_least in [self.share_bytes(), 0] {
+            for _ in 0..self.parts.len() {
+                let part = self.room_cursor.fetch_add(1, Ordering::Relaxed) % self.parts.len();
+                if part == own {
+                    continue;
+                }
+                // Never wait for a second lock while holding one.
+                let Some(mut shard) = self.try_write_part(part) else {
+                    contended = true;
+                    continue;
+                };
+                if shard.bytes() >= at_least && self.evict_one(&mut shard, None, now) {
+                    return Room::Made;
+                }
+            }
+        }
+        if contended { Room::Contended } else { Room::Full }
+    }
+
+    /// Takes out the item that should leave next, and says so to budget and counters.
+    fn evict_one(&self, shard: &mut ShardWrite<'_>, spare: Option<u32>, now: Now) -> bool {
+        let Some(index) = shard.victim(spare) else { return false };
+        let verdict = self.verdict(shard, index, now);
+        let slot = shard.slot(index);
+        let fetched = slot.marks.load(Ordering::Relaxed) & mark::FETCHED != 0;
+        let counters = shard.counters;
+        match verdict {
+            Verdict::Expired | Verdict::Gone => {
+                bump(&counters.reclaimed);
+                if verdict == Verdict::Expired && !fetched {
+                    bump(&counters.expired_unfetched);
+                }
+            }
+            Verdict::Fresh | Verdict::Stale => {
+                bump(&counters.evictions);
+                if !fetched {
+                    bump(&counters.evicted_unfetched);
+                }
+                if Expires::from_raw(slot.expires) != Expires::NEVER {
+                    bump(&counters.evicted_nonzero);
+                }
+                let idle = now.seconds_since(Now::from_raw(slot.last_access.load(Ordering::Relaxed)));
+                self.evicted_idle_seconds.store(idle as u32, Ordering::Relaxed);
+            }
+        }
+        shard.remove(index);
+        shard.settle();
+        true
+    }
+}

@@ -1,0 +1,103 @@
+//! Invalidation of many items at once: by tag, by prefix, of everything.
+//!
+//! None of these visits an item. Every stored item is numbered (its CAS unique, which only grows);
+//! an invalidation notes the number it reaches up to, and [`Store::verdict`] compares when the item
+//! is next looked at. A writer, the sweep or eviction then makes the verdict permanent.
+
+use std::sync::atomic::Ordering;
+
+use crate::clock::{Expires, Now};
+use crate::config::TAG_LIMIT_BYTES;
+use crate::shard::{Shard, key_of};
+use crate::store::Store;
+
+/// How an invalidated item is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invalidation {
+    /// It is served as stale ([`ItemRef::is_stale`](crate::ItemRef::is_stale)) until it is replaced
+    /// or expires; a plain `get` serves it too.
+    Soft,
+    /// It is not served any more.
+    Hard,
+}
+
+/// What can be said of an item that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Fresh,
+    /// Invalidated softly since it was stored, and not marked so yet.
+    Stale,
+    /// Invalidated for good.
+    Gone,
+    Expired,
+}
+
+impl Store {
+    /// Makes every item that carries `tag` and was stored before this call stale or gone. O(1).
+    /// False when no item carries the tag.
+    pub fn invalidate_tag(&self, tag: &[u8], how: Invalidation) -> bool {
+        self.tags.invalidate(tag, how, self.last_number())
+    }
+
+    /// Makes every item whose key begins with `prefix` and was stored before this call stale or
+    /// gone. O(1), amortised: the table that notes prefixes is bounded, and when it is full this
+    /// first applies it to all items. False when `prefix` is longer than
+    /// [`TAG_LIMIT_BYTES`] and nothing was done. The empty prefix is every key.
+    pub fn invalidate_prefix(&self, prefix: &[u8], how: Invalidation, now: Now) -> bool {
+        if prefix.len() > TAG_LIMIT_BYTES {
+            return false;
+        }
+        while !self.prefixes.invalidate(prefix, how, self.last_number()) {
+            self.sweep_everything(now);
+        }
+        true
+    }
+
+    /// Drops all items that were stored before the moment `at`: now, when that has come, or when
+    /// it comes. A later call replaces one that still waits.
+    pub fn flush_all(&self, at: Now, now: Now) {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        if at <= now {
+            self.flush_due.store(0, Ordering::Relaxed);
+            self.flushed_up_to.fetch_max(self.last_number(), Ordering::Release);
+        } else {
+            self.flush_due.store(at.raw(), Ordering::Relaxed);
+        }
+    }
+
+    /// Carries out a flush that was put off until now.
+    pub(crate) fn flush_if_due(&self, now: Now) {
+        let due = self.flush_due.load(Ordering::Relaxed);
+        if due == 0 || due > now.raw() {
+            return;
+        }
+        let ours = self.flush_due.compare_exchange(due, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if ours {
+            self.flushed_up_to.fetch_max(self.last_number(), Ordering::Release);
+        }
+    }
+
+    /// What has become of the item in a slot.
+    pub(crate) fn verdict(&self, shard: &Shard, index: u32, now: Now) -> Verdict {
+        let slot = shard.slot(index);
+        if Expires::from_raw(slot.expires).is_due(now) {
+            return Verdict::Expired;
+        }
+        let side = shard.side(index);
+        let sequence = side.and_then(|side| side.sequence).unwrap_or(slot.cas);
+        if sequence <= self.flushed_up_to.load(Ordering::Acquire) {
+            return Verdict::Gone;
+        }
+        let by_prefix = std::iter::once_with(|| self.prefixes.verdict(key_of(slot), sequence));
+        let by_tags = side.iter().flat_map(|side| side.tags.iter().map(|tag| tag.verdict(sequence)));
+        let mut verdict = Verdict::Fresh;
+        for one in by_prefix.chain(by_tags) {
+            match one {
+                Verdict::Gone => return Verdict::Gone,
+                Verdict::Stale => verdict = Verdict::Stale,
+                _ => {}
+            }
+        }
+        verdict
+    }
+}

@@ -1,0 +1,132 @@
+//! Invalidated key prefixes.
+//!
+//! Invalidating a prefix writes one entry here: O(1), whatever the number of items. A read of an
+//! item that is older than the newest entry looks up the key's prefixes of the lengths that occur.
+//! The sweep applies entries to the items themselves and then drops them ([`PrefixTable::retire`]),
+//! so the table is empty most of the time; it never holds more than [`PREFIX_LIMIT`] entries.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use foldhash::HashMap;
+use parking_lot::RwLock;
+
+use crate::invalidate::{Invalidation, Verdict};
+
+/// Entries the table holds. When one more comes, the store first applies those it has to all items.
+pub(crate) const PREFIX_LIMIT: usize = 1024;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    soft: u64,
+    hard: u64,
+}
+
+/// The prefixes whose items are stale or gone.
+#[derive(Debug, Default)]
+pub(crate) struct PrefixTable {
+    /// Items numbered above this are untouched by any entry: the read path's way out.
+    newest: AtomicU64,
+    marks: RwLock<Marks>,
+}
+
+#[derive(Debug, Default)]
+struct Marks {
+    by_prefix: HashMap<Box<[u8]>, Mark>,
+    /// The lengths that occur, ascending.
+    lengths: Vec<usize>,
+}
+
+impl PrefixTable {
+    /// Enters a prefix. False when the table is full and the prefix is not in it.
+    pub(crate) fn invalidate(&self, prefix: &[u8], how: Invalidation, sequence: u64) -> bool {
+        let mut marks = self.marks.write();
+        if marks.by_prefix.len() >= PREFIX_LIMIT && !marks.by_prefix.contains_key(prefix) {
+            return false;
+        }
+        if let Err(at) = marks.lengths.binary_search(&prefix.len()) {
+            marks.lengths.insert(at, prefix.len());
+        }
+        let mark = marks.by_prefix.entry(prefix.into()).or_default();
+        match how {
+            Invalidation::Soft => mark.soft = mark.soft.max(sequence),
+            Invalidation::Hard => mark.hard = mark.hard.max(sequence),
+        }
+        self.newest.fetch_max(sequence, Ordering::Release);
+        true
+    }
+
+    /// What the table says of an item with this key and number.
+    pub(crate) fn verdict(&self, key: &[u8], sequence: u64) -> Verdict {
+        if sequence > self.newest.load(Ordering::Acquire) {
+            return Verdict::Fresh;
+        }
+        let marks = self.marks.read();
+        let mut verdict = Verdict::Fresh;
+        for &length in &marks.lengths {
+            let Some(prefix) = key.get(..length) else { break };
+            let Some(mark) = marks.by_prefix.get(prefix) else { continue };
+            if sequence <= mark.hard {
+                return Verdict::Gone;
+            }
+            if sequence <= mark.soft {
+                verdict = Verdict::Stale;
+            }
+        }
+        verdict
+    }
+
+    /// Drops what has nothing to say of items numbered above `applied`: those up to it have been
+    /// visited one by one since.
+    pub(crate) fn retire(&self, applied: u64) {
+        if self.is_empty() {
+            return;
+        }
+        let mut marks = self.marks.write();
+        marks.by_prefix.retain(|_, mark| mark.soft.max(mark.hard) > applied);
+        let mut lengths: Vec<usize> = marks.by_prefix.keys().map(|prefix| prefix.len()).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        marks.lengths = lengths;
+        let newest = marks.by_prefix.values().map(|mark| mark.soft.max(mark.hard)).max();
+        self.newest.store(newest.unwrap_or(0), Ordering::Release);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.marks.read().by_prefix.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.marks.read().by_prefix.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strongest_matching_prefix_decides() {
+        let table = PrefixTable::default();
+        assert!(table.invalidate(b"user:", Invalidation::Soft, 10));
+        assert!(table.invalidate(b"user:42:", Invalidation::Hard, 8));
+        assert_eq!(table.verdict(b"user:42:name", 8), Verdict::Gone);
+        assert_eq!(table.verdict(b"user:42:name", 9), Verdict::Stale);
+        assert_eq!(table.verdict(b"user:42:name", 11), Verdict::Fresh);
+        assert_eq!(table.verdict(b"user:7:name", 3), Verdict::Stale);
+        assert_eq!(table.verdict(b"page:7", 3), Verdict::Fresh);
+        table.retire(8);
+        assert_eq!(table.len(), 1);
+        table.retire(10);
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn a_full_table_takes_no_new_prefix() {
+        let table = PrefixTable::default();
+        for i in 0..PREFIX_LIMIT {
+            assert!(table.invalidate(format!("p{i}").as_bytes(), Invalidation::Hard, 1));
+        }
+        assert!(!table.invalidate(b"one more", Invalidation::Hard, 2));
+        assert!(table.invalidate(b"p7", Invalidation::Hard, 2), "one that is there may be renewed");
+    }
+}

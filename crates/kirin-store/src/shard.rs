@@ -1,0 +1,289 @@
+//! One part of the store: a table of keys, the slots they lead to, and the queue they leave by.
+//!
+//! A shard does what it is told to its own items. What needs the whole store — numbering,
+//! invalidation, the budget — is decided by its callers in `store.rs`, `write.rs` and `budget.rs`.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use foldhash::HashMap;
+use foldhash::quality::RandomState;
+use hashbrown::HashTable;
+
+use crate::blob::{Blob, blob_bytes};
+use crate::clock::{Expires, Now};
+use crate::item::ItemRef;
+use crate::side::Side;
+use crate::sieve::Sieve;
+use crate::slab::{NIL, Slab, Slot, mark};
+
+/// One part of the store, behind a lock of its own.
+pub(crate) struct Shard {
+    hasher: RandomState,
+    /// Slot indices by the hash of the key. The hash is not kept: it is computed from the key again
+    /// when the table grows, which is cheaper than four more bytes an item.
+    table: HashTable<u32>,
+    slab: Slab,
+    queue: Sieve,
+    sides: HashMap<u32, Arc<Side>>,
+    /// Blobs and sides; the table and the slab know their own size.
+    content_bytes: usize,
+    /// Where the sweep goes on.
+    pub(crate) sweep_cursor: u32,
+    /// The last number that had been given out when the sweep began at slot 0.
+    pub(crate) sweep_starts: u64,
+    /// Items numbered up to here have all been looked at by the sweep.
+    pub(crate) swept_up_to: u64,
+}
+
+/// Everything about an item but its place in the shard.
+pub(crate) struct Record {
+    pub(crate) blob: Blob,
+    pub(crate) key_len: u16,
+    pub(crate) side: Side,
+    pub(crate) cas: u64,
+    pub(crate) expires: Expires,
+    pub(crate) last_access: Now,
+    pub(crate) flags: u32,
+    pub(crate) marks: u8,
+}
+
+impl Record {
+    /// What the item takes from the budget beside its slot and its place in the table.
+    pub(crate) fn bytes(&self) -> usize {
+        blob_bytes(self.blob.len()) + if self.side.is_needed() { self.side.bytes() } else { 0 }
+    }
+}
+
+impl Shard {
+    pub(crate) fn new(hasher: RandomState) -> Shard {
+        Shard {
+            hasher,
+            table: HashTable::new(),
+            slab: Slab::default(),
+            queue: Sieve::default(),
+            sides: HashMap::default(),
+            content_bytes: 0,
+            sweep_cursor: 0,
+            sweep_starts: 0,
+            swept_up_to: 0,
+        }
+    }
+
+    /// All bytes this shard takes from the budget.
+    pub(crate) fn bytes(&self) -> usize {
+        self.content_bytes + self.slab.bytes() + self.table.allocation_size()
+    }
+
+    /// The bytes by which one more item would grow slab and table.
+    pub(crate) fn growth_bytes(&self) -> usize {
+        let table = if self.table.len() < self.table.capacity() {
+            0
+        } else {
+            // hashbrown doubles its buckets: as much again, and a little for its smallest sizes.
+            self.table.allocation_size() + 64
+        };
+        self.slab.growth_bytes() + table
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// Bytes of keys, values and sides.
+    pub(crate) fn content_bytes(&self) -> usize {
+        self.content_bytes
+    }
+
+    /// Bytes of the table from hash to slot.
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.table.allocation_size()
+    }
+
+    /// The slot of a key.
+    pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
+        self.table.find(hash, |&index| key_of(self.slab.get(index)) == key).copied()
+    }
+
+    pub(crate) fn slot(&self, index: u32) -> &Slot {
+        self.slab.get(index)
+    }
+
+    pub(crate) fn slot_mut(&mut self, index: u32) -> &mut Slot {
+        self.slab.get_mut(index)
+    }
+
+    /// The slot at `index` when it holds an item.
+    pub(crate) fn occupied(&self, index: u32) -> Option<&Slot> {
+        self.slab.find(index).filter(|slot| slot.blob.is_some())
+    }
+
+    /// One more than the highest slot index.
+    pub(crate) fn end(&self) -> u32 {
+        self.slab.end()
+    }
+
+    /// Side of a slot that has one.
+    pub(crate) fn side(&self, index: u32) -> Option<&Arc<Side>> {
+        if self.slab.get(index).has_side { self.sides.get(&index) } else { None }
+    }
+
+    /// The item in a slot as a reader sees it, with `marks` as they were before this access.
+    pub(crate) fn item(&self, index: u32, also_marks: u8) -> Option<ItemRef> {
+        let slot = self.slab.get(index);
+        Some(ItemRef {
+            blob: Arc::clone(slot.blob.as_ref()?),
+            side: self.side(index).cloned(),
+            cas: slot.cas,
+            expires: Expires::from_raw(slot.expires),
+            last_access: Now::from_raw(slot.last_access.load(Ordering::Relaxed)),
+            flags: slot.flags,
+            key_len: slot.key_len,
+            marks: slot.marks.load(Ordering::Relaxed) | also_marks,
+        })
+    }
+
+    /// Notes an access; a reader may do this.
+    pub(crate) fn mark_access(&self, index: u32, marks: u8, now: Now) {
+        let slot = self.slab.get(index);
+        // Looking before writing keeps the cache line shared between readers of a hot item.
+        if slot.marks.load(Ordering::Relaxed) & marks != marks {
+            slot.marks.fetch_or(marks, Ordering::Relaxed);
+        }
+        if slot.last_access.load(Ordering::Relaxed) != now.raw() {
+            slot.last_access.store(now.raw(), Ordering::Relaxed);
+        }
+    }
+
+    /// Enters an item whose key is not there yet.
+    pub(crate) fn insert(&mut self, hash: u64, record: Record) -> u32 {
+        let index = self.slab.take();
+        self.fill(index, record);
+        let Shard { table, slab, hasher, queue, .. } = self;
+        table.insert_unique(hash, index, |&index| hasher.hash_one(key_of(slab.get(index))));
+        queue.insert(slab, index);
+        index
+    }
+
+    /// Puts new content into a slot; the item keeps its place in the queue.
+    pub(crate) fn replace(&mut self, index: u32, record: Record) {
+        self.content_bytes -= self.item_bytes(index);
+        self.sides.remove(&index);
+        let slot = self.slab.get_mut(index);
+        let (newer, older) = (slot.newer, slot.older);
+        self.fill(index, record);
+        let slot = self.slab.get_mut(index);
+        (slot.newer, slot.older) = (newer, older);
+    }
+
+    fn fill(&mut self, index: u32, record: Record) {
+        self.content_bytes += record.bytes();
+        let has_side = record.side.is_needed();
+        let slot = self.slab.get_mut(index);
+        slot.blob = Some(record.blob);
+        slot.key_len = record.key_len;
+        slot.cas = record.cas;
+        slot.expires = record.expires.raw();
+        *slot.last_access.get_mut() = record.last_access.raw();
+        slot.flags = record.flags;
+        *slot.marks.get_mut() = record.marks;
+        slot.has_side = has_side;
+        if has_side {
+            self.sides.insert(index, Arc::new(record.side));
+        }
+    }
+
+    /// Changes what lies beside a slot.
+    pub(crate) fn set_side(&mut self, index: u32, side: Side) {
+        self.content_bytes -= self.side(index).map_or(0, |side| side.bytes());
+        let needed = side.is_needed();
+        self.slab.get_mut(index).has_side = needed;
+        if needed {
+            self.content_bytes += side.bytes();
+            self.sides.insert(index, Arc::new(side));
+        } else {
+            self.sides.remove(&index);
+        }
+    }
+
+    /// Gives an item a new CAS. `sequence` says when it was stored if `cas` does not.
+    pub(crate) fn set_cas(&mut self, index: u32, cas: u64, sequence: Option<u64>) {
+        self.slab.get_mut(index).cas = cas;
+        let side = self.side(index);
+        if side.and_then(|side| side.sequence) != sequence {
+            let side = side.map(|side| Side::clone(side)).unwrap_or_default();
+            self.set_side(index, Side { sequence, ..side });
+        }
+    }
+
+    /// The content of an item, changeable in place when no reader holds it.
+    pub(crate) fn blob_mut(&mut self, index: u32) -> Option<&mut [u8]> {
+        Arc::get_mut(self.slab.get_mut(index).blob.as_mut()?)
+    }
+
+    /// Takes an item out.
+    pub(crate) fn remove(&mut self, index: u32) {
+        let Some(slot) = self.occupied(index) else { return };
+        let hash = self.hasher.hash_one(key_of(slot));
+        if let Ok(entry) = self.table.find_entry(hash, |&other| other == index) {
+            entry.remove();
+        }
+        self.content_bytes -= self.item_bytes(index);
+        self.queue.remove(&mut self.slab, index);
+        if self.slab.get(index).has_side {
+            self.sides.remove(&index);
+        }
+        self.slab.release(index);
+    }
+
+    /// The slot that should leave next, never `spare`.
+    pub(crate) fn victim(&mut self, spare: Option<u32>) -> Option<u32> {
+        self.queue.victim(&self.slab, spare.unwrap_or(NIL))
+    }
+
+    /// What an item takes beside its slot and its place in the table.
+    pub(crate) fn item_bytes(&self, index: u32) -> usize {
+        let blob = self.slab.get(index).blob.as_ref().map_or(0, |blob| blob_bytes(blob.len()));
+        blob + self.side(index).map_or(0, |side| side.bytes())
+    }
+
+    /// Slots from the one that would leave first to the newest.
+    pub(crate) fn in_queue_order(&self) -> Vec<u32> {
+        let mut order = Vec::with_capacity(self.slab.len());
+        let mut index = self.queue.tail();
+        while index != NIL {
+            order.push(index);
+            index = self.slab.get(index).newer;
+        }
+        order
+    }
+
+    /// Last access of the item that has been here longest.
+    pub(crate) fn oldest_access(&self) -> Option<Now> {
+        let slot = self.occupied(self.queue.tail())?;
+        Some(Now::from_raw(slot.last_access.load(Ordering::Relaxed)))
+    }
+
+    /// Gives a table that became much too large back to the allocator.
+    pub(crate) fn shrink(&mut self) {
+        if self.table.capacity() > 1024 && self.table.len() < self.table.capacity() / 4 {
+            let Shard { table, slab, hasher, .. } = self;
+            table.shrink_to(table.len() * 2, |&index| hasher.hash_one(key_of(slab.get(index))));
+            self.sides.shrink_to_fit();
+        }
+    }
+
+    /// Takes every item out.
+    pub(crate) fn clear(&mut self) {
+        *self = Shard::new(self.hasher.clone());
+    }
+}
+
+/// The key of the item in a slot; empty for a vacant one.
+pub(crate) fn key_of(slot: &Slot) -> &[u8] {
+    slot.blob.as_ref().and_then(|blob| blob.get(..slot.key_len as usize)).unwrap_or_default()
+}
+
+/// Marks of an item that was just hit.
+pub(crate) const HIT: u8 = mark::VISITED | mark::FETCHED;

@@ -1,0 +1,66 @@
+//! What few items have and the rest should not pay for: tags, a large value, companions.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::blob::allocated_bytes;
+use crate::tag::Tag;
+
+/// The part of an item that lives beside its slot. Never changed once readers can see it; a change
+/// makes a new one.
+#[derive(Clone, Default)]
+pub(crate) struct Side {
+    /// A value that was handed over whole instead of being copied behind its key.
+    pub(crate) value: Option<Bytes>,
+    /// The tags the item carries.
+    pub(crate) tags: Box<[Arc<Tag>]>,
+    /// The item's number when its CAS was given by the client and does not say when it was stored.
+    pub(crate) sequence: Option<u64>,
+    /// What was computed from the value, one of a type.
+    pub(crate) companions: Vec<Companion>,
+}
+
+/// Something computed from a value and kept beside it.
+#[derive(Clone)]
+pub(crate) struct Companion {
+    pub(crate) made: Arc<dyn Any + Send + Sync>,
+    /// What its maker says it holds.
+    pub(crate) bytes: usize,
+}
+
+/// Allocated around every side: the `Arc` and its place in the shard's map.
+const SIDE_FIXED_BYTES: usize = size_of::<Side>() + 16 + 2 * (size_of::<u32>() + size_of::<usize>());
+
+/// What `Bytes` allocates beside the buffer to count references.
+const SHARED_BYTES: usize = 32;
+
+impl Side {
+    /// Whether there is anything in it.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.value.is_some()
+            || !self.tags.is_empty()
+            || self.sequence.is_some()
+            || !self.companions.is_empty()
+    }
+
+    /// What it takes from the budget.
+    pub(crate) fn bytes(&self) -> usize {
+        let value = self.value.as_ref().map_or(0, |value| allocated_bytes(value.len()) + SHARED_BYTES);
+        let companions: usize = self
+            .companions
+            .iter()
+            .map(|companion| allocated_bytes(companion.bytes + size_of::<Companion>() + 16))
+            .sum();
+        allocated_bytes(SIDE_FIXED_BYTES)
+            + value
+            + allocated_bytes(self.tags.len() * size_of::<Arc<Tag>>())
+            + companions
+    }
+
+    /// The companion of type `T`, when there is one.
+    pub(crate) fn companion<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.companions.iter().find_map(|companion| Arc::clone(&companion.made).downcast::<T>().ok())
+    }
+}

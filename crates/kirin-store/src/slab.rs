@@ -1,0 +1,219 @@
+//! The slots of a shard: fixed-size item metadata, addressed by index.
+//!
+//! Slots come in chunks so that growing neither copies nor doubles anything, and so that a chunk
+//! whose items are all gone goes back to the allocator: a store that held a million small items
+//! yesterday must be able to hold large ones today.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU8, AtomicU32};
+
+use crate::blob::{Blob, allocated_bytes};
+
+/// No slot.
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// Slots in one chunk.
+const CHUNK_SLOTS: usize = 256;
+
+/// Metadata of one item. 48 bytes; see `docs/store.md` for what each costs and why it is here.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// Key and value; `None` in a vacant slot.
+    pub(crate) blob: Option<Blob>,
+    pub(crate) cas: u64,
+    /// Raw [`Expires`](crate::Expires).
+    pub(crate) expires: u32,
+    /// Raw [`Now`](crate::Now) of the last access; readers write it.
+    pub(crate) last_access: AtomicU32,
+    /// Client flags.
+    pub(crate) flags: u32,
+    /// Towards the head (newer); in a vacant slot the next vacant one of its chunk.
+    pub(crate) newer: u32,
+    /// Towards the tail (older).
+    pub(crate) older: u32,
+    pub(crate) key_len: u16,
+    /// [`mark`] bits; readers set some of them.
+    pub(crate) marks: AtomicU8,
+    /// Whether the shard has a `Side` for it, and which queue it is in; only writers change this.
+    pub(crate) has_side: bool,
+}
+
+/// Bits of [`Slot::marks`].
+pub(crate) mod mark {
+    /// Hit since the eviction hand last came by.
+    pub(crate) const VISITED: u8 = 1;
+    /// Hit at all since it was stored (meta `h`).
+    pub(crate) const FETCHED: u8 = 2;
+    /// Invalidated but still served (meta `X`).
+    pub(crate) const STALE: u8 = 4;
+    /// Somebody has been told to recache it (meta `Z`).
+    pub(crate) const WON: u8 = 8;
+}
+
+const VACANT: Slot = Slot {
+    blob: None,
+    cas: 0,
+    expires: 0,
+    last_access: AtomicU32::new(0),
+    flags: 0,
+    newer: NIL,
+    older: NIL,
+    key_len: 0,
+    marks: AtomicU8::new(0),
+    has_side: false,
+};
+
+#[derive(Debug)]
+struct Chunk {
+    slots: Box<[Slot]>,
+    /// First vacant slot, as an index in the chunk.
+    vacant: u32,
+    live: u32,
+}
+
+impl Chunk {
+    fn new() -> Chunk {
+        let slots = (1..=CHUNK_SLOTS as u32)
+            .map(|next| Slot { newer: if next < CHUNK_SLOTS as u32 { next } else { NIL }, ..VACANT })
+            .collect();
+        Chunk { slots, vacant: 0, live: 0 }
+    }
+}
+
+/// All slots of one shard.
+#[derive(Debug, Default)]
+pub(crate) struct Slab {
+    chunks: Vec<Option<Chunk>>,
+    /// Chunks with a vacant slot. The lowest is filled first so that the highest run empty.
+    partial: BTreeSet<u32>,
+    /// Places in `chunks` whose chunk was given back.
+    missing: BTreeSet<u32>,
+    live: usize,
+    bytes: usize,
+}
+
+/// What one chunk takes from the budget.
+const CHUNK_BYTES: usize = CHUNK_SLOTS * size_of::<Slot>();
+
+impl Slab {
+    /// The bytes by which [`Slab::take`] will grow the slab.
+    pub(crate) fn growth_bytes(&self) -> usize {
+        if self.partial.is_empty() { allocated_bytes(CHUNK_BYTES) } else { 0 }
+    }
+
+    /// A vacant slot, now taken.
+    pub(crate) fn take(&mut self) -> u32 {
+        let chunk_index = match self.partial.first() {
+            Some(&index) => index,
+            None => self.grow(),
+        };
+        let Some(chunk) = &mut self.chunks[chunk_index as usize] else {
+            unreachable!("a partial chunk exists")
+        };
+        let in_chunk = chunk.vacant;
+        chunk.vacant = chunk.slots[in_chunk as usize].newer;
+        chunk.live += 1;
+        if chunk.vacant == NIL {
+            self.partial.remove(&chunk_index);
+        }
+        self.live += 1;
+        chunk_index * CHUNK_SLOTS as u32 + in_chunk
+    }
+
+    fn grow(&mut self) -> u32 {
+        let index = match self.missing.pop_first() {
+            Some(index) => index,
+            None => {
+                self.chunks.push(None);
+                self.chunks.len() as u32 - 1
+            }
+        };
+        self.chunks[index as usize] = Some(Chunk::new());
+        self.partial.insert(index);
+        self.bytes += allocated_bytes(CHUNK_BYTES);
+        index
+    }
+
+    /// Makes a slot vacant.
+    pub(crate) fn release(&mut self, index: u32) {
+        let chunk_index = index / CHUNK_SLOTS as u32;
+        let Some(chunk) = &mut self.chunks[chunk_index as usize] else {
+            unreachable!("a taken slot has a chunk")
+        };
+        let in_chunk = index % CHUNK_SLOTS as u32;
+        chunk.slots[in_chunk as usize] = Slot { newer: chunk.vacant, ..VACANT };
+        chunk.vacant = in_chunk;
+        chunk.live -= 1;
+        self.live -= 1;
+        self.partial.insert(chunk_index);
+        // One chunk of vacant slots stays, or an item coming and going would allocate each time.
+        if chunk.live == 0 && self.partial.len() > 1 {
+            self.chunks[chunk_index as usize] = None;
+            self.partial.remove(&chunk_index);
+            self.missing.insert(chunk_index);
+            self.bytes -= allocated_bytes(CHUNK_BYTES);
+        }
+    }
+
+    pub(crate) fn get(&self, index: u32) -> &Slot {
+        match self.find(index) {
+            Some(slot) => slot,
+            None => unreachable!("slot {index} has no chunk"),
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Slot {
+        let chunk = self.chunks[index as usize / CHUNK_SLOTS].as_mut();
+        match chunk {
+            Some(chunk) => &mut chunk.slots[index as usize % CHUNK_SLOTS],
+            None => unreachable!("slot {index} has no chunk"),
+        }
+    }
+
+    /// The slot at `index`, vacant or not, or `None` when there is no such slot (any more).
+    pub(crate) fn find(&self, index: u32) -> Option<&Slot> {
+        let chunk = self.chunks.get(index as usize / CHUNK_SLOTS)?.as_ref()?;
+        chunk.slots.get(index as usize % CHUNK_SLOTS)
+    }
+
+    /// One more than the highest index that [`Slab::find`] could answer.
+    pub(crate) fn end(&self) -> u32 {
+        (self.chunks.len() * CHUNK_SLOTS) as u32
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_48_bytes() {
+        assert_eq!(size_of::<Slot>(), 48);
+    }
+
+    #[test]
+    fn chunks_that_run_empty_are_given_back() {
+        let mut slab = Slab::default();
+        let taken: Vec<u32> = (0..CHUNK_SLOTS as u32 * 4).map(|_| slab.take()).collect();
+        let full = slab.bytes();
+        for &index in &taken[CHUNK_SLOTS..] {
+            slab.release(index);
+        }
+        assert_eq!(slab.len(), CHUNK_SLOTS);
+        assert_eq!(slab.bytes(), full / 2, "one full chunk and one spare");
+        let mut again: Vec<u32> = (0..CHUNK_SLOTS as u32 * 3).map(|_| slab.take()).collect();
+        again.extend(&taken[..CHUNK_SLOTS]);
+        again.sort_unstable();
+        again.dedup();
+        assert_eq!(again.len(), CHUNK_SLOTS * 4, "no index is handed out twice");
+        assert_eq!(slab.bytes(), full);
+    }
+}

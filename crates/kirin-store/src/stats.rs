@@ -1,0 +1,128 @@
+//! The store's own numbers, for `stats`, `stats items` and `stats sizes`.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use crate::clock::Now;
+use crate::store::Store;
+
+/// Numbers of the store since it was made or since [`Store::reset_stats`], named as memcached's
+/// `stats` names them; the first six are as they are now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // The names are memcached's, explained in its doc/protocol.txt.
+pub struct StoreStats {
+    pub curr_items: u64,
+    /// Everything that counts against `limit_maxbytes`.
+    pub bytes: u64,
+    pub limit_maxbytes: u64,
+    /// Bytes of the tables from hash to slot.
+    pub hash_bytes: u64,
+    /// Tags that items carry.
+    pub curr_tags: u64,
+    /// Invalidated prefixes that the sweep has not applied yet.
+    pub curr_prefixes: u64,
+    pub total_items: u64,
+    pub cmd_set: u64,
+    pub cmd_flush: u64,
+    pub get_hits: u64,
+    pub get_misses: u64,
+    /// Misses because the item had expired.
+    pub get_expired: u64,
+    /// Misses because the item had been flushed or invalidated by tag or prefix.
+    pub get_flushed: u64,
+    pub delete_hits: u64,
+    pub delete_misses: u64,
+    pub incr_hits: u64,
+    pub incr_misses: u64,
+    pub decr_hits: u64,
+    pub decr_misses: u64,
+    pub cas_hits: u64,
+    pub cas_misses: u64,
+    pub cas_badval: u64,
+    pub touch_hits: u64,
+    pub touch_misses: u64,
+    pub evictions: u64,
+    pub evicted_unfetched: u64,
+    /// Evicted items that had an expiry time.
+    pub evicted_nonzero: u64,
+    pub expired_unfetched: u64,
+    /// Expired or invalidated items whose memory was taken for a new one.
+    pub reclaimed: u64,
+    pub store_too_large: u64,
+    pub store_no_memory: u64,
+    /// Items freed by the sweep (`crawler_reclaimed`).
+    pub swept_items: u64,
+    /// Items looked at by the sweep (`crawler_items_checked`).
+    pub examined_items: u64,
+}
+
+/// What `stats items` shows. Memcached answers one of these a slab class; this store has a single
+/// class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ItemStats {
+    /// Items held, expired ones that have not been swept yet included.
+    pub number: u64,
+    /// Seconds since the last access of the item that has been in a queue longest.
+    pub age_seconds: u64,
+    /// Seconds between the last access of the item evicted last and its eviction.
+    pub evicted_time_seconds: u64,
+    /// Bytes of keys, values and what is kept beside them.
+    pub mem_requested: u64,
+}
+
+impl Store {
+    /// Numbers for `stats`.
+    pub fn stats(&self) -> StoreStats {
+        let mut stats = StoreStats {
+            bytes: self.budget.used() as u64,
+            limit_maxbytes: self.budget.limit() as u64,
+            curr_tags: self.tags.len() as u64,
+            curr_prefixes: self.prefixes.len() as u64,
+            cmd_flush: self.flushes.load(Ordering::Relaxed),
+            ..StoreStats::default()
+        };
+        for part in &self.parts {
+            part.counters.add_to(&mut stats);
+            let shard = part.shard.read();
+            stats.curr_items += shard.len() as u64;
+            stats.hash_bytes += shard.table_bytes() as u64;
+        }
+        stats
+    }
+
+    /// Starts all counters from nothing (`stats reset`).
+    pub fn reset_stats(&self) {
+        self.flushes.store(0, Ordering::Relaxed);
+        for part in &self.parts {
+            part.counters.reset();
+        }
+    }
+
+    /// Numbers for `stats items`; `None` when the store is empty.
+    pub fn item_stats(&self, now: Now) -> Option<ItemStats> {
+        let mut stats = ItemStats::default();
+        for part in &self.parts {
+            let shard = part.shard.read();
+            stats.number += shard.len() as u64;
+            stats.mem_requested += shard.content_bytes() as u64;
+            let age = shard.oldest_access().map_or(0, |access| now.seconds_since(access));
+            stats.age_seconds = stats.age_seconds.max(age);
+        }
+        stats.evicted_time_seconds = u64::from(self.evicted_idle_seconds.load(Ordering::Relaxed));
+        (stats.number > 0).then_some(stats)
+    }
+
+    /// Numbers for `stats sizes`: how many items take up to so many bytes, in steps of 32. Looks at
+    /// every item, one shard at a time.
+    pub fn item_sizes(&self) -> BTreeMap<usize, u64> {
+        let mut sizes = BTreeMap::new();
+        for part in &self.parts {
+            let shard = part.shard.read();
+            for index in (0..shard.end()).filter(|&index| shard.occupied(index).is_some()) {
+                let bytes = shard.item_bytes(index) + size_of::<crate::slab::Slot>();
+                *sizes.entry(bytes.next_multiple_of(32)).or_insert(0) += 1;
+            }
+        }
+        sizes
+    }
+}

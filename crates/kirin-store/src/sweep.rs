@@ -1,0 +1,97 @@
+//! The sweep: frees what expired or was invalidated before anybody asks for its memory.
+
+use std::sync::atomic::Ordering;
+
+use crate::clock::Now;
+use crate::counters::bump;
+use crate::invalidate::Verdict;
+use crate::slab::mark;
+use crate::store::Store;
+
+/// What a sweep did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SweepReport {
+    /// Items looked at.
+    pub examined: usize,
+    /// Items freed.
+    pub freed: usize,
+}
+
+/// Slots looked at under one lock, so that nobody waits long.
+const SLOTS_PER_LOCK: u32 = 256;
+
+impl Store {
+    /// Looks at up to `budget_items` places for items, where the last sweep left off, and frees those
+    /// that expired or were invalidated. The program calls this once a second.
+    pub fn sweep(&self, now: Now, budget_items: usize) -> SweepReport {
+        self.flush_if_due(now);
+        let mut report = SweepReport::default();
+        let mut looked_at = 0;
+        let mut finished_parts = 0;
+        while looked_at < budget_items && finished_parts < self.parts.len() {
+            let part = self.sweep_cursor.load(Ordering::Relaxed) % self.parts.len();
+            looked_at += SLOTS_PER_LOCK as usize;
+            if self.sweep_some(part, now, &mut report) {
+                finished_parts += 1;
+                let next = (part + 1) % self.parts.len();
+                self.sweep_cursor.store(next, Ordering::Relaxed);
+                if next == 0 {
+                    self.retire_invalidations();
+                }
+            }
+        }
+        report
+    }
+
+    /// Sweeps all shards once, whatever it takes.
+    pub(crate) fn sweep_everything(&self, now: Now) {
+        let mut report = SweepReport::default();
+        for part in 0..self.parts.len() {
+            self.parts[part].shard.write().sweep_cursor = 0;
+            while !self.sweep_some(part, now, &mut report) {}
+        }
+        self.retire_invalidations();
+    }
+
+    /// Sweeps the next few slots of a shard. True when that were the last ones.
+    fn sweep_some(&self, part: usize, now: Now, report: &mut SweepReport) -> bool {
+        let mut shard = self.write_part(part);
+        let start = shard.sweep_cursor;
+        if start == 0 {
+            shard.sweep_starts = self.last_number();
+        }
+        let end = start.saturating_add(SLOTS_PER_LOCK).min(shard.end());
+        for index in start..end {
+            let Some(slot) = shard.occupied(index) else { continue };
+            let fetched = slot.marks.load(Ordering::Relaxed) & mark::FETCHED != 0;
+            report.examined += 1;
+            bump(&shard.counters.examined_items);
+            match self.verdict(&shard, index, now) {
+                Verdict::Fresh => {}
+                Verdict::Stale => self.mark_stale(&mut shard, index, None),
+                verdict @ (Verdict::Gone | Verdict::Expired) => {
+                    if verdict == Verdict::Expired && !fetched {
+                        bump(&shard.counters.expired_unfetched);
+                    }
+                    bump(&shard.counters.swept_items);
+                    report.freed += 1;
+                    shard.remove(index);
+                }
+            }
+        }
+        let finished = end >= shard.end();
+        shard.sweep_cursor = if finished { 0 } else { end };
+        if finished {
+            shard.swept_up_to = shard.sweep_starts;
+            shard.shrink();
+        }
+        finished
+    }
+
+    /// Drops the prefixes that every item has been compared with, and tags that nobody carries.
+    fn retire_invalidations(&self) {
+        let applied = self.parts.iter().map(|part| part.shard.read().swept_up_to).min().unwrap_or(0);
+        self.prefixes.retire(applied);
+        self.budget.change(self.tags.purge(), 0);
+    }
+}

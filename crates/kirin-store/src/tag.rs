@@ -1,0 +1,159 @@
+//! Tags: names that many items share and that can be invalidated at once, in O(1).
+//!
+//! Each tag that some item carries exists once, behind an `Arc` that the items hold. Invalidating a
+//! tag writes the current CAS counter into it; an item whose own number is not greater is stale or
+//! gone, and finds out when it is next read. The registry maps names to tags and forgets those that
+//! no item holds any more, so its size is bounded by the items, and its bytes are in the budget.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use foldhash::quality::RandomState;
+use hashbrown::HashTable;
+use parking_lot::RwLock;
+
+use crate::blob::allocated_bytes;
+use crate::invalidate::{Invalidation, Verdict};
+
+/// One tag, shared by the items that carry it.
+#[derive(Debug)]
+pub(crate) struct Tag {
+    name: Box<[u8]>,
+    /// Items numbered up to here are stale.
+    soft: AtomicU64,
+    /// Items numbered up to here are gone.
+    hard: AtomicU64,
+}
+
+impl Tag {
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// What this tag says of an item with this number.
+    pub(crate) fn verdict(&self, sequence: u64) -> Verdict {
+        if sequence <= self.hard.load(Ordering::Relaxed) {
+            Verdict::Gone
+        } else if sequence <= self.soft.load(Ordering::Relaxed) {
+            Verdict::Stale
+        } else {
+            Verdict::Fresh
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        allocated_bytes(size_of::<Tag>() + 16) + allocated_bytes(self.name.len())
+    }
+}
+
+/// All tags that items carry.
+#[derive(Debug, Default)]
+pub(crate) struct TagRegistry {
+    hasher: RandomState,
+    tags: RwLock<Registered>,
+}
+
+#[derive(Debug, Default)]
+struct Registered {
+    table: HashTable<Arc<Tag>>,
+    tag_bytes: usize,
+    /// Size at which the next search for abandoned tags is due.
+    purge_at: usize,
+}
+
+/// Below this many tags no search for abandoned ones is made.
+const PURGE_FLOOR: usize = 1024;
+
+impl TagRegistry {
+    /// The tag of this name, made when missing. The second value is by how many bytes the
+    /// registry grew (or, after a purge, shrank).
+    pub(crate) fn intern(&self, name: &[u8]) -> (Arc<Tag>, isize) {
+        let hash = self.hasher.hash_one(name);
+        if let Some(tag) = self.tags.read().table.find(hash, |tag| *tag.name == *name) {
+            return (Arc::clone(tag), 0);
+        }
+        let mut registered = self.tags.write();
+        if let Some(tag) = registered.table.find(hash, |tag| *tag.name == *name) {
+            return (Arc::clone(tag), 0);
+        }
+        let before = registered.bytes();
+        if registered.table.len() >= registered.purge_at.max(PURGE_FLOOR) {
+            registered.purge(&self.hasher);
+        }
+        let tag = Arc::new(Tag { name: name.into(), soft: AtomicU64::new(0), hard: AtomicU64::new(0) });
+        registered.tag_bytes += tag.bytes();
+        registered.table.insert_unique(hash, Arc::clone(&tag), |tag| self.hasher.hash_one(&*tag.name));
+        (tag, registered.bytes() as isize - before as isize)
+    }
+
+    /// Makes every item with this tag, numbered up to `sequence`, stale or gone. False when no
+    /// item carries the tag.
+    pub(crate) fn invalidate(&self, name: &[u8], how: Invalidation, sequence: u64) -> bool {
+        let registered = self.tags.read();
+        let Some(tag) = registered.table.find(self.hasher.hash_one(name), |tag| *tag.name == *name) else {
+            return false;
+        };
+        let mark = match how {
+            Invalidation::Soft => &tag.soft,
+            Invalidation::Hard => &tag.hard,
+        };
+        mark.fetch_max(sequence, Ordering::Relaxed);
+        Arc::strong_count(tag) > 1
+    }
+
+    /// Forgets the tags that nothing holds; returns the bytes given back.
+    pub(crate) fn purge(&self) -> usize {
+        let mut registered = self.tags.write();
+        let before = registered.bytes();
+        registered.purge(&self.hasher);
+        before - registered.bytes()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tags.read().table.len()
+    }
+}
+
+impl Registered {
+    fn bytes(&self) -> usize {
+        self.tag_bytes + self.table.allocation_size()
+    }
+
+    fn purge(&mut self, hasher: &RandomState) {
+        let mut given_back = 0;
+        self.table.retain(|tag| {
+            let held = Arc::strong_count(tag) > 1;
+            if !held {
+                given_back += tag.bytes();
+            }
+            held
+        });
+        self.tag_bytes -= given_back;
+        self.table.shrink_to(self.table.len() * 2, |tag| hasher.hash_one(&*tag.name));
+        // Twice what is in use: each search is paid for by as many new tags.
+        self.purge_at = self.table.len() * 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_that_nothing_holds_are_forgotten() {
+        let registry = TagRegistry::default();
+        let (kept, grown) = registry.intern(b"kept");
+        assert!(grown > 0);
+        for i in 0..10_000 {
+            registry.intern(format!("tag-{i}").as_bytes());
+        }
+        assert!(registry.len() <= 2 * PURGE_FLOOR, "{} tags", registry.len());
+        assert!(registry.purge() > 0);
+        assert_eq!(registry.len(), 1);
+        assert!(registry.invalidate(b"kept", Invalidation::Soft, 7));
+        assert_eq!(kept.verdict(7), Verdict::Stale);
+        assert_eq!(kept.verdict(8), Verdict::Fresh);
+        assert!(!registry.invalidate(b"tag-1", Invalidation::Hard, 7));
+    }
+}

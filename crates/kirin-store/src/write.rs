@@ -1,0 +1,441 @@
+//! Storing: `set`, `add`, `replace`, `append`, `prepend`, `cas`, `touch`, `delete`.
+
+use bytes::Bytes;
+
+use crate::blob::join;
+use crate::budget::Room;
+use crate::clock::{Expires, Now};
+use crate::config::{KEY_LIMIT_BYTES, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
+use crate::counters::bump;
+use crate::item::ItemRef;
+use crate::meta::{DeleteOutcome, DeleteRequest};
+use crate::shard::{HIT, Record, Shard};
+use crate::side::Side;
+use crate::slab::{Slot, mark};
+use crate::store::Store;
+
+/// A value on its way in.
+#[derive(Clone, Debug)]
+pub enum Value<'a> {
+    /// To be copied behind the key, into one allocation: right for small values.
+    Copied(&'a [u8]),
+    /// A buffer of exactly this value, to be kept as it is when it is large. It must not be a slice
+    /// of a larger buffer, which would stay in memory outside of the budget.
+    Owned(Bytes),
+}
+
+/// Owned values below this size are copied all the same: that takes less memory.
+const OWNED_FLOOR_BYTES: usize = 2048;
+
+impl Value<'_> {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Value::Copied(value) => value,
+            Value::Owned(value) => value,
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Value<'a> {
+    fn from(value: &'a [u8]) -> Value<'a> {
+        Value::Copied(value)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Value<'a> {
+    fn from(value: &'a [u8; N]) -> Value<'a> {
+        Value::Copied(value)
+    }
+}
+
+impl From<Vec<u8>> for Value<'_> {
+    fn from(value: Vec<u8>) -> Self {
+        Value::Owned(Bytes::from(value.into_boxed_slice()))
+    }
+}
+
+/// What a storage command brings.
+#[derive(Clone, Debug)]
+pub struct NewItem<'a> {
+    /// The value, or what is appended or prepended.
+    pub value: Value<'a>,
+    /// Client flags; not for append and prepend.
+    pub flags: u32,
+    /// Expiry; not for append and prepend.
+    pub expires: Expires,
+    /// Tags to carry; for append and prepend those of the old item stay. At most
+    /// [`TAGS_PER_ITEM`] of at most [`TAG_LIMIT_BYTES`] each.
+    pub tags: &'a [&'a [u8]],
+}
+
+impl<'a> NewItem<'a> {
+    /// An item with this value, no flags, no expiry and no tags.
+    pub fn new(value: impl Into<Value<'a>>) -> NewItem<'a> {
+        NewItem { value: value.into(), flags: 0, expires: Expires::NEVER, tags: &[] }
+    }
+
+    /// With client flags.
+    pub fn flags(self, flags: u32) -> NewItem<'a> {
+        NewItem { flags, ..self }
+    }
+
+    /// With an expiry.
+    pub fn expires(self, expires: Expires) -> NewItem<'a> {
+        NewItem { expires, ..self }
+    }
+
+    /// With tags.
+    pub fn tags(self, tags: &'a [&'a [u8]]) -> NewItem<'a> {
+        NewItem { tags, ..self }
+    }
+}
+
+/// How a storage command treats an item that is there, or is not (meta `M` of `ms`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreMode {
+    /// Whatever is there.
+    #[default]
+    Set,
+    /// Only when nothing is there.
+    Add,
+    /// Only when something is there.
+    Replace,
+    /// Behind the value that is there.
+    Append,
+    /// Before the value that is there.
+    Prepend,
+}
+
+/// Conditions of a storage command; the default is a plain `set`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoreRequest {
+    /// Meta `M`.
+    pub mode: StoreMode,
+    /// Store only over an item with this CAS: `cas`, meta `C`.
+    pub compare_cas: Option<u64>,
+    /// The item's new CAS, instead of the next number: meta `E`.
+    pub new_cas: Option<u64>,
+    /// When `compare_cas` is older than the item, store all the same but as stale: meta `I`.
+    pub invalidate_older: bool,
+    /// For append and prepend: make the item, with this expiry, when none is there (meta `N`).
+    pub vivify: Option<Expires>,
+}
+
+/// What became of a storage command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreOutcome {
+    /// `STORED`, `HD`.
+    Stored {
+        /// The item's CAS.
+        cas: u64,
+    },
+    /// `NOT_STORED`, `NS`: the condition of add, replace, append or prepend was not met.
+    NotStored,
+    /// `EXISTS`, `EX`: the item has another CAS.
+    Exists,
+    /// `NOT_FOUND`, `NF`: nothing to compare the CAS with.
+    NotFound,
+    /// `SERVER_ERROR object too large for cache`. What was there is gone, for set, as in memcached.
+    TooLarge,
+    /// `SERVER_ERROR out of memory storing object`. What was there is gone, for set.
+    OutOfMemory,
+}
+
+impl StoreOutcome {
+    /// Whether the item was stored.
+    pub fn is_stored(self) -> bool {
+        matches!(self, StoreOutcome::Stored { .. })
+    }
+}
+
+/// Times that a command starts over when others hold all items that could leave.
+const CONTENDED_TRIES: usize = 1000;
+
+impl Store {
+    /// `set`.
+    pub fn set(&self, key: &[u8], item: NewItem<'_>, now: Now) -> StoreOutcome {
+        self.store(key, item, &StoreRequest::default(), now)
+    }
+
+    /// `add`.
+    pub fn add(&self, key: &[u8], item: NewItem<'_>, now: Now) -> StoreOutcome {
+        self.store(key, item, &StoreRequest { mode: StoreMode::Add, ..StoreRequest::default() }, now)
+    }
+
+    /// `replace`.
+    pub fn replace(&self, key: &[u8], item: NewItem<'_>, now: Now) -> StoreOutcome {
+        self.store(key, item, &StoreRequest { mode: StoreMode::Replace, ..StoreRequest::default() }, now)
+    }
+
+    /// `append`.
+    pub fn append(&self, key: &[u8], value: &[u8], now: Now) -> StoreOutcome {
+        let request = StoreRequest { mode: StoreMode::Append, ..StoreRequest::default() };
+        self.store(key, NewItem::new(value), &request, now)
+    }
+
+    /// `prepend`.
+    pub fn prepend(&self, key: &[u8], value: &[u8], now: Now) -> StoreOutcome {
+        let request = StoreRequest { mode: StoreMode::Prepend, ..StoreRequest::default() };
+        self.store(key, NewItem::new(value), &request, now)
+    }
+
+    /// `cas`: compare and store.
+    pub fn cas(&self, key: &[u8], item: NewItem<'_>, compare_cas: u64, now: Now) -> StoreOutcome {
+        self.store(
+            key,
+            item,
+            &StoreRequest { compare_cas: Some(compare_cas), ..StoreRequest::default() },
+            now,
+        )
+    }
+
+    /// Any storage command, atomically.
+    pub fn store(&self, key: &[u8], item: NewItem<'_>, request: &StoreRequest, now: Now) -> StoreOutcome {
+        self.flush_if_due(now);
+        let hash = self.hash(key);
+        let counters = &self.parts[self.part_of(hash)].counters;
+        bump(&counters.cmd_set);
+        if !self.is_storable(key, item.value.as_slice().len(), item.tags) {
+            bump(&counters.store_too_large);
+            if request.mode == StoreMode::Set {
+                self.discard(key);
+            }
+            return StoreOutcome::TooLarge;
+        }
+        for _ in 0..CONTENDED_TRIES {
+            match self.try_store(hash, key, &item, request, now) {
+                Some(StoreOutcome::TooLarge) => {
+                    bump(&counters.store_too_large);
+                    return StoreOutcome::TooLarge;
+                }
+                Some(outcome) => {
+                    self.keep_within_limit(now);
+                    return outcome;
+                }
+                None => std::thread::yield_now(),
+            }
+        }
+        self.refuse_for_memory(key, request)
+    }
+
+    fn refuse_for_memory(&self, key: &[u8], request: &StoreRequest) -> StoreOutcome {
+        bump(&self.parts[self.part_of(self.hash(key))].counters.store_no_memory);
+        if request.mode == StoreMode::Set {
+            self.discard(key);
+        }
+        StoreOutcome::OutOfMemory
+    }
+
+    /// One try; `None` when it should be made again.
+    fn try_store(
+        &self,
+        hash: u64,
+        key: &[u8],
+        item: &NewItem<'_>,
+        request: &StoreRequest,
+        now: Now,
+    ) -> Option<StoreOutcome> {
+        let mut shard = self.write(hash);
+        let found = self.find_live(&mut shard, hash, key, now);
+        let mut marks = 0;
+        let mut expires = item.expires;
+        if let Some(index) = found {
+            let slot = shard.slot_mut(index);
+            let old_marks = *slot.marks.get_mut();
+            match compare(slot, request) {
+                Compared::Proceed => {}
+                Compared::ProceedStale => {
+                    marks = mark::STALE | old_marks & mark::WON;
+                    expires = Expires::from_raw(slot.expires);
+                }
+                Compared::Stop(outcome) => {
+                    if outcome == StoreOutcome::Exists {
+                        bump(&shard.counters.cas_badval);
+                    }
+                    shard.mark_access(index, mark::VISITED, now);
+                    return Some(outcome);
+                }
+            }
+            if request.compare_cas.is_some() {
+                bump(&shard.counters.cas_hits);
+            }
+            marks |= old_marks & mark::VISITED | mark::VISITED;
+        } else {
+            match (request.mode, request.compare_cas, request.vivify) {
+                (StoreMode::Append | StoreMode::Prepend, _, Some(vivified)) => expires = vivified,
+                (StoreMode::Append | StoreMode::Prepend, _, None) => return Some(StoreOutcome::NotStored),
+                (StoreMode::Set | StoreMode::Replace, Some(_), _) => {
+                    bump(&shard.counters.cas_misses);
+                    return Some(StoreOutcome::NotFound);
+                }
+                (StoreMode::Replace, None, _) => return Some(StoreOutcome::NotStored),
+                (StoreMode::Set | StoreMode::Add, _, _) => {}
+            }
+        }
+        let mut record = match (request.mode, found) {
+            (StoreMode::Append, Some(index)) => extended(&shard, index, key, &[], item.value.as_slice())?,
+            (StoreMode::Prepend, Some(index)) => extended(&shard, index, key, item.value.as_slice(), &[])?,
+            _ => self.fresh(key, item, expires),
+        };
+        if !self.is_size_allowed(record.key_len.into(), record.value_len()) {
+            return Some(StoreOutcome::TooLarge);
+        }
+        record.marks |= marks;
+        record.last_access = now;
+
+        // What the old content takes is counted until it is replaced; only the rest needs room.
+        let old_bytes = found.map_or(0, |index| shard.item_bytes(index));
+        let growth_bytes = if found.is_some() { 0 } else { shard.growth_bytes() };
+        let more_bytes = (record.bytes() + growth_bytes).saturating_sub(old_bytes);
+        match self.make_room(&mut shard, more_bytes, found, now) {
+            Room::Made => {}
+            Room::Contended => return None,
+            Room::Full => {
+                drop(shard);
+                return Some(self.refuse_for_memory(key, request));
+            }
+        }
+        let (cas, sequence) = self.number(request.new_cas);
+        record.cas = cas;
+        record.side.sequence = sequence;
+        bump(&shard.counters.total_items);
+        match found {
+            Some(index) => shard.replace(index, record),
+            None => {
+                shard.insert(hash, record);
+            }
+        }
+        Some(StoreOutcome::Stored { cas })
+    }
+
+    /// A new item, not numbered yet.
+    pub(crate) fn fresh(&self, key: &[u8], item: &NewItem<'_>, expires: Expires) -> Record {
+        let tags = item.tags.iter().map(|name| {
+            let (tag, grown) = self.tags.intern(name);
+            self.budget.change(grown.min(0).unsigned_abs(), grown.max(0).unsigned_abs());
+            tag
+        });
+        let mut side = Side { tags: tags.collect(), ..Side::default() };
+        let blob = match &item.value {
+            Value::Owned(value) if value.len() >= OWNED_FLOOR_BYTES => {
+                side.value = Some(value.clone());
+                join(&[key])
+            }
+            value => join(&[key, value.as_slice()]),
+        };
+        Record {
+            blob,
+            key_len: key.len() as u16,
+            side,
+            cas: 0,
+            expires,
+            last_access: Now::from_unix_seconds(0),
+            flags: item.flags,
+            marks: 0,
+        }
+    }
+
+    /// Whether this store could take such an item at all. A protocol asks before it reads the value.
+    pub fn is_storable(&self, key: &[u8], value_len: usize, tags: &[&[u8]]) -> bool {
+        key.len() <= KEY_LIMIT_BYTES
+            && tags.len() <= TAGS_PER_ITEM
+            && tags.iter().all(|tag| tag.len() <= TAG_LIMIT_BYTES)
+            && self.is_size_allowed(key.len(), value_len)
+    }
+
+    fn is_size_allowed(&self, key_len: usize, value_len: usize) -> bool {
+        value_len.saturating_add(key_len + size_of::<Slot>()) <= self.config.item_limit_bytes
+    }
+
+    /// Drops an item without counting a delete: what memcached does with the old value of a `set`
+    /// that it has to refuse.
+    pub fn discard(&self, key: &[u8]) {
+        let hash = self.hash(key);
+        let mut shard = self.write(hash);
+        if let Some(index) = shard.find(hash, key) {
+            shard.remove(index);
+        }
+    }
+
+    /// `delete`.
+    pub fn delete(&self, key: &[u8], now: Now) -> DeleteOutcome {
+        self.meta_delete(key, &DeleteRequest::default(), now)
+    }
+
+    /// `touch`: changes when an item expires. False when it is not there.
+    pub fn touch(&self, key: &[u8], expires: Expires, now: Now) -> bool {
+        self.touched(key, expires, now).is_some()
+    }
+
+    /// `gat`, `gats`: [`Store::touch`] and [`Store::get`] in one. Counts as a touch and as a get.
+    pub fn get_and_touch(&self, key: &[u8], expires: Expires, now: Now) -> Option<ItemRef> {
+        let item = self.touched(key, expires, now);
+        let counters = &self.parts[self.part_of(self.hash(key))].counters;
+        bump(if item.is_some() { &counters.get_hits } else { &counters.get_misses });
+        item
+    }
+
+    fn touched(&self, key: &[u8], expires: Expires, now: Now) -> Option<ItemRef> {
+        self.flush_if_due(now);
+        let hash = self.hash(key);
+        let mut shard = self.write(hash);
+        let Some(index) = self.find_live(&mut shard, hash, key, now) else {
+            bump(&shard.counters.touch_misses);
+            return None;
+        };
+        bump(&shard.counters.touch_hits);
+        shard.slot_mut(index).expires = expires.raw();
+        let item = shard.item(index, 0);
+        shard.mark_access(index, HIT, now);
+        item
+    }
+}
+
+impl Record {
+    fn value_len(&self) -> usize {
+        match &self.side.value {
+            Some(value) => value.len(),
+            None => self.blob.len() - self.key_len as usize,
+        }
+    }
+}
+
+/// Whether a storage command may replace an item that is there.
+enum Compared {
+    Proceed,
+    /// With the old expiry, and as stale.
+    ProceedStale,
+    Stop(StoreOutcome),
+}
+
+fn compare(slot: &Slot, request: &StoreRequest) -> Compared {
+    let replaces = matches!(request.mode, StoreMode::Set | StoreMode::Replace);
+    match (request.mode, request.compare_cas) {
+        (StoreMode::Add, _) => Compared::Stop(StoreOutcome::NotStored),
+        (_, None) => Compared::Proceed,
+        (_, Some(cas)) if cas == slot.cas => Compared::Proceed,
+        (_, Some(cas)) if replaces && request.invalidate_older && cas != 0 && cas < slot.cas => {
+            Compared::ProceedStale
+        }
+        _ => Compared::Stop(StoreOutcome::Exists),
+    }
+}
+
+/// The item in a slot with more bytes before and behind its value. Flags, expiry, tags and marks
+/// stay; what was computed from the old value does not.
+fn extended(shard: &Shard, index: u32, key: &[u8], before: &[u8], behind: &[u8]) -> Option<Record> {
+    let old = shard.item(index, 0)?;
+    Some(Record {
+        blob: join(&[key, before, old.value_slice(), behind]),
+        key_len: old.key_len,
+        side: Side {
+            tags: old.side.as_ref().map(|side| side.tags.clone()).unwrap_or_default(),
+            ..Side::default()
+        },
+        cas: 0,
+        expires: old.expires,
+        last_access: old.last_access,
+        flags: old.flags,
+        marks: old.marks,
+    })
+}
