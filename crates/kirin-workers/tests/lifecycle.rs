@@ -158,3 +158,47 @@ fn many_requests_at_once_are_all_answered_and_none_twice() {
     answers.dedup();
     assert_eq!(answers.len(), 800);
 }
+
+/// A front for the test below to kill. Ends with the test's own patience at the latest.
+#[test]
+#[ignore = "started by a_front_that_is_killed_leaves_no_process_behind"]
+fn front_to_be_killed() {
+    let site = Site::start_with(
+        "sub { open my $h, '>', 'begun'; select undef, undef, undef, 0.01 until -e 'gate'; [200, [], []] }",
+        |config| config.workers = 3,
+    )
+    .unwrap();
+    eventually("all workers are there", || site.app.idle_workers() == 3);
+    let mut client = site.connect();
+    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    eventually("one is busy", || site.directory.path().join("begun").exists());
+    let pids: Vec<String> = site.app.worker_pids().iter().map(u32::to_string).collect();
+    println!("\nworkers {} in {}", pids.join(" "), site.directory.path().display());
+    std::thread::sleep(support::PATIENCE);
+}
+
+#[test]
+fn a_front_that_is_killed_leaves_no_process_behind() {
+    use std::io::BufRead;
+    let mut front = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["front_to_be_killed", "--exact", "--ignored", "--nocapture"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufReader::new(front.stdout.take().unwrap()).lines();
+    let line = lines.map_while(Result::ok).find(|line| line.starts_with("workers ")).unwrap();
+    let (pids, directory) = line.strip_prefix("workers ").unwrap().split_once(" in ").unwrap();
+    let mut pids: Vec<u32> = pids.split(' ').map(|pid| pid.parse().unwrap()).collect();
+    pids.push(parent_of(pids[0]));
+    assert_eq!(pids.len(), 4);
+
+    front.kill().unwrap();
+    front.wait().unwrap();
+    // The busy worker may finish what it is at; the others have nothing to wait for.
+    eventually("three processes have ended", || pids.iter().filter(|pid| is_alive(**pid)).count() <= 2);
+    std::fs::write(std::path::Path::new(directory).join("gate"), "").unwrap();
+    for pid in pids {
+        eventually("the process has ended", || !is_alive(pid));
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
