@@ -24,6 +24,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Pause after a connection that no worker took.
 const CONNECT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long a parent that has closed its control channel may take to end.
+const EXIT_LIMIT: Duration = Duration::from_secs(2);
+
 /// How long workers whose parent has been killed may take to end.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(10);
 
@@ -199,10 +202,17 @@ impl Supervisor {
     async fn parent_ended(&mut self) -> Result<(), AppError> {
         let Some(mut parent) = self.parent.take() else { return Ok(()) };
         let name = self.app.name().to_owned();
-        // Before the parent is waited for: its number stands for this group and no other.
-        parent.signal_group(Signal::TERM);
         let group = parent.pid();
-        let status = parent.wait().await.map_err(|error| AppError::system(&name, "app parent", &error))?;
+        let ended = match tokio::time::timeout(EXIT_LIMIT, parent.wait()).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                parent.signal_group(Signal::KILL);
+                parent.wait().await
+            }
+        };
+        // Workers that are left finish their request. Nobody else can have the group's number while there are any.
+        signal_group(group, Signal::TERM);
+        let status = ended.map_err(|error| AppError::system(&name, "app parent", &error))?;
         self.orphans.push((group, Instant::now() + ORPHAN_LIMIT));
         if self.is_starting() {
             return Err(match self.failure.take() {

@@ -84,6 +84,13 @@ impl WorkerHandle {
     }
 }
 
+impl Drop for WorkerConnection {
+    /// The handle keeps the socket open, so that the end must be told to the worker.
+    fn drop(&mut self) {
+        self.handle.cut();
+    }
+}
+
 impl WorkerConnection {
     /// The connection in `slot`. Call on the loop that is to be its home.
     pub(crate) fn new(stream: UnixStream, greeting: &Greeting, slot: Slot) -> io::Result<Self> {

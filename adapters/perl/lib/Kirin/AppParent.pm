@@ -20,6 +20,9 @@ use constant SHORT_LIFE => 1;
 # Seconds between forks when workers keep dying at start, at most.
 use constant LONGEST_PAUSE => 5;
 
+# Seconds that workers may go on with their requests when the front is gone and nobody else could end them.
+use constant ORPHAN_LIMIT => 30;
+
 # Seconds between looks at whether the front is still there.
 use constant TICK => 1;
 
@@ -121,7 +124,7 @@ sub front_is_gone { $_[0]{front} != getppid() }
 sub stop {
     my ($self, $signal) = @_;
     # A fast stop may follow a graceful one.
-    $self->{stopping} = $signal unless ($self->{stopping} // '') eq 'INT';
+    $self->{stopping} = $signal unless ($self->{stopping} // '') =~ /\A(?:INT|KILL)\z/;
 }
 
 sub pause {
@@ -197,12 +200,15 @@ sub back_off {
     $self->{fork_after} = Time::HiRes::time() + $pause;
 }
 
-# The front limits how long this takes.
+# The front limits how long this takes, as long as there is one.
 sub wait_for_workers {
     my $self = shift;
+    my $gone;
     while (1) {
         $self->reap;
         last if !%{ $self->{alive} };
+        $gone //= Time::HiRes::time() if $self->front_is_gone;
+        $self->{stopping} = 'KILL' if $gone && Time::HiRes::time() - $gone > ORPHAN_LIMIT;
         # Again each tick: a worker may have been between looking at its flag and its next read.
         kill $self->{stopping}, keys %{ $self->{alive} };
         select undef, undef, undef, 0.2;

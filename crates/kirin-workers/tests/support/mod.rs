@@ -206,6 +206,11 @@ impl Client {
         Ok((length > 0).then_some(data))
     }
 
+    /// Bytes received and not taken.
+    pub fn buffered(&self) -> usize {
+        self.buffer.len()
+    }
+
     fn take(&mut self, count: usize) -> Result<Vec<u8>, String> {
         while self.buffer.len() < count {
             self.fill()?;

@@ -28,6 +28,8 @@ sub log_failure {
     chomp $error;
     # The first line says where remember was called from: where it died.
     $trace =~ s/\A\s*at (?:.*?) line [0-9]+\.?\n//;
+    # What is below the worker's eval is the same for every request.
+    $trace =~ s{^\s*eval \{\.\.\.\} called at \S*Kirin/Worker\.pm .*}{}ms;
     $trace = "\n" . $trace if $trace ne '';
     chomp $trace;
     my $message = "kirin: worker $$: $env->{REQUEST_METHOD} $env->{REQUEST_URI}: $error$trace\n";
