@@ -3,12 +3,14 @@ use v5.16;
 use warnings;
 
 use Fcntl ();
+use File::Basename ();
 use Getopt::Long qw(GetOptionsFromArray);
 use IO::Handle;
 use Kirin::Worker;
 use Plack::Util;
 use POSIX ();
 use Scalar::Util ();
+use Socket ();
 use Time::HiRes ();
 use overload ();
 
@@ -79,6 +81,7 @@ sub run {
         $self->pause;
     }
     $self->wait_for_workers;
+    $self->remove_socket if $self->front_is_gone;
     return 0;
 }
 
@@ -120,6 +123,15 @@ sub report {
 }
 
 sub front_is_gone { $_[0]{front} != getppid() }
+
+# A front that is killed cannot tidy up. The socket is the only file in a directory of its own.
+sub remove_socket {
+    my $self = shift;
+    my $address = getsockname $self->{listener} or return;
+    my $path = Socket::unpack_sockaddr_un($address);
+    unlink $path or return;
+    rmdir File::Basename::dirname($path);
+}
 
 sub stop {
     my ($self, $signal) = @_;

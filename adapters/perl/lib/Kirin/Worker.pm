@@ -3,6 +3,7 @@ use v5.16;
 use warnings;
 
 use Errno qw(EINTR);
+use IO::Handle;
 use Kirin::Worker::Input;
 use Kirin::Worker::Response;
 use Kirin::Worker::Stream;
