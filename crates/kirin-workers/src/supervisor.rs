@@ -163,14 +163,14 @@ impl Supervisor {
         let (app, socket) = (Arc::clone(&self.app), self.socket.path().to_owned());
         *connecting = Some(home.spawn(async move {
             let slot = app.slot(slot);
-            let result = match connect(&socket).await {
-                Ok((stream, greeting)) => app.welcome(stream, &greeting, slot).map_err(|error| (error, None)),
-                Err(error) => Err((error, Some(slot))),
-            };
-            if let Err((error, slot)) = result {
-                tracing::debug!(app = app.name(), %error, "no worker took the connection");
-                tokio::time::sleep(CONNECT_PAUSE).await;
-                drop(slot);
+            match connect(&socket).await {
+                Ok(worker) => app.welcome(worker, slot),
+                Err(error) => {
+                    tracing::debug!(app = app.name(), %error, "no worker took the connection");
+                    // The slot is reported as lost only then.
+                    tokio::time::sleep(CONNECT_PAUSE).await;
+                    drop(slot);
+                }
             }
         }));
     }

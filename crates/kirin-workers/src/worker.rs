@@ -93,16 +93,16 @@ impl Drop for WorkerConnection {
 
 impl WorkerConnection {
     /// The connection in `slot`. Call on the loop that is to be its home.
-    pub(crate) fn new(stream: UnixStream, greeting: &Greeting, slot: Slot) -> io::Result<Self> {
-        let socket = stream.as_fd().try_clone_to_owned()?;
-        Ok(Self {
+    pub(crate) fn new(worker: GreetedWorker, slot: Slot) -> Self {
+        let GreetedWorker { stream, socket, greeting } = worker;
+        Self {
             stream,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             filled: 0,
             home: std::thread::current().id(),
             handle: Arc::new(WorkerHandle { pid: greeting.pid, socket, deadline: AtomicU64::new(0) }),
             _slot: slot,
-        })
+        }
     }
 
     /// Whether the worker waits for a request: nothing has come from it, not even the end. Costs no system call as long as
@@ -179,8 +179,15 @@ impl WorkerConnection {
     }
 }
 
-/// Connects, and waits until a worker has taken the connection and said who it is.
-pub(crate) async fn connect(socket: &Path) -> io::Result<(UnixStream, Greeting)> {
+/// A worker that has taken a connection and said who it is.
+pub(crate) struct GreetedWorker {
+    pub(crate) greeting: Greeting,
+    stream: UnixStream,
+    socket: OwnedFd,
+}
+
+/// Connects, and waits until a worker has taken the connection.
+pub(crate) async fn connect(socket: &Path) -> io::Result<GreetedWorker> {
     let mut stream = UnixStream::connect(socket).await?;
     let mut line = Vec::with_capacity(MAX_GREETING_BYTES);
     loop {
@@ -194,5 +201,6 @@ pub(crate) async fn connect(socket: &Path) -> io::Result<(UnixStream, Greeting)>
     }
     let greeting = greeting::parse(&String::from_utf8_lossy(&line))
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    Ok((stream, greeting))
+    let socket = stream.as_fd().try_clone_to_owned()?;
+    Ok(GreetedWorker { greeting, stream, socket })
 }

@@ -107,7 +107,7 @@ sub install_signals {
     my $self = shift;
     $SIG{TERM} = $SIG{QUIT} = sub { $self->stop('TERM') };
     $SIG{INT}  = sub { $self->stop('INT') };
-    $SIG{CHLD} = sub { };          # only to wake up
+    $SIG{CHLD} = sub { $self->{child_ended} = 1 };
     $SIG{PIPE} = 'IGNORE';
 }
 
@@ -143,7 +143,8 @@ sub pause {
     my $self = shift;
     my $seconds = $self->{fork_after} - Time::HiRes::time();
     $seconds = TICK if $seconds <= 0 || $seconds > TICK;
-    # A signal ends it early. One that comes just before is seen a tick later.
+    # A signal ends it early. One that comes between these two lines is seen a tick later.
+    return if $self->{child_ended} || defined $self->{stopping};
     select undef, undef, undef, $seconds;
 }
 
@@ -187,16 +188,18 @@ sub be_worker {
 
 sub reap {
     my $self = shift;
+    $self->{child_ended} = 0;
     while ((my $pid = waitpid -1, POSIX::WNOHANG()) > 0) {
         my $status = $?;
         my $worker = delete $self->{alive}{$pid} or next;
         $self->report(exited => $pid, $status);
-        if (Time::HiRes::time() - $worker->{forked} < SHORT_LIFE) {
+        if (Time::HiRes::time() - $worker->{forked} >= SHORT_LIFE) {
+            $self->{short_lives} = 0;
+        }
+        # Status 0: it left in order, after its number of requests for example, however soon that was.
+        elsif ($status != 0) {
             $self->{short_lives}++;
             $self->back_off if $self->{short_lives} > $self->{workers};
-        }
-        else {
-            $self->{short_lives} = 0;
         }
     }
 }
