@@ -175,7 +175,7 @@ impl App {
     async fn take_worker(&self) -> Result<WorkerConnection, Refused> {
         let here = std::thread::current().id();
         loop {
-            let mut connection = match self.pool.take(|worker| worker.home == here)? {
+            let mut connection = match self.pool.take(here)? {
                 Taken::Worker(connection) => connection,
                 Taken::Wait(wait) => {
                     self.counters.queued.add(1);

@@ -1,6 +1,7 @@
 //! One worker's connection: the only file that reads from or writes to a worker.
 
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
+use crate::pool::AtHome;
 use crate::supervisor::Event;
 use rustix::net::Shutdown;
 use std::io::{self, IoSlice};
@@ -38,7 +39,7 @@ pub(crate) struct WorkerConnection {
     buffer: Box<[u8]>,
     filled: usize,
     /// The thread of the event loop that the socket is registered with. It may be used on another, which costs a wake-up.
-    pub(crate) home: ThreadId,
+    home: ThreadId,
     pub(crate) handle: Arc<WorkerHandle>,
     _slot: Slot,
 }
@@ -81,6 +82,14 @@ impl WorkerHandle {
         let overdue = deadline != 0 && deadline != KILLED && deadline < now_ms;
         overdue
             && self.deadline.compare_exchange(deadline, KILLED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl AtHome for WorkerConnection {
+    type Home = ThreadId;
+
+    fn home(&self) -> ThreadId {
+        self.home
     }
 }
 
