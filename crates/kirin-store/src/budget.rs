@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::clock::{Expires, Now};
 use crate::counters::bump;
 use crate::invalidate::Verdict;
+use crate::shard::Shard;
 use crate::slab::mark;
 use crate::store::{ShardWrite, Store};
 
@@ -157,7 +158,10 @@ impl Store {
 
     /// Takes out the item that should leave next, and says so to budget and counters.
     fn evict_one(&self, shard: &mut ShardWrite<'_>, spare: Option<u32>, now: Now) -> bool {
-        let Some(index) = shard.victim(spare) else { return false };
+        let dead = |shard: &Shard, index| {
+            matches!(self.verdict(shard, index, now), Verdict::Gone | Verdict::Expired)
+        };
+        let Some(index) = shard.victim(spare, dead) else { return false };
         let verdict = self.verdict(shard, index, now);
         let slot = shard.slot(index);
         let fetched = slot.marks.load(Ordering::Relaxed) & mark::FETCHED != 0;
@@ -181,7 +185,7 @@ impl Store {
                 self.evicted_idle_seconds.store(idle as u32, Ordering::Relaxed);
             }
         }
-        shard.remove(index);
+        shard.evict(index);
         shard.settle();
         true
     }

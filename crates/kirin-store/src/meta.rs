@@ -11,7 +11,7 @@ use crate::budget::Room;
 use crate::clock::{Expires, Now};
 use crate::counters::bump;
 use crate::item::ItemRef;
-use crate::shard::{HIT, Record};
+use crate::shard::Record;
 use crate::side::Side;
 use crate::slab::mark;
 use crate::store::{ShardWrite, Store};
@@ -201,7 +201,7 @@ impl Store {
             *shard.slot_mut(index).marks.get_mut() |= mark::WON;
         }
         if !request.no_bump {
-            shard.mark_access(index, HIT, now);
+            shard.mark_fetched(index, now);
         }
         MetaOutcome::Hit(MetaHit { item, won, vivified: false })
     }
@@ -320,7 +320,7 @@ impl Store {
         if let Some(expires) = request.touch {
             shard.slot_mut(index).expires = expires.raw();
         }
-        shard.mark_access(index, mark::VISITED, now);
+        shard.mark_used(index, now);
         match shard.item(index, 0) {
             Some(item) => ArithmeticOutcome::Counted(Counted { value, item }),
             None => ArithmeticOutcome::NotFound,

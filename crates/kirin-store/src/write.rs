@@ -9,7 +9,7 @@ use crate::config::{KEY_LIMIT_BYTES, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
 use crate::counters::bump;
 use crate::item::ItemRef;
 use crate::meta::{DeleteOutcome, DeleteRequest};
-use crate::shard::{HIT, Record, Shard};
+use crate::shard::{Record, Shard};
 use crate::side::Side;
 use crate::slab::{Slot, mark};
 use crate::store::Store;
@@ -252,14 +252,15 @@ impl Store {
                     if outcome == StoreOutcome::Exists {
                         bump(&shard.counters.cas_badval);
                     }
-                    shard.mark_access(index, mark::VISITED, now);
+                    shard.mark_used(index, now);
                     return Some(outcome);
                 }
             }
             if request.compare_cas.is_some() {
                 bump(&shard.counters.cas_hits);
             }
-            marks |= old_marks & mark::VISITED | mark::VISITED;
+            // An item that is written again is in use, and keeps the hits it had.
+            marks |= (old_marks & mark::HITS).max(1);
         } else {
             match (request.mode, request.compare_cas, request.vivify) {
                 (StoreMode::Append | StoreMode::Prepend, _, Some(vivified)) => expires = vivified,
@@ -386,7 +387,7 @@ impl Store {
         bump(&shard.counters.touch_hits);
         shard.slot_mut(index).expires = expires.raw();
         let item = shard.item(index, 0);
-        shard.mark_access(index, HIT, now);
+        shard.mark_fetched(index, now);
         item
     }
 }
