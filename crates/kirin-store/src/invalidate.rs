@@ -47,7 +47,7 @@ impl Store {
         if prefix.len() > TAG_LIMIT_BYTES {
             return false;
         }
-        while !self.prefixes.invalidate(prefix, how, self.last_number()) {
+        while !self.prefixes.invalidate(prefix, how, &self.numbers) {
             self.sweep_everything(now);
         }
         true

@@ -11,7 +11,7 @@ use foldhash::HashMap;
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 
-use crate::blob::{Blob, blob_bytes};
+use crate::blob::{Blob, blob_bytes, join};
 use crate::clock::{Expires, Now};
 use crate::item::ItemRef;
 use crate::s3fifo::Queues;
@@ -227,9 +227,46 @@ impl Shard {
         }
     }
 
-    /// The content of an item, changeable in place when no reader holds it.
-    pub(crate) fn blob_mut(&mut self, index: u32) -> Option<&mut [u8]> {
-        Arc::get_mut(self.slab.get_mut(index).blob.as_mut()?)
+    /// The value of an item.
+    pub(crate) fn value(&self, index: u32) -> &[u8] {
+        if let Some(value) = self.side(index).and_then(|side| side.value.as_ref()) {
+            return value;
+        }
+        let slot = self.slab.get(index);
+        slot.blob.as_ref().and_then(|blob| blob.get(slot.key_len as usize..)).unwrap_or_default()
+    }
+
+    /// The value of an item, to be changed in place: when it lies behind its key, no reader holds it
+    /// and nothing was computed from it.
+    pub(crate) fn value_mut(&mut self, index: u32) -> Option<&mut [u8]> {
+        let has_only_tags = |side: &Arc<Side>| side.value.is_none() && side.companions.is_empty();
+        if !self.side(index).is_none_or(has_only_tags) {
+            return None;
+        }
+        let slot = self.slab.get_mut(index);
+        let key_len = slot.key_len as usize;
+        Arc::get_mut(slot.blob.as_mut()?)?.get_mut(key_len..)
+    }
+
+    /// The item in a slot with `parts` as its value. Flags, expiry, tags and marks stay; what was
+    /// computed from the old value does not.
+    pub(crate) fn rewritten(&self, index: u32, parts: [&[u8]; 3]) -> Record {
+        let slot = self.slab.get(index);
+        let side = self.side(index);
+        Record {
+            blob: join(&[key_of(slot), parts[0], parts[1], parts[2]]),
+            key_len: slot.key_len,
+            side: Side {
+                tags: side.map(|side| side.tags.clone()).unwrap_or_default(),
+                sequence: side.and_then(|side| side.sequence),
+                ..Side::default()
+            },
+            cas: slot.cas,
+            expires: Expires::from_raw(slot.expires),
+            last_access: Now::from_raw(slot.last_access.load(Ordering::Relaxed)),
+            flags: slot.flags,
+            marks: slot.marks.load(Ordering::Relaxed),
+        }
     }
 
     /// Takes an item out.
