@@ -12,7 +12,6 @@
 //! The words are memcached's (`doc/protocol.txt` of memcached): an item has a key, a value, client
 //! flags, an expiry time and a *CAS unique*, which changes each time the item changes.
 
-mod blob;
 mod budget;
 mod clock;
 mod companion;
@@ -23,11 +22,14 @@ mod ghost;
 mod invalidate;
 mod item;
 mod list;
+mod log;
 mod meta;
 mod prefix;
+mod record;
 mod s3fifo;
 mod shard;
 mod side;
+mod size_class;
 mod slab;
 mod snapshot;
 mod stats;

@@ -132,7 +132,7 @@ fn what_expired_leaves_before_what_is_alive() {
         store.get(&key(i), NOW);
     }
     let later = NOW.plus_seconds(10);
-    for i in 1000..1500 {
+    for i in 1000..1650 {
         store.set(&key(i), NewItem::new(&value), later);
     }
     let stats = store.stats();
