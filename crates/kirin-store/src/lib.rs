@@ -26,6 +26,7 @@ mod log;
 mod meta;
 mod prefix;
 mod record;
+mod region;
 mod s3fifo;
 mod shard;
 mod side;

@@ -11,15 +11,15 @@
 //! written again: readers get a reference-counted slice of it. One that is held by readers when it
 //! is given back stays in the budget until they let go.
 
+use std::sync::{Arc, Weak};
+
 use bytes::Bytes;
 
+use crate::region::{Region, region_bytes};
 use crate::slab::NIL;
 
 /// Slot number, key length and value length before each record.
 const HEADER_BYTES: usize = 8;
-
-/// What counting references to a page allocates beside it.
-const PAGE_EXTRA_BYTES: usize = 64;
 
 /// Where a record lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +56,22 @@ pub(crate) const fn record_bytes(len: usize) -> usize {
 enum Contents {
     #[default]
     Vacant,
-    /// Being filled.
-    Open(Vec<u8>),
+    /// Being filled; the number is how far.
+    Open(Region, usize),
     /// Full; readers may hold it.
-    Closed(Bytes),
+    Closed(Bytes, Weak<()>),
+}
+
+/// A full page. The token tells whether it still exists: `Bytes` does not.
+struct Full {
+    region: Region,
+    _token: Arc<()>,
+}
+
+impl AsRef<[u8]> for Full {
+    fn as_ref(&self) -> &[u8] {
+        &self.region
+    }
 }
 
 #[derive(Debug, Default)]
@@ -73,8 +85,8 @@ impl Page {
     fn written(&self) -> &[u8] {
         match &self.contents {
             Contents::Vacant => &[],
-            Contents::Open(written) => written,
-            Contents::Closed(written) => written,
+            Contents::Open(region, written) => region.get(..*written).unwrap_or_default(),
+            Contents::Closed(written, _) => written,
         }
     }
 }
@@ -89,7 +101,7 @@ pub(crate) struct Log {
     /// Number of the page being filled.
     open: u32,
     /// Pages given back that readers hold.
-    lingering: Vec<Bytes>,
+    lingering: Vec<Weak<()>>,
     /// Pages that take memory, lingering ones among them.
     allocated_pages: usize,
     live_bytes: usize,
@@ -118,8 +130,7 @@ impl Log {
 
     /// What the log takes from the budget.
     pub(crate) fn bytes(&self) -> usize {
-        self.allocated_pages * (self.page_bytes + PAGE_EXTRA_BYTES)
-            + self.pages.capacity() * size_of::<Page>()
+        self.allocated_pages * region_bytes(self.page_bytes) + self.pages.capacity() * size_of::<Page>()
     }
 
     /// Bytes of all records that are needed.
@@ -142,12 +153,12 @@ impl Log {
         } else {
             0
         };
-        self.page_bytes + PAGE_EXTRA_BYTES + page_table * size_of::<Page>()
+        region_bytes(self.page_bytes) + page_table * size_of::<Page>()
     }
 
     fn fits(&self, record_bytes: usize) -> bool {
         match self.pages.get(self.open as usize).map(|page| &page.contents) {
-            Some(Contents::Open(written)) => written.len() + record_bytes <= self.page_bytes,
+            Some(Contents::Open(_, written)) => written + record_bytes <= self.page_bytes,
             _ => false,
         }
     }
@@ -159,13 +170,15 @@ impl Log {
             self.turn_page();
         }
         let page = &mut self.pages[self.open as usize];
-        let Contents::Open(written) = &mut page.contents else { unreachable!("a page has just been opened") };
-        let offset = written.len() as u32;
-        written.extend_from_slice(&slot.to_le_bytes());
-        written.extend_from_slice(&(key.len() as u16).to_le_bytes());
-        written.extend_from_slice(&(value.len() as u16).to_le_bytes());
-        written.extend_from_slice(key);
-        written.extend_from_slice(value);
+        let Contents::Open(region, written) = &mut page.contents else {
+            unreachable!("a page has just been opened")
+        };
+        let offset = *written as u32;
+        let (key_len, value_len) = ((key.len() as u16).to_le_bytes(), (value.len() as u16).to_le_bytes());
+        for part in [&slot.to_le_bytes()[..], &key_len, &value_len, key, value] {
+            region[*written..*written + part.len()].copy_from_slice(part);
+            *written += part.len();
+        }
         page.live_bytes += bytes;
         self.live_bytes += bytes;
         Address { page: self.open, offset }
@@ -173,19 +186,24 @@ impl Log {
 
     /// Closes the page being filled and opens another.
     fn turn_page(&mut self) {
-        if let Some(page) = self.pages.get_mut(self.open as usize)
-            && let Contents::Open(written) = &mut page.contents
-        {
-            page.contents = Contents::Closed(Bytes::from(std::mem::take(written)));
-            if page.live_bytes == 0 {
-                self.give_back(self.open);
-            }
+        if let Some(page) = self.pages.get_mut(self.open as usize) {
+            page.contents = match std::mem::take(&mut page.contents) {
+                Contents::Open(region, written) => {
+                    let token = Arc::new(());
+                    let exists = Arc::downgrade(&token);
+                    Contents::Closed(
+                        Bytes::from_owner(Full { region, _token: token }).slice(..written),
+                        exists,
+                    )
+                }
+                other => other,
+            };
         }
         let number = self.vacant.pop().unwrap_or(self.pages.len() as u32);
         if number as usize == self.pages.len() {
             self.pages.push(Page::default());
         }
-        self.pages[number as usize].contents = Contents::Open(Vec::with_capacity(self.page_bytes));
+        self.pages[number as usize].contents = Contents::Open(Region::zeroed(self.page_bytes), 0);
         self.allocated_pages += 1;
         self.open = number;
     }
@@ -202,9 +220,9 @@ impl Log {
         }
         match &mut page.contents {
             // Nobody else has seen this page: it can start anew.
-            Contents::Open(written) => {
-                self.dead_bytes -= written.len();
-                written.clear();
+            Contents::Open(_, written) => {
+                self.dead_bytes -= *written;
+                *written = 0;
             }
             _ => self.give_back(address.page),
         }
@@ -215,16 +233,20 @@ impl Log {
         let page = std::mem::take(&mut self.pages[number as usize]);
         self.vacant.push(number);
         self.dead_bytes -= page.written().len();
-        match page.contents {
-            Contents::Closed(held) if !held.is_unique() => self.lingering.push(held),
-            _ => self.allocated_pages -= 1,
+        self.allocated_pages -= 1;
+        if let Contents::Closed(written, exists) = page.contents {
+            drop(written);
+            if exists.strong_count() > 0 {
+                self.lingering.push(exists);
+                self.allocated_pages += 1;
+            }
         }
     }
 
     /// Forgets the lingering pages that readers have let go of.
     pub(crate) fn reap(&mut self) {
         let before = self.lingering.len();
-        self.lingering.retain(|page| !page.is_unique());
+        self.lingering.retain(|exists| exists.strong_count() > 0);
         self.allocated_pages -= before - self.lingering.len();
     }
 
@@ -252,8 +274,8 @@ impl Log {
         let start = address.offset as usize + HEADER_BYTES;
         let end = start + entry.key.len() + entry.value.len();
         match &self.pages[address.page as usize].contents {
-            Contents::Closed(written) => written.slice(start..end),
-            Contents::Open(written) => Bytes::copy_from_slice(&written[start..end]),
+            Contents::Closed(written, _) => written.slice(start..end),
+            Contents::Open(region, _) => Bytes::copy_from_slice(&region[start..end]),
             Contents::Vacant => Bytes::new(),
         }
     }
@@ -269,7 +291,7 @@ impl Log {
         let start = address.offset as usize + HEADER_BYTES + entry.key.len();
         let end = start + entry.value.len();
         match &mut self.pages[address.page as usize].contents {
-            Contents::Open(written) => written.get_mut(start..end),
+            Contents::Open(region, _) => region.get_mut(start..end),
             _ => None,
         }
     }
@@ -278,7 +300,7 @@ impl Log {
     pub(crate) fn emptiest(&self) -> Option<u32> {
         let holes = |page: &Page| page.written().len() - page.live_bytes;
         let full =
-            self.pages.iter().enumerate().filter(|(_, page)| matches!(page.contents, Contents::Closed(_)));
+            self.pages.iter().enumerate().filter(|(_, page)| matches!(page.contents, Contents::Closed(..)));
         let (number, page) = full.max_by_key(|(_, page)| holes(page))?;
         (holes(page) > 0).then_some(number as u32)
     }

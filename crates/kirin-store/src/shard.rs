@@ -18,10 +18,10 @@ use crate::clock::{Expires, Now};
 use crate::item::ItemRef;
 use crate::log::{Entry, Log, record_bytes};
 use crate::record::{PlacedValue, Record};
+use crate::region::Region;
 use crate::s3fifo::Queues;
 use crate::side::Side;
 use crate::slab::{Slab, Slot, mark, place};
-use crate::write::Value;
 
 /// One part of the store, behind a lock of its own.
 pub(crate) struct Shard {
@@ -46,6 +46,10 @@ pub(crate) struct Shard {
 /// An item whose key and value take more than this part of a page is kept whole: at most as much of
 /// a page is lost because the next record does not fit.
 const PACKED_ONE_IN: usize = 8;
+
+/// And one of more than this is kept whole in any case: a reader that is slow to take it should not
+/// hold a page of the largest size for it.
+const PACKED_LIMIT_BYTES: usize = 32 << 10;
 
 impl Shard {
     pub(crate) fn new(hasher: RandomState, page_bytes: usize) -> Shard {
@@ -190,15 +194,16 @@ impl Shard {
     }
 
     /// Decides whether a value is packed into a page or kept whole.
-    pub(crate) fn place_value<'a>(&self, key: &[u8], value: &'a Value<'_>) -> PlacedValue<'a> {
-        let slice = value.as_slice();
-        if key.len() + slice.len() <= self.log.page_bytes() / PACKED_ONE_IN {
-            return PlacedValue::Packed(Cow::Borrowed(slice));
+    pub(crate) fn place_value<'a>(&self, key: &[u8], value: &'a [u8]) -> PlacedValue<'a> {
+        if self.is_packed(key.len() + value.len()) {
+            PlacedValue::Packed(Cow::Borrowed(value))
+        } else {
+            PlacedValue::Whole(Region::copy_of(value))
         }
-        PlacedValue::Whole(match value {
-            Value::Owned(value) => value.clone(),
-            Value::Copied(value) => Bytes::copy_from_slice(value),
-        })
+    }
+
+    fn is_packed(&self, len: usize) -> bool {
+        len <= (self.log.page_bytes() / PACKED_ONE_IN).min(PACKED_LIMIT_BYTES)
     }
 
     /// Enters an item whose key is not there yet.
@@ -288,10 +293,10 @@ impl Shard {
     /// computed from the old value does not.
     pub(crate) fn rewritten<'a>(&self, index: u32, key: &'a [u8], value: Vec<u8>) -> Record<'a> {
         let slot = self.slab.get(index);
-        let value = if key.len() + value.len() <= self.log.page_bytes() / PACKED_ONE_IN {
+        let value = if self.is_packed(key.len() + value.len()) {
             PlacedValue::Packed(Cow::Owned(value))
         } else {
-            PlacedValue::Whole(Bytes::from(value.into_boxed_slice()))
+            PlacedValue::Whole(Region::copy_of(&value))
         };
         let mut record = Record::new(key, value);
         if let Some(side) = self.side(index) {

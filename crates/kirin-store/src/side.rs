@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::region::region_bytes;
 use crate::size_class::allocated_bytes;
 use crate::tag::Tag;
 
@@ -40,9 +41,6 @@ impl Companion {
 /// Allocated around every side: the `Arc` and its place in the shard's map.
 const SIDE_FIXED_BYTES: usize = size_of::<Side>() + 16 + 2 * (size_of::<u32>() + size_of::<usize>());
 
-/// What `Bytes` allocates beside the buffer to count references.
-const SHARED_BYTES: usize = 32;
-
 impl Side {
     /// Whether there is anything in it.
     pub(crate) fn is_needed(&self) -> bool {
@@ -54,7 +52,7 @@ impl Side {
 
     /// What it takes from the budget.
     pub(crate) fn bytes(&self) -> usize {
-        let value = self.value.as_ref().map_or(0, |value| allocated_bytes(value.len()) + SHARED_BYTES);
+        let value = self.value.as_ref().map_or(0, |value| region_bytes(value.len()));
         let companions: usize = self.companions.iter().map(Companion::charged_bytes).sum();
         allocated_bytes(SIDE_FIXED_BYTES)
             + value

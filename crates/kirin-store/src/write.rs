@@ -310,7 +310,7 @@ impl Store {
 
     /// A new item, not numbered yet.
     pub(crate) fn fresh<'a>(&self, shard: &Shard, key: &'a [u8], item: &'a NewItem<'_>) -> Record<'a> {
-        let mut record = Record::new(key, shard.place_value(key, &item.value));
+        let mut record = Record::new(key, shard.place_value(key, item.value.as_slice()));
         let tags = item.tags.iter().map(|name| {
             let (tag, grown) = self.tags.intern(name);
             self.budget.change(grown.min(0).unsigned_abs(), grown.max(0).unsigned_abs());
