@@ -9,6 +9,7 @@ for allocator in mimalloc jemalloc ''; do
     "$program" churn "$megabytes"
     "$program" items 1000000 100
     "$program" items 1000000 10
+    "$program" speed 1000000 100
     echo
 done
 "$program" memcached 1000000 100

@@ -37,6 +37,7 @@ mod stats;
 mod store;
 mod sweep;
 mod tag;
+mod value;
 mod write;
 
 pub use clock::{Expires, Now};
@@ -52,4 +53,5 @@ pub use snapshot::{SnapshotSummary, load_snapshot_file, save_snapshot_file};
 pub use stats::{ItemStats, StoreStats};
 pub use store::Store;
 pub use sweep::SweepReport;
-pub use write::{NewItem, StoreMode, StoreOutcome, StoreRequest, Value};
+pub use value::{FilledBuffer, Value, ValueBuffer};
+pub use write::{NewItem, StoreMode, StoreOutcome, StoreRequest};

@@ -22,6 +22,7 @@ use crate::region::Region;
 use crate::s3fifo::Queues;
 use crate::side::Side;
 use crate::slab::{Slab, Slot, mark, place};
+use crate::value::{FilledBuffer, Value};
 
 /// One part of the store, behind a lock of its own.
 pub(crate) struct Shard {
@@ -194,11 +195,12 @@ impl Shard {
     }
 
     /// Decides whether a value is packed into a page or kept whole.
-    pub(crate) fn place_value<'a>(&self, key: &[u8], value: &'a [u8]) -> PlacedValue<'a> {
-        if self.is_packed(key.len() + value.len()) {
-            PlacedValue::Packed(Cow::Borrowed(value))
-        } else {
-            PlacedValue::Whole(Region::copy_of(value))
+    pub(crate) fn place_value<'a>(&self, key: &[u8], value: &'a Value<'_>) -> PlacedValue<'a> {
+        let slice = value.as_slice();
+        match value {
+            _ if self.is_packed(key.len() + slice.len()) => PlacedValue::Packed(Cow::Borrowed(slice)),
+            Value::Buffer(FilledBuffer(whole)) => PlacedValue::Whole(whole.clone()),
+            Value::Owned(_) | Value::Copied(_) => PlacedValue::Whole(Region::copy_of(slice)),
         }
     }
 

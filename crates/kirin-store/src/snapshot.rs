@@ -25,7 +25,8 @@ use crate::error::SnapshotError;
 use crate::item::ItemRef;
 use crate::slab::mark;
 use crate::store::Store;
-use crate::write::{NewItem, Value};
+use crate::value::Value;
+use crate::write::NewItem;
 
 const MAGIC: &[u8; 8] = b"KIRINSNP";
 const END_MAGIC: &[u8; 8] = b"KIRINEND";

@@ -1,7 +1,5 @@
 //! Storing: `set`, `add`, `replace`, `append`, `prepend`, `cas`, `touch`, `delete`.
 
-use bytes::Bytes;
-
 use crate::budget::Contended;
 use crate::clock::{Expires, Now};
 use crate::config::{KEY_LIMIT_BYTES, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
@@ -12,44 +10,7 @@ use crate::record::Record;
 use crate::shard::Shard;
 use crate::slab::{Slot, mark};
 use crate::store::Store;
-
-/// A value on its way in.
-#[derive(Clone, Debug)]
-pub enum Value<'a> {
-    /// To be copied.
-    Copied(&'a [u8]),
-    /// A buffer of exactly this value, to be kept as it is when it is large (from about 16 KiB; a
-    /// smaller one is copied next to others). It must not be a slice of a larger buffer, which would
-    /// stay in memory outside of the budget.
-    Owned(Bytes),
-}
-
-impl Value<'_> {
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        match self {
-            Value::Copied(value) => value,
-            Value::Owned(value) => value,
-        }
-    }
-}
-
-impl<'a> From<&'a [u8]> for Value<'a> {
-    fn from(value: &'a [u8]) -> Value<'a> {
-        Value::Copied(value)
-    }
-}
-
-impl<'a, const N: usize> From<&'a [u8; N]> for Value<'a> {
-    fn from(value: &'a [u8; N]) -> Value<'a> {
-        Value::Copied(value)
-    }
-}
-
-impl From<Vec<u8>> for Value<'_> {
-    fn from(value: Vec<u8>) -> Self {
-        Value::Owned(Bytes::from(value.into_boxed_slice()))
-    }
-}
+use crate::value::Value;
 
 /// What a storage command brings.
 #[derive(Clone, Debug)]
@@ -310,7 +271,7 @@ impl Store {
 
     /// A new item, not numbered yet.
     pub(crate) fn fresh<'a>(&self, shard: &Shard, key: &'a [u8], item: &'a NewItem<'_>) -> Record<'a> {
-        let mut record = Record::new(key, shard.place_value(key, item.value.as_slice()));
+        let mut record = Record::new(key, shard.place_value(key, &item.value));
         let tags = item.tags.iter().map(|name| {
             let (tag, grown) = self.tags.intern(name);
             self.budget.change(grown.min(0).unsigned_abs(), grown.max(0).unsigned_abs());

@@ -15,12 +15,13 @@ fn key(i: usize) -> String {
 
 pub fn store(count: usize, len: usize) {
     let before = resident_bytes("self");
-    let store = Store::new(StoreConfig { memory_bytes: 8 << 30, ..StoreConfig::default() });
+    let store = Store::new(StoreConfig { memory_bytes: count * (len + 150), ..StoreConfig::default() });
     let value = vec![b'v'; len];
     let now = Now::from_unix_seconds(1_700_000_000);
     for i in 0..count {
         store.set(key(i).as_bytes(), NewItem::new(&value[..]), now);
     }
+    assert_eq!(store.stats().evictions, 0, "there is room for all");
     let resident = resident_bytes("self") - before;
     let content = key(0).len() + len;
     println!(
@@ -30,6 +31,31 @@ pub fn store(count: usize, len: usize) {
         store.used_bytes() as f64 / count as f64,
         resident as f64 / count as f64 - content as f64,
     );
+}
+
+/// Nanoseconds an operation takes on one thread, keys at random.
+pub fn speed(count: usize, len: usize) {
+    let store = Store::new(StoreConfig { memory_bytes: count * (len + 150), ..StoreConfig::default() });
+    let full = Store::new(StoreConfig { memory_bytes: count * (len + 150) / 4, ..StoreConfig::default() });
+    let (value, now) = (vec![b'v'; len], Now::from_unix_seconds(1_700_000_000));
+    let mut random = 0u64;
+    let keys: Vec<String> = (0..count)
+        .map(|_| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            key((random >> 33) as usize % count)
+        })
+        .collect();
+    let measure = |name: &str, operation: &dyn Fn(&[u8])| {
+        let started = Instant::now();
+        keys.iter().for_each(|key| operation(key.as_bytes()));
+        println!("{ALLOCATOR_NAME}: {name}: {} ns", started.elapsed().as_nanos() / count as u128);
+    };
+    let set = |store: &Store, key: &[u8]| assert!(store.set(key, NewItem::new(&value[..]), now).is_stored());
+    measure("set, new or again", &|key| set(&store, key));
+    measure("set again", &|key| set(&store, key));
+    measure("get", &|key| assert!(store.get(key, now).is_some()));
+    measure("set in a full store", &|key| set(&full, key));
+    measure("set in a full store, later", &|key| set(&full, key));
 }
 
 pub fn memcached(count: usize, len: usize) {

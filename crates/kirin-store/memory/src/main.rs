@@ -3,6 +3,7 @@
 //! ```text
 //! kirin-store-memory churn MEGABYTES    mixed and shifting sizes against one budget
 //! kirin-store-memory items COUNT LEN    bytes an item, values of LEN bytes
+//! kirin-store-memory speed COUNT LEN    nanoseconds an operation
 //! kirin-store-memory memcached COUNT LEN   the same in memcached, over a unix socket
 //! ```
 
@@ -43,9 +44,10 @@ fn main() -> ExitCode {
     match words[..] {
         ["churn", megabytes] if number(megabytes).is_some() => churn::run(number(megabytes).unwrap_or(256) << 20),
         ["items", count, len] => items::store(number(count).unwrap_or(1 << 20), number(len).unwrap_or(100)),
+        ["speed", count, len] => items::speed(number(count).unwrap_or(1 << 20), number(len).unwrap_or(100)),
         ["memcached", count, len] => items::memcached(number(count).unwrap_or(1 << 20), number(len).unwrap_or(100)),
         _ => {
-            eprintln!("usage: kirin-store-memory churn MEGABYTES | items COUNT LEN | memcached COUNT LEN");
+            eprintln!("usage: kirin-store-memory churn MEGABYTES | items COUNT LEN | speed COUNT LEN | memcached COUNT LEN");
             return ExitCode::FAILURE;
         }
     }
