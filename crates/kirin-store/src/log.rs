@@ -138,9 +138,9 @@ impl Log {
         self.live_bytes
     }
 
-    /// Whether the holes are worth copying a page together: a page's worth, and a twelfth of all.
+    /// Whether the holes are worth copying a page together: a page's worth, and a tenth of all.
     pub(crate) fn is_worth_compacting(&self) -> bool {
-        self.dead_bytes >= self.page_bytes && self.dead_bytes * 12 >= self.allocated_pages * self.page_bytes
+        self.dead_bytes >= self.page_bytes && self.dead_bytes * 10 >= self.allocated_pages * self.page_bytes
     }
 
     /// The bytes by which a record of `len` bytes of key and value will grow the log.

@@ -375,9 +375,8 @@ impl Shard {
         Some(Now::from_raw(slot.last_access.load(Ordering::Relaxed)))
     }
 
-    /// Gives back what the shard does not need any more: holes, and a table that became too large.
-    pub(crate) fn shrink(&mut self) {
-        while self.log.is_worth_compacting() && self.compact() {}
+    /// Gives back a table that became much too large.
+    pub(crate) fn shrink_table(&mut self) {
         if self.table.capacity() > 1024 && self.table.len() < self.table.capacity() / 4 {
             let Shard { table, slab, log, hasher, .. } = self;
             table
