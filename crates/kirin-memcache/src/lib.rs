@@ -1,2 +1,27 @@
+//! The memcached text and meta protocols over [`kirin_store`].
+//!
+//! A reader can follow a `get` through four files: `connection.rs` reads the bytes, `session.rs`
+//! takes command after command off them with [`codec`], `execute/` asks the store and writes the
+//! answer into an `output.rs`, and the connection sends that. Only `connection.rs` and `server.rs`
+//! do I/O.
+//!
+//! The program spawns [`serve`] on its loops; [`run`] starts the store alone, with memcached's own
+//! command line ([`memcached_options`]).
 #![forbid(unsafe_code)]
-//! placeholder
+
+pub mod codec;
+mod connection;
+mod counters;
+mod execute;
+pub mod memcached_options;
+mod output;
+mod run;
+mod server;
+mod session;
+
+pub use counters::Counters;
+pub use execute::{Executed, Executor, VERSION};
+pub use output::{LARGE_VALUE_BYTES, Output};
+pub use run::run;
+pub use server::{Description, Listener, Server, ServerOptions, serve};
+pub use session::{Ending, Flow, OUTPUT_LIMIT_BYTES, Session};

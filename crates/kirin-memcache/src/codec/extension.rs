@@ -1,0 +1,88 @@
+//! Kirin's own part of the meta commands, carried in the `P` flag.
+//!
+//! memcached's protocol text promises that every meta command takes a `P` and an `L` token and
+//! that a memcached never looks at them: they are hints for whatever stands between client and
+//! server. So a client can send these to any memcached without harm, any client that lets its user
+//! add meta flags can send them, and memcached will not give the letter another meaning. Only
+//! arguments that start with a word listed here mean something; others are ignored, as promised.
+//!
+//! | token | command | meaning |
+//! |---|---|---|
+//! | `Ptags=a,b` | `ms` | the item carries the tags `a` and `b` |
+//! | `Ptag` | `md` | the key is a tag: every item that carries it is deleted, or with `I` made stale |
+//! | `Pprefix` | `md` | the key is a prefix: the same for every item whose key starts with it |
+
+/// Most tags on one item.
+pub const TAGS_LIMIT: usize = 16;
+
+/// The longest tag, in bytes.
+pub const TAG_LIMIT_BYTES: usize = 64;
+
+/// What the `P` flag says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extension<'a> {
+    /// Nothing for us.
+    #[default]
+    None,
+    /// The tags of the item to store.
+    Tags(Tags<'a>),
+    /// The key is a tag.
+    Tag,
+    /// The key is a prefix.
+    Prefix,
+}
+
+/// A comma-separated list of tags, none empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tags<'a>(&'a [u8]);
+
+impl<'a> Tags<'a> {
+    /// The tags one by one.
+    pub fn iter(self) -> impl Iterator<Item = &'a [u8]> {
+        self.0.split(|byte| *byte == b',')
+    }
+}
+
+/// Why a list of tags was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExtensionError {
+    EmptyTag,
+    TagTooLong,
+    TooManyTags,
+}
+
+impl ExtensionError {
+    /// The line sent to the client.
+    pub(super) fn line(self) -> &'static str {
+        match self {
+            ExtensionError::EmptyTag => "CLIENT_ERROR empty tag",
+            ExtensionError::TagTooLong => "CLIENT_ERROR tag longer than 64 bytes",
+            ExtensionError::TooManyTags => "CLIENT_ERROR more than 16 tags",
+        }
+    }
+}
+
+impl<'a> Extension<'a> {
+    pub(super) fn parse(argument: &'a [u8]) -> Result<Extension<'a>, ExtensionError> {
+        if let Some(list) = argument.strip_prefix(b"tags=") {
+            let tags = Tags(list);
+            if tags.iter().count() > TAGS_LIMIT {
+                return Err(ExtensionError::TooManyTags);
+            }
+            for tag in tags.iter() {
+                if tag.is_empty() {
+                    return Err(ExtensionError::EmptyTag);
+                }
+                if tag.len() > TAG_LIMIT_BYTES {
+                    return Err(ExtensionError::TagTooLong);
+                }
+            }
+            return Ok(Extension::Tags(tags));
+        }
+        Ok(match argument {
+            b"tag" => Extension::Tag,
+            b"prefix" => Extension::Prefix,
+            _ => Extension::None,
+        })
+    }
+}

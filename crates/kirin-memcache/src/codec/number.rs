@@ -1,0 +1,111 @@
+//! Decimal numbers as memcached reads them: C's `strtoul` family on one token.
+//!
+//! Clients have lived with these rules for twenty years, so they are kept to the letter: leading
+//! white space and a sign are allowed, the digits may be followed by white space and then anything,
+//! a value too long for 64 bits is an error, and the result is cut to the width asked for
+//! (memcached 1.6 `util.c`, `safe_strtoul` and its siblings).
+
+/// An unsigned 64-bit number: cas values, deltas.
+pub fn parse_u64(token: &[u8]) -> Option<u64> {
+    let digits = Digits::scan(token)?;
+    let value = if digits.negative { digits.magnitude.wrapping_neg() } else { digits.magnitude };
+    // "-1" would be u64::MAX; memcached looks for the sign only when the value is that large.
+    if value > i64::MAX as u64 && token.contains(&b'-') {
+        return None;
+    }
+    Some(value)
+}
+
+/// An unsigned number cut to 32 bits: client flags, megabytes, levels.
+pub fn parse_u32(token: &[u8]) -> Option<u32> {
+    parse_u64(token).map(|value| value as u32)
+}
+
+/// A signed number cut to 32 bits: expiry times and lengths.
+pub fn parse_i32(token: &[u8]) -> Option<i32> {
+    let digits = Digits::scan(token)?;
+    let limit = if digits.negative { 1 << 63 } else { i64::MAX as u64 };
+    if digits.magnitude > limit {
+        return None;
+    }
+    let value = digits.magnitude as i64;
+    Some(if digits.negative { value.wrapping_neg() as i32 } else { value as i32 })
+}
+
+/// A decimal fraction, as the `lru tune` and `slabs automove ratio` commands take it.
+pub fn parse_f64(token: &[u8]) -> Option<f64> {
+    std::str::from_utf8(token).ok()?.trim_ascii().parse().ok()
+}
+
+struct Digits {
+    negative: bool,
+    magnitude: u64,
+}
+
+impl Digits {
+    fn scan(token: &[u8]) -> Option<Digits> {
+        let blanks = token.iter().take_while(|byte| is_c_space(**byte)).count();
+        let (negative, digits) = match &token[blanks..] {
+            [b'-', digits @ ..] => (true, digits),
+            [b'+', digits @ ..] => (false, digits),
+            digits => (false, digits),
+        };
+        let mut magnitude: u64 = 0;
+        let mut seen = 0;
+        for byte in digits {
+            match byte {
+                b'0'..=b'9' => {
+                    magnitude = magnitude.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
+                    seen += 1;
+                }
+                byte if is_c_space(*byte) => break,
+                _ => return None,
+            }
+        }
+        (seen > 0).then_some(Digits { negative, magnitude })
+    }
+}
+
+/// C's `isspace` in the POSIX locale; Rust's `is_ascii_whitespace` leaves out the vertical tab.
+fn is_c_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_c_reads_them() {
+        let unsigned: &[(&[u8], Option<u64>)] = &[
+            (b"0", Some(0)),
+            (b"18446744073709551615", Some(u64::MAX)),
+            (b"18446744073709551616", None),
+            (b"-1", None),
+            (b"-18446744073709551615", Some(1)),
+            (b"+7", Some(7)),
+            (b"\t7", Some(7)),
+            (b"7\tx", Some(7)),
+            (b"7x", None),
+            (b"", None),
+            (b"-", None),
+            (b"x", None),
+        ];
+        for (token, expected) in unsigned {
+            assert_eq!(parse_u64(token), *expected, "{:?}", String::from_utf8_lossy(token));
+        }
+        let signed: &[(&[u8], Option<i32>)] = &[
+            (b"-1", Some(-1)),
+            (b"2147483648", Some(i32::MIN)),
+            (b"4294967296", Some(0)),
+            (b"9223372036854775807", Some(-1)),
+            (b"9223372036854775808", None),
+            (b"-9223372036854775808", Some(0)),
+            (b"1.5", None),
+        ];
+        for (token, expected) in signed {
+            assert_eq!(parse_i32(token), *expected, "{:?}", String::from_utf8_lossy(token));
+        }
+        assert_eq!(parse_u32(b"4294967297"), Some(1), "cut to 32 bits");
+    }
+}

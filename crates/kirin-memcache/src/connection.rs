@@ -1,0 +1,238 @@
+//! A client's connection on an event loop.
+//!
+//! While it waits for a command it owns its socket and a few words of state. What a read brings is
+//! put into the loop's buffer, answered into the loop's other buffer, and sent from there; memory
+//! of its own is taken only for an unfinished command and for answers the client has not taken.
+//! One request is one `read` and one `write`.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use bytes::BufMut;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+use crate::counters::add;
+use crate::execute::Executor;
+use crate::output::Output;
+use crate::session::{Ending, Flow, Session};
+
+/// What one read can bring.
+const INPUT_BYTES: usize = 64 << 10;
+
+/// An output buffer that grew past this for one batch is not kept for the next.
+const OUTPUT_KEPT_BYTES: usize = 1 << 20;
+
+/// Data blocks with more than this missing are read right into their own memory.
+const DIRECT_READ_BYTES: usize = INPUT_BYTES;
+
+/// Pieces of one `writev`.
+const SLICES: usize = 64;
+
+/// The two buffers that all connections of a loop use in turn.
+#[derive(Debug)]
+pub(crate) struct LoopBuffers {
+    input: RefCell<Box<[u8]>>,
+    output: RefCell<Vec<u8>>,
+}
+
+impl LoopBuffers {
+    pub(crate) fn new() -> LoopBuffers {
+        LoopBuffers {
+            input: RefCell::new(vec![0; INPUT_BYTES].into()),
+            output: RefCell::new(Vec::with_capacity(INPUT_BYTES)),
+        }
+    }
+}
+
+/// Why a connection is over.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Closed {
+    #[error("closed by the client")]
+    ByClient,
+    #[error("{0}")]
+    Ended(Ending),
+    #[error("silent for too long")]
+    Idle,
+    #[error(transparent)]
+    Failed(#[from] io::Error),
+}
+
+/// One client.
+pub(crate) struct Connection<S> {
+    stream: S,
+    session: Session,
+    /// Answers that did not fit into the socket. While there are any, nothing is read.
+    unsent: Output,
+    /// Commands are left over from before the answers were taken.
+    draining: bool,
+    ending: Option<Ending>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    pub(crate) fn new(stream: S) -> Connection<S> {
+        Connection {
+            stream,
+            session: Session::default(),
+            unsent: Output::default(),
+            draining: false,
+            ending: None,
+        }
+    }
+
+    /// Serves the client until one of the two has enough.
+    pub(crate) async fn run(mut self, executor: &Executor, buffers: &LoopBuffers) -> Closed {
+        let idle_timeout = executor.server().options().idle_timeout;
+        loop {
+            let turn = poll_fn(|cx| self.poll_turn(cx, executor, buffers));
+            let turned = match idle_timeout {
+                None => turn.await,
+                Some(limit) => match tokio::time::timeout(limit, turn).await {
+                    Ok(turned) => turned,
+                    Err(_) => {
+                        add(&executor.counters().idle_kicks, 1);
+                        Err(Closed::Idle)
+                    }
+                },
+            };
+            if let Err(closed) = turned {
+                return closed;
+            }
+        }
+    }
+
+    /// One turn: send what is unsent, or else read, carry out and answer.
+    fn poll_turn(
+        &mut self,
+        cx: &mut Context<'_>,
+        executor: &Executor,
+        buffers: &LoopBuffers,
+    ) -> Poll<Result<(), Closed>> {
+        if !self.unsent.is_empty() {
+            ready!(poll_send(&mut self.stream, cx, &mut self.unsent, executor))?;
+            self.unsent = Output::default();
+        }
+        if let Some(ending) = self.ending.take() {
+            return Poll::Ready(Err(Closed::Ended(ending)));
+        }
+        let mut output = Output::in_buffer(buffers.output.take());
+        let flow = if self.draining {
+            Poll::Ready(Ok(self.session.feed(&[], executor, &mut output)))
+        } else {
+            self.poll_receive(cx, executor, buffers, &mut output)
+        };
+        let sent = match flow {
+            Poll::Ready(Ok(flow)) => {
+                self.draining = flow == Flow::Drain;
+                if let Flow::Close(ending) = flow {
+                    self.ending = Some(ending);
+                }
+                self.send_now(cx, executor, &mut output)
+            }
+            Poll::Ready(Err(closed)) => Poll::Ready(Err(closed)),
+            Poll::Pending => Poll::Pending,
+        };
+        let buffer = output.into_buffer();
+        if buffer.capacity() <= OUTPUT_KEPT_BYTES {
+            buffers.output.replace(buffer);
+        }
+        sent
+    }
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        executor: &Executor,
+        buffers: &LoopBuffers,
+        output: &mut Output,
+    ) -> Poll<Result<Flow, Closed>> {
+        if let Some((block, missing)) = self.session.block_mut()
+            && missing > DIRECT_READ_BYTES
+        {
+            let count = ready!(poll_read_block(&mut self.stream, cx, block, missing))?;
+            if count == 0 {
+                return Poll::Ready(Err(Closed::ByClient));
+            }
+            add(&executor.counters().bytes_read, count as u64);
+            executor.tick();
+            return Poll::Ready(Ok(self.session.block_grew(executor, output)));
+        }
+        let mut input = buffers.input.borrow_mut();
+        let mut read = ReadBuf::new(&mut input);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
+        let received = read.filled();
+        if received.is_empty() {
+            return Poll::Ready(Err(Closed::ByClient));
+        }
+        add(&executor.counters().bytes_read, received.len() as u64);
+        executor.tick();
+        Poll::Ready(Ok(self.session.feed(received, executor, output)))
+    }
+
+    /// Sends what the socket takes now and keeps the rest.
+    fn send_now(
+        &mut self,
+        cx: &mut Context<'_>,
+        executor: &Executor,
+        output: &mut Output,
+    ) -> Poll<Result<(), Closed>> {
+        if !output.is_empty() {
+            match poll_send(&mut self.stream, cx, output, executor) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+                Poll::Pending => {
+                    self.unsent = output.split_unsent();
+                    if self.draining {
+                        add(&executor.counters().conn_yields, 1);
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Sends all of `output`. Pending when the socket is full.
+fn poll_send<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    cx: &mut Context<'_>,
+    output: &mut Output,
+    executor: &Executor,
+) -> Poll<io::Result<()>> {
+    while !output.is_empty() {
+        let sent = match output.as_text() {
+            Some(text) => ready!(Pin::new(&mut *stream).poll_write(cx, text))?,
+            None => {
+                let mut slices = [IoSlice::new(&[]); SLICES];
+                let count = output.slices(&mut slices);
+                let slices = slices.get(..count).unwrap_or_default();
+                ready!(Pin::new(&mut *stream).poll_write_vectored(cx, slices))?
+            }
+        };
+        if sent == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        add(&executor.counters().bytes_written, sent as u64);
+        output.advance(sent);
+    }
+    Poll::Ready(Ok(()))
+}
+
+/// Reads what is missing of a data block, and no more, into its buffer. The buffer grows with what
+/// has arrived, not with what was announced.
+fn poll_read_block<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    cx: &mut Context<'_>,
+    block: &mut Vec<u8>,
+    missing: usize,
+) -> Poll<io::Result<usize>> {
+    if block.len() == block.capacity() {
+        block.reserve_exact(missing.min(block.len().max(INPUT_BYTES)));
+    }
+    let room = missing.min(block.capacity() - block.len());
+    let mut room = block.limit(room);
+    pin!(stream.read_buf(&mut room)).poll(cx)
+}

@@ -1,0 +1,278 @@
+//! `mg`, `ms`, `md`, `ma`, `me`.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kirin_store::{
+    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires, GetRequest,
+    Invalidation, MetaHit, MetaOutcome, NewItem, Now, StoreMode, StoreOutcome, StoreRequest,
+};
+
+use super::{Executor, NON_NUMERIC, unstorable};
+use crate::codec::{Exptime, Extension, Key, Meta, MetaFlags, MetaSet};
+use crate::counters::add;
+use crate::output::Output;
+
+impl Executor {
+    pub(super) fn meta_get(&self, meta: &Meta<'_>, output: &mut Output) {
+        let now = self.now();
+        let flags = &meta.flags;
+        let at = |exptime: Exptime| exptime.expires(now);
+        // memcached goes through the flags in order, so of N and T the last one counts.
+        let ttl_is_last = flags.tokens().filter(|(name, _)| matches!(name, b'N' | b'T')).last();
+        let vivify = match (ttl_is_last, flags.vivify) {
+            (Some((b'T', _)), Some(_)) => flags.ttl,
+            (_, vivify) => vivify,
+        };
+        let request = GetRequest {
+            vivify: vivify.map(at),
+            recache_before: flags.recache.filter(|exptime| exptime.0 != 0).map(at),
+            touch: flags.ttl.map(at),
+            new_cas: flags.new_cas,
+            no_bump: flags.no_bump,
+        };
+        // A `t` before the `T` asks for the time the item had left before this command.
+        let expires_before = (flags.ttl.is_some() && flags.has(b't'))
+            .then(|| self.store().peek(&meta.key.bytes, now))
+            .flatten()
+            .map(|item| item.expires());
+        match self.store().meta_get(&meta.key.bytes, &request, now) {
+            MetaOutcome::Hit(hit) => push_hit(hit, meta, expires_before, now, output),
+            MetaOutcome::Miss | MetaOutcome::OutOfMemory => {
+                if !flags.quiet {
+                    output.push(b"EN");
+                    push_echo(&meta.key, flags, output);
+                    output.push(b"\r\n");
+                }
+            }
+        }
+    }
+
+    pub(super) fn meta_set(&self, set: MetaSet<'_>, output: &mut Output) {
+        let now = self.now();
+        let flags = &set.flags;
+        let tags: Vec<&[u8]> = match flags.extension {
+            Extension::Tags(tags) => tags.iter().collect(),
+            _ => Vec::new(),
+        };
+        let joins = matches!(set.mode, StoreMode::Append | StoreMode::Prepend);
+        let item = NewItem {
+            value: set.value.into(),
+            flags: flags.client_flags,
+            expires: flags.ttl.map_or(Expires::NEVER, |exptime| exptime.expires(now)),
+            tags: &tags,
+        };
+        let request = StoreRequest {
+            mode: set.mode,
+            // append and prepend take a cas unique of 0 for none (memcached's `do_store_item`).
+            compare_cas: flags.cas.filter(|cas| !(joins && *cas == 0)),
+            new_cas: flags.new_cas,
+            invalidate_older: flags.invalidate,
+            vivify: flags.vivify.map(|exptime| exptime.expires(now)),
+        };
+        let (code, cas) = match self.store().store(&set.key.bytes, item, &request, now) {
+            StoreOutcome::Stored { .. } if flags.quiet => return,
+            StoreOutcome::Stored { cas } => ("HD", cas),
+            StoreOutcome::NotStored => ("NS", 0),
+            StoreOutcome::Exists => ("EX", 0),
+            StoreOutcome::NotFound => ("NF", 0),
+            outcome => match unstorable(outcome, set.mode) {
+                Some(line) => return output.line(line),
+                None => ("NS", 0),
+            },
+        };
+        output.push(code.as_bytes());
+        for (name, token) in flags.tokens() {
+            match name {
+                b'c' => push_number(b" c", cas, output),
+                name => push_echoed(name, token, &set.key, output),
+            }
+        }
+        output.push(b"\r\n");
+    }
+
+    pub(super) fn meta_delete(&self, meta: &Meta<'_>, output: &mut Output) {
+        let flags = &meta.flags;
+        let how = if flags.invalidate { Invalidation::Soft } else { Invalidation::Hard };
+        let now = self.now();
+        let found = |found| if found { DeleteOutcome::Deleted } else { DeleteOutcome::NotFound };
+        let outcome = match flags.extension {
+            Extension::Tag => found(self.store().invalidate_tag(&meta.key.bytes, how)),
+            Extension::Prefix => found(self.store().invalidate_prefix(&meta.key.bytes, how, now)),
+            Extension::None | Extension::Tags(_) => {
+                let request = DeleteRequest {
+                    compare_cas: flags.cas,
+                    new_cas: flags.new_cas,
+                    invalidate: flags.invalidate,
+                    expires: flags.ttl.filter(|_| flags.invalidate).map(|exptime| exptime.expires(now)),
+                    remove_value: flags.empty_value,
+                };
+                self.store().meta_delete(&meta.key.bytes, &request, now)
+            }
+        };
+        let code = match outcome {
+            DeleteOutcome::Deleted if flags.quiet => return,
+            DeleteOutcome::Deleted => "HD",
+            DeleteOutcome::NotFound => "NF",
+            DeleteOutcome::Exists => "EX",
+        };
+        output.push(code.as_bytes());
+        push_echo(&meta.key, flags, output);
+        output.push(b"\r\n");
+    }
+
+    pub(super) fn meta_arithmetic(&self, meta: &Meta<'_>, direction: Direction, output: &mut Output) {
+        let now = self.now();
+        let flags = &meta.flags;
+        let at = |exptime: Exptime| exptime.expires(now);
+        let request = ArithmeticRequest {
+            direction,
+            delta: flags.delta.unwrap_or(1),
+            vivify: flags.vivify.map(at),
+            initial: flags.initial,
+            touch: flags.ttl.map(at),
+            compare_cas: flags.cas,
+            new_cas: flags.new_cas,
+        };
+        // Quiet hides the answer of a count, not that of a creation.
+        let quiet =
+            flags.quiet && (flags.vivify.is_none() || self.store().peek(&meta.key.bytes, now).is_some());
+        match self.store().arithmetic(&meta.key.bytes, &request, now) {
+            ArithmeticOutcome::Counted(_) if quiet => return,
+            ArithmeticOutcome::Counted(counted) => {
+                let mut digits = itoa::Buffer::new();
+                let digits = digits.format(counted.value);
+                if flags.value {
+                    push_number(b"VA ", digits.len(), output);
+                } else {
+                    output.push(b"HD");
+                }
+                for (name, token) in flags.tokens() {
+                    match name {
+                        b'c' => push_number(b" c", counted.item.cas(), output),
+                        b't' => push_ttl(counted.item.expires(), now, output),
+                        name => push_echoed(name, token, &meta.key, output),
+                    }
+                }
+                if flags.value {
+                    output.push(b"\r\n");
+                    output.push(digits.as_bytes());
+                }
+            }
+            ArithmeticOutcome::NotFound => {
+                output.push(b"NF");
+                push_echo(&meta.key, flags, output);
+            }
+            ArithmeticOutcome::Exists => {
+                output.push(b"EX");
+                push_echo(&meta.key, flags, output);
+            }
+            ArithmeticOutcome::NonNumeric => output.push(NON_NUMERIC.as_bytes()),
+            ArithmeticOutcome::OutOfMemory => output.push(b"SERVER_ERROR out of memory"),
+        }
+        output.push(b"\r\n");
+    }
+
+    pub(super) fn meta_debug(&self, key: &Key<'_>, output: &mut Output) {
+        add(&self.counters().cmd_meta, 1);
+        let now = self.now();
+        let Some(item) = self.store().peek(&key.bytes, now) else {
+            return output.line("EN");
+        };
+        output.push(b"ME ");
+        push_key(key, output);
+        // memcached counts down from 0: a minute left is -60, and never is -1.
+        let expires = item.expires().seconds_left(now).map_or(-1, |left| -(left as i64));
+        push_number(b" exp=", expires, output);
+        push_number(b" la=", now.seconds_since(item.last_access()), output);
+        push_number(b" cas=", item.cas(), output);
+        output.push(if item.was_fetched() { b" fetch=yes cls=1" } else { b" fetch=no cls=1" });
+        push_number(b" size=", self.store().charged_bytes(&key.bytes).unwrap_or(0), output);
+        output.push(b"\r\n");
+    }
+}
+
+fn push_hit(hit: MetaHit, meta: &Meta<'_>, expires_before: Option<Expires>, now: Now, output: &mut Output) {
+    let MetaHit { item, won, vivified } = hit;
+    let flags = &meta.flags;
+    if flags.value {
+        push_number(b"VA ", item.value_len(), output);
+    } else {
+        output.push(b"HD");
+    }
+    let mut expires = match expires_before {
+        _ if vivified => Expires::NEVER,
+        Some(before) => before,
+        None => item.expires(),
+    };
+    for (name, token) in flags.tokens() {
+        match name {
+            b'T' => expires = flags.ttl.map_or(expires, |exptime| exptime.expires(now)),
+            b'N' if vivified => expires = flags.vivify.map_or(expires, |exptime| exptime.expires(now)),
+            b't' => push_ttl(expires, now, output),
+            b's' => push_number(b" s", item.value_len(), output),
+            b'c' => push_number(b" c", item.cas(), output),
+            b'f' => push_number(b" f", item.flags(), output),
+            b'l' => push_number(b" l", now.seconds_since(item.last_access()), output),
+            b'h' => output.push(if item.was_fetched() { b" h1" } else { b" h0" }),
+            name => push_echoed(name, token, &meta.key, output),
+        }
+    }
+    if item.is_won() && !won {
+        output.push(b" Z");
+    }
+    if item.is_stale() {
+        output.push(b" X");
+    }
+    if won {
+        output.push(b" W");
+    }
+    output.push(b"\r\n");
+    if flags.value {
+        output.value(item);
+        output.push(b"\r\n");
+    }
+}
+
+/// The flags that every answer gives back: opaque and key.
+fn push_echo(key: &Key<'_>, flags: &MetaFlags<'_>, output: &mut Output) {
+    for (name, token) in flags.tokens() {
+        push_echoed(name, token, key, output);
+    }
+}
+
+fn push_echoed(name: u8, token: &[u8], key: &Key<'_>, output: &mut Output) {
+    match name {
+        b'O' => {
+            output.push(b" ");
+            output.push(token);
+        }
+        b'k' => {
+            output.push(b" k");
+            push_key(key, output);
+            if key.base64 {
+                output.push(b" b");
+            }
+        }
+        _ => {}
+    }
+}
+
+fn push_key(key: &Key<'_>, output: &mut Output) {
+    if key.base64 {
+        output.push(STANDARD.encode(&key.bytes).as_bytes());
+    } else {
+        output.push(&key.bytes);
+    }
+}
+
+fn push_number(name: &[u8], value: impl itoa::Integer, output: &mut Output) {
+    output.push(name);
+    output.number(value);
+}
+
+fn push_ttl(expires: Expires, now: Now, output: &mut Output) {
+    match expires.seconds_left(now) {
+        Some(left) => push_number(b" t", left, output),
+        None => output.push(b" t-1"),
+    }
+}

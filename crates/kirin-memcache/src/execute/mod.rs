@@ -1,0 +1,213 @@
+//! Carries out commands on the store and writes the answers.
+//!
+//! One [`Executor`] a loop. A command ends in one call of the store, which is where it is atomic;
+//! here is only the translation of words into requests and of outcomes into lines.
+
+mod meta;
+mod retrieval;
+mod stats;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use kirin_store::{
+    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, NewItem, Now, Store, StoreMode, StoreOutcome,
+    StoreRequest,
+};
+
+use crate::codec::{Arithmetic, Command, Exptime, Key, Limits, Storage};
+use crate::counters::{Counters, add};
+use crate::output::Output;
+use crate::server::Server;
+
+const NON_NUMERIC: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
+const OUT_OF_MEMORY: &str = "SERVER_ERROR out of memory storing object";
+const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
+
+/// The version told to clients: some ask for it to see what a server can do, and what this one can
+/// do is what that memcached can.
+pub const VERSION: &str = concat!("1.6.18-kirin-", env!("CARGO_PKG_VERSION"));
+
+/// Carries out the commands of one loop's connections.
+#[derive(Debug)]
+pub struct Executor {
+    server: Arc<Server>,
+    counters: Arc<Counters>,
+    now: Cell<Now>,
+}
+
+/// How far a command got.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Executed {
+    /// It is answered.
+    Whole,
+    /// A retrieval stopped between two keys because the output is over its limit. The command line
+    /// for the rest, to be carried out when the client has taken the answers so far.
+    Paused(Vec<u8>),
+}
+
+impl Executor {
+    /// An executor for a loop of `server`.
+    pub fn new(server: Arc<Server>) -> Executor {
+        let counters = server.loop_counters();
+        let executor = Executor { server, counters, now: Cell::new(Now::from_unix_seconds(0)) };
+        executor.tick();
+        executor
+    }
+
+    /// Looks at the clock; called once for each read.
+    pub fn tick(&self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        self.set_now(Now::from_unix_seconds(now.as_secs()));
+    }
+
+    /// Sets the time at which the next commands are carried out.
+    pub fn set_now(&self, now: Now) {
+        self.now.set(now);
+    }
+
+    /// What the parser has to know.
+    pub fn limits(&self) -> &Limits {
+        &self.server.options().limits
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn store(&self) -> &Store {
+        self.server.store()
+    }
+
+    fn now(&self) -> Now {
+        self.now.get()
+    }
+
+    /// Carries out one command.
+    pub fn execute(&self, command: Command<'_>, output: &mut Output) -> Executed {
+        if self.server.verbosity() > 1 {
+            tracing::info!(?command, "memcached");
+        }
+        match command {
+            Command::Retrieve(retrieval) => return self.retrieve(retrieval, output),
+            Command::Store(storage) => self.store_item(storage, output),
+            Command::MetaGet(meta) => self.meta_get(&meta, output),
+            Command::MetaSet(set) => self.meta_set(set, output),
+            Command::MetaDelete(meta) => self.meta_delete(&meta, output),
+            Command::MetaArithmetic(meta, direction) => self.meta_arithmetic(&meta, direction, output),
+            Command::MetaDebug(key) => self.meta_debug(&key, output),
+            Command::Delete { key, noreply } => {
+                let deleted = self.store().delete(key, self.now()) == DeleteOutcome::Deleted;
+                reply(output, noreply, if deleted { "DELETED" } else { "NOT_FOUND" });
+            }
+            Command::Touch { key, exptime, noreply } => {
+                let now = self.now();
+                let touched = self.store().touch(key, exptime.expires(now), now);
+                reply(output, noreply, if touched { "TOUCHED" } else { "NOT_FOUND" });
+            }
+            Command::Arithmetic(arithmetic) => self.arithmetic(&arithmetic, output),
+            Command::FlushAll { delay, noreply } => {
+                self.flush_all(delay);
+                reply(output, noreply, "OK");
+            }
+            Command::CacheMemlimit { megabytes, noreply } => {
+                let bytes = (megabytes as usize).saturating_mul(1 << 20);
+                self.store().set_memory_limit(bytes, self.now());
+                reply(output, noreply, "OK");
+            }
+            Command::Verbosity { level, noreply } => {
+                self.server.set_verbosity(level);
+                reply(output, noreply, "OK");
+            }
+            Command::Version => {
+                output.push(b"VERSION ");
+                output.line(VERSION);
+            }
+            Command::Stats(topic) => self.stats(topic, output),
+            Command::TooLarge { key, remove, noreply } => self.refuse_value(&key, remove, noreply, output),
+            Command::Answer(text) => reply(output, text.is_none(), text.unwrap_or_default()),
+            // The session ends at this and never passes it on.
+            Command::Quit => {}
+        }
+        Executed::Whole
+    }
+
+    fn store_item(&self, storage: Storage<'_>, output: &mut Output) {
+        let now = self.now();
+        let item = NewItem {
+            value: storage.value.into(),
+            flags: storage.flags,
+            expires: storage.exptime.expires(now),
+            tags: &[],
+        };
+        let request =
+            StoreRequest { mode: storage.mode, compare_cas: storage.compare_cas, ..StoreRequest::default() };
+        let line = match self.store().store(storage.key, item, &request, now) {
+            StoreOutcome::Stored { .. } => "STORED",
+            StoreOutcome::NotStored => "NOT_STORED",
+            StoreOutcome::Exists => "EXISTS",
+            StoreOutcome::NotFound => "NOT_FOUND",
+            outcome => unstorable(outcome, storage.mode).unwrap_or("NOT_STORED"),
+        };
+        reply(output, storage.noreply, line);
+    }
+
+    fn arithmetic(&self, arithmetic: &Arithmetic<'_>, output: &mut Output) {
+        let request = ArithmeticRequest {
+            direction: arithmetic.direction,
+            delta: arithmetic.delta,
+            ..ArithmeticRequest::default()
+        };
+        let line = match self.store().arithmetic(arithmetic.key, &request, self.now()) {
+            ArithmeticOutcome::Counted(counted) => {
+                if !arithmetic.noreply {
+                    output.number(counted.value);
+                    output.push(b"\r\n");
+                }
+                return;
+            }
+            ArithmeticOutcome::NotFound | ArithmeticOutcome::Exists => "NOT_FOUND",
+            ArithmeticOutcome::NonNumeric => NON_NUMERIC,
+            ArithmeticOutcome::OutOfMemory => "SERVER_ERROR out of memory",
+        };
+        reply(output, arithmetic.noreply, line);
+    }
+
+    fn flush_all(&self, delay: Exptime) {
+        let now = self.now();
+        let at = match delay {
+            Exptime(1..) => delay.expires(now).moment().unwrap_or(now),
+            _ => now,
+        };
+        self.store().flush_all(at, now);
+    }
+
+    fn refuse_value(&self, key: &Key<'_>, remove: bool, noreply: bool, output: &mut Output) {
+        add(&self.counters.store_too_large, 1);
+        if remove {
+            self.store().discard(&key.bytes);
+        }
+        reply(output, noreply, TOO_LARGE);
+    }
+}
+
+/// The line for a value that found no place. `None` for an append that would make an item too
+/// large: memcached calls that not stored.
+fn unstorable(outcome: StoreOutcome, mode: StoreMode) -> Option<&'static str> {
+    match outcome {
+        StoreOutcome::OutOfMemory => Some(OUT_OF_MEMORY),
+        _ if matches!(mode, StoreMode::Append | StoreMode::Prepend) => None,
+        _ => Some(TOO_LARGE),
+    }
+}
+
+fn reply(output: &mut Output, noreply: bool, line: &str) {
+    if !noreply {
+        output.line(line);
+    }
+}

@@ -1,0 +1,87 @@
+//! `get`, `gets`, `gat`, `gats`.
+
+use std::time::Duration;
+
+use kirin_store::{Expires, GetRequest, ItemRef, MetaOutcome};
+
+use super::{Executed, Executor};
+use crate::codec::Retrieval;
+use crate::output::Output;
+use crate::session::OUTPUT_LIMIT_BYTES;
+
+impl Executor {
+    pub(super) fn retrieve(&self, retrieval: Retrieval<'_>, output: &mut Output) -> Executed {
+        let mut keys = retrieval.keys;
+        while let Some(key) = keys.next() {
+            if let Some(item) = self.find(key, &retrieval) {
+                push_item(item, key, retrieval.with_cas, output);
+            }
+            if output.unsent_bytes() > OUTPUT_LIMIT_BYTES && { keys }.next().is_some() {
+                return Executed::Paused(rest_of_line(&retrieval, keys.rest()));
+            }
+        }
+        output.push(b"END\r\n");
+        Executed::Whole
+    }
+
+    fn find(&self, key: &[u8], retrieval: &Retrieval<'_>) -> Option<ItemRef> {
+        let now = self.now();
+        if let Some(exptime) = retrieval.touch {
+            return self.store().get_and_touch(key, exptime.expires(now), now);
+        }
+        let item = self.store().get(key, now)?;
+        match self.server().options().stampede_guard {
+            Some(guard) => self.guarded(key, item, guard),
+            None => Some(item),
+        }
+    }
+
+    /// Lets one client miss an item that is about to expire, or stale, so that it makes a new one
+    /// while the others go on reading the old.
+    fn guarded(&self, key: &[u8], item: ItemRef, guard: Duration) -> Option<ItemRef> {
+        let now = self.now();
+        let soon = Expires::after_seconds(guard.as_secs(), now);
+        let expires_soon = match (item.expires().moment(), soon.moment()) {
+            (Some(expires), Some(soon)) => expires < soon,
+            _ => false,
+        };
+        if item.is_won() || !(expires_soon || item.is_stale()) {
+            return Some(item);
+        }
+        let request = GetRequest { recache_before: Some(soon), ..GetRequest::default() };
+        match self.store().meta_get(key, &request, now) {
+            MetaOutcome::Hit(hit) if !hit.won => Some(hit.item),
+            _ => None,
+        }
+    }
+}
+
+fn push_item(item: ItemRef, key: &[u8], with_cas: bool, output: &mut Output) {
+    output.push(b"VALUE ");
+    output.push(key);
+    output.push(b" ");
+    output.number(item.flags());
+    output.push(b" ");
+    output.number(item.value_len());
+    if with_cas {
+        output.push(b" ");
+        output.number(item.cas());
+    }
+    output.push(b"\r\n");
+    output.value(item);
+    output.push(b"\r\n");
+}
+
+/// The command that asks for the keys that are left.
+fn rest_of_line(retrieval: &Retrieval<'_>, keys: &[u8]) -> Vec<u8> {
+    let mut line = match (retrieval.touch, retrieval.with_cas) {
+        (None, false) => b"get".to_vec(),
+        (None, true) => b"gets".to_vec(),
+        (Some(exptime), false) => format!("gat {}", exptime.0).into_bytes(),
+        (Some(exptime), true) => format!("gats {}", exptime.0).into_bytes(),
+    };
+    line.push(b' ');
+    line.extend_from_slice(keys);
+    line.extend_from_slice(b"\r\n");
+    line
+}

@@ -1,0 +1,482 @@
+//! memcached's command line, for scripts and test harnesses that start one.
+//!
+//! Pure: words in, [`Options`] out. `run.rs` acts on them; the help text is in
+//! `memcached_help.txt`. An option that has nothing to act on here is accepted when leaving it out
+//! changes nothing a client could see, and refused with a reason when it would.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Invocation {
+    /// Start the store.
+    Run(Box<Options>),
+    /// `-h`: print [`HELP`].
+    Help,
+    /// `-V`: print the version.
+    Version,
+}
+
+/// The text that `-h` prints.
+pub const HELP: &str = include_str!("memcached_help.txt");
+
+/// Everything that starting a store depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// `-p`: the TCP port, default 11211; 0 for no TCP, -1 for a free port.
+    pub port: i32,
+    /// `-l`: addresses to listen on, each with or without a port of its own. Default 127.0.0.1:
+    /// unlike memcached, only this machine unless told otherwise.
+    pub listen: Vec<ListenAddress>,
+    /// `-s`: a unix socket to listen on, instead of TCP.
+    pub unix_socket: Option<PathBuf>,
+    /// `-a`: its access mode, in octal. Default 700.
+    pub unix_mode: u32,
+    /// `-m`: the memory budget in bytes, given in megabytes. Default 64 MiB.
+    pub memory_bytes: usize,
+    /// `-c`: the most connections at a time. Default 1024.
+    pub connection_limit: usize,
+    /// `-t`: event loops, each with a thread. Default 4.
+    pub threads: usize,
+    /// `-I`: the largest item in bytes; `k` and `m` multiply. Default 1 MiB.
+    pub item_size_bytes: usize,
+    /// `-M`: answer an error when memory is full instead of evicting.
+    pub no_evictions: bool,
+    /// `-F`: refuse `flush_all`.
+    pub no_flush_all: bool,
+    /// `-d`: run in the background.
+    pub daemon: bool,
+    /// `-P`: the file to write the process id to.
+    pub pid_file: Option<PathBuf>,
+    /// `-u`: the user to become when started as root.
+    pub user: Option<String>,
+    /// `-v`, `-vv`: 1 logs what goes wrong with connections, 2 commands too.
+    pub verbosity: u32,
+    /// `-b`: connections that may wait to be accepted. Default 1024.
+    pub backlog: i32,
+    /// `-o idle_timeout=SECONDS`: close connections that were silent for so long. 0, the default,
+    /// never does.
+    pub idle_timeout: Option<Duration>,
+    /// `-o stampede_guard=SECONDS`: Kirin's own. A plain `get` of an item that expires within so
+    /// many seconds, or is stale, misses for one client, which is to make it anew; the others get
+    /// the old value meanwhile. Off by default.
+    pub stampede_guard: Option<Duration>,
+    /// `-o snapshot=FILE`: Kirin's own. Load the items of this file at the start, and write them
+    /// to it on TERM or INT. Off by default: like a memcached, the store starts empty.
+    pub snapshot: Option<PathBuf>,
+}
+
+/// An address from `-l`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenAddress {
+    /// A host name or an address.
+    pub host: String,
+    /// Its own port instead of `-p`.
+    pub port: Option<u16>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            port: 11211,
+            listen: Vec::new(),
+            unix_socket: None,
+            unix_mode: 0o700,
+            memory_bytes: 64 << 20,
+            connection_limit: 1024,
+            threads: 4,
+            item_size_bytes: 1 << 20,
+            no_evictions: false,
+            no_flush_all: false,
+            daemon: false,
+            pid_file: None,
+            user: None,
+            verbosity: 0,
+            backlog: 1024,
+            idle_timeout: None,
+            stampede_guard: None,
+            snapshot: None,
+        }
+    }
+}
+
+/// Long names and the letters they stand for.
+const LONG_NAMES: &[(&str, char)] = &[
+    ("unix-mask", 'a'),
+    ("enable-shutdown", 'A'),
+    ("enable-ssl", 'Z'),
+    ("port", 'p'),
+    ("unix-socket", 's'),
+    ("udp-port", 'U'),
+    ("memory-limit", 'm'),
+    ("disable-evictions", 'M'),
+    ("conn-limit", 'c'),
+    ("lock-memory", 'k'),
+    ("help", 'h'),
+    ("license", 'i'),
+    ("version", 'V'),
+    ("enable-coredumps", 'r'),
+    ("verbose", 'v'),
+    ("daemon", 'd'),
+    ("listen", 'l'),
+    ("user", 'u'),
+    ("pidfile", 'P'),
+    ("slab-growth-factor", 'f'),
+    ("slab-min-size", 'n'),
+    ("threads", 't'),
+    ("enable-largepages", 'L'),
+    ("max-reqs-per-event", 'R'),
+    ("disable-cas", 'C'),
+    ("listen-backlog", 'b'),
+    ("protocol", 'B'),
+    ("max-item-size", 'I'),
+    ("enable-sasl", 'S'),
+    ("disable-flush-all", 'F'),
+    ("disable-dumping", 'X'),
+    ("disable-watch", 'W'),
+    ("auth-file", 'Y'),
+    ("memory-file", 'e'),
+    ("extended", 'o'),
+    ("napi-ids", 'N'),
+];
+
+/// The letters that take a value.
+const WITH_VALUE: &str = "apsUmclPufntDRbBIYeoN";
+
+/// The letters that do not.
+const WITHOUT_VALUE: &str = "AZMkhiVrvdLCSFXW";
+
+/// Suboptions of `-o` that tune parts of memcached Kirin does not have.
+const WITHOUT_EFFECT: &[&str] = &[
+    "maxconns_fast",
+    "hashpower",
+    "no_hashexpand",
+    "slab_reassign",
+    "no_slab_reassign",
+    "slab_automove",
+    "no_slab_automove",
+    "slab_automove_ratio",
+    "slab_automove_window",
+    "slab_automove_freeratio",
+    "slab_chunk_max",
+    "slab_sizes",
+    "tail_repair_time",
+    "hash_algorithm",
+    "lru_crawler",
+    "no_lru_crawler",
+    "lru_crawler_sleep",
+    "lru_crawler_tocrawl",
+    "lru_maintainer",
+    "no_lru_maintainer",
+    "hot_lru_pct",
+    "warm_lru_pct",
+    "hot_max_factor",
+    "warm_max_factor",
+    "temporary_ttl",
+    "watcher_logbuf_size",
+    "worker_logbuf_size",
+    "read_buf_mem_limit",
+    "resp_obj_mem_limit",
+    "track_sizes",
+    "inline_ascii_resp",
+    "no_inline_ascii_resp",
+    "drop_privileges",
+    "no_drop_privileges",
+    "modern",
+    "no_modern",
+];
+
+/// Reads the words after `memcached`. An error is one line that names the option.
+pub fn parse<I, S>(words: I) -> Result<Invocation, String>
+where
+    I: IntoIterator<Item = S>,
+    S: Into<String>,
+{
+    let mut options = Options::default();
+    let mut words = words.into_iter().map(Into::into);
+    while let Some(word) = words.next() {
+        if let Some(long) = word.strip_prefix("--") {
+            let (name, value) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (long, None),
+            };
+            let Some((_, letter)) = LONG_NAMES.iter().find(|(known, _)| *known == name) else {
+                return Err(format!("unknown option --{name}; see --help"));
+            };
+            let value = match value {
+                None if WITH_VALUE.contains(*letter) => words.next(),
+                value => value,
+            };
+            match letter {
+                'h' | 'i' => return Ok(Invocation::Help),
+                'V' => return Ok(Invocation::Version),
+                letter => options.set(*letter, value)?,
+            }
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            let mut rest = letters.chars();
+            while let Some(letter) = rest.next() {
+                if WITH_VALUE.contains(letter) {
+                    let attached = rest.as_str();
+                    let value = if attached.is_empty() { words.next() } else { Some(attached.to_owned()) };
+                    options.set(letter, value)?;
+                    break;
+                }
+                match letter {
+                    'h' | 'i' => return Ok(Invocation::Help),
+                    'V' => return Ok(Invocation::Version),
+                    letter if WITHOUT_VALUE.contains(letter) => options.set(letter, None)?,
+                    letter => return Err(format!("unknown option -{letter}; see -h")),
+                }
+            }
+        } else {
+            return Err(format!("{word:?} is not an option; see -h"));
+        }
+    }
+    options.check()?;
+    Ok(Invocation::Run(Box::new(options)))
+}
+
+impl Options {
+    fn set(&mut self, letter: char, value: Option<String>) -> Result<(), String> {
+        if !WITH_VALUE.contains(letter) {
+            return self.switch(letter, value.as_deref());
+        }
+        let value = value.ok_or_else(|| format!("option -{letter} needs a value"))?;
+        match letter {
+            'p' => self.port = number(letter, &value, -1, 65535)? as i32,
+            's' => self.unix_socket = Some(value.into()),
+            'a' => {
+                self.unix_mode = u32::from_str_radix(&value, 8)
+                    .ok()
+                    .filter(|mode| *mode <= 0o777)
+                    .ok_or_else(|| format!("-a {value}: not an octal access mode such as 700"))?;
+            }
+            'm' => self.memory_bytes = (number(letter, &value, 1, 1 << 30)? as usize) << 20,
+            'c' => self.connection_limit = number(letter, &value, 1, 10_000_000)? as usize,
+            't' => self.threads = number(letter, &value, 1, 1024)? as usize,
+            'b' => self.backlog = number(letter, &value, 1, i64::from(i32::MAX))? as i32,
+            'I' => self.item_size_bytes = item_size(&value)?,
+            'l' => {
+                for address in value.split(',').filter(|address| !address.is_empty()) {
+                    self.listen.push(listen_address(address)?);
+                }
+            }
+            'u' => self.user = Some(value),
+            'P' => self.pid_file = Some(value.into()),
+            'U' => {
+                if number(letter, &value, 0, 65535)? != 0 {
+                    return Err("-U: Kirin has no UDP; leave it out or say -U 0".into());
+                }
+            }
+            'B' => match value.as_str() {
+                "ascii" | "auto" => {}
+                "binary" => return Err("-B binary: Kirin speaks the text and meta protocols only".into()),
+                _ => return Err(format!("-B {value}: one of ascii, auto")),
+            },
+            'o' => {
+                for suboption in value.split(',').filter(|suboption| !suboption.is_empty()) {
+                    self.extended(suboption)?;
+                }
+            }
+            'f' | 'n' | 'D' | 'R' | 'N' => {}
+            'Y' => return Err("-Y: Kirin's store has no passwords; use a unix socket and its mode".into()),
+            'e' => return Err("-e: Kirin keeps items over a restart in its own snapshot".into()),
+            _ => return Err(format!("unknown option -{letter}; see -h")),
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, letter: char, value: Option<&str>) -> Result<(), String> {
+        match letter {
+            // `--verbose=vv` is how the long form asks for more.
+            'v' => self.verbosity += 1 + value.map_or(0, |more| more.len() as u32),
+            'd' => self.daemon = true,
+            'M' => self.no_evictions = true,
+            'F' => self.no_flush_all = true,
+            'k' | 'r' | 'L' | 'C' | 'W' | 'X' => {}
+            'A' => return Err("-A: Kirin is stopped by a signal, not by a client".into()),
+            'S' => return Err("-S: Kirin has no SASL; use a unix socket and its mode".into()),
+            'Z' => return Err("-Z: Kirin's store has no TLS; use a unix socket or a tunnel".into()),
+            _ => return Err(format!("unknown option -{letter}; see -h")),
+        }
+        Ok(())
+    }
+
+    fn extended(&mut self, suboption: &str) -> Result<(), String> {
+        let (name, value) = match suboption.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (suboption, None),
+        };
+        let seconds = || -> Result<Option<Duration>, String> {
+            let text = value.ok_or_else(|| format!("-o {name} needs a number of seconds"))?;
+            let seconds =
+                text.parse().map_err(|_| format!("-o {suboption}: {text:?} is not a number of seconds"))?;
+            Ok(Some(Duration::from_secs(seconds)).filter(|duration| !duration.is_zero()))
+        };
+        match name {
+            "idle_timeout" => self.idle_timeout = seconds()?,
+            "stampede_guard" => self.stampede_guard = seconds()?,
+            "snapshot" => {
+                let path = value.filter(|path| !path.is_empty());
+                self.snapshot = Some(path.ok_or("-o snapshot needs a file")?.into());
+            }
+            "no_maxconns_fast" => {
+                return Err(
+                    "-o no_maxconns_fast: connections over the limit are always refused at once".into()
+                );
+            }
+            name if name.starts_with("ext_") => {
+                return Err(format!("-o {name}: Kirin's store is in memory only"));
+            }
+            name if name.starts_with("ssl_") => return Err(format!("-o {name}: Kirin's store has no TLS")),
+            name if WITHOUT_EFFECT.contains(&name) => {}
+            name => return Err(format!("Illegal suboption \"{name}\"")),
+        }
+        Ok(())
+    }
+
+    /// What only the whole command line shows. The words are memcached's own.
+    fn check(&self) -> Result<(), String> {
+        if self.item_size_bytes < 1024 {
+            return Err("Item max size cannot be less than 1024 bytes.".into());
+        }
+        if self.item_size_bytes > self.memory_bytes / 2 {
+            return Err("Cannot set item size limit higher than 1/2 of memory max.".into());
+        }
+        if self.item_size_bytes > 1 << 30 {
+            return Err("Cannot set item size limit higher than a gigabyte.".into());
+        }
+        Ok(())
+    }
+}
+
+fn number(letter: char, value: &str, lowest: i64, highest: i64) -> Result<i64, String> {
+    value
+        .parse()
+        .ok()
+        .filter(|number| (lowest..=highest).contains(number))
+        .ok_or_else(|| format!("-{letter} {value}: not a number from {lowest} to {highest}"))
+}
+
+fn item_size(value: &str) -> Result<usize, String> {
+    let (digits, unit) = match value.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&value[..at], 1 << 10),
+        Some((at, 'm' | 'M')) => (&value[..at], 1 << 20),
+        _ => (value, 1),
+    };
+    digits
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| number.checked_mul(unit))
+        .ok_or_else(|| format!("-I {value}: not a size such as 1m, 512k or 65536"))
+}
+
+fn listen_address(text: &str) -> Result<ListenAddress, String> {
+    let wrong = || format!("-l {text}: not an address such as 127.0.0.1, [::1]:11211 or localhost");
+    if let Some(address) = text.strip_prefix("notls:") {
+        return listen_address(address);
+    }
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']').ok_or_else(wrong)?;
+        let port = match rest.strip_prefix(':') {
+            Some(port) => Some(port.parse().map_err(|_| wrong())?),
+            None if rest.is_empty() => None,
+            None => return Err(wrong()),
+        };
+        return Ok(ListenAddress { host: host.to_owned(), port });
+    }
+    match text.split_once(':') {
+        // More than one colon without brackets is an IPv6 address and no port.
+        Some((_, rest)) if rest.contains(':') => Ok(ListenAddress { host: text.to_owned(), port: None }),
+        Some((host, port)) if !host.is_empty() => {
+            Ok(ListenAddress { host: host.to_owned(), port: Some(port.parse().map_err(|_| wrong())?) })
+        }
+        Some(_) => Err(wrong()),
+        None => Ok(ListenAddress { host: text.to_owned(), port: None }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(words: &str) -> Options {
+        match parse(words.split_whitespace()) {
+            Ok(Invocation::Run(options)) => *options,
+            other => panic!("{words}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_command_line_written_for_memcached_is_understood() {
+        let read = options(
+            "-p 0 -s /tmp/m.sock -a 0766 -m 128 -c 20000 -t 2 -U 0 -l 127.0.0.1,[::1]:1234 -I 2m \
+             -o modern,idle_timeout=30 -u nobody -d -P /tmp/m.pid -vv -M",
+        );
+        let expected = Options {
+            port: 0,
+            listen: vec![
+                ListenAddress { host: "127.0.0.1".into(), port: None },
+                ListenAddress { host: "::1".into(), port: Some(1234) },
+            ],
+            unix_socket: Some("/tmp/m.sock".into()),
+            unix_mode: 0o766,
+            memory_bytes: 128 << 20,
+            connection_limit: 20_000,
+            threads: 2,
+            item_size_bytes: 2 << 20,
+            idle_timeout: Some(Duration::from_secs(30)),
+            user: Some("nobody".into()),
+            daemon: true,
+            pid_file: Some("/tmp/m.pid".into()),
+            verbosity: 2,
+            no_evictions: true,
+            ..Options::default()
+        };
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn values_may_be_attached_or_long() {
+        assert_eq!(options("-p11222 -m64 -U0").port, 11222);
+        assert_eq!(options("--port=11222 --memory-limit 100").memory_bytes, 100 << 20);
+        assert_eq!(options("-dvv").verbosity, 2);
+        assert_eq!(options("-p -1").port, -1);
+    }
+
+    #[test]
+    fn the_default_listens_on_this_machine_only() {
+        assert_eq!(options(""), Options::default());
+        assert!(Options::default().listen.is_empty(), "no address is loopback, see run.rs");
+    }
+
+    #[test]
+    fn every_letter_is_either_with_or_without_a_value() {
+        for (name, letter) in LONG_NAMES {
+            assert!(WITH_VALUE.contains(*letter) != WITHOUT_VALUE.contains(*letter), "--{name}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_by_name() {
+        let refusals = [
+            ("-U 11211", "-U: Kirin has no UDP"),
+            ("-B binary", "-B binary"),
+            ("-p 70000", "-p 70000: not a number from -1 to 65535"),
+            ("-p", "option -p needs a value"),
+            ("-I 1", "Item max size cannot be less than 1024 bytes."),
+            ("-I 33m -m 64", "Cannot set item size limit higher than 1/2 of memory max."),
+            ("-o nonsense", "Illegal suboption \"nonsense\""),
+            ("-o idle_timeout=x", "is not a number of seconds"),
+            ("-l [::1", "not an address"),
+            ("-q", "unknown option -q"),
+            ("--quiet", "unknown option --quiet"),
+            ("start", "is not an option"),
+        ];
+        for (words, expected) in refusals {
+            let refusal = parse(words.split_whitespace()).expect_err(words);
+            assert!(refusal.contains(expected), "{words}: {refusal}");
+        }
+    }
+}

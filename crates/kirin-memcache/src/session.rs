@@ -1,0 +1,186 @@
+//! One connection's conversation, without the connection: bytes in, answers out.
+//!
+//! `connection.rs` feeds it what a read brought; the tests and the fuzzer feed it the same bytes
+//! in any pieces and get the same answers. A session that is between two commands owns no memory
+//! but itself.
+
+use crate::codec::{self, Close, Command, Step};
+use crate::execute::{Executed, Executor};
+use crate::output::Output;
+
+/// Unsent answers past this stop the reading of commands until the client has taken them.
+pub const OUTPUT_LIMIT_BYTES: usize = 1 << 20;
+
+/// The first buffer for a data block, whatever length was announced: memory follows the bytes
+/// that arrive.
+const FIRST_BLOCK_BYTES: usize = 64 << 10;
+
+/// The first byte of a request in memcached's binary protocol.
+const BINARY_MAGIC: u8 = 0x80;
+
+/// What the caller should do after feeding a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Send the answers and read on.
+    Read,
+    /// Send the answers; feed an empty slice before reading on, for there is input left.
+    Drain,
+    /// Send the answers, then close.
+    Close(Ending),
+}
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Ending {
+    /// The client said `quit`.
+    #[error("quit")]
+    Quit,
+    /// What came is not the text protocol.
+    #[error("{0}")]
+    NotText(Close),
+    /// The first byte is that of the binary protocol.
+    #[error("the binary protocol, which Kirin does not speak; set the client to the text protocol")]
+    Binary,
+}
+
+/// The state between two reads.
+#[derive(Debug, Default)]
+pub struct Session {
+    begun: bool,
+    state: State,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    /// Between commands.
+    #[default]
+    Idle,
+    /// Input that is not carried out yet: an unfinished line, or whole commands when the output is
+    /// over its limit. The first `searched` bytes have no line end.
+    Pending { input: Vec<u8>, searched: usize },
+    /// Amid the data block of a storage command.
+    Block { line: Box<[u8]>, block: Vec<u8>, length: usize },
+    /// Amid a data block that is thrown away: this many bytes are to come.
+    Skip(usize),
+}
+
+impl Session {
+    /// Carries out what `input` completes.
+    pub fn feed(&mut self, input: &[u8], executor: &Executor, output: &mut Output) -> Flow {
+        if !self.begun && !input.is_empty() {
+            self.begun = true;
+            if input.first() == Some(&BINARY_MAGIC) {
+                return Flow::Close(Ending::Binary);
+            }
+        }
+        match std::mem::take(&mut self.state) {
+            State::Idle => self.commands(input, executor, output),
+            State::Pending { input: mut pending, searched } => {
+                pending.extend_from_slice(input);
+                if memchr::memchr(b'\n', pending.get(searched..).unwrap_or_default()).is_none() {
+                    return match codec::unfinished_line(&pending) {
+                        Step::Close(close) => Flow::Close(Ending::NotText(close)),
+                        _ => {
+                            let searched = pending.len();
+                            self.state = State::Pending { input: pending, searched };
+                            Flow::Read
+                        }
+                    };
+                }
+                self.commands(&pending, executor, output)
+            }
+            State::Block { line, mut block, length } => {
+                let missing = length.saturating_sub(block.len());
+                let (data, rest) = input.split_at(missing.min(input.len()));
+                block.extend_from_slice(data);
+                self.state = State::Block { line, block, length };
+                self.finish_block(executor, output);
+                self.commands_if_idle(rest, executor, output)
+            }
+            State::Skip(bytes) => {
+                let (skipped, rest) = input.split_at(bytes.min(input.len()));
+                if skipped.len() < bytes {
+                    self.state = State::Skip(bytes - skipped.len());
+                    return Flow::Read;
+                }
+                self.commands(rest, executor, output)
+            }
+        }
+    }
+
+    /// The buffer of an unfinished data block and how much of it is missing, for a caller that
+    /// can read right into it. It then calls [`Session::block_grew`].
+    pub fn block_mut(&mut self) -> Option<(&mut Vec<u8>, usize)> {
+        match &mut self.state {
+            State::Block { block, length, .. } => {
+                let missing = length.saturating_sub(block.len());
+                Some((block, missing))
+            }
+            _ => None,
+        }
+    }
+
+    /// Carries out the storage command if its data block is complete.
+    pub fn block_grew(&mut self, executor: &Executor, output: &mut Output) -> Flow {
+        self.finish_block(executor, output);
+        Flow::Read
+    }
+
+    fn finish_block(&mut self, executor: &Executor, output: &mut Output) {
+        match std::mem::take(&mut self.state) {
+            State::Block { line, block, length } if block.len() == length => {
+                executor.execute(codec::parse_stored(&line, block, executor.limits()), output);
+            }
+            state => self.state = state,
+        }
+    }
+
+    fn commands_if_idle(&mut self, input: &[u8], executor: &Executor, output: &mut Output) -> Flow {
+        match self.state {
+            State::Idle if !input.is_empty() => self.commands(input, executor, output),
+            _ => Flow::Read,
+        }
+    }
+
+    /// The hot path: command after command off `input`.
+    fn commands(&mut self, mut input: &[u8], executor: &Executor, output: &mut Output) -> Flow {
+        loop {
+            if input.is_empty() {
+                return Flow::Read;
+            }
+            if output.unsent_bytes() > OUTPUT_LIMIT_BYTES {
+                self.state = State::Pending { input: input.to_vec(), searched: 0 };
+                return Flow::Drain;
+            }
+            match codec::parse(input, executor.limits()) {
+                Step::Command { command: Command::Quit, .. } => return Flow::Close(Ending::Quit),
+                Step::Command { command, consumed, skip } => {
+                    let rest = input.get(consumed..).unwrap_or_default();
+                    if let Executed::Paused(unfinished) = executor.execute(command, output) {
+                        let mut pending = unfinished;
+                        pending.extend_from_slice(rest);
+                        self.state = State::Pending { input: pending, searched: 0 };
+                        return Flow::Drain;
+                    }
+                    if skip > rest.len() {
+                        self.state = State::Skip(skip - rest.len());
+                        return Flow::Read;
+                    }
+                    input = rest.get(skip..).unwrap_or_default();
+                }
+                Step::NeedLine => {
+                    self.state = State::Pending { input: input.to_vec(), searched: input.len() };
+                    return Flow::Read;
+                }
+                Step::NeedBlock { line, block: length } => {
+                    let (line, data) = input.split_at(line.min(input.len()));
+                    let mut block = Vec::with_capacity(length.min(FIRST_BLOCK_BYTES).max(data.len()));
+                    block.extend_from_slice(data);
+                    self.state = State::Block { line: line.into(), block, length };
+                    return Flow::Read;
+                }
+                Step::Close(close) => return Flow::Close(Ending::NotText(close)),
+            }
+        }
+    }
+}
