@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::clock::{Expires, Now};
 use crate::counters::bump;
 use crate::invalidate::Verdict;
+use crate::shard::Shard;
 use crate::slab::mark;
 use crate::store::{ShardWrite, Store};
 
@@ -50,16 +51,9 @@ impl Budget {
     }
 }
 
-/// How a search for room ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// The bytes are reserved.
-    Made,
-    /// Other threads hold what could go; let go of the lock and try again.
-    Contended,
-    /// There is nothing left that could go.
-    Full,
-}
+/// Other threads hold the shards whose items could leave: let go of the lock and try again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contended;
 
 impl Store {
     /// The limit in bytes, as last set.
@@ -88,7 +82,7 @@ impl Store {
             let share = self.share_bytes();
             let mut evicted = false;
             while self.budget.used() > self.budget.limit() && (!evicted || shard.bytes() > share) {
-                if !self.evict_one(&mut shard, None, now) {
+                if !self.free_some(&mut shard, None, now) {
                     break;
                 }
                 evicted = true;
@@ -100,28 +94,32 @@ impl Store {
         }
     }
 
-    /// Reserves `bytes` for an item that goes into `shard`, evicting others but not `spare`.
+    /// Reserves `bytes` for what goes into `shard`, evicting others but not `spare`. False when there
+    /// is nothing left that could leave.
     pub(crate) fn make_room(
         &self,
         shard: &mut ShardWrite<'_>,
-        bytes: usize,
+        need: impl Fn(&Shard) -> usize,
         spare: Option<u32>,
         now: Now,
-    ) -> Room {
+    ) -> Result<bool, Contended> {
         loop {
+            // Asked each time: what leaves may also leave a page to write to.
+            let bytes = need(shard);
             if self.budget.reserve(bytes) {
                 shard.reserved_bytes += bytes;
-                return Room::Made;
+                return Ok(true);
             }
             if !self.config.evict || bytes > self.budget.limit() {
-                return Room::Full;
+                return Ok(false);
             }
-            if shard.bytes() >= self.share_bytes() && self.evict_one(shard, spare, now) {
+            let is_over_share = shard.bytes() >= self.share_bytes();
+            if is_over_share && self.free_some(shard, spare, now) {
                 continue;
             }
-            match self.evict_elsewhere(shard.part, now) {
-                Room::Made => {}
-                _ if self.evict_one(shard, spare, now) => {}
+            match self.free_elsewhere(shard.part, now) {
+                Ok(true) => {}
+                _ if self.free_some(shard, spare, now) => {}
                 without => return without,
             }
         }
@@ -132,9 +130,8 @@ impl Store {
         self.budget.limit() / self.parts.len()
     }
 
-    /// Evicts one item from a shard other than `own`: one that holds more than its share, or else
-    /// any.
-    fn evict_elsewhere(&self, own: usize, now: Now) -> Room {
+    /// Frees memory of a shard other than `own`: one that holds more than its share, or else any.
+    fn free_elsewhere(&self, own: usize, now: Now) -> Result<bool, Contended> {
         let mut contended = false;
         for at_least in [self.share_bytes(), 0] {
             for _ in 0..self.parts.len() {
@@ -147,17 +144,20 @@ impl Store {
                     contended = true;
                     continue;
                 };
-                if shard.bytes() >= at_least && self.evict_one(&mut shard, None, now) {
-                    return Room::Made;
+                if shard.bytes() >= at_least && self.free_some(&mut shard, None, now) {
+                    return Ok(true);
                 }
             }
         }
-        if contended { Room::Contended } else { Room::Full }
+        if contended { Err(Contended) } else { Ok(false) }
     }
 
     /// Takes out the item that should leave next, and says so to budget and counters.
     fn evict_one(&self, shard: &mut ShardWrite<'_>, spare: Option<u32>, now: Now) -> bool {
-        let Some(index) = shard.victim(spare) else { return false };
+        let dead = |shard: &Shard, index| {
+            matches!(self.verdict(shard, index, now), Verdict::Gone | Verdict::Expired)
+        };
+        let Some(index) = shard.victim(spare, dead) else { return false };
         let verdict = self.verdict(shard, index, now);
         let slot = shard.slot(index);
         let fetched = slot.marks.load(Ordering::Relaxed) & mark::FETCHED != 0;
@@ -168,6 +168,7 @@ impl Store {
                 if verdict == Verdict::Expired && !fetched {
                     bump(&counters.expired_unfetched);
                 }
+                shard.remove(index);
             }
             Verdict::Fresh | Verdict::Stale => {
                 bump(&counters.evictions);
@@ -179,10 +180,28 @@ impl Store {
                 }
                 let idle = now.seconds_since(Now::from_raw(slot.last_access.load(Ordering::Relaxed)));
                 self.evicted_idle_seconds.store(idle as u32, Ordering::Relaxed);
+                shard.evict(index);
             }
         }
-        shard.remove(index);
-        shard.settle();
         true
+    }
+
+    /// Evicts items until the shard takes less memory. False when there is nothing left to evict.
+    fn free_some(&self, shard: &mut ShardWrite<'_>, spare: Option<u32>, now: Now) -> bool {
+        let before = shard.bytes();
+        shard.log.reap();
+        while shard.bytes() >= before {
+            let freed = if shard.log.is_worth_compacting() {
+                shard.compact()
+            } else {
+                // With nothing left to evict, what holes there are have to do.
+                self.evict_one(shard, spare, now) || shard.compact()
+            };
+            if !freed {
+                break;
+            }
+        }
+        shard.settle();
+        shard.bytes() < before
     }
 }

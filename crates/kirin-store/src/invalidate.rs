@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::clock::{Expires, Now};
 use crate::config::TAG_LIMIT_BYTES;
-use crate::shard::{Shard, key_of};
+use crate::shard::Shard;
 use crate::store::Store;
 
 /// How an invalidated item is treated.
@@ -47,7 +47,7 @@ impl Store {
         if prefix.len() > TAG_LIMIT_BYTES {
             return false;
         }
-        while !self.prefixes.invalidate(prefix, how, self.last_number()) {
+        while !self.prefixes.invalidate(prefix, how, &self.numbers) {
             self.sweep_everything(now);
         }
         true
@@ -56,6 +56,7 @@ impl Store {
     /// Drops all items that were stored before the moment `at`: now, when that has come, or when
     /// it comes. A later call replaces one that still waits.
     pub fn flush_all(&self, at: Now, now: Now) {
+        self.flush_if_due(now);
         self.flushes.fetch_add(1, Ordering::Relaxed);
         if at <= now {
             self.flush_due.store(0, Ordering::Relaxed);
@@ -88,7 +89,7 @@ impl Store {
         if sequence <= self.flushed_up_to.load(Ordering::Acquire) {
             return Verdict::Gone;
         }
-        let by_prefix = std::iter::once_with(|| self.prefixes.verdict(key_of(slot), sequence));
+        let by_prefix = std::iter::once_with(|| self.prefixes.verdict(sequence, || shard.key(index)));
         let by_tags = side.iter().flat_map(|side| side.tags.iter().map(|tag| tag.verdict(sequence)));
         let mut verdict = Verdict::Fresh;
         for one in by_prefix.chain(by_tags) {

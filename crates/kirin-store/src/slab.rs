@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
-use crate::blob::{Blob, allocated_bytes};
+use crate::log::Address;
+use crate::size_class::allocated_bytes;
 
 /// No slot.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -15,11 +16,11 @@ pub(crate) const NIL: u32 = u32::MAX;
 /// Slots in one chunk.
 const CHUNK_SLOTS: usize = 256;
 
-/// Metadata of one item. 48 bytes; see `docs/store.md` for what each costs and why it is here.
+/// Metadata of one item. 40 bytes; see `docs/store.md` for what each costs and why it is here.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// Key and value; `None` in a vacant slot.
-    pub(crate) blob: Option<Blob>,
+    /// Where key and value lie; nowhere in a vacant slot.
+    pub(crate) address: Address,
     pub(crate) cas: u64,
     /// Raw [`Expires`](crate::Expires).
     pub(crate) expires: u32,
@@ -31,37 +32,53 @@ pub(crate) struct Slot {
     pub(crate) newer: u32,
     /// Towards the tail (older).
     pub(crate) older: u32,
-    pub(crate) key_len: u16,
     /// [`mark`] bits; readers set some of them.
     pub(crate) marks: AtomicU8,
-    /// Whether the shard has a `Side` for it, and which queue it is in; only writers change this.
-    pub(crate) has_side: bool,
+    /// [`place`] bits; only writers change them.
+    pub(crate) place: u8,
 }
 
 /// Bits of [`Slot::marks`].
 pub(crate) mod mark {
-    /// Hit since the eviction hand last came by.
-    pub(crate) const VISITED: u8 = 1;
+    /// Hits that count against eviction: a number of two bits.
+    pub(crate) const HITS: u8 = 3;
     /// Hit at all since it was stored (meta `h`).
-    pub(crate) const FETCHED: u8 = 2;
+    pub(crate) const FETCHED: u8 = 4;
     /// Invalidated but still served (meta `X`).
-    pub(crate) const STALE: u8 = 4;
+    pub(crate) const STALE: u8 = 8;
     /// Somebody has been told to recache it (meta `Z`).
-    pub(crate) const WON: u8 = 8;
+    pub(crate) const WON: u8 = 16;
 }
 
-const VACANT: Slot = Slot {
-    blob: None,
-    cas: 0,
-    expires: 0,
-    last_access: AtomicU32::new(0),
-    flags: 0,
-    newer: NIL,
-    older: NIL,
-    key_len: 0,
-    marks: AtomicU8::new(0),
-    has_side: false,
-};
+/// Bits of [`Slot::place`].
+pub(crate) mod place {
+    /// The shard has a `Side` for it.
+    pub(crate) const HAS_SIDE: u8 = 1;
+    /// It is in the main queue, not in the small one.
+    pub(crate) const MAIN: u8 = 2;
+}
+
+impl Slot {
+    /// Whether there is no item in it.
+    pub(crate) fn is_vacant(&self) -> bool {
+        self.address == Address::NONE
+    }
+
+    /// A slot with no item in it.
+    fn vacant(next: u32) -> Slot {
+        Slot {
+            address: Address::NONE,
+            cas: 0,
+            expires: 0,
+            last_access: AtomicU32::new(0),
+            flags: 0,
+            newer: next,
+            older: NIL,
+            marks: AtomicU8::new(0),
+            place: 0,
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Chunk {
@@ -74,7 +91,7 @@ struct Chunk {
 impl Chunk {
     fn new() -> Chunk {
         let slots = (1..=CHUNK_SLOTS as u32)
-            .map(|next| Slot { newer: if next < CHUNK_SLOTS as u32 { next } else { NIL }, ..VACANT })
+            .map(|next| Slot::vacant(if next < CHUNK_SLOTS as u32 { next } else { NIL }))
             .collect();
         Chunk { slots, vacant: 0, live: 0 }
     }
@@ -141,7 +158,7 @@ impl Slab {
             unreachable!("a taken slot has a chunk")
         };
         let in_chunk = index % CHUNK_SLOTS as u32;
-        chunk.slots[in_chunk as usize] = Slot { newer: chunk.vacant, ..VACANT };
+        chunk.slots[in_chunk as usize] = Slot::vacant(chunk.vacant);
         chunk.vacant = in_chunk;
         chunk.live -= 1;
         self.live -= 1;
@@ -195,8 +212,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_48_bytes() {
-        assert_eq!(size_of::<Slot>(), 48);
+    fn a_slot_is_40_bytes() {
+        assert_eq!(size_of::<Slot>(), 40);
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub struct SweepReport {
 /// Slots looked at under one lock, so that nobody waits long.
 const SLOTS_PER_LOCK: u32 = 256;
 
+/// Pages whose holes are closed under one lock.
+const PAGES_PER_LOCK: usize = 4;
+
 impl Store {
     /// Looks at up to `budget_items` places for items, where the last sweep left off, and frees those
     /// that expired or were invalidated. The program calls this once a second.
@@ -58,7 +61,7 @@ impl Store {
         let mut shard = self.write_part(part);
         let start = shard.sweep_cursor;
         if start == 0 {
-            shard.sweep_starts = self.last_number();
+            shard.sweep_starts = self.prefixes.settled_up_to(&self.numbers);
         }
         let end = start.saturating_add(SLOTS_PER_LOCK).min(shard.end());
         for index in start..end {
@@ -79,11 +82,16 @@ impl Store {
                 }
             }
         }
+        for _ in 0..PAGES_PER_LOCK {
+            if !shard.log.is_worth_compacting() || !shard.compact() {
+                break;
+            }
+        }
         let finished = end >= shard.end();
         shard.sweep_cursor = if finished { 0 } else { end };
         if finished {
             shard.swept_up_to = shard.sweep_starts;
-            shard.shrink();
+            shard.shrink_table();
         }
         finished
     }
