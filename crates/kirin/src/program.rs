@@ -153,6 +153,7 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
         .or_insert_with(|| format!("unix:{}", run_directory.store_socket().display()));
     AppConfig {
         directory: Some(app.directory.clone()),
+        run_directory: Some(run_directory.path().to_owned()),
         workers: app.workers,
         env: env.into_iter().collect(),
         queue_length: app.queue,

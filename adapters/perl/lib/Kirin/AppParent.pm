@@ -7,6 +7,7 @@ use File::Basename ();
 use Getopt::Long qw(GetOptionsFromArray);
 use IO::Handle;
 use Kirin::Worker;
+use Kirin::Worker::Scheduling;
 use Plack::Util;
 use POSIX ();
 use Scalar::Util ();
@@ -170,6 +171,7 @@ sub be_worker {
     my ($self, $number) = @_;
     $SIG{$_} = 'DEFAULT' for qw(CHLD INT);
     srand;
+    Kirin::Worker::Scheduling::give_way();
     close $self->{control};
     $0 = "kirin: $self->{name} worker $number ($self->{file_name})";
     my $worker = Kirin::Worker->new(
