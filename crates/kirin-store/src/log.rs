@@ -7,10 +7,11 @@
 //! the emptiest page is copied together and given back whole (as log-structured memory does it:
 //! Rumble et al., FAST 2014).
 //!
-//! The page being filled is plain memory, and what is read from it is copied. A full page is never
-//! written again: readers get a reference-counted slice of it. One that is held by readers when it
+//! The page being filled is plain memory, and what is read from it is copied. When something long was
+//! read so, the page is closed early at the next sweep. A full page is never written again: readers get a reference-counted slice of it. One that is held by readers when it
 //! is given back stays in the budget until they let go.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -20,6 +21,9 @@ use crate::slab::NIL;
 
 /// Slot number, key length and value length before each record.
 const HEADER_BYTES: usize = 8;
+
+/// Copying this much for a reader is worth closing a page for.
+const LONG_COPY_BYTES: usize = 1024;
 
 /// Where a record lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +86,18 @@ struct Page {
 }
 
 impl Page {
+    /// Makes the page being filled a full one, of which the first `bytes` count.
+    fn close(&mut self, bytes: usize) {
+        self.contents = match std::mem::take(&mut self.contents) {
+            Contents::Open(region, _) => {
+                let token = Arc::new(());
+                let exists = Arc::downgrade(&token);
+                Contents::Closed(Bytes::from_owner(Full { region, _token: token }).slice(..bytes), exists)
+            }
+            other => other,
+        };
+    }
+
     fn written(&self) -> &[u8] {
         match &self.contents {
             Contents::Vacant => &[],
@@ -107,6 +123,8 @@ pub(crate) struct Log {
     live_bytes: usize,
     /// Bytes of holes in pages that do not linger.
     dead_bytes: usize,
+    /// A reader had to copy something long out of the page being filled.
+    was_copied: AtomicBool,
 }
 
 impl Log {
@@ -121,6 +139,7 @@ impl Log {
             allocated_pages: 0,
             live_bytes: 0,
             dead_bytes: 0,
+            was_copied: AtomicBool::new(false),
         }
     }
 
@@ -186,26 +205,38 @@ impl Log {
 
     /// Closes the page being filled and opens another.
     fn turn_page(&mut self) {
-        if let Some(page) = self.pages.get_mut(self.open as usize) {
-            page.contents = match std::mem::take(&mut page.contents) {
-                Contents::Open(region, written) => {
-                    let token = Arc::new(());
-                    let exists = Arc::downgrade(&token);
-                    Contents::Closed(
-                        Bytes::from_owner(Full { region, _token: token }).slice(..written),
-                        exists,
-                    )
-                }
-                other => other,
-            };
+        if let Some(page) = self.pages.get_mut(self.open as usize)
+            && let Contents::Open(_, written) = page.contents
+        {
+            page.close(written);
         }
         let number = self.vacant.pop().unwrap_or(self.pages.len() as u32);
         if number as usize == self.pages.len() {
             self.pages.push(Page::default());
         }
+        *self.was_copied.get_mut() = false;
         self.pages[number as usize].contents = Contents::Open(Region::zeroed(self.page_bytes), 0);
         self.allocated_pages += 1;
         self.open = number;
+    }
+
+    /// Whether a reader had to copy something long since the page being filled was begun.
+    pub(crate) fn should_close_early(&self) -> bool {
+        self.was_copied.load(Ordering::Relaxed)
+    }
+
+    /// Closes the page being filled, so that readers share what is in it. What is left of it counts as
+    /// a hole.
+    pub(crate) fn close_early(&mut self) {
+        *self.was_copied.get_mut() = false;
+        if let Some(page) = self.pages.get_mut(self.open as usize)
+            && let Contents::Open(_, written) = page.contents
+            && written > 0
+        {
+            self.dead_bytes += self.page_bytes - written;
+            page.close(self.page_bytes);
+            self.open = NIL;
+        }
     }
 
     /// The record at an address is not needed any more.
@@ -275,7 +306,12 @@ impl Log {
         let end = start + entry.key.len() + entry.value.len();
         match &self.pages[address.page as usize].contents {
             Contents::Closed(written, _) => written.slice(start..end),
-            Contents::Open(region, _) => Bytes::copy_from_slice(&region[start..end]),
+            Contents::Open(region, _) => {
+                if end - start >= LONG_COPY_BYTES && !self.was_copied.load(Ordering::Relaxed) {
+                    self.was_copied.store(true, Ordering::Relaxed);
+                }
+                Bytes::copy_from_slice(&region[start..end])
+            }
             Contents::Vacant => Bytes::new(),
         }
     }
@@ -374,6 +410,32 @@ mod tests {
         drop(held);
         log.reap();
         assert_eq!(log.allocated_pages, 1);
+    }
+
+    #[test]
+    fn a_page_that_long_values_are_read_from_is_closed_early() {
+        let mut log = Log::new(1 << 17);
+        let short = log.append(0, b"short", &[1; 100]);
+        log.share(short);
+        assert!(!log.should_close_early());
+        let long = log.append(1, b"long", &[2; 5000]);
+        let (one, other) = (log.share(long), log.share(long));
+        assert_ne!(one.as_ptr(), other.as_ptr(), "each reader gets a copy");
+        assert!(log.should_close_early());
+        log.close_early();
+        assert!(!log.should_close_early());
+        let (one, other) = (log.share(long), log.share(long));
+        assert_eq!(one.as_ptr(), other.as_ptr(), "readers share the page");
+        assert_eq!(one, [&b"long"[..], &[2; 5000]].concat());
+        drop((one, other));
+        assert_eq!(log.entry(short).value, [1; 100]);
+        let next = log.append(2, b"next", &[3; 10]);
+        assert_ne!(next.page, long.page);
+        log.release(short);
+        log.release(long);
+        assert_eq!((log.dead_bytes, log.allocated_pages), (0, 1), "what was left of it has gone with it");
+        log.release(next);
+        assert_eq!((log.live_bytes(), log.dead_bytes), (0, 0));
     }
 
     #[test]

@@ -28,6 +28,12 @@ impl Store {
     /// that expired or were invalidated. The program calls this once a second.
     pub fn sweep(&self, now: Now, budget_items: usize) -> SweepReport {
         self.flush_if_due(now);
+        for part in &self.parts {
+            let should_close = part.shard.read().log.should_close_early();
+            if should_close {
+                part.shard.write().log.close_early();
+            }
+        }
         let mut report = SweepReport::default();
         let mut looked_at = 0;
         let mut finished_parts = 0;

@@ -1,5 +1,7 @@
 //! What the budget promises: the store is never above it, and what is in use stays.
 
+use std::collections::{BTreeMap, HashMap};
+
 use kirin_store::{Expires, NewItem, Now, Store, StoreConfig, StoreOutcome, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -204,4 +206,64 @@ fn tags_count_against_the_budget_and_go_with_their_items() {
     store.sweep(NOW, 100_000);
     assert_eq!(store.stats().curr_tags, 0);
     assert!(store.used_bytes() < with_tags / 2, "{} of {with_tags}", store.used_bytes());
+}
+
+/// Ranks by Zipf's law with exponent 1, the same in every run.
+fn zipf_ranks(objects: usize, requests: usize) -> Vec<usize> {
+    let mut sum = 0.0;
+    let cumulated: Vec<f64> = (1..=objects)
+        .map(|rank| {
+            sum += 1.0 / rank as f64;
+            sum
+        })
+        .collect();
+    let mut random = 1u64;
+    (0..requests)
+        .map(|_| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let point = (random >> 11) as f64 / (1u64 << 53) as f64 * sum;
+            cumulated.partition_point(|&sum| sum < point)
+        })
+        .collect()
+}
+
+/// Misses of an LRU cache of `capacity` objects.
+fn lru_misses(ranks: &[usize], capacity: usize) -> usize {
+    let (mut last_use, mut by_use, mut misses) = (HashMap::new(), BTreeMap::new(), 0);
+    for (time, &rank) in ranks.iter().enumerate() {
+        match last_use.insert(rank, time) {
+            Some(before) => {
+                by_use.remove(&before);
+            }
+            None => {
+                misses += 1;
+                if last_use.len() > capacity
+                    && let Some((_, oldest)) = by_use.pop_first()
+                {
+                    last_use.remove(&oldest);
+                }
+            }
+        }
+        by_use.insert(time, rank);
+    }
+    misses
+}
+
+#[test]
+fn fewer_requests_miss_than_with_lru_at_the_same_number_of_items() {
+    let store = store(1 << 20, 1);
+    let ranks = zipf_ranks(40_000, 300_000);
+    let (mut misses, mut most_items) = (0, 0);
+    for &rank in &ranks {
+        if store.get(&key(rank), NOW).is_none() {
+            misses += 1;
+            store.set(&key(rank), NewItem::new(&[b'v'; 200]), NOW);
+        }
+        if misses % 1000 == 0 {
+            most_items = most_items.max(store.stats().curr_items as usize);
+        }
+    }
+    let lru = lru_misses(&ranks, most_items);
+    assert!(most_items > 3_000, "{most_items} items of about 260 bytes in a mebibyte");
+    assert!(misses * 100 < lru * 90, "{misses} misses with {most_items} items, LRU {lru}");
 }
