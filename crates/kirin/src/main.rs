@@ -17,10 +17,6 @@ use config::load::Source;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-// glibc's allocator returns memory late and unevenly under the store's churn; see docs/store.md for the figures.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let command_line = CommandLine::parse();
     start_log();
