@@ -159,8 +159,8 @@ fn command(rng: &mut TestRng, seed: u8) -> String {
     const VALUES: &[&str] =
         &["", "a", "10", "99", "0", "18446744073709551615", "hello world", "-5", " 7", "12x"];
     const META_GET: &[&str] = &[
-        "v", "t", "s", "c", "f", "k", "Oabc", "q", "u", "h", "N0", "N1000", "T1000", "R30", "T0", "Lx", "Pz",
-        "b", "v", "!",
+        "v", "t", "s", "c", "f", "k", "Oabc", "q", "u", "N0", "N1000", "T1000", "R30", "T0", "Lx", "Pz", "v",
+        "!",
     ];
     const META_SET: &[&str] = &[
         "c", "k", "O1", "q", "F7", "T1000", "ME", "MS", "MR", "MS", "I", "C$CAS", "C1", "C0", "T-1", "Fx",
@@ -171,7 +171,7 @@ fn command(rng: &mut TestRng, seed: u8) -> String {
         "v", "t", "c", "k", "O2", "q", "N0", "N1000", "J5", "D3", "MD", "MI", "M+", "M-", "T1000", "Dx", "Mz",
     ];
 
-    let key = format!("{}{seed}", rng.one(&["a", "b", "c", "d"]));
+    let key = format!("{}_{seed}", rng.one(&["a", "b", "c", "d"]));
     let noreply = rng.one(&["", "", "", " noreply"]);
     let value = rng.one(VALUES);
     let length = match rng.below(12) {
