@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::clock::{Expires, Now};
 use crate::counters::bump;
 use crate::invalidate::Verdict;
+use crate::shard::Shard;
 use crate::slab::mark;
 use crate::store::{ShardWrite, Store};
 
@@ -50,16 +51,9 @@ impl Budget {
     }
 }
 
-/// How a search for room ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// The bytes are reserved.
-    Made,
-    /// Other threads hold what could go; let go of the lock and try again.
-    Contended,
-    /// There is nothing left that could go.
-    Full,
-}
+/// Other threads hold the shards whose items could leave: let go of the lock and try again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contended;
 
 impl Store {
     /// The limit in bytes, as last set.
@@ -100,27 +94,29 @@ impl Store {
         }
     }
 
-    /// Reserves `bytes` for an item that goes into `shard`, evicting others but not `spare`.
+    /// Reserves `bytes` for what goes into `shard`, evicting others but not `spare`. False when there
+    /// is nothing left that could leave.
     pub(crate) fn make_room(
         &self,
         shard: &mut ShardWrite<'_>,
         bytes: usize,
         spare: Option<u32>,
         now: Now,
-    ) -> Room {
+    ) -> Result<bool, Contended> {
         loop {
             if self.budget.reserve(bytes) {
                 shard.reserved_bytes += bytes;
-                return Room::Made;
+                return Ok(true);
             }
             if !self.config.evict || bytes > self.budget.limit() {
-                return Room::Full;
+                return Ok(false);
             }
-            if shard.bytes() >= self.share_bytes() && self.evict_one(shard, spare, now) {
+            let is_over_share = shard.bytes() >= self.share_bytes();
+            if is_over_share && self.evict_one(shard, spare, now) {
                 continue;
             }
             match self.evict_elsewhere(shard.part, now) {
-                Room::Made => {}
+                Ok(true) => {}
                 _ if self.evict_one(shard, spare, now) => {}
                 without => return without,
             }
@@ -134,7 +130,7 @@ impl Store {
 
     /// Evicts one item from a shard other than `own`: one that holds more than its share, or else
     /// any.
-    fn evict_elsewhere(&self, own: usize, now: Now) -> Room {
+    fn evict_elsewhere(&self, own: usize, now: Now) -> Result<bool, Contended> {
         let mut contended = false;
         for at_least in [self.share_bytes(), 0] {
             for _ in 0..self.parts.len() {
@@ -148,16 +144,19 @@ impl Store {
                     continue;
                 };
                 if shard.bytes() >= at_least && self.evict_one(&mut shard, None, now) {
-                    return Room::Made;
+                    return Ok(true);
                 }
             }
         }
-        if contended { Room::Contended } else { Room::Full }
+        if contended { Err(Contended) } else { Ok(false) }
     }
 
     /// Takes out the item that should leave next, and says so to budget and counters.
     fn evict_one(&self, shard: &mut ShardWrite<'_>, spare: Option<u32>, now: Now) -> bool {
-        let Some(index) = shard.victim(spare) else { return false };
+        let dead = |shard: &Shard, index| {
+            matches!(self.verdict(shard, index, now), Verdict::Gone | Verdict::Expired)
+        };
+        let Some(index) = shard.victim(spare, dead) else { return false };
         let verdict = self.verdict(shard, index, now);
         let slot = shard.slot(index);
         let fetched = slot.marks.load(Ordering::Relaxed) & mark::FETCHED != 0;
@@ -168,6 +167,7 @@ impl Store {
                 if verdict == Verdict::Expired && !fetched {
                     bump(&counters.expired_unfetched);
                 }
+                shard.remove(index);
             }
             Verdict::Fresh | Verdict::Stale => {
                 bump(&counters.evictions);
@@ -179,9 +179,9 @@ impl Store {
                 }
                 let idle = now.seconds_since(Now::from_raw(slot.last_access.load(Ordering::Relaxed)));
                 self.evicted_idle_seconds.store(idle as u32, Ordering::Relaxed);
+                shard.evict(index);
             }
         }
-        shard.remove(index);
         shard.settle();
         true
     }

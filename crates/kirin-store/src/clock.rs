@@ -79,6 +79,11 @@ impl Expires {
         self.0 != 0 && self.0 <= now.0
     }
 
+    /// Whether both times are set and this one comes first.
+    pub(crate) const fn is_before(self, other: Expires) -> bool {
+        self.0 != 0 && self.0 < other.0
+    }
+
     /// The moment, or `None` for never.
     pub const fn moment(self) -> Option<Now> {
         if self.0 == 0 { None } else { Some(Now(self.0)) }

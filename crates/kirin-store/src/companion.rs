@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::budget::Room;
 use crate::clock::Now;
 use crate::item::ItemRef;
 use crate::side::{Companion, Side};
@@ -61,7 +60,8 @@ impl Store {
         }
         side.companions.push(Companion { made, bytes });
         let more = side.bytes().saturating_sub(shard.side(index).map_or(0, |side| side.bytes()));
-        if self.make_room(&mut shard, more, Some(index), now) == Room::Made {
+        // A companion that finds no room at once is not worth waiting for.
+        if let Ok(true) = self.make_room(&mut shard, more, Some(index), now) {
             shard.set_side(index, side);
         }
         None

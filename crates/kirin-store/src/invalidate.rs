@@ -47,7 +47,7 @@ impl Store {
         if prefix.len() > TAG_LIMIT_BYTES {
             return false;
         }
-        while !self.prefixes.invalidate(prefix, how, self.last_number()) {
+        while !self.prefixes.invalidate(prefix, how, &self.numbers) {
             self.sweep_everything(now);
         }
         true
@@ -56,6 +56,7 @@ impl Store {
     /// Drops all items that were stored before the moment `at`: now, when that has come, or when
     /// it comes. A later call replaces one that still waits.
     pub fn flush_all(&self, at: Now, now: Now) {
+        self.flush_if_due(now);
         self.flushes.fetch_add(1, Ordering::Relaxed);
         if at <= now {
             self.flush_due.store(0, Ordering::Relaxed);

@@ -6,13 +6,11 @@
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use crate::blob::join;
-use crate::budget::Room;
+use crate::budget::Contended;
 use crate::clock::{Expires, Now};
 use crate::counters::bump;
 use crate::item::ItemRef;
-use crate::shard::{HIT, Record};
-use crate::side::Side;
+use crate::shard::Record;
 use crate::slab::mark;
 use crate::store::{ShardWrite, Store};
 use crate::write::NewItem;
@@ -154,7 +152,8 @@ impl Store {
                 Some(_) => {}
             }
         }
-        self.meta_get_locked(key, request, modifies, now)
+        let outcome = self.retrying(|| self.meta_get_locked(key, request, modifies, now));
+        outcome.unwrap_or(MetaOutcome::OutOfMemory)
     }
 
     fn peek_counted(&self, key: &[u8], now: Now) -> Option<ItemRef> {
@@ -164,50 +163,58 @@ impl Store {
         item
     }
 
-    fn meta_get_locked(&self, key: &[u8], request: &GetRequest, count: bool, now: Now) -> MetaOutcome {
+    fn meta_get_locked(
+        &self,
+        key: &[u8],
+        request: &GetRequest,
+        count: bool,
+        now: Now,
+    ) -> Result<MetaOutcome, Contended> {
         self.flush_if_due(now);
         let hash = self.hash(key);
         let mut shard = self.write(hash);
-        let Some(index) = self.find_live(&mut shard, hash, key, now) else {
-            if count {
-                bump(if request.touch.is_some() {
-                    &shard.counters.touch_misses
-                } else {
-                    &shard.counters.get_misses
-                });
-            }
-            let Some(expires) = request.vivify else { return MetaOutcome::Miss };
-            let item = NewItem::new(b"").expires(expires);
-            return match self.vivify(&mut shard, hash, key, &item, request.new_cas, mark::WON, now) {
-                Some(item) => MetaOutcome::Hit(MetaHit { item, won: true, vivified: true }),
-                None => MetaOutcome::OutOfMemory,
+        let found = self.find_live(&mut shard, hash, key, now);
+        let counters = shard.counters;
+        let (hits, misses) = match request.touch {
+            Some(_) => (&counters.touch_hits, &counters.touch_misses),
+            None => (&counters.get_hits, &counters.get_misses),
+        };
+        let Some(index) = found else {
+            let Some(expires) = request.vivify else {
+                if count {
+                    bump(misses);
+                }
+                return Ok(MetaOutcome::Miss);
             };
+            let item = NewItem::new(b"").expires(expires);
+            let made = self.vivify(&mut shard, hash, key, &item, request.new_cas, now)?;
+            bump(misses);
+            let Some((index, item)) = made else { return Ok(MetaOutcome::OutOfMemory) };
+            *shard.slot_mut(index).marks.get_mut() |= mark::WON;
+            return Ok(MetaOutcome::Hit(MetaHit { item, won: true, vivified: true }));
         };
         if count {
-            bump(if request.touch.is_some() { &shard.counters.touch_hits } else { &shard.counters.get_hits });
+            bump(hits);
         }
         let slot = shard.slot_mut(index);
         if let Some(expires) = request.touch {
             slot.expires = expires.raw();
         }
-        let marks = slot.marks.load(Ordering::Relaxed);
-        let expires_early = match (Expires::from_raw(slot.expires).moment(), request.recache_before) {
-            (Some(expires), Some(before)) => before.moment().is_some_and(|before| expires < before),
-            _ => false,
-        };
-        let won = marks & mark::WON == 0 && (expires_early || marks & mark::STALE != 0);
-        let Some(item) = shard.item(index, 0) else { return MetaOutcome::Miss };
+        let marks = *slot.marks.get_mut();
+        let expires = Expires::from_raw(slot.expires);
+        let is_early = request.recache_before.is_some_and(|before| expires.is_before(before));
+        let won = marks & mark::WON == 0 && (is_early || marks & mark::STALE != 0);
+        let Some(item) = shard.item(index, 0) else { return Ok(MetaOutcome::Miss) };
         if won {
             *shard.slot_mut(index).marks.get_mut() |= mark::WON;
         }
         if !request.no_bump {
-            shard.mark_access(index, HIT, now);
+            shard.mark_fetched(index, now);
         }
-        MetaOutcome::Hit(MetaHit { item, won, vivified: false })
+        Ok(MetaOutcome::Hit(MetaHit { item, won, vivified: false }))
     }
 
-    /// Enters an item for a key that is not there. `None` when there is no room.
-    #[expect(clippy::too_many_arguments, reason = "one caller each for `N` of mg and of ma")]
+    /// Enters an item for a key that is not there; `None` when there is no room.
     fn vivify(
         &self,
         shard: &mut ShardWrite<'_>,
@@ -215,25 +222,22 @@ impl Store {
         key: &[u8],
         item: &NewItem<'_>,
         new_cas: Option<u64>,
-        marks: u8,
         now: Now,
-    ) -> Option<ItemRef> {
+    ) -> Result<Option<(u32, ItemRef)>, Contended> {
         if !self.is_storable(key, NUMBER_LIMIT_BYTES, &[]) {
-            return None;
+            return Ok(None);
         }
         let mut record = self.fresh(key, item, item.expires);
         let bytes = record.bytes() + shard.growth_bytes();
-        if self.make_room(shard, bytes, None, now) != Room::Made {
+        if !self.make_room(shard, bytes, None, now)? {
             bump(&shard.counters.store_no_memory);
-            return None;
+            return Ok(None);
         }
         (record.cas, record.side.sequence) = self.number(new_cas);
         record.last_access = now;
         bump(&shard.counters.total_items);
         let index = shard.insert(hash, record);
-        let item = shard.item(index, 0);
-        *shard.slot_mut(index).marks.get_mut() |= marks;
-        item
+        Ok(shard.item(index, 0).map(|item| (index, item)))
     }
 
     /// `md`, `delete`.
@@ -283,6 +287,16 @@ impl Store {
 
     /// `ma`, `incr`, `decr`.
     pub fn arithmetic(&self, key: &[u8], request: &ArithmeticRequest, now: Now) -> ArithmeticOutcome {
+        let outcome = self.retrying(|| self.try_arithmetic(key, request, now));
+        outcome.unwrap_or(ArithmeticOutcome::OutOfMemory)
+    }
+
+    fn try_arithmetic(
+        &self,
+        key: &[u8],
+        request: &ArithmeticRequest,
+        now: Now,
+    ) -> Result<ArithmeticOutcome, Contended> {
         self.flush_if_due(now);
         let hash = self.hash(key);
         let mut shard = self.write(hash);
@@ -291,40 +305,43 @@ impl Store {
             Direction::Up => (&counters.incr_hits, &counters.incr_misses),
             Direction::Down => (&counters.decr_hits, &counters.decr_misses),
         };
+        let mut digits = [0; NUMBER_LIMIT_BYTES];
         let Some(index) = self.find_live(&mut shard, hash, key, now) else {
-            bump(misses);
-            let Some(expires) = request.vivify else { return ArithmeticOutcome::NotFound };
-            let mut digits = [0; NUMBER_LIMIT_BYTES];
-            let item = NewItem::new(decimal(request.initial, &mut digits)).expires(expires);
-            return match self.vivify(&mut shard, hash, key, &item, request.new_cas, 0, now) {
-                Some(item) => ArithmeticOutcome::Counted(Counted { value: request.initial, item }),
-                None => ArithmeticOutcome::OutOfMemory,
+            let Some(expires) = request.vivify else {
+                bump(misses);
+                return Ok(ArithmeticOutcome::NotFound);
             };
+            let item = NewItem::new(decimal(request.initial, &mut digits)).expires(expires);
+            let made = self.vivify(&mut shard, hash, key, &item, request.new_cas, now)?;
+            bump(misses);
+            return Ok(match made {
+                Some((_, item)) => ArithmeticOutcome::Counted(Counted { value: request.initial, item }),
+                None => ArithmeticOutcome::OutOfMemory,
+            });
         };
+        // As in memcached, a CAS of 0 compares with nothing.
         if request.compare_cas.is_some_and(|cas| cas != 0 && cas != shard.slot(index).cas) {
-            return ArithmeticOutcome::Exists;
+            return Ok(ArithmeticOutcome::Exists);
         }
-        let Some(old) = shard.item(index, 0) else { return ArithmeticOutcome::NotFound };
-        let Some(number) = parse_number(old.value_slice()) else { return ArithmeticOutcome::NonNumeric };
+        let Some(number) = parse_number(shard.value(index)) else { return Ok(ArithmeticOutcome::NonNumeric) };
         let value = match request.direction {
             Direction::Up => number.wrapping_add(request.delta),
             Direction::Down => number.saturating_sub(request.delta),
         };
-        let mut digits = [0; NUMBER_LIMIT_BYTES];
-        let digits = decimal(value, &mut digits);
-        if !self.write_number(&mut shard, index, old, digits, now) {
-            return ArithmeticOutcome::OutOfMemory;
+        if !self.write_number(&mut shard, index, decimal(value, &mut digits), now)? {
+            bump(&shard.counters.store_no_memory);
+            return Ok(ArithmeticOutcome::OutOfMemory);
         }
         bump(hits);
         self.renumber(&mut shard, index, request.new_cas);
         if let Some(expires) = request.touch {
             shard.slot_mut(index).expires = expires.raw();
         }
-        shard.mark_access(index, mark::VISITED, now);
-        match shard.item(index, 0) {
+        shard.mark_used(index, now);
+        Ok(match shard.item(index, 0) {
             Some(item) => ArithmeticOutcome::Counted(Counted { value, item }),
             None => ArithmeticOutcome::NotFound,
-        }
+        })
     }
 
     /// Writes a number over a value. As in memcached, one that got shorter is padded with spaces to
@@ -333,70 +350,27 @@ impl Store {
         &self,
         shard: &mut ShardWrite<'_>,
         index: u32,
-        old: ItemRef,
         digits: &[u8],
         now: Now,
-    ) -> bool {
-        let old_len = old.value_len();
-        let padding = old_len.saturating_sub(digits.len());
-        let in_place = old.companion_free();
-        let spaces = vec![b' '; if in_place { 0 } else { padding }];
-        let (key_len, flags, expires, marks) = (old.key_len, old.flags, old.expires, old.marks);
-        let tags = old.side.as_ref().map(|side| side.tags.clone()).unwrap_or_default();
-        let sequence = old.side.as_ref().and_then(|side| side.sequence);
-        let blob = old.blob.clone();
-        drop(old);
-        if in_place && digits.len() <= old_len {
-            drop(blob);
-            if let Some(value) = shard.blob_mut(index).and_then(|blob| blob.get_mut(key_len as usize..)) {
-                let (number, rest) = value.split_at_mut(digits.len());
-                number.copy_from_slice(digits);
-                rest.fill(b' ');
-                return true;
-            }
-            // A reader holds the old content: it keeps that, the item gets new content.
-            let blob = match shard.item(index, 0) {
-                Some(item) => join(&[item.key(), digits, &vec![b' '; padding]]),
-                None => return false,
-            };
-            let side = Side { tags, sequence, ..Side::default() };
-            let record = Record {
-                blob,
-                key_len,
-                side,
-                cas: shard.slot(index).cas,
-                expires,
-                last_access: now,
-                flags,
-                marks,
-            };
+    ) -> Result<bool, Contended> {
+        let padding_len = shard.value(index).len().saturating_sub(digits.len());
+        if digits.len() <= shard.value(index).len()
+            && let Some(value) = shard.value_mut(index)
+        {
+            let (number, padding) = value.split_at_mut(digits.len());
+            number.copy_from_slice(digits);
+            padding.fill(b' ');
+            return Ok(true);
+        }
+        // It has to grow, or a reader holds the old content: the item gets new content.
+        let padding = vec![b' '; padding_len];
+        let record = shard.rewritten(index, [digits, &padding, &[]]);
+        let more_bytes = record.bytes().saturating_sub(shard.item_bytes(index));
+        let has_room = self.make_room(shard, more_bytes, Some(index), now)?;
+        if has_room {
             shard.replace(index, record);
-            return true;
         }
-        let key = blob.get(..key_len as usize).unwrap_or_default();
-        let record = Record {
-            blob: join(&[key, digits, &spaces]),
-            key_len,
-            side: Side { tags, sequence, ..Side::default() },
-            cas: shard.slot(index).cas,
-            expires,
-            last_access: now,
-            flags,
-            marks,
-        };
-        let more = record.bytes().saturating_sub(shard.item_bytes(index));
-        if self.make_room(shard, more, Some(index), now) != Room::Made {
-            return false;
-        }
-        shard.replace(index, record);
-        true
-    }
-}
-
-impl ItemRef {
-    /// Whether the value lies behind the key and nothing was computed from it.
-    fn companion_free(&self) -> bool {
-        self.side.as_ref().is_none_or(|side| side.value.is_none() && side.companions.is_empty())
+        Ok(has_room)
     }
 }
 

@@ -38,11 +38,15 @@ struct Marks {
 
 impl PrefixTable {
     /// Enters a prefix. False when the table is full and the prefix is not in it.
-    pub(crate) fn invalidate(&self, prefix: &[u8], how: Invalidation, sequence: u64) -> bool {
+    ///
+    /// The entry takes a number of its own, so that [`PrefixTable::retire`] can tell whether a sweep
+    /// began before or after it.
+    pub(crate) fn invalidate(&self, prefix: &[u8], how: Invalidation, numbers: &AtomicU64) -> bool {
         let mut marks = self.marks.write();
         if marks.by_prefix.len() >= PREFIX_LIMIT && !marks.by_prefix.contains_key(prefix) {
             return false;
         }
+        let sequence = numbers.fetch_add(1, Ordering::Relaxed) + 1;
         if let Err(at) = marks.lengths.binary_search(&prefix.len()) {
             marks.lengths.insert(at, prefix.len());
         }
@@ -75,8 +79,14 @@ impl PrefixTable {
         verdict
     }
 
-    /// Drops what has nothing to say of items numbered above `applied`: those up to it have been
-    /// visited one by one since.
+    /// The last number given, and no entry up to it is still on its way into the table: what a
+    /// sweep that begins now will have applied.
+    pub(crate) fn settled_up_to(&self, numbers: &AtomicU64) -> u64 {
+        let _no_writer = self.marks.read();
+        numbers.load(Ordering::Relaxed)
+    }
+
+    /// Drops the entries numbered up to `applied`: all items have been compared with them since.
     pub(crate) fn retire(&self, applied: u64) {
         if self.is_empty() {
             return;
@@ -107,8 +117,8 @@ mod tests {
     #[test]
     fn the_strongest_matching_prefix_decides() {
         let table = PrefixTable::default();
-        assert!(table.invalidate(b"user:", Invalidation::Soft, 10));
-        assert!(table.invalidate(b"user:42:", Invalidation::Hard, 8));
+        assert!(table.invalidate(b"user:42:", Invalidation::Hard, &AtomicU64::new(7)));
+        assert!(table.invalidate(b"user:", Invalidation::Soft, &AtomicU64::new(9)));
         assert_eq!(table.verdict(b"user:42:name", 8), Verdict::Gone);
         assert_eq!(table.verdict(b"user:42:name", 9), Verdict::Stale);
         assert_eq!(table.verdict(b"user:42:name", 11), Verdict::Fresh);
@@ -122,11 +132,11 @@ mod tests {
 
     #[test]
     fn a_full_table_takes_no_new_prefix() {
-        let table = PrefixTable::default();
+        let (table, numbers) = (PrefixTable::default(), AtomicU64::new(0));
         for i in 0..PREFIX_LIMIT {
-            assert!(table.invalidate(format!("p{i}").as_bytes(), Invalidation::Hard, 1));
+            assert!(table.invalidate(format!("p{i}").as_bytes(), Invalidation::Hard, &numbers));
         }
-        assert!(!table.invalidate(b"one more", Invalidation::Hard, 2));
-        assert!(table.invalidate(b"p7", Invalidation::Hard, 2), "one that is there may be renewed");
+        assert!(!table.invalidate(b"one more", Invalidation::Hard, &numbers));
+        assert!(table.invalidate(b"p7", Invalidation::Hard, &numbers), "one that is there may be renewed");
     }
 }

@@ -11,12 +11,12 @@ use foldhash::HashMap;
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 
-use crate::blob::{Blob, blob_bytes};
+use crate::blob::{Blob, blob_bytes, join};
 use crate::clock::{Expires, Now};
 use crate::item::ItemRef;
+use crate::s3fifo::Queues;
 use crate::side::Side;
-use crate::sieve::Sieve;
-use crate::slab::{NIL, Slab, Slot, mark};
+use crate::slab::{Slab, Slot, mark, place};
 
 /// One part of the store, behind a lock of its own.
 pub(crate) struct Shard {
@@ -24,8 +24,8 @@ pub(crate) struct Shard {
     /// Slot indices by the hash of the key. The hash is not kept: it is computed from the key again
     /// when the table grows, which is cheaper than four more bytes an item.
     table: HashTable<u32>,
-    slab: Slab,
-    queue: Sieve,
+    pub(crate) slab: Slab,
+    pub(crate) queues: Queues,
     sides: HashMap<u32, Arc<Side>>,
     /// Blobs and sides; the table and the slab know their own size.
     content_bytes: usize,
@@ -62,7 +62,7 @@ impl Shard {
             hasher,
             table: HashTable::new(),
             slab: Slab::default(),
-            queue: Sieve::default(),
+            queues: Queues::default(),
             sides: HashMap::default(),
             content_bytes: 0,
             sweep_cursor: 0,
@@ -73,7 +73,7 @@ impl Shard {
 
     /// All bytes this shard takes from the budget.
     pub(crate) fn bytes(&self) -> usize {
-        self.content_bytes + self.slab.bytes() + self.table.allocation_size()
+        self.content_bytes + self.slab.bytes() + self.table.allocation_size() + self.queues.bytes()
     }
 
     /// The bytes by which one more item would grow slab and table.
@@ -126,7 +126,7 @@ impl Shard {
 
     /// Side of a slot that has one.
     pub(crate) fn side(&self, index: u32) -> Option<&Arc<Side>> {
-        if self.slab.get(index).has_side { self.sides.get(&index) } else { None }
+        if self.slab.get(index).has_side() { self.sides.get(&index) } else { None }
     }
 
     /// The item in a slot as a reader sees it, with `marks` as they were before this access.
@@ -144,13 +144,20 @@ impl Shard {
         })
     }
 
-    /// Notes an access; a reader may do this.
-    pub(crate) fn mark_access(&self, index: u32, marks: u8, now: Now) {
-        let slot = self.slab.get(index);
+    /// Notes a fetch; a reader may do this.
+    pub(crate) fn mark_fetched(&self, index: u32, now: Now) {
+        let marks = &self.slab.get(index).marks;
         // Looking before writing keeps the cache line shared between readers of a hot item.
-        if slot.marks.load(Ordering::Relaxed) & marks != marks {
-            slot.marks.fetch_or(marks, Ordering::Relaxed);
+        if marks.load(Ordering::Relaxed) & mark::FETCHED == 0 {
+            marks.fetch_or(mark::FETCHED, Ordering::Relaxed);
         }
+        self.mark_used(index, now);
+    }
+
+    /// Notes a use that is no fetch; a reader may do this.
+    pub(crate) fn mark_used(&self, index: u32, now: Now) {
+        let slot = self.slab.get(index);
+        slot.count_hit();
         if slot.last_access.load(Ordering::Relaxed) != now.raw() {
             slot.last_access.store(now.raw(), Ordering::Relaxed);
         }
@@ -159,22 +166,23 @@ impl Shard {
     /// Enters an item whose key is not there yet.
     pub(crate) fn insert(&mut self, hash: u64, record: Record) -> u32 {
         let index = self.slab.take();
+        let bytes = record.bytes();
         self.fill(index, record);
-        let Shard { table, slab, hasher, queue, .. } = self;
+        let Shard { table, slab, hasher, queues, .. } = self;
         table.insert_unique(hash, index, |&index| hasher.hash_one(key_of(slab.get(index))));
-        queue.insert(slab, index);
+        queues.insert(slab, index, hash, bytes);
         index
     }
 
-    /// Puts new content into a slot; the item keeps its place in the queue.
+    /// Puts new content into a slot; the item keeps its place in its queue.
     pub(crate) fn replace(&mut self, index: u32, record: Record) {
-        self.content_bytes -= self.item_bytes(index);
-        self.sides.remove(&index);
-        let slot = self.slab.get_mut(index);
-        let (newer, older) = (slot.newer, slot.older);
+        let old_bytes = self.item_bytes(index);
+        self.content_bytes -= old_bytes;
+        self.queues.resize(&self.slab, index, old_bytes, record.bytes());
+        if !record.side.is_needed() && self.slab.get(index).has_side() {
+            self.sides.remove(&index);
+        }
         self.fill(index, record);
-        let slot = self.slab.get_mut(index);
-        (slot.newer, slot.older) = (newer, older);
     }
 
     fn fill(&mut self, index: u32, record: Record) {
@@ -188,7 +196,7 @@ impl Shard {
         *slot.last_access.get_mut() = record.last_access.raw();
         slot.flags = record.flags;
         *slot.marks.get_mut() = record.marks;
-        slot.has_side = has_side;
+        slot.set_has_side(has_side);
         if has_side {
             self.sides.insert(index, Arc::new(record.side));
         }
@@ -196,15 +204,17 @@ impl Shard {
 
     /// Changes what lies beside a slot.
     pub(crate) fn set_side(&mut self, index: u32, side: Side) {
-        self.content_bytes -= self.side(index).map_or(0, |side| side.bytes());
+        let old_bytes = self.item_bytes(index);
         let needed = side.is_needed();
-        self.slab.get_mut(index).has_side = needed;
+        self.slab.get_mut(index).set_has_side(needed);
         if needed {
-            self.content_bytes += side.bytes();
             self.sides.insert(index, Arc::new(side));
         } else {
             self.sides.remove(&index);
         }
+        let new_bytes = self.item_bytes(index);
+        self.content_bytes = self.content_bytes - old_bytes + new_bytes;
+        self.queues.resize(&self.slab, index, old_bytes, new_bytes);
     }
 
     /// Gives an item a new CAS. `sequence` says when it was stored if `cas` does not.
@@ -217,29 +227,76 @@ impl Shard {
         }
     }
 
-    /// The content of an item, changeable in place when no reader holds it.
-    pub(crate) fn blob_mut(&mut self, index: u32) -> Option<&mut [u8]> {
-        Arc::get_mut(self.slab.get_mut(index).blob.as_mut()?)
+    /// The value of an item.
+    pub(crate) fn value(&self, index: u32) -> &[u8] {
+        if let Some(value) = self.side(index).and_then(|side| side.value.as_ref()) {
+            return value;
+        }
+        let slot = self.slab.get(index);
+        slot.blob.as_ref().and_then(|blob| blob.get(slot.key_len as usize..)).unwrap_or_default()
+    }
+
+    /// The value of an item, to be changed in place: when it lies behind its key, no reader holds it
+    /// and nothing was computed from it.
+    pub(crate) fn value_mut(&mut self, index: u32) -> Option<&mut [u8]> {
+        let has_only_tags = |side: &Arc<Side>| side.value.is_none() && side.companions.is_empty();
+        if !self.side(index).is_none_or(has_only_tags) {
+            return None;
+        }
+        let slot = self.slab.get_mut(index);
+        let key_len = slot.key_len as usize;
+        Arc::get_mut(slot.blob.as_mut()?)?.get_mut(key_len..)
+    }
+
+    /// The item in a slot with `parts` as its value. Flags, expiry, tags and marks stay; what was
+    /// computed from the old value does not.
+    pub(crate) fn rewritten(&self, index: u32, parts: [&[u8]; 3]) -> Record {
+        let slot = self.slab.get(index);
+        let side = self.side(index);
+        Record {
+            blob: join(&[key_of(slot), parts[0], parts[1], parts[2]]),
+            key_len: slot.key_len,
+            side: Side {
+                tags: side.map(|side| side.tags.clone()).unwrap_or_default(),
+                sequence: side.and_then(|side| side.sequence),
+                ..Side::default()
+            },
+            cas: slot.cas,
+            expires: Expires::from_raw(slot.expires),
+            last_access: Now::from_raw(slot.last_access.load(Ordering::Relaxed)),
+            flags: slot.flags,
+            marks: slot.marks.load(Ordering::Relaxed),
+        }
     }
 
     /// Takes an item out.
     pub(crate) fn remove(&mut self, index: u32) {
         let Some(slot) = self.occupied(index) else { return };
         let hash = self.hasher.hash_one(key_of(slot));
+        self.remove_hashed(index, hash);
+    }
+
+    /// Takes an item out to make room; if it comes back soon, that was a mistake.
+    pub(crate) fn evict(&mut self, index: u32) {
+        let Some(slot) = self.occupied(index) else { return };
+        let hash = self.hasher.hash_one(key_of(slot));
+        if !slot.is_in_main() {
+            self.queues.remember(hash, self.slab.len());
+        }
+        self.remove_hashed(index, hash);
+    }
+
+    fn remove_hashed(&mut self, index: u32, hash: u64) {
         if let Ok(entry) = self.table.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
-        self.content_bytes -= self.item_bytes(index);
-        self.queue.remove(&mut self.slab, index);
-        if self.slab.get(index).has_side {
+        let bytes = self.item_bytes(index);
+        self.content_bytes -= bytes;
+        self.queues.remove(&mut self.slab, index, bytes);
+        if self.slab.get(index).has_side() {
             self.sides.remove(&index);
         }
         self.slab.release(index);
-    }
-
-    /// The slot that should leave next, never `spare`.
-    pub(crate) fn victim(&mut self, spare: Option<u32>) -> Option<u32> {
-        self.queue.victim(&self.slab, spare.unwrap_or(NIL))
     }
 
     /// What an item takes beside its slot and its place in the table.
@@ -250,18 +307,12 @@ impl Shard {
 
     /// Slots from the one that would leave first to the newest.
     pub(crate) fn in_queue_order(&self) -> Vec<u32> {
-        let mut order = Vec::with_capacity(self.slab.len());
-        let mut index = self.queue.tail();
-        while index != NIL {
-            order.push(index);
-            index = self.slab.get(index).newer;
-        }
-        order
+        self.queues.iter(&self.slab).collect()
     }
 
-    /// Last access of the item that has been here longest.
+    /// Last access of the item that would leave first.
     pub(crate) fn oldest_access(&self) -> Option<Now> {
-        let slot = self.occupied(self.queue.tail())?;
+        let slot = self.slab.get(self.queues.iter(&self.slab).next()?);
         Some(Now::from_raw(slot.last_access.load(Ordering::Relaxed)))
     }
 
@@ -285,5 +336,12 @@ pub(crate) fn key_of(slot: &Slot) -> &[u8] {
     slot.blob.as_ref().and_then(|blob| blob.get(..slot.key_len as usize)).unwrap_or_default()
 }
 
-/// Marks of an item that was just hit.
-pub(crate) const HIT: u8 = mark::VISITED | mark::FETCHED;
+impl Slot {
+    fn has_side(&self) -> bool {
+        self.place & place::HAS_SIDE != 0
+    }
+
+    fn set_has_side(&mut self, has_side: bool) {
+        self.place = self.place & !place::HAS_SIDE | if has_side { place::HAS_SIDE } else { 0 };
+    }
+}

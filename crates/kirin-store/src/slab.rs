@@ -34,34 +34,47 @@ pub(crate) struct Slot {
     pub(crate) key_len: u16,
     /// [`mark`] bits; readers set some of them.
     pub(crate) marks: AtomicU8,
-    /// Whether the shard has a `Side` for it, and which queue it is in; only writers change this.
-    pub(crate) has_side: bool,
+    /// [`place`] bits; only writers change them.
+    pub(crate) place: u8,
 }
 
 /// Bits of [`Slot::marks`].
 pub(crate) mod mark {
-    /// Hit since the eviction hand last came by.
-    pub(crate) const VISITED: u8 = 1;
+    /// Hits that count against eviction: a number of two bits.
+    pub(crate) const HITS: u8 = 3;
     /// Hit at all since it was stored (meta `h`).
-    pub(crate) const FETCHED: u8 = 2;
+    pub(crate) const FETCHED: u8 = 4;
     /// Invalidated but still served (meta `X`).
-    pub(crate) const STALE: u8 = 4;
+    pub(crate) const STALE: u8 = 8;
     /// Somebody has been told to recache it (meta `Z`).
-    pub(crate) const WON: u8 = 8;
+    pub(crate) const WON: u8 = 16;
 }
 
-const VACANT: Slot = Slot {
-    blob: None,
-    cas: 0,
-    expires: 0,
-    last_access: AtomicU32::new(0),
-    flags: 0,
-    newer: NIL,
-    older: NIL,
-    key_len: 0,
-    marks: AtomicU8::new(0),
-    has_side: false,
-};
+/// Bits of [`Slot::place`].
+pub(crate) mod place {
+    /// The shard has a `Side` for it.
+    pub(crate) const HAS_SIDE: u8 = 1;
+    /// It is in the main queue, not in the small one.
+    pub(crate) const MAIN: u8 = 2;
+}
+
+impl Slot {
+    /// A slot with no item in it.
+    fn vacant(next: u32) -> Slot {
+        Slot {
+            blob: None,
+            cas: 0,
+            expires: 0,
+            last_access: AtomicU32::new(0),
+            flags: 0,
+            newer: next,
+            older: NIL,
+            key_len: 0,
+            marks: AtomicU8::new(0),
+            place: 0,
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Chunk {
@@ -74,7 +87,7 @@ struct Chunk {
 impl Chunk {
     fn new() -> Chunk {
         let slots = (1..=CHUNK_SLOTS as u32)
-            .map(|next| Slot { newer: if next < CHUNK_SLOTS as u32 { next } else { NIL }, ..VACANT })
+            .map(|next| Slot::vacant(if next < CHUNK_SLOTS as u32 { next } else { NIL }))
             .collect();
         Chunk { slots, vacant: 0, live: 0 }
     }
@@ -141,7 +154,7 @@ impl Slab {
             unreachable!("a taken slot has a chunk")
         };
         let in_chunk = index % CHUNK_SLOTS as u32;
-        chunk.slots[in_chunk as usize] = Slot { newer: chunk.vacant, ..VACANT };
+        chunk.slots[in_chunk as usize] = Slot::vacant(chunk.vacant);
         chunk.vacant = in_chunk;
         chunk.live -= 1;
         self.live -= 1;

@@ -20,7 +20,6 @@ use std::sync::atomic::Ordering;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::budget::Room;
 use crate::clock::{Expires, Now};
 use crate::error::SnapshotError;
 use crate::item::ItemRef;
@@ -115,7 +114,7 @@ impl Store {
         }
     }
 
-    /// Enters one loaded item, unless it expired, is there already, or does not fit.
+    /// Enters one loaded item, unless it expired, is there already, or there is no room.
     fn load(&self, record: &Record<'_>, now: Now) -> bool {
         let expires = Expires::from_raw(record.expires);
         if expires.is_due(now) || !self.is_storable(record.key, record.value.len(), &record.tags) {
@@ -138,9 +137,11 @@ impl Store {
         entered.last_access = Now::from_raw(record.last_access);
         entered.marks = record.marks;
         let bytes = entered.bytes() + shard.growth_bytes();
-        if self.make_room(&mut shard, bytes, None, now) != Room::Made {
+        // A snapshot that is larger than the limit by now must not push out what it just loaded.
+        if !self.budget.reserve(bytes) {
             return false;
         }
+        shard.reserved_bytes += bytes;
         shard.insert(hash, entered);
         true
     }

@@ -14,7 +14,7 @@ use crate::counters::{Counters, bump};
 use crate::invalidate::Verdict;
 use crate::item::ItemRef;
 use crate::prefix::PrefixTable;
-use crate::shard::{HIT, Shard};
+use crate::shard::Shard;
 use crate::slab::mark;
 use crate::tag::TagRegistry;
 
@@ -146,7 +146,7 @@ impl Store {
             }
         };
         let item = shard.item(index, stale);
-        shard.mark_access(index, HIT, now);
+        shard.mark_fetched(index, now);
         bump(&part.counters.get_hits);
         item
     }

@@ -58,7 +58,7 @@ impl Store {
         let mut shard = self.write_part(part);
         let start = shard.sweep_cursor;
         if start == 0 {
-            shard.sweep_starts = self.last_number();
+            shard.sweep_starts = self.prefixes.settled_up_to(&self.numbers);
         }
         let end = start.saturating_add(SLOTS_PER_LOCK).min(shard.end());
         for index in start..end {

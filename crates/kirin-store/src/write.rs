@@ -3,13 +3,13 @@
 use bytes::Bytes;
 
 use crate::blob::join;
-use crate::budget::Room;
+use crate::budget::Contended;
 use crate::clock::{Expires, Now};
 use crate::config::{KEY_LIMIT_BYTES, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
 use crate::counters::bump;
 use crate::item::ItemRef;
 use crate::meta::{DeleteOutcome, DeleteRequest};
-use crate::shard::{HIT, Record, Shard};
+use crate::shard::Record;
 use crate::side::Side;
 use crate::slab::{Slot, mark};
 use crate::store::Store;
@@ -202,31 +202,38 @@ impl Store {
             }
             return StoreOutcome::TooLarge;
         }
-        for _ in 0..CONTENDED_TRIES {
-            match self.try_store(hash, key, &item, request, now) {
-                Some(StoreOutcome::TooLarge) => {
-                    bump(&counters.store_too_large);
-                    return StoreOutcome::TooLarge;
+        let outcome = self.retrying(|| self.try_store(hash, key, &item, request, now));
+        match outcome.unwrap_or(StoreOutcome::OutOfMemory) {
+            StoreOutcome::TooLarge => {
+                bump(&counters.store_too_large);
+                StoreOutcome::TooLarge
+            }
+            StoreOutcome::OutOfMemory => {
+                bump(&counters.store_no_memory);
+                if request.mode == StoreMode::Set {
+                    self.discard(key);
                 }
-                Some(outcome) => {
-                    self.keep_within_limit(now);
-                    return outcome;
-                }
-                None => std::thread::yield_now(),
+                StoreOutcome::OutOfMemory
+            }
+            outcome => {
+                self.keep_within_limit(now);
+                outcome
             }
         }
-        self.refuse_for_memory(key, request)
     }
 
-    fn refuse_for_memory(&self, key: &[u8], request: &StoreRequest) -> StoreOutcome {
-        bump(&self.parts[self.part_of(self.hash(key))].counters.store_no_memory);
-        if request.mode == StoreMode::Set {
-            self.discard(key);
+    /// Tries until it works, or gives up with `None` when others hold all items that could leave for
+    /// too long.
+    pub(crate) fn retrying<T>(&self, mut try_once: impl FnMut() -> Result<T, Contended>) -> Option<T> {
+        for _ in 0..CONTENDED_TRIES {
+            match try_once() {
+                Ok(done) => return Some(done),
+                Err(Contended) => std::thread::yield_now(),
+            }
         }
-        StoreOutcome::OutOfMemory
+        None
     }
 
-    /// One try; `None` when it should be made again.
     fn try_store(
         &self,
         hash: u64,
@@ -234,7 +241,7 @@ impl Store {
         item: &NewItem<'_>,
         request: &StoreRequest,
         now: Now,
-    ) -> Option<StoreOutcome> {
+    ) -> Result<StoreOutcome, Contended> {
         let mut shard = self.write(hash);
         let found = self.find_live(&mut shard, hash, key, now);
         let mut marks = 0;
@@ -252,33 +259,35 @@ impl Store {
                     if outcome == StoreOutcome::Exists {
                         bump(&shard.counters.cas_badval);
                     }
-                    shard.mark_access(index, mark::VISITED, now);
-                    return Some(outcome);
+                    shard.mark_used(index, now);
+                    return Ok(outcome);
                 }
             }
-            if request.compare_cas.is_some() {
-                bump(&shard.counters.cas_hits);
-            }
-            marks |= old_marks & mark::VISITED | mark::VISITED;
+            // An item that is written again is in use, and keeps the hits it had.
+            marks |= (old_marks & mark::HITS).max(1);
         } else {
             match (request.mode, request.compare_cas, request.vivify) {
                 (StoreMode::Append | StoreMode::Prepend, _, Some(vivified)) => expires = vivified,
-                (StoreMode::Append | StoreMode::Prepend, _, None) => return Some(StoreOutcome::NotStored),
+                (StoreMode::Append | StoreMode::Prepend, _, None) => return Ok(StoreOutcome::NotStored),
                 (StoreMode::Set | StoreMode::Replace, Some(_), _) => {
                     bump(&shard.counters.cas_misses);
-                    return Some(StoreOutcome::NotFound);
+                    return Ok(StoreOutcome::NotFound);
                 }
-                (StoreMode::Replace, None, _) => return Some(StoreOutcome::NotStored),
+                (StoreMode::Replace, None, _) => return Ok(StoreOutcome::NotStored),
                 (StoreMode::Set | StoreMode::Add, _, _) => {}
             }
         }
         let mut record = match (request.mode, found) {
-            (StoreMode::Append, Some(index)) => extended(&shard, index, key, &[], item.value.as_slice())?,
-            (StoreMode::Prepend, Some(index)) => extended(&shard, index, key, item.value.as_slice(), &[])?,
+            (StoreMode::Append, Some(index)) => {
+                shard.rewritten(index, [shard.value(index), item.value.as_slice(), &[]])
+            }
+            (StoreMode::Prepend, Some(index)) => {
+                shard.rewritten(index, [item.value.as_slice(), shard.value(index), &[]])
+            }
             _ => self.fresh(key, item, expires),
         };
         if !self.is_size_allowed(record.key_len.into(), record.value_len()) {
-            return Some(StoreOutcome::TooLarge);
+            return Ok(StoreOutcome::TooLarge);
         }
         record.marks |= marks;
         record.last_access = now;
@@ -287,25 +296,23 @@ impl Store {
         let old_bytes = found.map_or(0, |index| shard.item_bytes(index));
         let growth_bytes = if found.is_some() { 0 } else { shard.growth_bytes() };
         let more_bytes = (record.bytes() + growth_bytes).saturating_sub(old_bytes);
-        match self.make_room(&mut shard, more_bytes, found, now) {
-            Room::Made => {}
-            Room::Contended => return None,
-            Room::Full => {
-                drop(shard);
-                return Some(self.refuse_for_memory(key, request));
-            }
+        if !self.make_room(&mut shard, more_bytes, found, now)? {
+            return Ok(StoreOutcome::OutOfMemory);
         }
         let (cas, sequence) = self.number(request.new_cas);
         record.cas = cas;
         record.side.sequence = sequence;
         bump(&shard.counters.total_items);
+        if request.compare_cas.is_some() && found.is_some() {
+            bump(&shard.counters.cas_hits);
+        }
         match found {
             Some(index) => shard.replace(index, record),
             None => {
                 shard.insert(hash, record);
             }
         }
-        Some(StoreOutcome::Stored { cas })
+        Ok(StoreOutcome::Stored { cas })
     }
 
     /// A new item, not numbered yet.
@@ -386,7 +393,7 @@ impl Store {
         bump(&shard.counters.touch_hits);
         shard.slot_mut(index).expires = expires.raw();
         let item = shard.item(index, 0);
-        shard.mark_access(index, HIT, now);
+        shard.mark_fetched(index, now);
         item
     }
 }
@@ -419,23 +426,4 @@ fn compare(slot: &Slot, request: &StoreRequest) -> Compared {
         }
         _ => Compared::Stop(StoreOutcome::Exists),
     }
-}
-
-/// The item in a slot with more bytes before and behind its value. Flags, expiry, tags and marks
-/// stay; what was computed from the old value does not.
-fn extended(shard: &Shard, index: u32, key: &[u8], before: &[u8], behind: &[u8]) -> Option<Record> {
-    let old = shard.item(index, 0)?;
-    Some(Record {
-        blob: join(&[key, before, old.value_slice(), behind]),
-        key_len: old.key_len,
-        side: Side {
-            tags: old.side.as_ref().map(|side| side.tags.clone()).unwrap_or_default(),
-            ..Side::default()
-        },
-        cas: 0,
-        expires: old.expires,
-        last_access: old.last_access,
-        flags: old.flags,
-        marks: old.marks,
-    })
 }

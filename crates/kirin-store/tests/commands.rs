@@ -101,7 +101,9 @@ fn cas_stores_only_over_the_item_that_was_seen() {
 
 #[test]
 fn numbers_count_as_memcached_counts_them() {
-    let table: [(&str, Direction, u64, Option<(u64, &str)>); 12] = [
+    /// Old value, direction, delta, and the answer with what is stored then.
+    type Row = (&'static str, Direction, u64, Option<(u64, &'static str)>);
+    let table: [Row; 12] = [
         ("5", Direction::Up, 3, Some((8, "8"))),
         ("9", Direction::Up, 1, Some((10, "10"))),
         ("10", Direction::Down, 1, Some((9, "9 "))),

@@ -1,0 +1,60 @@
+//! A queue threaded through the slots of a shard.
+
+use crate::slab::{NIL, Slab};
+
+/// First in at the head, first out at the tail; anything can be taken from the middle.
+#[derive(Debug)]
+pub(crate) struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl Default for List {
+    fn default() -> List {
+        List { head: NIL, tail: NIL }
+    }
+}
+
+impl List {
+    /// Enters a slot that is in no list.
+    pub(crate) fn push(&mut self, slab: &mut Slab, index: u32) {
+        let slot = slab.get_mut(index);
+        slot.newer = NIL;
+        slot.older = self.head;
+        if self.head == NIL {
+            self.tail = index;
+        } else {
+            slab.get_mut(self.head).newer = index;
+        }
+        self.head = index;
+    }
+
+    /// Takes out a slot that is in this list.
+    pub(crate) fn unlink(&mut self, slab: &mut Slab, index: u32) {
+        let slot = slab.get(index);
+        let (newer, older) = (slot.newer, slot.older);
+        if newer == NIL {
+            self.head = older;
+        } else {
+            slab.get_mut(newer).older = older;
+        }
+        if older == NIL {
+            self.tail = newer;
+        } else {
+            slab.get_mut(older).newer = newer;
+        }
+    }
+
+    /// The slot that has been here longest.
+    pub(crate) fn tail(&self) -> Option<u32> {
+        (self.tail != NIL).then_some(self.tail)
+    }
+
+    /// All slots, from the tail to the head.
+    pub(crate) fn iter<'a>(&self, slab: &'a Slab) -> impl Iterator<Item = u32> + 'a {
+        std::iter::successors(self.tail(), |&index| {
+            let newer = slab.get(index).newer;
+            (newer != NIL).then_some(newer)
+        })
+    }
+}
