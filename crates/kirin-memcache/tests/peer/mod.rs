@@ -252,7 +252,7 @@ fn drain(output: &mut Output, answer: &mut Vec<u8>) {
         let taken = take.min(ready.len());
         answer.extend_from_slice(&ready[..taken]);
         output.advance(taken);
-        take = take * 2 + 1;
+        take = (take * 2 + 1).min(1 << 16);
     }
 }
 
