@@ -181,6 +181,8 @@ const WITHOUT_EFFECT: &[&str] = &[
     "track_sizes",
     "inline_ascii_resp",
     "no_inline_ascii_resp",
+    "relaxed_privileges",
+    "no_relaxed_privileges",
     "drop_privileges",
     "no_drop_privileges",
     "modern",

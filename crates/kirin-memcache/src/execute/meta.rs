@@ -17,14 +17,8 @@ impl Executor {
         let now = self.now();
         let flags = &meta.flags;
         let at = |exptime: Exptime| exptime.expires(now);
-        // memcached goes through the flags in order, so of N and T the last one counts.
-        let ttl_is_last = flags.tokens().filter(|(name, _)| matches!(name, b'N' | b'T')).last();
-        let vivify = match (ttl_is_last, flags.vivify) {
-            (Some((b'T', _)), Some(_)) => flags.ttl,
-            (_, vivify) => vivify,
-        };
         let request = GetRequest {
-            vivify: vivify.map(at),
+            vivify: vivify_exptime(flags).map(at),
             recache_before: flags.recache.filter(|exptime| exptime.0 != 0).map(at),
             touch: flags.ttl.map(at),
             new_cas: flags.new_cas,
@@ -127,15 +121,18 @@ impl Executor {
         let request = ArithmeticRequest {
             direction,
             delta: flags.delta.unwrap_or(1),
-            vivify: flags.vivify.map(at),
+            vivify: vivify_exptime(flags).map(at),
             initial: flags.initial,
             touch: flags.ttl.map(at),
             compare_cas: flags.cas,
             new_cas: flags.new_cas,
         };
-        // Quiet hides the answer of a count, not that of a creation.
-        let quiet =
-            flags.quiet && (flags.vivify.is_none() || self.store().peek(&meta.key.bytes, now).is_some());
+        // Quiet hides the answer of a count but not that of a creation, and a `t` before the `N` or
+        // `T` asks for the time left before this command: both need to know what was there.
+        let looks_back = (flags.vivify.is_some() || flags.ttl.is_some()) && (flags.quiet || flags.has(b't'));
+        let before = looks_back.then(|| self.store().peek(&meta.key.bytes, now));
+        let created = flags.vivify.is_some() && matches!(before, Some(None));
+        let quiet = flags.quiet && !created;
         match self.store().arithmetic(&meta.key.bytes, &request, now) {
             ArithmeticOutcome::Counted(_) if quiet => return,
             ArithmeticOutcome::Counted(counted) => {
@@ -146,10 +143,17 @@ impl Executor {
                 } else {
                     output.push(b"HD");
                 }
+                let mut expires = match before {
+                    _ if created => Expires::NEVER,
+                    Some(Some(item)) => item.expires(),
+                    _ => counted.item.expires(),
+                };
                 for (name, token) in flags.tokens() {
                     match name {
+                        b'T' => expires = flags.ttl.map_or(expires, at),
+                        b'N' if created => expires = flags.vivify.map_or(expires, at),
                         b'c' => push_number(b" c", counted.item.cas(), output),
-                        b't' => push_ttl(counted.item.expires(), now, output),
+                        b't' => push_ttl(expires, now, output),
                         name => push_echoed(name, token, &meta.key, output),
                     }
                 }
@@ -188,6 +192,16 @@ impl Executor {
         output.push(if item.was_fetched() { b" fetch=yes cls=1" } else { b" fetch=no cls=1" });
         push_number(b" size=", self.store().charged_bytes(&key.bytes).unwrap_or(0), output);
         output.push(b"\r\n");
+    }
+}
+
+/// The expiry of an item that is made on a miss. memcached goes through the flags in order, so of
+/// `N` and `T` the last one counts.
+fn vivify_exptime(flags: &MetaFlags<'_>) -> Option<Exptime> {
+    let vivify = flags.vivify?;
+    match flags.tokens().filter(|(name, _)| matches!(name, b'N' | b'T')).last() {
+        Some((b'T', _)) => flags.ttl,
+        _ => Some(vivify),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -26,8 +26,6 @@ const PORT_FILE_VARIABLE: &str = "MEMCACHED_PORT_FILENAME";
 pub(super) struct Sockets {
     tcp: Vec<Socket>,
     unix: Vec<Socket>,
-    /// Removed at the end by the one who made it.
-    unix_path: Option<UnixPath>,
     tcp_port: u16,
 }
 
@@ -36,9 +34,7 @@ impl Sockets {
         let mut sockets = Sockets::default();
         if let Some(path) = &options.unix_socket {
             let at = |source| StartError::Bind { address: path.display().to_string(), source };
-            let absolute = std::path::absolute(path).map_err(at)?;
-            sockets.unix.push(bind_unix(&absolute, options).map_err(at)?);
-            sockets.unix_path = Some(UnixPath(absolute));
+            sockets.unix.push(bind_unix(path, options).map_err(at)?);
             return Ok(sockets);
         }
         if options.port == 0 {
@@ -70,7 +66,6 @@ impl Sockets {
         Ok(Sockets {
             tcp: again(&self.tcp).map_err(StartError::Loop)?,
             unix: again(&self.unix).map_err(StartError::Loop)?,
-            unix_path: None,
             tcp_port: self.tcp_port,
         })
     }
@@ -136,14 +131,10 @@ fn bind_unix(path: &Path, options: &Options) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The path of our socket, removed when we stop.
-#[derive(Debug)]
-struct UnixPath(PathBuf);
-
-impl Drop for UnixPath {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_file(&self.0) {
-            tracing::debug!(%error, path = %self.0.display(), "the unix socket is gone already");
-        }
+/// Removes our unix socket, which nobody can connect to any more.
+pub(super) fn remove_unix(options: &Options, directory: &Path) {
+    let Some(path) = &options.unix_socket else { return };
+    if let Err(error) = fs::remove_file(directory.join(path)) {
+        tracing::debug!(%error, path = %path.display(), "the unix socket is gone already");
     }
 }

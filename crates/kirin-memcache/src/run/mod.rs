@@ -7,6 +7,7 @@ mod bind;
 mod daemon;
 mod user;
 
+use std::env;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -92,6 +93,8 @@ fn run_here(options: Options) -> Result<(), StartError> {
     if let Some(user) = &options.user {
         user::assume(user)?;
     }
+    // The process in the background leaves this directory, paths stay what they were.
+    let directory = env::current_dir().map_err(StartError::Daemon)?;
     let sockets = Sockets::bind(&options)?;
     let store = Arc::new(Store::new(StoreConfig {
         memory_bytes: options.memory_bytes,
@@ -130,8 +133,9 @@ fn run_here(options: Options) -> Result<(), StartError> {
             tracing::error!("an event loop failed");
         }
     }
+    bind::remove_unix(&options, &directory);
     if let Some(path) = &options.snapshot {
-        let summary = save_snapshot_file(&store, path, now())?;
+        let summary = save_snapshot_file(&store, &directory.join(path), now())?;
         tracing::info!(items = summary.items, path = %path.display(), "snapshot written");
     }
     drop(pid_file);
