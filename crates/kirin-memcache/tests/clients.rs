@@ -13,7 +13,11 @@ use tempfile::TempDir;
 /// Where `install_clients.sh` puts what no package installs.
 fn installed(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients").join(name);
-    assert!(path.exists(), "{} is missing: run crates/kirin-memcache/tests/install_clients.sh", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing: run crates/kirin-memcache/tests/install_clients.sh",
+        path.display()
+    );
     path
 }
 
