@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use kirin_store::{Now, SnapshotError, Store, StoreConfig};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
@@ -96,6 +96,9 @@ fn run_here(options: Options) -> Result<(), StartError> {
     }
     // The process in the background leaves this directory, paths stay what they were.
     let directory = env::current_dir().map_err(StartError::Daemon)?;
+    // Whoever sees a socket may already ask the program to end.
+    let runtime = event_loop()?;
+    let signals = Signals::new(&runtime)?;
     let sockets = Sockets::bind(&options)?;
     let store = Arc::new(Store::new(StoreConfig {
         memory_bytes: options.memory_bytes,
@@ -120,17 +123,15 @@ fn run_here(options: Options) -> Result<(), StartError> {
         loops.push(spawned.map_err(StartError::Loop)?);
     }
     daemon::report(Ok(()));
-    let runtime = event_loop()?;
-    let result = LocalSet::new().block_on(&runtime, async {
+    LocalSet::new().block_on(&runtime, async {
         let serving = tokio::task::spawn_local(serve_all(sockets, Arc::clone(&server), stopped));
         let housekeeping = tokio::task::spawn_local(housekeeping(Arc::clone(&store)));
-        let waited = wait_for_signal().await;
+        signals.wait().await;
         housekeeping.abort();
         stop.send_replace(true);
         if let Err(error) = serving.await {
             tracing::error!(%error, "the event loop failed");
         }
-        waited
     });
     for handle in loops {
         if handle.join().is_err() {
@@ -142,7 +143,7 @@ fn run_here(options: Options) -> Result<(), StartError> {
         snapshot.save(&store)?;
     }
     drop(pid_file);
-    result
+    Ok(())
 }
 
 fn event_loop() -> Result<Runtime, StartError> {
@@ -176,15 +177,26 @@ async fn housekeeping(store: Arc<Store>) {
     }
 }
 
-async fn wait_for_signal() -> Result<(), StartError> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Loop)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Loop)?;
-    let name = tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    };
-    tracing::info!("stopping on {name}");
-    Ok(())
+/// The signals that end the program.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new(runtime: &Runtime) -> Result<Self, StartError> {
+        let _context = runtime.enter();
+        let listen = |kind| signal(kind).map_err(StartError::Loop);
+        Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn wait(mut self) {
+        let name = tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        };
+        tracing::info!("stopping on {name}");
+    }
 }
 
 fn now() -> Now {
