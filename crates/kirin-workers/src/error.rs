@@ -55,8 +55,8 @@ pub enum AppError {
         /// What it died with.
         message: String,
     },
-    /// The parent process ended before the application was loaded.
-    #[error("app `{app}`: its parent process ended before it was ready: {status}")]
+    /// The parent process ended before the application was loaded, or nobody can start it again.
+    #[error("app `{app}`: its parent process ended: {status}")]
     Ended {
         /// The application's name.
         app: String,

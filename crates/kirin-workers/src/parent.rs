@@ -1,6 +1,7 @@
 //! The app parent as the front sees it: a process, its control channel, and the socket that its workers accept on.
 
 use crate::adapter::Adapter;
+use crate::adopted_parent::wait_for_child;
 use crate::config::AppConfig;
 use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
@@ -12,8 +13,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::process::{Child, Command};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The socket of one generation, in a directory that only this user can enter. It stays when the parent dies: what waits on
@@ -43,8 +44,16 @@ impl WorkerSocket {
 
 /// A running app parent and the process group of it and its workers.
 pub(crate) struct Parent {
-    child: Child,
+    process: Process,
     group: Pid,
+}
+
+/// Who has started it.
+enum Process {
+    /// Kirin.
+    Spawned(Child),
+    /// The program that has become Kirin; see [`crate::adopted_parent`].
+    Adopted,
 }
 
 impl Parent {
@@ -105,7 +114,18 @@ impl Parent {
         if let Some(control) = child.stdout.take() {
             tokio::spawn(read_control(control, life, events));
         }
-        Ok(Self { child, group })
+        Ok(Self { process: Process::Spawned(child), group })
+    }
+
+    /// Takes over a child process that has the application loaded already.
+    pub(crate) fn adopt(
+        pid: Pid,
+        control: impl AsyncRead + Unpin + Send + 'static,
+        life: u64,
+        events: UnboundedSender<Event>,
+    ) -> Self {
+        tokio::spawn(read_control(control, life, events));
+        Self { process: Process::Adopted, group: pid }
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -124,7 +144,10 @@ impl Parent {
     }
 
     pub(crate) async fn wait(&mut self) -> std::io::Result<ExitStatus> {
-        self.child.wait().await
+        match &mut self.process {
+            Process::Spawned(child) => child.wait().await,
+            Process::Adopted => wait_for_child(self.group).await,
+        }
     }
 }
 
@@ -138,7 +161,7 @@ pub(crate) fn group_exists(group: Pid) -> bool {
     rustix::process::test_kill_process_group(group).is_ok()
 }
 
-async fn read_control(control: ChildStdout, life: u64, events: UnboundedSender<Event>) {
+async fn read_control(control: impl AsyncRead + Unpin, life: u64, events: UnboundedSender<Event>) {
     let mut control = BufReader::new(control);
     let mut line = Vec::new();
     loop {

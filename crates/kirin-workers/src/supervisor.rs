@@ -2,11 +2,11 @@
 //!
 //! One task a running application. Everything that happens reaches it as an [`Event`] through one channel.
 
-use crate::adapter::Adapter;
+use crate::adopted_parent::Launch;
 use crate::app::{App, AppState};
 use crate::control::{ControlLine, describe_wait_status};
 use crate::error::AppError;
-use crate::parent::{Parent, WorkerSocket, group_exists, signal_group};
+use crate::parent::{Parent, group_exists, signal_group};
 use crate::worker::connect;
 use rustix::process::{Pid, Signal};
 use std::collections::HashSet;
@@ -47,8 +47,7 @@ pub(crate) struct Supervisor {
     app: Arc<App>,
     events: mpsc::UnboundedReceiver<Event>,
     loops: Vec<Handle>,
-    adapter: Adapter,
-    socket: WorkerSocket,
+    launch: Launch,
     parent: Option<Parent>,
     /// Counts parents, so that what an earlier one said is not taken for the present one's.
     life: u64,
@@ -76,8 +75,7 @@ impl Supervisor {
         events: mpsc::UnboundedReceiver<Event>,
     ) -> Result<Self, AppError> {
         let config = app.config();
-        let adapter = Adapter::find(config)?;
-        let socket = WorkerSocket::bind(config)?;
+        let launch = Launch::prepare(config)?;
         let now = Instant::now();
         let start_deadline = Some(now + config.start_limit);
         let connecting = (0..config.workers).map(|_| None).collect();
@@ -85,8 +83,7 @@ impl Supervisor {
             app,
             events,
             loops,
-            adapter,
-            socket,
+            launch,
             parent: None,
             life: 0,
             born: now,
@@ -150,7 +147,7 @@ impl Supervisor {
         self.born = Instant::now();
         self.children.clear();
         let (config, files) = (self.app.config(), self.app.takes_files());
-        let parent = Parent::spawn(config, &self.adapter, &self.socket, files, self.life, self.app.events())?;
+        let parent = self.launch.parent(config, files, self.life, self.app.events())?;
         tracing::info!(app = config.name, pid = parent.pid().as_raw_nonzero(), "app parent started");
         self.parent = Some(parent);
         Ok(())
@@ -160,7 +157,7 @@ impl Supervisor {
     fn open(&mut self, slot: usize) {
         let Some(connecting) = self.connecting.get_mut(slot) else { return };
         let home = &self.loops[slot % self.loops.len()];
-        let (app, socket) = (Arc::clone(&self.app), self.socket.path().to_owned());
+        let (app, socket) = (Arc::clone(&self.app), self.launch.socket().to_owned());
         *connecting = Some(home.spawn(async move {
             let slot = app.slot(slot);
             match connect(&socket).await {
@@ -221,6 +218,9 @@ impl Supervisor {
                 Some(message) => AppError::Load { app: name, message },
                 None => AppError::Ended { app: name, status },
             });
+        }
+        if !self.launch.is_repeatable() {
+            return Err(AppError::Ended { app: name, status });
         }
         let failure = self.failure.take();
         self.pause = match self.born.elapsed() {
