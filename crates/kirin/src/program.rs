@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{Barrier, watch};
 use tokio::task::JoinSet;
 
 /// How long responses in progress may take after TERM or QUIT.
@@ -114,6 +114,7 @@ async fn supervise(
         )?);
     }
     let (stage, watching) = watch::channel(Stage::Prepare);
+    let drained = Arc::new(Barrier::new(loops.len()));
     let mut threads = Vec::new();
     for ((event_loop, doors), memcached) in loops.into_iter().zip(doors).zip(memcached) {
         threads.push(event_loop.serve(Parts {
@@ -124,6 +125,7 @@ async fn supervise(
             memcached,
             memcached_server: Arc::clone(&memcached_server),
             stage: watching.clone(),
+            drained: Arc::clone(&drained),
         })?);
     }
 
