@@ -65,7 +65,10 @@ sub run {
     $self->install_signals;
     $self->load or return 1 if !$self->{app};
     $self->report('ready');
-    $self->{on_ready}->() if $self->{on_ready};
+    if ($self->{on_ready}) {
+        $self->wait_for_front;
+        $self->{on_ready}->() if !defined $self->{stopping};
+    }
 
     until (defined $self->{stopping}) {
         $self->reap;
@@ -76,6 +79,16 @@ sub run {
     $self->wait_for_workers;
     $self->remove_socket if $self->front_is_gone;
     return 0;
+}
+
+# The front connects when it has its own sockets.
+sub wait_for_front {
+    my $self = shift;
+    until (defined $self->{stopping}) {
+        vec(my $wanted = '', fileno $self->{listener}, 1) = 1;
+        return if select($wanted, undef, undef, 0.1) > 0;
+        $self->stop('TERM') if $self->front_is_gone;
+    }
 }
 
 # Whether there is an application afterwards.
@@ -203,6 +216,8 @@ sub be_worker {
     delete $self->{app};
     my $finished = eval { $worker->run; 1 };
     print STDERR "kirin: worker $$: $@" if !$finished;
+    # It is leaving: being told to once more must not look like a violent end.
+    $SIG{TERM} = $SIG{QUIT} = 'IGNORE';
     $self->{before_exit}->($app) if $self->{before_exit};
     exit($finished ? 0 : 1);
 }
@@ -306,7 +321,7 @@ Called in each worker after its fork; what it returns is the worker's applicatio
 
 =item on_ready
 
-Called before the first worker is forked.
+Called before the first worker is forked, when the front is there and has its addresses.
 
 =item before_exit
 
