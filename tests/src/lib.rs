@@ -1,2 +1,34 @@
 #![forbid(unsafe_code)]
-//! placeholder
+//! Starts the built `kirin` on free ports and talks to it over raw sockets.
+//!
+//! `make test` builds the program first; `KIRIN_BINARY` names another one.
+
+mod client;
+mod memcached;
+mod program;
+mod site;
+
+pub use client::{Client, Reply};
+pub use memcached::Memcached;
+pub use program::{Kirin, run_kirin};
+pub use site::Site;
+
+use std::time::{Duration, Instant};
+
+/// How long a test waits for something that should happen at once.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until `condition` gives something.
+///
+/// # Panics
+/// When it does not within [`PATIENCE`]; the message says what was waited for.
+pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,2 +1,34 @@
 #![forbid(unsafe_code)]
-//! placeholder
+//! Static files: the `files:DIR` place of a route.
+//!
+//! One [`Files`] a directory and event loop; it shares nothing with the other loops, so it needs no lock. The
+//! router asks [`Files::answer`] for each request; what was asked for within the validity time is answered from
+//! the open-file cache without a system call.
+//!
+//! File system calls are made inline, as nginx makes them without `aio`: a cold page cache or a slow network
+//! file system holds up the loop. Open, stat and read of what the kernel has in memory take microseconds, and a
+//! thread pool would cost every request more than that.
+//!
+//! In the order in which a request passes them: [`request_path`] (what file is meant), `open_file_cache`, `root`
+//! and `lookup` (the file system), `accept_encoding` (which variant), `preconditions` and `byte_range` (how
+//! much of it), `respond` (the answer). docs/files.md is the same for users.
+
+mod accept_encoding;
+mod byte_range;
+mod config;
+mod entity_tag;
+mod files;
+mod found;
+mod lookup;
+mod media_type;
+mod open_file_cache;
+mod preconditions;
+mod redirect;
+mod representation;
+mod request_fields;
+pub mod request_path;
+mod respond;
+mod root;
+
+pub use config::{FilesConfig, FilesError};
+pub use files::Files;

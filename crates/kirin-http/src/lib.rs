@@ -1,2 +1,39 @@
 #![forbid(unsafe_code)]
-//! placeholder
+//! HTTP connections: everything between a client's socket and the answer to its request.
+//!
+//! The protocol code ([`request`], [`response_head`], [`chunked`], [`response_writer`]) does no I/O: bytes
+//! in, typed values and bytes out. [`connection`] is the thin loop around it that owns the socket,
+//! [`listener`] accepts, [`server`] is what the connections of one event loop share. The program gives a
+//! [`Handler`], which answers a [`RequestHead`] at once or later.
+
+pub mod access_log;
+pub mod body;
+pub mod chunked;
+pub mod clock;
+mod connection;
+pub mod entity_tag;
+pub mod field_lines;
+pub mod handler;
+mod io;
+pub mod listener;
+mod open_connections;
+mod output;
+pub mod request;
+pub mod request_body;
+pub mod response;
+pub mod response_head;
+pub mod response_writer;
+mod sending;
+pub mod server;
+
+pub use access_log::AccessLog;
+pub use body::{Body, BodyStream, FileRange, StreamError};
+pub use clock::Clock;
+pub use field_lines::FieldLines;
+pub use handler::{Answer, Handler, Later, Origin, Peer};
+pub use http::{Method, StatusCode};
+pub use listener::{ListenAddress, Listener};
+pub use request::{BodyLength, RequestHead, Version};
+pub use request_body::{BodyError, RequestBody};
+pub use response::{Place, Response};
+pub use server::{Limits, Server};

@@ -82,7 +82,7 @@ impl Store {
             let share = self.share_bytes();
             let mut evicted = false;
             while self.budget.used() > self.budget.limit() && (!evicted || shard.bytes() > share) {
-                if !self.evict_one(&mut shard, None, now) {
+                if !self.free_some(&mut shard, None, now) {
                     break;
                 }
                 evicted = true;
@@ -99,11 +99,13 @@ impl Store {
     pub(crate) fn make_room(
         &self,
         shard: &mut ShardWrite<'_>,
-        bytes: usize,
+        need: impl Fn(&Shard) -> usize,
         spare: Option<u32>,
         now: Now,
     ) -> Result<bool, Contended> {
         loop {
+            // Asked each time: what leaves may also leave a page to write to.
+            let bytes = need(shard);
             if self.budget.reserve(bytes) {
                 shard.reserved_bytes += bytes;
                 return Ok(true);
@@ -112,12 +114,12 @@ impl Store {
                 return Ok(false);
             }
             let is_over_share = shard.bytes() >= self.share_bytes();
-            if is_over_share && self.evict_one(shard, spare, now) {
+            if is_over_share && self.free_some(shard, spare, now) {
                 continue;
             }
-            match self.evict_elsewhere(shard.part, now) {
+            match self.free_elsewhere(shard.part, now) {
                 Ok(true) => {}
-                _ if self.evict_one(shard, spare, now) => {}
+                _ if self.free_some(shard, spare, now) => {}
                 without => return without,
             }
         }
@@ -128,9 +130,8 @@ impl Store {
         self.budget.limit() / self.parts.len()
     }
 
-    /// Evicts one item from a shard other than `own`: one that holds more than its share, or else
-    /// any.
-    fn evict_elsewhere(&self, own: usize, now: Now) -> Result<bool, Contended> {
+    /// Frees memory of a shard other than `own`: one that holds more than its share, or else any.
+    fn free_elsewhere(&self, own: usize, now: Now) -> Result<bool, Contended> {
         let mut contended = false;
         for at_least in [self.share_bytes(), 0] {
             for _ in 0..self.parts.len() {
@@ -143,7 +144,7 @@ impl Store {
                     contended = true;
                     continue;
                 };
-                if shard.bytes() >= at_least && self.evict_one(&mut shard, None, now) {
+                if shard.bytes() >= at_least && self.free_some(&mut shard, None, now) {
                     return Ok(true);
                 }
             }
@@ -182,7 +183,25 @@ impl Store {
                 shard.evict(index);
             }
         }
-        shard.settle();
         true
+    }
+
+    /// Evicts items until the shard takes less memory. False when there is nothing left to evict.
+    fn free_some(&self, shard: &mut ShardWrite<'_>, spare: Option<u32>, now: Now) -> bool {
+        let before = shard.bytes();
+        shard.log.reap();
+        while shard.bytes() >= before {
+            let freed = if shard.log.is_worth_compacting() {
+                shard.compact()
+            } else {
+                // With nothing left to evict, what holes there are have to do.
+                self.evict_one(shard, spare, now) || shard.compact()
+            };
+            if !freed {
+                break;
+            }
+        }
+        shard.settle();
+        shard.bytes() < before
     }
 }

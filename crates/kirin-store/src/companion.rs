@@ -48,21 +48,29 @@ impl Store {
         let hash = self.hash(item.key());
         let mut shard = self.write(hash);
         let index = shard.find(hash, item.key())?;
-        if !item.is_same_content(shard.slot(index).blob.as_ref()?) {
+        // Content only changes together with these two.
+        let sequence = |side: Option<&Arc<Side>>| side.and_then(|side| side.sequence);
+        let slot = shard.slot(index);
+        if (slot.cas, sequence(shard.side(index))) != (item.cas, sequence(item.side.as_ref())) {
             return None;
         }
-        let mut side = shard.side(index).map(|side| Side::clone(side)).unwrap_or_default();
-        if let Some(found) = side.companion::<T>() {
+        let side = shard.side(index);
+        if let Some(found) = side.and_then(|side| side.companion::<T>()) {
             return Some(found);
         }
-        if side.companions.len() >= COMPANIONS_PER_ITEM {
+        if side.is_some_and(|side| side.companions.len() >= COMPANIONS_PER_ITEM) {
             return None;
         }
-        side.companions.push(Companion { made, bytes });
-        let more = side.bytes().saturating_sub(shard.side(index).map_or(0, |side| side.bytes()));
-        // A companion that finds no room at once is not worth waiting for.
-        if let Ok(true) = self.make_room(&mut shard, more, Some(index), now) {
-            shard.set_side(index, side);
+        // Of an item in the page that is being filled, the reader has a copy. A companion may well
+        // hold a slice of that.
+        let is_whole = side.is_some_and(|side| side.value.is_some());
+        let copied_bytes =
+            if !is_whole && shard.log.is_copied(slot.address) { item.content.len() } else { 0 };
+        let companion = Companion { made, bytes: bytes.saturating_add(copied_bytes) };
+        let more_bytes = companion.charged_bytes() + if side.is_none() { Side::default().bytes() } else { 0 };
+        // One that finds no room at once is not worth waiting for.
+        if let Ok(true) = self.make_room(&mut shard, |_| more_bytes, Some(index), now) {
+            shard.change_side(index, |side| side.companions.push(companion));
         }
         None
     }

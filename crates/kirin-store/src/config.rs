@@ -45,6 +45,16 @@ impl StoreConfig {
     }
 }
 
+impl StoreConfig {
+    /// Size of the pages that small items are packed into: a 64th of what a shard may hold, between
+    /// 4 KiB and 1 MiB.
+    pub(crate) fn page_bytes(&self) -> usize {
+        let share = self.memory_bytes / self.shard_count();
+        let floor = (share / 64).clamp(4 << 10, 1 << 20);
+        if floor.is_power_of_two() { floor } else { floor.next_power_of_two() / 2 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

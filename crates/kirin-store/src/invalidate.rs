@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::clock::{Expires, Now};
 use crate::config::TAG_LIMIT_BYTES;
-use crate::shard::{Shard, key_of};
+use crate::shard::Shard;
 use crate::store::Store;
 
 /// How an invalidated item is treated.
@@ -89,7 +89,7 @@ impl Store {
         if sequence <= self.flushed_up_to.load(Ordering::Acquire) {
             return Verdict::Gone;
         }
-        let by_prefix = std::iter::once_with(|| self.prefixes.verdict(key_of(slot), sequence));
+        let by_prefix = std::iter::once_with(|| self.prefixes.verdict(sequence, || shard.key(index)));
         let by_tags = side.iter().flat_map(|side| side.tags.iter().map(|tag| tag.verdict(sequence)));
         let mut verdict = Verdict::Fresh;
         for one in by_prefix.chain(by_tags) {

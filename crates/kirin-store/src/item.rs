@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::blob::Blob;
 use crate::clock::{Expires, Now};
 use crate::side::Side;
 use crate::slab::mark;
@@ -18,7 +17,8 @@ use crate::slab::mark;
 /// not hoard them.
 #[derive(Clone)]
 pub struct ItemRef {
-    pub(crate) blob: Blob,
+    /// Key and value, or the key alone when the value lies in `side`.
+    pub(crate) content: Bytes,
     pub(crate) side: Option<Arc<Side>>,
     pub(crate) cas: u64,
     pub(crate) expires: Expires,
@@ -31,23 +31,22 @@ pub struct ItemRef {
 impl ItemRef {
     /// The key.
     pub fn key(&self) -> &[u8] {
-        self.blob.get(..self.key_len as usize).unwrap_or_default()
+        self.content.get(..self.key_len as usize).unwrap_or_default()
     }
 
     /// The value, borrowed: for copying small values into an output buffer.
     pub fn value_slice(&self) -> &[u8] {
         match self.whole_value() {
             Some(value) => value,
-            None => self.blob.get(self.key_len as usize..).unwrap_or_default(),
+            None => self.content.get(self.key_len as usize..).unwrap_or_default(),
         }
     }
 
-    /// The value without copying it. A value that was handed over whole is a reference count away;
-    /// for one that lies behind its key this allocates a small owner.
+    /// The value, without copying it.
     pub fn value(&self) -> Bytes {
         match self.whole_value() {
             Some(value) => value.clone(),
-            None => Bytes::from_owner(ValueInBlob { blob: Arc::clone(&self.blob), key_len: self.key_len }),
+            None => self.content.slice(self.key_len as usize..),
         }
     }
 
@@ -105,11 +104,6 @@ impl ItemRef {
     pub fn companion<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.side.as_ref()?.companion::<T>()
     }
-
-    /// Whether `other` holds the very same content, not just equal bytes.
-    pub(crate) fn is_same_content(&self, blob: &Blob) -> bool {
-        Arc::ptr_eq(&self.blob, blob)
-    }
 }
 
 impl AsRef<[u8]> for ItemRef {
@@ -129,17 +123,5 @@ impl fmt::Debug for ItemRef {
             .field("stale", &self.is_stale())
             .field("won", &self.is_won())
             .finish_non_exhaustive()
-    }
-}
-
-/// Owner of the value part of a blob.
-struct ValueInBlob {
-    blob: Blob,
-    key_len: u16,
-}
-
-impl AsRef<[u8]> for ValueInBlob {
-    fn as_ref(&self) -> &[u8] {
-        self.blob.get(self.key_len as usize..).unwrap_or_default()
     }
 }

@@ -12,7 +12,6 @@
 //! The words are memcached's (`doc/protocol.txt` of memcached): an item has a key, a value, client
 //! flags, an expiry time and a *CAS unique*, which changes each time the item changes.
 
-mod blob;
 mod budget;
 mod clock;
 mod companion;
@@ -23,17 +22,22 @@ mod ghost;
 mod invalidate;
 mod item;
 mod list;
+mod log;
 mod meta;
 mod prefix;
+mod record;
+mod region;
 mod s3fifo;
 mod shard;
 mod side;
+mod size_class;
 mod slab;
 mod snapshot;
 mod stats;
 mod store;
 mod sweep;
 mod tag;
+mod value;
 mod write;
 
 pub use clock::{Expires, Now};
@@ -49,4 +53,5 @@ pub use snapshot::{SnapshotSummary, load_snapshot_file, save_snapshot_file};
 pub use stats::{ItemStats, StoreStats};
 pub use store::Store;
 pub use sweep::SweepReport;
-pub use write::{NewItem, StoreMode, StoreOutcome, StoreRequest, Value};
+pub use value::{FilledBuffer, Value, ValueBuffer};
+pub use write::{NewItem, StoreMode, StoreOutcome, StoreRequest};

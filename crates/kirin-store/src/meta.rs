@@ -4,13 +4,13 @@
 //! right to recache an item.
 
 use std::io::Write;
-use std::sync::atomic::Ordering;
 
 use crate::budget::Contended;
 use crate::clock::{Expires, Now};
 use crate::counters::bump;
 use crate::item::ItemRef;
-use crate::shard::Record;
+use crate::record::Record;
+use crate::side::Side;
 use crate::slab::mark;
 use crate::store::{ShardWrite, Store};
 use crate::write::NewItem;
@@ -204,7 +204,7 @@ impl Store {
         let expires = Expires::from_raw(slot.expires);
         let is_early = request.recache_before.is_some_and(|before| expires.is_before(before));
         let won = marks & mark::WON == 0 && (is_early || marks & mark::STALE != 0);
-        let Some(item) = shard.item(index, 0) else { return Ok(MetaOutcome::Miss) };
+        let item = shard.item(index, 0);
         if won {
             *shard.slot_mut(index).marks.get_mut() |= mark::WON;
         }
@@ -227,9 +227,8 @@ impl Store {
         if !self.is_storable(key, NUMBER_LIMIT_BYTES, &[]) {
             return Ok(None);
         }
-        let mut record = self.fresh(key, item, item.expires);
-        let bytes = record.bytes() + shard.growth_bytes();
-        if !self.make_room(shard, bytes, None, now)? {
+        let mut record = self.fresh(shard, key, item);
+        if !self.make_room(shard, |shard| shard.growth_bytes(&record, None), None, now)? {
             bump(&shard.counters.store_no_memory);
             return Ok(None);
         }
@@ -237,7 +236,7 @@ impl Store {
         record.last_access = now;
         bump(&shard.counters.total_items);
         let index = shard.insert(hash, record);
-        Ok(shard.item(index, 0).map(|item| (index, item)))
+        Ok(Some((index, shard.item(index, 0))))
     }
 
     /// `md`, `delete`.
@@ -259,10 +258,8 @@ impl Store {
             return DeleteOutcome::Deleted;
         }
         if request.remove_value {
-            let marks = shard.slot(index).marks.load(Ordering::Relaxed);
-            let expires = Expires::from_raw(shard.slot(index).expires);
-            let record = self.fresh(key, &NewItem::new(b""), expires);
-            shard.replace(index, Record { marks, last_access: now, ..record });
+            let stripped = Record { flags: 0, last_access: now, ..shard.rewritten(index, key, Vec::new()) };
+            shard.replace(index, Record { side: Side::default(), ..stripped });
             self.renumber(&mut shard, index, request.new_cas);
         }
         if request.invalidate {
@@ -271,6 +268,8 @@ impl Store {
                 shard.slot_mut(index).expires = expires.raw();
             }
         }
+        drop(shard);
+        self.keep_within_limit(now);
         DeleteOutcome::Deleted
     }
 
@@ -288,6 +287,7 @@ impl Store {
     /// `ma`, `incr`, `decr`.
     pub fn arithmetic(&self, key: &[u8], request: &ArithmeticRequest, now: Now) -> ArithmeticOutcome {
         let outcome = self.retrying(|| self.try_arithmetic(key, request, now));
+        self.keep_within_limit(now);
         outcome.unwrap_or(ArithmeticOutcome::OutOfMemory)
     }
 
@@ -328,7 +328,7 @@ impl Store {
             Direction::Up => number.wrapping_add(request.delta),
             Direction::Down => number.saturating_sub(request.delta),
         };
-        if !self.write_number(&mut shard, index, decimal(value, &mut digits), now)? {
+        if !self.write_number(&mut shard, index, key, decimal(value, &mut digits), now)? {
             bump(&shard.counters.store_no_memory);
             return Ok(ArithmeticOutcome::OutOfMemory);
         }
@@ -338,10 +338,7 @@ impl Store {
             shard.slot_mut(index).expires = expires.raw();
         }
         shard.mark_used(index, now);
-        Ok(match shard.item(index, 0) {
-            Some(item) => ArithmeticOutcome::Counted(Counted { value, item }),
-            None => ArithmeticOutcome::NotFound,
-        })
+        Ok(ArithmeticOutcome::Counted(Counted { value, item: shard.item(index, 0) }))
     }
 
     /// Writes a number over a value. As in memcached, one that got shorter is padded with spaces to
@@ -350,6 +347,7 @@ impl Store {
         &self,
         shard: &mut ShardWrite<'_>,
         index: u32,
+        key: &[u8],
         digits: &[u8],
         now: Now,
     ) -> Result<bool, Contended> {
@@ -362,11 +360,11 @@ impl Store {
             padding.fill(b' ');
             return Ok(true);
         }
-        // It has to grow, or a reader holds the old content: the item gets new content.
-        let padding = vec![b' '; padding_len];
-        let record = shard.rewritten(index, [digits, &padding, &[]]);
-        let more_bytes = record.bytes().saturating_sub(shard.item_bytes(index));
-        let has_room = self.make_room(shard, more_bytes, Some(index), now)?;
+        let mut value = digits.to_vec();
+        value.resize(digits.len() + padding_len, b' ');
+        let record = shard.rewritten(index, key, value);
+        let has_room =
+            self.make_room(shard, |shard| shard.growth_bytes(&record, Some(index)), Some(index), now)?;
         if has_room {
             shard.replace(index, record);
         }

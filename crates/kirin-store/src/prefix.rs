@@ -59,11 +59,13 @@ impl PrefixTable {
         true
     }
 
-    /// What the table says of an item with this key and number.
-    pub(crate) fn verdict(&self, key: &[u8], sequence: u64) -> Verdict {
+    /// What the table says of an item with this number. The key is looked at only when the item is
+    /// older than some entry.
+    pub(crate) fn verdict<'k>(&self, sequence: u64, key: impl FnOnce() -> &'k [u8]) -> Verdict {
         if sequence > self.newest.load(Ordering::Acquire) {
             return Verdict::Fresh;
         }
+        let key = key();
         let marks = self.marks.read();
         let mut verdict = Verdict::Fresh;
         for &length in &marks.lengths {
@@ -119,11 +121,11 @@ mod tests {
         let table = PrefixTable::default();
         assert!(table.invalidate(b"user:42:", Invalidation::Hard, &AtomicU64::new(7)));
         assert!(table.invalidate(b"user:", Invalidation::Soft, &AtomicU64::new(9)));
-        assert_eq!(table.verdict(b"user:42:name", 8), Verdict::Gone);
-        assert_eq!(table.verdict(b"user:42:name", 9), Verdict::Stale);
-        assert_eq!(table.verdict(b"user:42:name", 11), Verdict::Fresh);
-        assert_eq!(table.verdict(b"user:7:name", 3), Verdict::Stale);
-        assert_eq!(table.verdict(b"page:7", 3), Verdict::Fresh);
+        assert_eq!(table.verdict(8, || b"user:42:name"), Verdict::Gone);
+        assert_eq!(table.verdict(9, || b"user:42:name"), Verdict::Stale);
+        assert_eq!(table.verdict(11, || b"user:42:name"), Verdict::Fresh);
+        assert_eq!(table.verdict(3, || b"user:7:name"), Verdict::Stale);
+        assert_eq!(table.verdict(3, || b"page:7"), Verdict::Fresh);
         table.retire(8);
         assert_eq!(table.len(), 1);
         table.retire(10);

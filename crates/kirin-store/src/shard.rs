@@ -1,22 +1,28 @@
-//! One part of the store: a table of keys, the slots they lead to, and the queue they leave by.
+//! One part of the store: a table of keys, the slots they lead to, the log that holds keys and
+//! values, and the queues that items leave by.
 //!
 //! A shard does what it is told to its own items. What needs the whole store — numbering,
 //! invalidation, the budget — is decided by its callers in `store.rs`, `write.rs` and `budget.rs`.
 
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use foldhash::HashMap;
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 
-use crate::blob::{Blob, blob_bytes, join};
 use crate::clock::{Expires, Now};
 use crate::item::ItemRef;
+use crate::log::{Entry, Log, record_bytes};
+use crate::record::{PlacedValue, Record};
+use crate::region::Region;
 use crate::s3fifo::Queues;
 use crate::side::Side;
 use crate::slab::{Slab, Slot, mark, place};
+use crate::value::{FilledBuffer, Value};
 
 /// One part of the store, behind a lock of its own.
 pub(crate) struct Shard {
@@ -25,10 +31,11 @@ pub(crate) struct Shard {
     /// when the table grows, which is cheaper than four more bytes an item.
     table: HashTable<u32>,
     pub(crate) slab: Slab,
+    pub(crate) log: Log,
     pub(crate) queues: Queues,
     sides: HashMap<u32, Arc<Side>>,
-    /// Blobs and sides; the table and the slab know their own size.
-    content_bytes: usize,
+    /// Bytes of all sides; the others know their own size.
+    side_bytes: usize,
     /// Where the sweep goes on.
     pub(crate) sweep_cursor: u32,
     /// The last number that had been given out when the sweep began at slot 0.
@@ -37,34 +44,24 @@ pub(crate) struct Shard {
     pub(crate) swept_up_to: u64,
 }
 
-/// Everything about an item but its place in the shard.
-pub(crate) struct Record {
-    pub(crate) blob: Blob,
-    pub(crate) key_len: u16,
-    pub(crate) side: Side,
-    pub(crate) cas: u64,
-    pub(crate) expires: Expires,
-    pub(crate) last_access: Now,
-    pub(crate) flags: u32,
-    pub(crate) marks: u8,
-}
+/// An item whose key and value take more than this part of a page is kept whole: at most as much of
+/// a page is lost because the next record does not fit.
+const PACKED_ONE_IN: usize = 8;
 
-impl Record {
-    /// What the item takes from the budget beside its slot and its place in the table.
-    pub(crate) fn bytes(&self) -> usize {
-        blob_bytes(self.blob.len()) + if self.side.is_needed() { self.side.bytes() } else { 0 }
-    }
-}
+/// And one of more than this is kept whole in any case: a reader that is slow to take it should not
+/// hold a page of the largest size for it.
+const PACKED_LIMIT_BYTES: usize = 32 << 10;
 
 impl Shard {
-    pub(crate) fn new(hasher: RandomState) -> Shard {
+    pub(crate) fn new(hasher: RandomState, page_bytes: usize) -> Shard {
         Shard {
             hasher,
             table: HashTable::new(),
             slab: Slab::default(),
+            log: Log::new(page_bytes),
             queues: Queues::default(),
             sides: HashMap::default(),
-            content_bytes: 0,
+            side_bytes: 0,
             sweep_cursor: 0,
             sweep_starts: 0,
             swept_up_to: 0,
@@ -73,18 +70,28 @@ impl Shard {
 
     /// All bytes this shard takes from the budget.
     pub(crate) fn bytes(&self) -> usize {
-        self.content_bytes + self.slab.bytes() + self.table.allocation_size() + self.queues.bytes()
+        self.log.bytes()
+            + self.side_bytes
+            + self.slab.bytes()
+            + self.table.allocation_size()
+            + self.queues.bytes()
     }
 
-    /// The bytes by which one more item would grow slab and table.
-    pub(crate) fn growth_bytes(&self) -> usize {
+    /// The bytes by which a record will grow the shard, in the slot `over` or in a new one.
+    pub(crate) fn growth_bytes(&self, record: &Record<'_>, over: Option<u32>) -> usize {
+        let old_side_bytes = over.and_then(|index| self.side(index)).map_or(0, |side| side.bytes());
+        let side = record.side_bytes().saturating_sub(old_side_bytes);
+        let log = self.log.growth_bytes(record.packed_len());
+        if over.is_some() {
+            return side + log;
+        }
         let table = if self.table.len() < self.table.capacity() {
             0
         } else {
             // hashbrown doubles its buckets: as much again, and a little for its smallest sizes.
             self.table.allocation_size() + 64
         };
-        self.slab.growth_bytes() + table
+        side + log + table + self.slab.growth_bytes()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -93,7 +100,7 @@ impl Shard {
 
     /// Bytes of keys, values and sides.
     pub(crate) fn content_bytes(&self) -> usize {
-        self.content_bytes
+        self.log.live_bytes() + self.side_bytes
     }
 
     /// Bytes of the table from hash to slot.
@@ -103,7 +110,7 @@ impl Shard {
 
     /// The slot of a key.
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
-        self.table.find(hash, |&index| key_of(self.slab.get(index)) == key).copied()
+        self.table.find(hash, |&index| self.key(index) == key).copied()
     }
 
     pub(crate) fn slot(&self, index: u32) -> &Slot {
@@ -116,7 +123,7 @@ impl Shard {
 
     /// The slot at `index` when it holds an item.
     pub(crate) fn occupied(&self, index: u32) -> Option<&Slot> {
-        self.slab.find(index).filter(|slot| slot.blob.is_some())
+        self.slab.find(index).filter(|slot| !slot.is_vacant())
     }
 
     /// One more than the highest slot index.
@@ -124,24 +131,48 @@ impl Shard {
         self.slab.end()
     }
 
-    /// Side of a slot that has one.
+    fn entry(&self, index: u32) -> Entry<'_> {
+        self.log.entry(self.slab.get(index).address)
+    }
+
+    /// The key of an item.
+    pub(crate) fn key(&self, index: u32) -> &[u8] {
+        self.entry(index).key
+    }
+
+    /// The value of an item.
+    pub(crate) fn value(&self, index: u32) -> &[u8] {
+        match self.side(index).and_then(|side| side.value.as_ref()) {
+            Some(value) => value,
+            None => self.entry(index).value,
+        }
+    }
+
+    /// What lies beside a slot.
     pub(crate) fn side(&self, index: u32) -> Option<&Arc<Side>> {
         if self.slab.get(index).has_side() { self.sides.get(&index) } else { None }
     }
 
     /// The item in a slot as a reader sees it, with `marks` as they were before this access.
-    pub(crate) fn item(&self, index: u32, also_marks: u8) -> Option<ItemRef> {
+    pub(crate) fn item(&self, index: u32, also_marks: u8) -> ItemRef {
         let slot = self.slab.get(index);
-        Some(ItemRef {
-            blob: Arc::clone(slot.blob.as_ref()?),
-            side: self.side(index).cloned(),
+        let side = self.side(index).cloned();
+        let key = self.key(index);
+        let content = match side.as_ref().and_then(|side| side.value.as_ref()) {
+            // The value is elsewhere, and a key alone is no reason to hold a page.
+            Some(_) => Bytes::copy_from_slice(key),
+            None => self.log.share(slot.address),
+        };
+        ItemRef {
+            key_len: key.len() as u16,
+            content,
+            side,
             cas: slot.cas,
             expires: Expires::from_raw(slot.expires),
             last_access: Now::from_raw(slot.last_access.load(Ordering::Relaxed)),
             flags: slot.flags,
-            key_len: slot.key_len,
             marks: slot.marks.load(Ordering::Relaxed) | also_marks,
-        })
+        }
     }
 
     /// Notes a fetch; a reader may do this.
@@ -163,124 +194,135 @@ impl Shard {
         }
     }
 
+    /// Decides whether a value is packed into a page or kept whole.
+    pub(crate) fn place_value<'a>(&self, key: &[u8], value: &'a Value<'_>) -> PlacedValue<'a> {
+        let slice = value.as_slice();
+        match value {
+            _ if self.is_packed(key.len() + slice.len()) => PlacedValue::Packed(Cow::Borrowed(slice)),
+            Value::Buffer(FilledBuffer(whole)) => PlacedValue::Whole(whole.clone()),
+            Value::Owned(_) | Value::Copied(_) => PlacedValue::Whole(Region::copy_of(slice)),
+        }
+    }
+
+    fn is_packed(&self, len: usize) -> bool {
+        len <= (self.log.page_bytes() / PACKED_ONE_IN).min(PACKED_LIMIT_BYTES)
+    }
+
     /// Enters an item whose key is not there yet.
-    pub(crate) fn insert(&mut self, hash: u64, record: Record) -> u32 {
+    pub(crate) fn insert(&mut self, hash: u64, record: Record<'_>) -> u32 {
         let index = self.slab.take();
         let bytes = record.bytes();
+        self.slab.get_mut(index).address = self.log.append(index, record.key, &record.value);
         self.fill(index, record);
-        let Shard { table, slab, hasher, queues, .. } = self;
-        table.insert_unique(hash, index, |&index| hasher.hash_one(key_of(slab.get(index))));
+        let Shard { table, slab, log, hasher, queues, .. } = self;
+        table.insert_unique(hash, index, |&index| hasher.hash_one(log.entry(slab.get(index).address).key));
         queues.insert(slab, index, hash, bytes);
         index
     }
 
     /// Puts new content into a slot; the item keeps its place in its queue.
-    pub(crate) fn replace(&mut self, index: u32, record: Record) {
+    pub(crate) fn replace(&mut self, index: u32, record: Record<'_>) {
         let old_bytes = self.item_bytes(index);
-        self.content_bytes -= old_bytes;
         self.queues.resize(&self.slab, index, old_bytes, record.bytes());
-        if !record.side.is_needed() && self.slab.get(index).has_side() {
-            self.sides.remove(&index);
+        self.take_side(index);
+        let old = self.slab.get(index).address;
+        match self.log.value_mut(old) {
+            Some(value) if value.len() == record.value.len() => value.copy_from_slice(&record.value),
+            _ => {
+                self.log.release(old);
+                self.slab.get_mut(index).address = self.log.append(index, record.key, &record.value);
+            }
         }
         self.fill(index, record);
     }
 
-    fn fill(&mut self, index: u32, record: Record) {
-        self.content_bytes += record.bytes();
-        let has_side = record.side.is_needed();
+    fn fill(&mut self, index: u32, record: Record<'_>) {
         let slot = self.slab.get_mut(index);
-        slot.blob = Some(record.blob);
-        slot.key_len = record.key_len;
         slot.cas = record.cas;
         slot.expires = record.expires.raw();
         *slot.last_access.get_mut() = record.last_access.raw();
         slot.flags = record.flags;
         *slot.marks.get_mut() = record.marks;
-        slot.set_has_side(has_side);
-        if has_side {
-            self.sides.insert(index, Arc::new(record.side));
-        }
+        self.put_side(index, record.side);
     }
 
-    /// Changes what lies beside a slot.
-    pub(crate) fn set_side(&mut self, index: u32, side: Side) {
-        let old_bytes = self.item_bytes(index);
+    fn put_side(&mut self, index: u32, side: Side) {
         let needed = side.is_needed();
         self.slab.get_mut(index).set_has_side(needed);
         if needed {
+            self.side_bytes += side.bytes();
             self.sides.insert(index, Arc::new(side));
-        } else {
-            self.sides.remove(&index);
         }
-        let new_bytes = self.item_bytes(index);
-        self.content_bytes = self.content_bytes - old_bytes + new_bytes;
-        self.queues.resize(&self.slab, index, old_bytes, new_bytes);
+    }
+
+    fn take_side(&mut self, index: u32) -> Option<Arc<Side>> {
+        if !self.slab.get(index).has_side() {
+            return None;
+        }
+        let side = self.sides.remove(&index)?;
+        self.side_bytes -= side.bytes();
+        self.slab.get_mut(index).set_has_side(false);
+        Some(side)
+    }
+
+    /// Changes what lies beside a slot.
+    pub(crate) fn change_side(&mut self, index: u32, change: impl FnOnce(&mut Side)) {
+        let old_bytes = self.item_bytes(index);
+        let mut side = self.take_side(index).map(Arc::unwrap_or_clone).unwrap_or_default();
+        change(&mut side);
+        self.put_side(index, side);
+        self.queues.resize(&self.slab, index, old_bytes, self.item_bytes(index));
     }
 
     /// Gives an item a new CAS. `sequence` says when it was stored if `cas` does not.
     pub(crate) fn set_cas(&mut self, index: u32, cas: u64, sequence: Option<u64>) {
         self.slab.get_mut(index).cas = cas;
-        let side = self.side(index);
-        if side.and_then(|side| side.sequence) != sequence {
-            let side = side.map(|side| Side::clone(side)).unwrap_or_default();
-            self.set_side(index, Side { sequence, ..side });
+        if self.side(index).and_then(|side| side.sequence) != sequence {
+            self.change_side(index, |side| side.sequence = sequence);
         }
     }
 
-    /// The value of an item.
-    pub(crate) fn value(&self, index: u32) -> &[u8] {
-        if let Some(value) = self.side(index).and_then(|side| side.value.as_ref()) {
-            return value;
-        }
-        let slot = self.slab.get(index);
-        slot.blob.as_ref().and_then(|blob| blob.get(slot.key_len as usize..)).unwrap_or_default()
-    }
-
-    /// The value of an item, to be changed in place: when it lies behind its key, no reader holds it
-    /// and nothing was computed from it.
+    /// The value of an item, to be changed in place: when it can be and nothing was computed from it.
     pub(crate) fn value_mut(&mut self, index: u32) -> Option<&mut [u8]> {
         let has_only_tags = |side: &Arc<Side>| side.value.is_none() && side.companions.is_empty();
         if !self.side(index).is_none_or(has_only_tags) {
             return None;
         }
-        let slot = self.slab.get_mut(index);
-        let key_len = slot.key_len as usize;
-        Arc::get_mut(slot.blob.as_mut()?)?.get_mut(key_len..)
+        self.log.value_mut(self.slab.get(index).address)
     }
 
-    /// The item in a slot with `parts` as its value. Flags, expiry, tags and marks stay; what was
+    /// The item in a slot with `value` as its value. Flags, expiry, tags and marks stay; what was
     /// computed from the old value does not.
-    pub(crate) fn rewritten(&self, index: u32, parts: [&[u8]; 3]) -> Record {
+    pub(crate) fn rewritten<'a>(&self, index: u32, key: &'a [u8], value: Vec<u8>) -> Record<'a> {
         let slot = self.slab.get(index);
-        let side = self.side(index);
-        Record {
-            blob: join(&[key_of(slot), parts[0], parts[1], parts[2]]),
-            key_len: slot.key_len,
-            side: Side {
-                tags: side.map(|side| side.tags.clone()).unwrap_or_default(),
-                sequence: side.and_then(|side| side.sequence),
-                ..Side::default()
-            },
-            cas: slot.cas,
-            expires: Expires::from_raw(slot.expires),
-            last_access: Now::from_raw(slot.last_access.load(Ordering::Relaxed)),
-            flags: slot.flags,
-            marks: slot.marks.load(Ordering::Relaxed),
+        let value = if self.is_packed(key.len() + value.len()) {
+            PlacedValue::Packed(Cow::Owned(value))
+        } else {
+            PlacedValue::Whole(Region::copy_of(&value))
+        };
+        let mut record = Record::new(key, value);
+        if let Some(side) = self.side(index) {
+            record.side.tags = side.tags.clone();
+            record.side.sequence = side.sequence;
         }
+        record.cas = slot.cas;
+        record.expires = Expires::from_raw(slot.expires);
+        record.last_access = Now::from_raw(slot.last_access.load(Ordering::Relaxed));
+        record.flags = slot.flags;
+        record.marks = slot.marks.load(Ordering::Relaxed);
+        record
     }
 
     /// Takes an item out.
     pub(crate) fn remove(&mut self, index: u32) {
-        let Some(slot) = self.occupied(index) else { return };
-        let hash = self.hasher.hash_one(key_of(slot));
+        let hash = self.hasher.hash_one(self.key(index));
         self.remove_hashed(index, hash);
     }
 
     /// Takes an item out to make room; if it comes back soon, that was a mistake.
     pub(crate) fn evict(&mut self, index: u32) {
-        let Some(slot) = self.occupied(index) else { return };
-        let hash = self.hasher.hash_one(key_of(slot));
-        if !slot.is_in_main() {
+        let hash = self.hasher.hash_one(self.key(index));
+        if !self.slab.get(index).is_in_main() {
             self.queues.remember(hash, self.slab.len());
         }
         self.remove_hashed(index, hash);
@@ -291,18 +333,35 @@ impl Shard {
             entry.remove();
         }
         let bytes = self.item_bytes(index);
-        self.content_bytes -= bytes;
         self.queues.remove(&mut self.slab, index, bytes);
-        if self.slab.get(index).has_side() {
-            self.sides.remove(&index);
-        }
+        self.take_side(index);
+        self.log.release(self.slab.get(index).address);
         self.slab.release(index);
     }
 
     /// What an item takes beside its slot and its place in the table.
     pub(crate) fn item_bytes(&self, index: u32) -> usize {
-        let blob = self.slab.get(index).blob.as_ref().map_or(0, |blob| blob_bytes(blob.len()));
-        blob + self.side(index).map_or(0, |side| side.bytes())
+        let entry = self.entry(index);
+        record_bytes(entry.key.len() + entry.value.len()) + self.side(index).map_or(0, |side| side.bytes())
+    }
+
+    /// Copies together what is needed of the emptiest page and gives that back. False when no page
+    /// has holes.
+    pub(crate) fn compact(&mut self) -> bool {
+        self.log.reap();
+        let Some(page) = self.log.emptiest() else { return false };
+        for (index, address) in self.log.records(page) {
+            if self.slab.find(index).is_none_or(|slot| slot.address != address) {
+                continue;
+            }
+            // A companion may hold a slice of the page; it will be made again when it is asked for.
+            if self.side(index).is_some_and(|side| !side.companions.is_empty()) {
+                self.change_side(index, |side| side.companions.clear());
+            }
+            self.slab.get_mut(index).address = self.log.relocate(address);
+        }
+        self.log.reap();
+        true
     }
 
     /// Slots from the one that would leave first to the newest.
@@ -316,24 +375,20 @@ impl Shard {
         Some(Now::from_raw(slot.last_access.load(Ordering::Relaxed)))
     }
 
-    /// Gives a table that became much too large back to the allocator.
-    pub(crate) fn shrink(&mut self) {
+    /// Gives back a table that became much too large.
+    pub(crate) fn shrink_table(&mut self) {
         if self.table.capacity() > 1024 && self.table.len() < self.table.capacity() / 4 {
-            let Shard { table, slab, hasher, .. } = self;
-            table.shrink_to(table.len() * 2, |&index| hasher.hash_one(key_of(slab.get(index))));
+            let Shard { table, slab, log, hasher, .. } = self;
+            table
+                .shrink_to(table.len() * 2, |&index| hasher.hash_one(log.entry(slab.get(index).address).key));
             self.sides.shrink_to_fit();
         }
     }
 
     /// Takes every item out.
     pub(crate) fn clear(&mut self) {
-        *self = Shard::new(self.hasher.clone());
+        *self = Shard::new(self.hasher.clone(), self.log.page_bytes());
     }
-}
-
-/// The key of the item in a slot; empty for a vacant one.
-pub(crate) fn key_of(slot: &Slot) -> &[u8] {
-    slot.blob.as_ref().and_then(|blob| blob.get(..slot.key_len as usize)).unwrap_or_default()
 }
 
 impl Slot {

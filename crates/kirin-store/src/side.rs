@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::blob::allocated_bytes;
+use crate::region::region_bytes;
+use crate::size_class::allocated_bytes;
 use crate::tag::Tag;
 
 /// The part of an item that lives beside its slot. Never changed once readers can see it; a change
 /// makes a new one.
 #[derive(Clone, Default)]
 pub(crate) struct Side {
-    /// A value that was handed over whole instead of being copied behind its key.
+    /// A value that is too large for the log.
     pub(crate) value: Option<Bytes>,
     /// The tags the item carries.
     pub(crate) tags: Box<[Arc<Tag>]>,
@@ -30,11 +31,15 @@ pub(crate) struct Companion {
     pub(crate) bytes: usize,
 }
 
+impl Companion {
+    /// What it takes from the budget.
+    pub(crate) fn charged_bytes(&self) -> usize {
+        allocated_bytes(self.bytes.saturating_add(size_of::<Companion>() + 16))
+    }
+}
+
 /// Allocated around every side: the `Arc` and its place in the shard's map.
 const SIDE_FIXED_BYTES: usize = size_of::<Side>() + 16 + 2 * (size_of::<u32>() + size_of::<usize>());
-
-/// What `Bytes` allocates beside the buffer to count references.
-const SHARED_BYTES: usize = 32;
 
 impl Side {
     /// Whether there is anything in it.
@@ -47,12 +52,8 @@ impl Side {
 
     /// What it takes from the budget.
     pub(crate) fn bytes(&self) -> usize {
-        let value = self.value.as_ref().map_or(0, |value| allocated_bytes(value.len()) + SHARED_BYTES);
-        let companions: usize = self
-            .companions
-            .iter()
-            .map(|companion| allocated_bytes(companion.bytes + size_of::<Companion>() + 16))
-            .sum();
+        let value = self.value.as_ref().map_or(0, |value| region_bytes(value.len()));
+        let companions: usize = self.companions.iter().map(Companion::charged_bytes).sum();
         allocated_bytes(SIDE_FIXED_BYTES)
             + value
             + allocated_bytes(self.tags.len() * size_of::<Arc<Tag>>())

@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
-use crate::blob::{Blob, allocated_bytes};
+use crate::log::Address;
+use crate::size_class::allocated_bytes;
 
 /// No slot.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -15,11 +16,11 @@ pub(crate) const NIL: u32 = u32::MAX;
 /// Slots in one chunk.
 const CHUNK_SLOTS: usize = 256;
 
-/// Metadata of one item. 48 bytes; see `docs/store.md` for what each costs and why it is here.
+/// Metadata of one item. 40 bytes; see `docs/store.md` for what each costs and why it is here.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// Key and value; `None` in a vacant slot.
-    pub(crate) blob: Option<Blob>,
+    /// Where key and value lie; nowhere in a vacant slot.
+    pub(crate) address: Address,
     pub(crate) cas: u64,
     /// Raw [`Expires`](crate::Expires).
     pub(crate) expires: u32,
@@ -31,7 +32,6 @@ pub(crate) struct Slot {
     pub(crate) newer: u32,
     /// Towards the tail (older).
     pub(crate) older: u32,
-    pub(crate) key_len: u16,
     /// [`mark`] bits; readers set some of them.
     pub(crate) marks: AtomicU8,
     /// [`place`] bits; only writers change them.
@@ -59,17 +59,21 @@ pub(crate) mod place {
 }
 
 impl Slot {
+    /// Whether there is no item in it.
+    pub(crate) fn is_vacant(&self) -> bool {
+        self.address == Address::NONE
+    }
+
     /// A slot with no item in it.
     fn vacant(next: u32) -> Slot {
         Slot {
-            blob: None,
+            address: Address::NONE,
             cas: 0,
             expires: 0,
             last_access: AtomicU32::new(0),
             flags: 0,
             newer: next,
             older: NIL,
-            key_len: 0,
             marks: AtomicU8::new(0),
             place: 0,
         }
@@ -208,8 +212,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_48_bytes() {
-        assert_eq!(size_of::<Slot>(), 48);
+    fn a_slot_is_40_bytes() {
+        assert_eq!(size_of::<Slot>(), 40);
     }
 
     #[test]

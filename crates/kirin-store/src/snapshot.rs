@@ -25,7 +25,8 @@ use crate::error::SnapshotError;
 use crate::item::ItemRef;
 use crate::slab::mark;
 use crate::store::Store;
-use crate::write::{NewItem, Value};
+use crate::value::Value;
+use crate::write::NewItem;
 
 const MAGIC: &[u8; 8] = b"KIRINSNP";
 const END_MAGIC: &[u8; 8] = b"KIRINEND";
@@ -64,8 +65,8 @@ impl Store {
                     live.filter_map(|&index| {
                         use crate::invalidate::Verdict::{Expired, Fresh, Gone, Stale};
                         match self.verdict(&shard, index, now) {
-                            Fresh => shard.item(index, 0),
-                            Stale => shard.item(index, mark::STALE),
+                            Fresh => Some(shard.item(index, 0)),
+                            Stale => Some(shard.item(index, mark::STALE)),
                             Gone | Expired => None,
                         }
                     })
@@ -103,7 +104,7 @@ impl Store {
             summary.bytes += length as u64;
             let mut records = &block[..];
             while !records.is_empty() {
-                let record = Record::parse(&mut records)
+                let record = StoredRecord::parse(&mut records)
                     .ok_or(SnapshotError::Damaged { at_byte: 0, what: "a record does not fit its block" })?;
                 if self.load(&record, now) {
                     summary.items += 1;
@@ -115,7 +116,7 @@ impl Store {
     }
 
     /// Enters one loaded item, unless it expired, is there already, or there is no room.
-    fn load(&self, record: &Record<'_>, now: Now) -> bool {
+    fn load(&self, record: &StoredRecord<'_>, now: Now) -> bool {
         let expires = Expires::from_raw(record.expires);
         if expires.is_due(now) || !self.is_storable(record.key, record.value.len(), &record.tags) {
             return false;
@@ -125,18 +126,15 @@ impl Store {
         if shard.find(hash, record.key).is_some() {
             return false;
         }
-        let value = match record.value.len() {
-            0..4096 => Value::Copied(record.value),
-            _ => Value::from(record.value.to_vec()),
-        };
-        let item = NewItem { value, flags: record.flags, expires, tags: &record.tags };
-        let mut entered = self.fresh(record.key, &item, expires);
+        let item =
+            NewItem { value: Value::Copied(record.value), flags: record.flags, expires, tags: &record.tags };
+        let mut entered = self.fresh(&shard, record.key, &item);
         // A CAS that a client chose says nothing of when the item was stored.
         entered.side.sequence = (record.cas > self.last_number()).then(|| self.next_number());
         entered.cas = record.cas;
         entered.last_access = Now::from_raw(record.last_access);
         entered.marks = record.marks;
-        let bytes = entered.bytes() + shard.growth_bytes();
+        let bytes = shard.growth_bytes(&entered, None);
         // A snapshot that is larger than the limit by now must not push out what it just loaded.
         if !self.budget.reserve(bytes) {
             return false;
@@ -305,7 +303,7 @@ fn check(from: &mut impl Read) -> Result<u64, SnapshotError> {
         }
         let mut records = &block[..];
         while !records.is_empty() {
-            Record::parse(&mut records).ok_or(damaged(at_byte, "a record does not fit its block"))?;
+            StoredRecord::parse(&mut records).ok_or(damaged(at_byte, "a record does not fit its block"))?;
             items += 1;
         }
         sums.update(&sum);
@@ -328,7 +326,7 @@ fn check(from: &mut impl Read) -> Result<u64, SnapshotError> {
 }
 
 /// A record as it lies in its block.
-struct Record<'a> {
+struct StoredRecord<'a> {
     cas: u64,
     expires: u32,
     last_access: u32,
@@ -339,9 +337,9 @@ struct Record<'a> {
     value: &'a [u8],
 }
 
-impl<'a> Record<'a> {
+impl<'a> StoredRecord<'a> {
     /// Takes one record off `records`.
-    fn parse(records: &mut &'a [u8]) -> Option<Record<'a>> {
+    fn parse(records: &mut &'a [u8]) -> Option<StoredRecord<'a>> {
         if records.len() < RECORD_FIXED_BYTES {
             return None;
         }
@@ -359,7 +357,7 @@ impl<'a> Record<'a> {
         }
         let key = take(records, key_len.into())?;
         let value = take(records, value_len as usize)?;
-        Some(Record { cas, expires, last_access, flags, marks, tags, key, value })
+        Some(StoredRecord { cas, expires, last_access, flags, marks, tags, key, value })
     }
 }
 

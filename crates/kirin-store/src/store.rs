@@ -93,9 +93,12 @@ impl DerefMut for ShardWrite<'_> {
 impl Store {
     /// A store with nothing in it.
     pub fn new(config: StoreConfig) -> Store {
-        let hasher = RandomState::default();
+        let (hasher, page_bytes) = (RandomState::default(), config.page_bytes());
         let parts = (0..config.shard_count())
-            .map(|_| Part { shard: RwLock::new(Shard::new(hasher.clone())), counters: Counters::default() })
+            .map(|_| Part {
+                shard: RwLock::new(Shard::new(hasher.clone(), page_bytes)),
+                counters: Counters::default(),
+            })
             .collect();
         Store {
             budget: Budget::new(config.memory_bytes),
@@ -148,7 +151,7 @@ impl Store {
         let item = shard.item(index, stale);
         shard.mark_fetched(index, now);
         bump(&part.counters.get_hits);
-        item
+        Some(item)
     }
 
     /// [`Store::get`] for each key in turn, in order.
@@ -170,8 +173,8 @@ impl Store {
         let shard = self.parts[self.part_of(hash)].shard.read();
         let index = shard.find(hash, key)?;
         match self.verdict(&shard, index, now) {
-            Verdict::Fresh => shard.item(index, 0),
-            Verdict::Stale => shard.item(index, mark::STALE),
+            Verdict::Fresh => Some(shard.item(index, 0)),
+            Verdict::Stale => Some(shard.item(index, mark::STALE)),
             Verdict::Gone | Verdict::Expired => None,
         }
     }

@@ -20,11 +20,20 @@ pub struct SweepReport {
 /// Slots looked at under one lock, so that nobody waits long.
 const SLOTS_PER_LOCK: u32 = 256;
 
+/// Pages whose holes are closed under one lock.
+const PAGES_PER_LOCK: usize = 4;
+
 impl Store {
     /// Looks at up to `budget_items` places for items, where the last sweep left off, and frees those
     /// that expired or were invalidated. The program calls this once a second.
     pub fn sweep(&self, now: Now, budget_items: usize) -> SweepReport {
         self.flush_if_due(now);
+        for part in &self.parts {
+            let should_close = part.shard.read().log.should_close_early();
+            if should_close {
+                part.shard.write().log.close_early();
+            }
+        }
         let mut report = SweepReport::default();
         let mut looked_at = 0;
         let mut finished_parts = 0;
@@ -79,11 +88,16 @@ impl Store {
                 }
             }
         }
+        for _ in 0..PAGES_PER_LOCK {
+            if !shard.log.is_worth_compacting() || !shard.compact() {
+                break;
+            }
+        }
         let finished = end >= shard.end();
         shard.sweep_cursor = if finished { 0 } else { end };
         if finished {
             shard.swept_up_to = shard.sweep_starts;
-            shard.shrink();
+            shard.shrink_table();
         }
         finished
     }

@@ -1,58 +1,16 @@
 //! Storing: `set`, `add`, `replace`, `append`, `prepend`, `cas`, `touch`, `delete`.
 
-use bytes::Bytes;
-
-use crate::blob::join;
 use crate::budget::Contended;
 use crate::clock::{Expires, Now};
 use crate::config::{KEY_LIMIT_BYTES, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
 use crate::counters::bump;
 use crate::item::ItemRef;
 use crate::meta::{DeleteOutcome, DeleteRequest};
-use crate::shard::Record;
-use crate::side::Side;
+use crate::record::Record;
+use crate::shard::Shard;
 use crate::slab::{Slot, mark};
 use crate::store::Store;
-
-/// A value on its way in.
-#[derive(Clone, Debug)]
-pub enum Value<'a> {
-    /// To be copied behind the key, into one allocation: right for small values.
-    Copied(&'a [u8]),
-    /// A buffer of exactly this value, to be kept as it is when it is large. It must not be a slice
-    /// of a larger buffer, which would stay in memory outside of the budget.
-    Owned(Bytes),
-}
-
-/// Owned values below this size are copied all the same: that takes less memory.
-const OWNED_FLOOR_BYTES: usize = 2048;
-
-impl Value<'_> {
-    fn as_slice(&self) -> &[u8] {
-        match self {
-            Value::Copied(value) => value,
-            Value::Owned(value) => value,
-        }
-    }
-}
-
-impl<'a> From<&'a [u8]> for Value<'a> {
-    fn from(value: &'a [u8]) -> Value<'a> {
-        Value::Copied(value)
-    }
-}
-
-impl<'a, const N: usize> From<&'a [u8; N]> for Value<'a> {
-    fn from(value: &'a [u8; N]) -> Value<'a> {
-        Value::Copied(value)
-    }
-}
-
-impl From<Vec<u8>> for Value<'_> {
-    fn from(value: Vec<u8>) -> Self {
-        Value::Owned(Bytes::from(value.into_boxed_slice()))
-    }
-}
+use crate::value::Value;
 
 /// What a storage command brings.
 #[derive(Clone, Debug)]
@@ -279,24 +237,20 @@ impl Store {
         }
         let mut record = match (request.mode, found) {
             (StoreMode::Append, Some(index)) => {
-                shard.rewritten(index, [shard.value(index), item.value.as_slice(), &[]])
+                shard.rewritten(index, key, [shard.value(index), item.value.as_slice()].concat())
             }
             (StoreMode::Prepend, Some(index)) => {
-                shard.rewritten(index, [item.value.as_slice(), shard.value(index), &[]])
+                shard.rewritten(index, key, [item.value.as_slice(), shard.value(index)].concat())
             }
-            _ => self.fresh(key, item, expires),
+            _ => Record { expires, ..self.fresh(&shard, key, item) },
         };
-        if !self.is_size_allowed(record.key_len.into(), record.value_len()) {
+        if !self.is_size_allowed(key.len(), record.value_len()) {
             return Ok(StoreOutcome::TooLarge);
         }
         record.marks |= marks;
         record.last_access = now;
 
-        // What the old content takes is counted until it is replaced; only the rest needs room.
-        let old_bytes = found.map_or(0, |index| shard.item_bytes(index));
-        let growth_bytes = if found.is_some() { 0 } else { shard.growth_bytes() };
-        let more_bytes = (record.bytes() + growth_bytes).saturating_sub(old_bytes);
-        if !self.make_room(&mut shard, more_bytes, found, now)? {
+        if !self.make_room(&mut shard, |shard| shard.growth_bytes(&record, found), found, now)? {
             return Ok(StoreOutcome::OutOfMemory);
         }
         let (cas, sequence) = self.number(request.new_cas);
@@ -316,30 +270,17 @@ impl Store {
     }
 
     /// A new item, not numbered yet.
-    pub(crate) fn fresh(&self, key: &[u8], item: &NewItem<'_>, expires: Expires) -> Record {
+    pub(crate) fn fresh<'a>(&self, shard: &Shard, key: &'a [u8], item: &'a NewItem<'_>) -> Record<'a> {
+        let mut record = Record::new(key, shard.place_value(key, &item.value));
         let tags = item.tags.iter().map(|name| {
             let (tag, grown) = self.tags.intern(name);
             self.budget.change(grown.min(0).unsigned_abs(), grown.max(0).unsigned_abs());
             tag
         });
-        let mut side = Side { tags: tags.collect(), ..Side::default() };
-        let blob = match &item.value {
-            Value::Owned(value) if value.len() >= OWNED_FLOOR_BYTES => {
-                side.value = Some(value.clone());
-                join(&[key])
-            }
-            value => join(&[key, value.as_slice()]),
-        };
-        Record {
-            blob,
-            key_len: key.len() as u16,
-            side,
-            cas: 0,
-            expires,
-            last_access: Now::from_unix_seconds(0),
-            flags: item.flags,
-            marks: 0,
-        }
+        record.side.tags = tags.collect();
+        record.flags = item.flags;
+        record.expires = item.expires;
+        record
     }
 
     /// Whether this store could take such an item at all. A protocol asks before it reads the value.
@@ -394,16 +335,7 @@ impl Store {
         shard.slot_mut(index).expires = expires.raw();
         let item = shard.item(index, 0);
         shard.mark_fetched(index, now);
-        item
-    }
-}
-
-impl Record {
-    fn value_len(&self) -> usize {
-        match &self.side.value {
-            Some(value) => value.len(),
-            None => self.blob.len() - self.key_len as usize,
-        }
+        Some(item)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kirin_store::{
     ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires, GetRequest,
     Invalidation, MetaHit, MetaOutcome, NewItem, Now, Store, StoreConfig, StoreMode, StoreOutcome,
-    StoreRequest,
+    StoreRequest, ValueBuffer,
 };
 
 const NOW: Now = Now::from_unix_seconds(1_700_000_000);
@@ -199,6 +199,21 @@ fn what_is_too_large_is_refused_and_set_drops_what_was_there() {
     assert!(store.get(b"k", NOW).is_none());
     assert!(store.set(b"k", NewItem::new(vec![7; (1 << 20) - 100]), NOW).is_stored());
     assert_eq!(store.get(b"k", NOW).expect("a hit").value_len(), (1 << 20) - 100);
+}
+
+#[test]
+fn a_large_value_in_a_buffer_of_the_store_is_kept_where_it_is() {
+    let store = store();
+    for len in [0, 10, ValueBuffer::WORTHWHILE_BYTES, 300_000] {
+        let mut buffer = ValueBuffer::zeroed(len);
+        buffer.fill(b'x');
+        let written_at = buffer.as_ptr();
+        assert!(store.set(b"k", NewItem::new(buffer), NOW).is_stored());
+        let item = store.get(b"k", NOW).expect("a hit");
+        assert_eq!(item.value(), vec![b'x'; len]);
+        assert_eq!(item.value().as_ptr() == written_at, len >= ValueBuffer::WORTHWHILE_BYTES, "{len}");
+        assert_eq!(item.value().as_ptr(), item.value_slice().as_ptr());
+    }
 }
 
 #[test]

@@ -1,2 +1,31 @@
 #![forbid(unsafe_code)]
-//! placeholder
+//! Application workers: the front's half of the worker protocol, the queue, and supervision.
+//!
+//! [`App::start`] starts an application's parent process and a task that watches over it; [`App::answer`] is what a route
+//! calls for each request. `docs/worker-protocol.md` is the protocol, `adapters/perl` its other half.
+//!
+//! A request's way: [`App::answer`] encodes the head, [`spool`] reads the body, [`pool`] finds a worker, [`exchange`]
+//! sends the request and reads the response.
+
+mod adapter;
+mod app;
+mod config;
+mod control;
+mod counters;
+mod error;
+mod exchange;
+mod greeting;
+mod parent;
+mod pool;
+mod response_pump;
+mod scgi;
+mod sendfile;
+mod spool;
+mod supervisor;
+mod worker;
+mod worker_response;
+
+pub use app::{App, AppState};
+pub use config::AppConfig;
+pub use counters::CounterValues;
+pub use error::AppError;

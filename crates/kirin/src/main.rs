@@ -1,3 +1,68 @@
 #![forbid(unsafe_code)]
-//! placeholder
-fn main() {}
+//! The program: command line, configuration, and the wiring of the other crates into one running server.
+
+mod command_line;
+mod config;
+mod event_loop;
+mod memcached;
+mod page;
+mod program;
+mod router;
+mod run_directory;
+mod store_place;
+
+use clap::Parser;
+use command_line::{Command, CommandLine};
+use config::load::Source;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+// glibc's allocator returns memory late and unevenly under the store's churn; see docs/store.md for the figures.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let command_line = CommandLine::parse();
+    start_log();
+    let result = match command_line.command {
+        Command::Serve(serve) => serve.source().and_then(|source| {
+            if serve.print_config() {
+                return print(&source.text);
+            }
+            let site = command_line::site(&source).map_err(|error| error.to_string())?;
+            program::run(site).map_err(|error| error.to_string())
+        }),
+        Command::Check { config } => Source::read(&config)
+            .and_then(|source| command_line::site(&source))
+            .map_err(|error| error.to_string())
+            .and_then(|_| print(&format!("{}: good\n", config.display()))),
+        Command::ConfigReference => print(&config::reference::reference()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("kirin: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The log of the program itself goes to standard error; `KIRIN_LOG=debug` shows more.
+fn start_log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("KIRIN_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
+}
+
+fn print(text: &str) -> Result<(), String> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // `kirin … | head` is no error.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(|error| format!("cannot print: {error}")),
+    }
+}

@@ -1,0 +1,53 @@
+# `make demo` serves the memo example; `make test` runs every test. Both install what is missing.
+
+CARGO ?= cargo
+CLIENTS = crates/kirin-memcache/tests/install_clients.sh
+
+.PHONY: demo build test lint test-rust test-perl test-browser bench bench-packages docs clean
+
+demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
+	scripts/install-packages demo
+	$(CARGO) build --release -p kirin
+	cd examples/memo && perl seed.pl
+	@echo
+	@echo "    memo: http://127.0.0.1:8080/   (sign in as demo, password demo; Ctrl-C ends it)"
+	@echo
+	target/release/kirin serve --config examples/memo/kirin.toml
+
+build:
+	$(CARGO) build -p kirin
+
+test: ## Everything that can be wrong
+	scripts/install-packages test
+	$(MAKE) lint
+	$(MAKE) test-perl
+	$(MAKE) test-rust
+	$(MAKE) test-browser
+
+lint:
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+test-rust: build
+	$(CLIENTS)
+	$(CARGO) test --workspace
+
+test-perl:
+	cd adapters/perl && prove -lr t
+	cd examples/memo && prove -lr t
+
+test-browser: build ## The memo example through Kirin, in a headless Chromium
+	scripts/browser-test
+
+bench: bench-packages ## Comparisons with nginx, h2o, memcached, Starlet, …; takes about half an hour
+	$(CARGO) build --release -p kirin -p kirin-floor
+	bench/compare.py
+
+bench-packages:
+	scripts/install-packages bench
+
+docs: ## What is generated
+	$(CARGO) run -q -p kirin -- config-reference > docs/configuration.md
+
+clean:
+	$(CARGO) clean

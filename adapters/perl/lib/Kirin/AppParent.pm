@@ -1,0 +1,243 @@
+package Kirin::AppParent;
+use v5.16;
+use warnings;
+
+use Fcntl ();
+use Getopt::Long qw(GetOptionsFromArray);
+use IO::Handle;
+use Kirin::Worker;
+use Plack::Util;
+use POSIX ();
+use Scalar::Util ();
+use Time::HiRes ();
+use overload ();
+
+our $VERSION = '0.001';
+
+# A worker that ends sooner than this many seconds after its fork has died "at start".
+use constant SHORT_LIFE => 1;
+
+# Seconds between forks when workers keep dying at start, at most.
+use constant LONGEST_PAUSE => 5;
+
+# Seconds that workers may go on with their requests when the front is gone and nobody else could end them.
+use constant ORPHAN_LIMIT => 30;
+
+# Seconds between looks at whether the front is still there.
+use constant TICK => 1;
+
+# The command line of kirin-worker. Returns the exit status.
+sub main {
+    my ($class, @arguments) = @_;
+    my %option;
+    GetOptionsFromArray(
+        \@arguments, \%option,
+        'workers=i', 'generation=i', 'name=s', 'front=i', 'max-requests=i', 'sendfile',
+    ) && @arguments == 1 or die "usage: kirin-worker [--workers N] [--generation G] [--name NAME] [--front PID]"
+        . " [--max-requests N] [--sendfile] app.psgi\n";
+    $option{max_requests} = delete $option{'max-requests'};
+    return $class->new(%option, app_file => $arguments[0])->run;
+}
+
+sub new {
+    my ($class, %args) = @_;
+    return bless {
+        workers    => 1,
+        generation => 1,
+        name       => 'app',
+        %args,
+        front       => $args{front} // getppid(),
+        alive       => {},                          # pid => { number, forked }
+        short_lives => 0,
+        fork_after  => 0,
+        stopping    => undef,
+    }, $class;
+}
+
+# Returns the exit status.
+sub run {
+    my $self = shift;
+    $self->{file_name} = ($self->{app_file} =~ m{([^/]+)\z})[0] // $self->{app_file};
+    $0 = "kirin: $self->{name} parent ($self->{file_name})";
+    $self->take_channels;
+    $self->install_signals;
+
+    my $app = eval { Plack::Util::load_psgi($self->{app_file}) };
+    if (ref $app ne 'CODE' && !(Scalar::Util::blessed($app) && overload::Method($app, '&{}'))) {
+        my $reason = $@ || "$self->{app_file} does not return a PSGI application\n";
+        print STDERR "kirin: $self->{name}: $reason";
+        $self->report(failed => $reason);
+        return 1;
+    }
+    $self->{app} = $app;
+    $self->report('ready');
+
+    until (defined $self->{stopping}) {
+        $self->reap;
+        $self->stop('TERM') if $self->front_is_gone;
+        $self->fork_missing unless defined $self->{stopping};
+        $self->pause;
+    }
+    $self->wait_for_workers;
+    return 0;
+}
+
+# The FastCGI convention: the listening socket comes as STDIN. What the application prints to STDOUT goes to the log,
+# so that it cannot be taken for control lines.
+sub take_channels {
+    my $self = shift;
+    open my $listener, '<&', \*STDIN or die "kirin-worker: STDIN: $!\n";
+    -S $listener or die "kirin-worker: STDIN is not a socket; kirin starts this program\n";
+    open STDIN, '<', '/dev/null' or die "kirin-worker: /dev/null: $!\n";
+    # Several workers wait for the same connection and only one gets it.
+    my $flags = fcntl $listener, Fcntl::F_GETFL(), 0 or die "kirin-worker: listener: $!\n";
+    fcntl $listener, Fcntl::F_SETFL(), $flags | Fcntl::O_NONBLOCK() or die "kirin-worker: listener: $!\n";
+    $self->{listener} = $listener;
+
+    open $self->{control}, '>&', \*STDOUT or die "kirin-worker: STDOUT: $!\n";
+    open STDOUT, '>&', \*STDERR or die "kirin-worker: STDERR: $!\n";
+    STDOUT->autoflush(1);
+    STDERR->autoflush(1);
+}
+
+sub install_signals {
+    my $self = shift;
+    $SIG{TERM} = $SIG{QUIT} = sub { $self->stop('TERM') };
+    $SIG{INT}  = sub { $self->stop('INT') };
+    $SIG{CHLD} = sub { };          # only to wake up
+    $SIG{PIPE} = 'IGNORE';
+}
+
+# One line to the front. Line ends inside become \n, so that a message of several lines stays one.
+sub report {
+    my ($self, $word, @rest) = @_;
+    my $line = join ' ', $word, @rest;
+    utf8::encode($line) if utf8::is_utf8($line);
+    $line =~ s/\\/\\\\/g;
+    $line =~ s/\n/\\n/g;
+    # The front may be gone; the next tick finds out.
+    syswrite $self->{control}, "$line\n";
+}
+
+sub front_is_gone { $_[0]{front} != getppid() }
+
+sub stop {
+    my ($self, $signal) = @_;
+    # A fast stop may follow a graceful one.
+    $self->{stopping} = $signal unless ($self->{stopping} // '') =~ /\A(?:INT|KILL)\z/;
+}
+
+sub pause {
+    my $self = shift;
+    my $seconds = $self->{fork_after} - Time::HiRes::time();
+    $seconds = TICK if $seconds <= 0 || $seconds > TICK;
+    # A signal ends it early. One that comes just before is seen a tick later.
+    select undef, undef, undef, $seconds;
+}
+
+sub fork_missing {
+    my $self = shift;
+    my %taken = map { $_->{number} => 1 } values %{ $self->{alive} };
+    for my $number (1 .. $self->{workers}) {
+        next if $taken{$number};
+        return if Time::HiRes::time() < $self->{fork_after};
+        my $pid = fork;
+        if (!defined $pid) {
+            print STDERR "kirin: $self->{name}: cannot fork: $!\n";
+            $self->back_off;
+            return;
+        }
+        $self->be_worker($number) if !$pid;
+        $self->{alive}{$pid} = { number => $number, forked => Time::HiRes::time() };
+        $self->report(started => $pid);
+    }
+}
+
+sub be_worker {
+    my ($self, $number) = @_;
+    $SIG{$_} = 'DEFAULT' for qw(CHLD INT);
+    srand;
+    close $self->{control};
+    $0 = "kirin: $self->{name} worker $number ($self->{file_name})";
+    my $worker = Kirin::Worker->new(
+        app          => $self->{app},
+        listener     => $self->{listener},
+        generation   => $self->{generation},
+        multiprocess => $self->{workers} > 1,
+        max_requests => $self->{max_requests},
+        sendfile     => $self->{sendfile},
+    );
+    delete $self->{app};
+    my $finished = eval { $worker->run; 1 };
+    print STDERR "kirin: worker $$: $@" if !$finished;
+    exit($finished ? 0 : 1);
+}
+
+sub reap {
+    my $self = shift;
+    while ((my $pid = waitpid -1, POSIX::WNOHANG()) > 0) {
+        my $status = $?;
+        my $worker = delete $self->{alive}{$pid} or next;
+        $self->report(exited => $pid, $status);
+        if (Time::HiRes::time() - $worker->{forked} < SHORT_LIFE) {
+            $self->{short_lives}++;
+            $self->back_off if $self->{short_lives} > $self->{workers};
+        }
+        else {
+            $self->{short_lives} = 0;
+        }
+    }
+}
+
+# Every worker may die young once without a pause; then pauses double.
+sub back_off {
+    my $self = shift;
+    my $doubled = $self->{short_lives} - $self->{workers};
+    $doubled = 0 if $doubled < 0;
+    $doubled = 6 if $doubled > 6;
+    my $pause = 0.1 * 2**$doubled;
+    $pause = LONGEST_PAUSE if $pause > LONGEST_PAUSE;
+    $self->{fork_after} = Time::HiRes::time() + $pause;
+}
+
+# The front limits how long this takes, as long as there is one.
+sub wait_for_workers {
+    my $self = shift;
+    my $gone;
+    while (1) {
+        $self->reap;
+        last if !%{ $self->{alive} };
+        $gone //= Time::HiRes::time() if $self->front_is_gone;
+        $self->{stopping} = 'KILL' if $gone && Time::HiRes::time() - $gone > ORPHAN_LIMIT;
+        # Again each tick: a worker may have been between looking at its flag and its next read.
+        kill $self->{stopping}, keys %{ $self->{alive} };
+        select undef, undef, undef, 0.2;
+    }
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Kirin::AppParent - loads a PSGI application once and keeps its workers alive
+
+=head1 SYNOPSIS
+
+    # STDIN is a listening unix socket, STDOUT a pipe that the front reads
+    exit Kirin::AppParent->new(app_file => 'app.psgi', workers => 4)->run;
+
+=head1 DESCRIPTION
+
+One such process runs for each generation of an application. It loads the application before it forks, so that the
+workers share its memory, replaces workers that end, and tells the front about both, a line each:
+
+    ready
+    started PID
+    exited PID WAIT-STATUS
+    failed MESSAGE
+
+It ends when it is told to (TERM and QUIT: after the requests in progress; INT: at once) and when the front is gone.
+
+=cut

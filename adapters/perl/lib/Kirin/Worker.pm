@@ -1,0 +1,178 @@
+package Kirin::Worker;
+use v5.16;
+use warnings;
+
+use Errno qw(EINTR);
+use Kirin::Worker::Input;
+use Kirin::Worker::Response;
+use Kirin::Worker::Stream;
+use Kirin::Worker::Trace;
+use Kirin::Worker::Writer;
+use Plack::Util;
+
+our $VERSION = '0.001';
+
+# The front sends a request head and a body of up to this size with one write.
+use constant READ_BYTES => 64 * 1024;
+
+# A request head is at most this long; the front's own limit is lower.
+use constant HEAD_BYTES => 256 * 1024;
+
+# Workers that started together do not all leave together: up to this part of max_requests is taken off by lot.
+use constant JITTER => 0.1;
+
+sub new {
+    my ($class, %args) = @_;
+    my $self = bless { generation => 1, %args, parent => getppid(), stopping => 0 }, $class;
+    if (my $max = $self->{max_requests}) {
+        $self->{requests_left} = $max - int rand(1 + $max * JITTER);
+    }
+    $self->open_no_input;
+    # What is the same in every request. A list fills a hash faster than another hash does.
+    $self->{always} = [
+        'psgi.version'         => [1, 1],
+        'psgi.url_scheme'      => 'http',
+        'psgi.errors'          => \*STDERR,
+        'psgi.multithread'     => Plack::Util::FALSE,
+        'psgi.multiprocess'    => $args{multiprocess} ? Plack::Util::TRUE : Plack::Util::FALSE,
+        'psgi.run_once'        => Plack::Util::FALSE,
+        'psgi.nonblocking'     => Plack::Util::FALSE,
+        'psgi.streaming'       => Plack::Util::TRUE,
+        'psgix.input.buffered' => Plack::Util::TRUE,
+        'psgix.harakiri'       => Plack::Util::TRUE,
+        SERVER_SOFTWARE        => 'Kirin',
+    ];
+    return $self;
+}
+
+# Takes a connection and serves it, until told to leave.
+sub run {
+    my $self = shift;
+    local $SIG{TERM} = sub { $self->{stopping} = 1 };
+    local $SIG{QUIT} = $SIG{TERM};
+    local $SIG{PIPE} = 'IGNORE';
+    local $SIG{__DIE__} = \&Kirin::Worker::Trace::remember;
+    while (my $socket = $self->accept) {
+        $self->serve($socket) or last;
+    }
+}
+
+# The next connection of the front, or nothing when it is time to leave. The pause lets a worker notice that its parent
+# has gone; only when waiting for a connection could it miss that.
+sub accept {
+    my $self = shift;
+    until ($self->{stopping} || getppid() != $self->{parent}) {
+        vec(my $wanted = '', fileno $self->{listener}, 1) = 1;
+        my $found = select $wanted, undef, undef, 1;
+        next if $found < 1;
+        # Another worker may have been faster.
+        CORE::accept(my $socket, $self->{listener}) or next;
+        return $socket if syswrite $socket, "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION\n";
+    }
+    return;
+}
+
+# Serves the requests of one connection. Returns true when the front has cut it inside a response, which leaves the
+# worker as good as before; false when the worker is to end.
+sub serve {
+    my ($self, $socket) = @_;
+    my ($app, $always) = @$self{qw(app always)};
+    until ($self->{stopping}) {
+        my $count = sysread $socket, my $buffer, READ_BYTES;
+        if (!$count) {
+            next if !defined $count && $! == EINTR;
+            return 0;
+        }
+        # LENGTH ":" NAME NUL VALUE NUL … NAME NUL VALUE NUL "," BODY
+        my $colon = index $buffer, ':';
+        my $comma = $colon < 1 ? 0 : $colon + 1 + substr $buffer, 0, $colon;
+        if ($colon < 1 || $comma >= $count) {
+            ($colon, $comma) = $self->read_head($socket, \$buffer) or return 0;
+        }
+        my %env = (@$always, split /\0/, substr($buffer, $colon + 1, $comma - $colon - 2), -1);
+        my $env = \%env;
+        $env{'psgi.url_scheme'} = 'https' if exists $env{HTTPS};
+        $env{'psgi.input'} =
+              $env{CONTENT_LENGTH}
+            ? Kirin::Worker::Input::receive($socket, $env{CONTENT_LENGTH}, substr $buffer, $comma + 1) || return 0
+            : defined fileno $self->{no_input} ? $self->{no_input}
+            :                                    $self->open_no_input;
+
+        # A response that is whole comes back as bytes; any other kind sends itself.
+        my $leaving = $self->{requests_left} && --$self->{requests_left} < 1;
+        my $stream;
+        my $output = eval {
+            my $response = $app->($env);
+            $leaving ||= $self->{stopping} || $env{'psgix.harakiri.commit'};
+            ref $response eq 'ARRAY' && ref $response->[2] eq 'ARRAY'
+                ? Kirin::Worker::Response::whole($response, $env, $leaving)
+                : ($stream = Kirin::Worker::Stream->new($socket, $env, $leaving, $self->{sendfile}))->send($response);
+        };
+        if (!defined $output) {
+            Kirin::Worker::Trace::log_failure($env, $@);
+            return !$leaving if $stream && $stream->has_begun;
+            $output = Kirin::Worker::Response::internal_server_error($env, $leaving);
+        }
+        # Most responses take one write.
+        my $written = $output eq '' ? 0 : syswrite $socket, $output;
+        if (($written // 0) != length $output) {
+            eval { Kirin::Worker::Writer::write_all($socket, substr $output, $written // 0) } or return !$leaving;
+        }
+        return 0 if $leaving || $env{'psgix.harakiri.commit'};
+    }
+    return 0;
+}
+
+# A head that did not come with one read. Returns where it begins and ends.
+sub read_head {
+    my ($self, $socket, $buffer) = @_;
+    while (1) {
+        my $colon = index $$buffer, ':';
+        my $digits = $colon < 0 ? $$buffer : substr $$buffer, 0, $colon;
+        if ($digits !~ /\A[1-9][0-9]{0,6}\z/ || $digits > HEAD_BYTES) {
+            print STDERR "kirin: worker $$: what came is not a request head\n";
+            return;
+        }
+        if ($colon > 0 && length $$buffer > $colon + 1 + $digits) {
+            return ($colon, $colon + 1 + $digits);
+        }
+        my $count = sysread $socket, $$buffer, READ_BYTES, length $$buffer;
+        return if !$count && (defined $count || $! != EINTR);
+    }
+}
+
+# The empty psgi.input that requests without a body share, anew when an application has closed it.
+sub open_no_input {
+    my $self = shift;
+    open my $handle, '<', \'' or die "empty handle: $!";
+    return $self->{no_input} = $handle;
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Kirin::Worker - serves requests that Kirin sends, one at a time
+
+=head1 SYNOPSIS
+
+    # $listener is a listening unix socket on which the front connects
+    Kirin::Worker->new(app => $app, listener => $listener)->run;
+
+=head1 DESCRIPTION
+
+A worker takes a connection from the front and answers the requests that come over it with a PSGI application. The
+protocol is described in F<docs/worker-protocol.md>. Waiting, parsing of HTTP, slow clients and request bodies that come
+in pieces are the front's business: C<serve> is all there is, and for a response that is an array it makes two system
+calls a request.
+
+TERM and QUIT let the request in progress finish; then C<run> returns.
+
+=head1 PSGI
+
+All of C<psgi.*> 1.1 with C<psgi.streaming>; C<psgix.input.buffered> is true, and C<psgix.harakiri> is honoured: a worker
+whose application has set C<psgix.harakiri.commit> leaves after the response and is replaced.
+
+=cut

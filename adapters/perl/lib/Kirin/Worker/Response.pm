@@ -1,0 +1,95 @@
+package Kirin::Worker::Response;
+use v5.16;
+use warnings;
+
+# Fields that say how the body is framed or what becomes of the connection. Both are not the application's.
+my %FRAMING = map { $_ => 1 } qw(content-length transfer-encoding connection keep-alive);
+
+# Responses with these statuses have no body (RFC 9110 section 6.4.1).
+sub has_no_body { $_[0] == 204 || $_[0] == 304 || $_[0] < 200 }
+
+# The bytes of a response whose body is an array. Dies when it cannot be sent.
+sub whole {
+    my ($response, $env, $leaving) = @_;
+    my ($status, $headers, $body) = @$response;
+    my ($head, $length, $coding) = head($status, $headers);
+    $body = @$body == 1 ? $body->[0] : join '', @$body;
+    utf8::downgrade($body, 1) or die "Wide character in the response body: encode it before it is sent\n";
+    if ($env->{REQUEST_METHOD} eq 'HEAD' || has_no_body($status)) {
+        # The length that the body of a GET would have. An empty body stands for one that was left out.
+        $length //= length $body if length $body;
+        $body = '';
+        undef $length if has_no_body($status) && $status != 304;
+    }
+    elsif ($coding) {
+        undef $length;
+        $head .= "Transfer-Encoding: $coding\r\n";
+    }
+    else {
+        # What the application says of the length may be wrong; this is not.
+        $length = length $body;
+    }
+    $head .= "Content-Length: $length\r\n" if defined $length;
+    $head .= "Connection: close\r\n" if $leaving;
+    return "$head\r\n$body";
+}
+
+# Status line and field lines without framing; the Content-Length and the transfer coding that the application gave.
+sub head {
+    my ($status, $headers) = @_;
+    $status =~ /\A[1-9][0-9][0-9]\z/ or die "Status of the response is not a number of three digits: $status\n";
+    my $head  = "HTTP/1.1 $status\r\n";
+    my $lines = 1;
+    my ($length, $coding);
+    for (my $i = 0; $i < @$headers; $i += 2) {
+        my ($name, $value) = @$headers[$i, $i + 1];
+        if (exists $FRAMING{ lc $name }) {
+            $length = $value if lc $name eq 'content-length' && $value =~ /\A[0-9]+\z/;
+            $coding = $value if lc $name eq 'transfer-encoding' && lc $value eq 'chunked';
+            next;
+        }
+        $head .= "$name: $value\r\n";
+        $lines++;
+    }
+    # A line end inside a value would add lines, or a whole response, of its own.
+    refuse_line_ends($headers) if ($head =~ tr/\r\n\0//) != 2 * $lines;
+    utf8::downgrade($head, 1) or die "Wide character in the response headers: encode them before they are sent\n";
+    return ($head, $length, $coding);
+}
+
+sub refuse_line_ends {
+    my $headers = shift;
+    for (my $i = 0; $i < @$headers; $i += 2) {
+        next if "$headers->[$i]$headers->[$i + 1]" !~ /[\r\n\0]/;
+        (my $name = $headers->[$i]) =~ s/[^!-~]/?/g;
+        die "Line end or NUL in the response header $name\n";
+    }
+}
+
+# What the client gets when the application has failed. The log has the reason.
+sub internal_server_error {
+    my ($env, $leaving) = @_;
+    return whole([500, ['Content-Type' => 'text/plain'], ["Internal Server Error\n"]], $env, $leaving);
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Kirin::Worker::Response - the bytes of a PSGI response that is whole
+
+=head1 SYNOPSIS
+
+    my $bytes = Kirin::Worker::Response::whole([200, ['Content-Type' => 'text/plain'], ['hello']], $env);
+
+=head1 DESCRIPTION
+
+C<whole> makes a response whose body is an array into one string, so that it leaves with one system call. C<head> makes
+status and headers of any response; L<Kirin::Worker::Stream> uses it for those that are not whole.
+
+Both die when a response cannot be sent: a status that is no number of three digits, a header value with a line end in
+it, a character above 255 in headers or body. The worker then answers 500 and logs why.
+
+=cut

@@ -1,0 +1,127 @@
+package Kirin::Worker::Stream;
+use v5.16;
+use warnings;
+
+use File::Spec;
+use Kirin::Worker::Response;
+use Kirin::Worker::Writer;
+use Plack::Util;
+use Scalar::Util qw(blessed);
+
+use constant READ_BYTES => 64 * 1024;
+
+sub new {
+    my ($class, $socket, $env, $leaving, $sendfile) = @_;
+    return bless { socket => $socket, env => $env, leaving => $leaving, sendfile => $sendfile }, $class;
+}
+
+# Whether something may have been sent already, so that no other response can take this one's place.
+sub has_begun { $_[0]{begun} }
+
+# Sends a response that is not whole. Returns the bytes that are left to send: none.
+sub send {
+    my ($self, $response) = @_;
+    if (ref $response eq 'CODE' || blessed $response && overload::Method($response, '&{}')) {
+        $response->(sub {
+            die "The application has called its responder twice\n" if $self->{begun};
+            return $self->send_one($_[0]);
+        });
+        die "The application has not called its responder\n" if !$self->{begun};
+        $self->{writer}->close if $self->{writer};
+    }
+    else {
+        $self->send_one($response);
+    }
+    return '';
+}
+
+sub send_one {
+    my ($self, $response) = @_;
+    if (ref $response ne 'ARRAY') {
+        die "The application's response is no array: ", $response // 'undef', "\n";
+    }
+    my ($status, $headers, $body) = @$response;
+    if (ref $body eq 'ARRAY') {
+        my $bytes = Kirin::Worker::Response::whole($response, @$self{qw(env leaving)});
+        $self->{begun} = 1;
+        Kirin::Worker::Writer::write_all($self->{socket}, $bytes);
+        return;
+    }
+    if ($self->{sendfile} && blessed $body && $body->can('path') && defined(my $path = $body->path)) {
+        return $self->hand_back_file($response, $path);
+    }
+
+    my ($head, $length, $coding) = Kirin::Worker::Response::head($status, $headers);
+    # Of a plain file the length is known; with it the front can take a small one whole and free this worker.
+    $length = Plack::Util::content_length($body) if !defined $length && !$coding && defined $body;
+    my $framing = 'chunked';
+    if ($self->{env}{REQUEST_METHOD} eq 'HEAD' || Kirin::Worker::Response::has_no_body($status)) {
+        $framing = 'nothing';
+        $head .= "Content-Length: $length\r\n" if defined $length && ($status == 304 || $status >= 200 && $status != 204);
+    }
+    elsif ($coding) {
+        $framing = 'coded';
+        $head .= "Transfer-Encoding: $coding\r\n";
+    }
+    elsif (defined $length) {
+        $framing = 'length';
+        $head .= "Content-Length: $length\r\n";
+    }
+    else {
+        $head .= "Transfer-Encoding: chunked\r\n";
+    }
+    $head .= "Connection: close\r\n" if $self->{leaving};
+
+    $self->{begun} = 1;
+    my $writer = Kirin::Worker::Writer->new($self->{socket}, "$head\r\n", $framing, $length);
+    if (!defined $body) {
+        # The client may wait for the head alone.
+        $writer->flush;
+        return $self->{writer} = $writer;
+    }
+    # An object may take its time before it gives the first bytes; a file does not.
+    $writer->flush if !Plack::Util::is_real_fh($body);
+    if ($framing ne 'nothing') {
+        local $/ = \ READ_BYTES;
+        while (defined(my $bytes = $body->getline)) {
+            $writer->write($bytes);
+        }
+    }
+    $body->close if ref $body eq 'GLOB' || $body->can('close');
+    $writer->close;
+    return;
+}
+
+# The front sends the file: it has it open already, and no worker is held while a client reads.
+sub hand_back_file {
+    my ($self, $response, $path) = @_;
+    my ($status, $headers, $body) = @$response;
+    my $whole = [$status, [@$headers, 'X-Sendfile' => File::Spec->rel2abs($path)], []];
+    $body->close if $body->can('close');
+    my $bytes = Kirin::Worker::Response::whole($whole, { REQUEST_METHOD => 'GET' }, $self->{leaving});
+    $self->{begun} = 1;
+    Kirin::Worker::Writer::write_all($self->{socket}, $bytes);
+    return;
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Kirin::Worker::Stream - sends a PSGI response that is not an array of strings
+
+=head1 SYNOPSIS
+
+    my $stream = Kirin::Worker::Stream->new($socket, $env, $leaving, $sendfile);
+    $stream->send($response);    # dies when it fails; $stream->has_begun tells if a 500 is still possible
+
+=head1 DESCRIPTION
+
+Delayed responses, the streaming writer, filehandles and objects with C<getline>. A body without a known length goes out
+in chunks, so that the front can tell its end from a worker that died.
+
+An object with C<path> is handed back to the front with C<X-Sendfile> if the front has said that it takes files.
+
+=cut

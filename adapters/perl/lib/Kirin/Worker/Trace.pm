@@ -1,0 +1,58 @@
+package Kirin::Worker::Trace;
+use v5.16;
+use warnings;
+
+use Carp ();
+use Scalar::Util qw(blessed);
+
+my $stack;
+
+# The worker's $SIG{__DIE__}. It costs nothing until something dies, and little when the application catches it itself.
+sub remember {
+    undef $stack;
+    for (my $level = 1; my ($package, $sub) = (caller $level)[0, 3]; $level++) {
+        next if $sub ne '(eval)';
+        # The innermost eval is the one that will catch it.
+        $stack = Carp::longmess('') if $package eq 'Kirin::Worker';
+        return;
+    }
+}
+
+# Logs why a request has failed.
+sub log_failure {
+    my ($env, $error) = @_;
+    my $trace = $stack // '';
+    undef $stack;
+    return if blessed $error && $error->isa('Kirin::Worker::Gone');
+    $error = "$error" // '';
+    chomp $error;
+    # The first line says where remember was called from: where it died.
+    $trace =~ s/\A\s*at (?:.*?) line [0-9]+\.?\n//;
+    # What is below the worker's eval is the same for every request.
+    $trace =~ s{^\s*eval \{\.\.\.\} called at \S*Kirin/Worker\.pm .*}{}ms;
+    $trace = "\n" . $trace if $trace ne '';
+    chomp $trace;
+    my $message = "kirin: worker $$: $env->{REQUEST_METHOD} $env->{REQUEST_URI}: $error$trace\n";
+    utf8::encode($message) if utf8::is_utf8($message);
+    print STDERR $message;
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Kirin::Worker::Trace - where an application died
+
+=head1 SYNOPSIS
+
+    local $SIG{__DIE__} = \&Kirin::Worker::Trace::remember;
+    eval { $app->($env); 1 } or Kirin::Worker::Trace::log_failure($env, $@);
+
+=head1 DESCRIPTION
+
+When C<eval> has caught an exception, the stack that led to it is gone. C<remember> keeps it, for exceptions that nothing
+but the worker is going to catch.
+
+=cut

@@ -1,0 +1,145 @@
+use v5.16;
+use warnings;
+use lib 't/lib';
+use FakeFront;
+use Test::More;
+
+my $front = FakeFront->start(<<'PSGI', workers => 1);
+use Plack::Middleware::Chunked;
+package Lines { sub new { my $class = shift; bless [@_], $class } sub getline { shift @{ $_[0] } } sub close { print STDERR "closed\n" } }
+package main;
+sub inner { die "from inner\n" }
+my %kind = (
+    array => sub { [200, ['Content-Type' => 'text/plain'], ['a', 'b', 'c']] },
+    bytes => sub { [200, [], [join '', map chr, 0 .. 255]] },
+    upgraded => sub { my $text = "caf\xe9"; utf8::upgrade($text); [200, ['X-Upgraded' => $text], [$text]] },
+    handle => sub { open my $handle, '<', $0 or die $!; [200, [], $handle] },
+    memory => sub { open my $handle, '<', \'in memory' or die $!; [200, [], $handle] },
+    object => sub { [200, [], Lines->new('one', '', 'two')] },
+    long => sub { [200, ['Content-Length' => 3], Lines->new('one', 'two')] },
+    short => sub { [200, ['Content-Length' => 9], Lines->new('one', 'two')] },
+    delayed => sub { sub { $_[0]->([200, [], ['later']]) } },
+    writer => sub { sub { my $writer = $_[0]->([200, []]); $writer->write($_) for 'one', '', 'two'; $writer->close } },
+    'writer-length' => sub { sub { my $writer = $_[0]->([200, ['Content-Length' => 3]]); $writer->write('one'); $writer->close } },
+    twice => sub { sub { my $respond = shift; $respond->([200, [], ['first']]); $respond->([200, [], ['second']]) } },
+    never => sub { sub { } },
+    coded => sub { [200, ['Transfer-Encoding' => 'chunked'], ["3\r\none\r\n", "0\r\n\r\n"]] },
+    length => sub { [200, ['Content-Length' => 1000], ['short']] },
+    nothing => sub { [204, ['Content-Length' => 3], ['abc']] },
+    unchanged => sub { [304, ['ETag' => '"a"'], []] },
+    connection => sub { [200, ['Connection' => 'close', 'Keep-Alive' => 'x'], ['kept']] },
+    wide => sub { [200, [], ["\x{263a}"]] },
+    'wide-header' => sub { [200, ['X-A' => "\x{263a}"], ['a']] },
+    'wide-later' => sub { sub { my $writer = $_[0]->([200, []]); $writer->write("\x{263a}") } },
+    newline => sub { [200, ['X-A' => "a\nX-B: b"], ['a']] },
+    return => sub { [200, ['X-A' => "a\rb"], ['a']] },
+    name => sub { [200, ["X-A: 1\r\nX-B" => 'b'], ['a']] },
+    status => sub { ['200 OK', [], ['a']] },
+    undef => sub { },
+    string => sub { 'hello' },
+    die => sub { inner() },
+    'die-caught' => sub { eval { inner() }; [200, [], ["caught $@"]] },
+    'die-object' => sub { die bless { code => 42 }, 'Oops' },
+    'die-late' => sub { sub { my $writer = $_[0]->([200, []]); $writer->write('part'); die "too late\n" } },
+    pid => sub { [200, [], [$$]] },
+);
+sub { my $env = shift; $kind{ substr $env->{PATH_INFO}, 1 }->($env) };
+PSGI
+
+sub get { my ($kind, $method) = @_; $front->request(PATH_INFO => "/$kind", REQUEST_METHOD => $method // 'GET') }
+
+my %body = (
+    array => 'abc', bytes => join('', map chr, 0 .. 255), upgraded => "caf\xe9", memory => 'in memory', object => 'onetwo',
+    long => 'one', delayed => 'later', writer => 'onetwo', 'writer-length' => 'one', coded => 'one', length => 'short',
+    connection => 'kept', 'die-caught' => "caught from inner\n",
+);
+my $pid = get('pid')->{body};
+for my $kind (sort keys %body) {
+    my $response = get($kind);
+    is $response->{status}, 200, "$kind: status";
+    is $response->{body}, $body{$kind}, "$kind: body";
+}
+is get('array')->{header}{'content-length'}, 3, 'an array has a length';
+is get('array')->{header}{'content-type'}, 'text/plain', 'headers come through';
+is get('length')->{header}{'content-length'}, 5, 'a wrong length of an array is put right';
+is get('upgraded')->{header}{'x-upgraded'}, "caf\xe9", 'an upgraded header is sent as bytes';
+is get('writer')->{chunks}, 2, 'an empty write is no chunk, which would end the body';
+ok !exists get('connection')->{header}{$_}, "$_ is not the application's" for qw(connection keep-alive);
+like $front->log, qr/^closed$/m, 'a body object is closed';
+like $front->log, qr/longer than its Content-Length/, 'a body that is too long is told';
+
+my $handle = get('handle');
+is $handle->{header}{'content-length'}, length $handle->{body}, 'a file has a length';
+
+for my $kind (qw(nothing unchanged)) {
+    my $response = get($kind);
+    ok !exists $response->{header}{'content-length'} && !exists $response->{header}{'transfer-encoding'}, "$kind has no framing";
+}
+
+subtest 'HEAD has the head of GET and no body' => sub {
+    for my $kind (qw(array handle object writer delayed)) {
+        my ($get, $head) = (get($kind), get($kind, 'HEAD'));
+        is $head->{header}{'content-length'}, $get->{header}{'content-length'}, "$kind: length";
+    }
+    is get('length', 'HEAD')->{header}{'content-length'}, 1000, 'the length that the application says stands';
+    is get('pid')->{body}, $pid, 'nothing is left over';
+};
+
+my %reason = (
+    wide => 'Wide character in the response body', 'wide-header' => 'Wide character in the response headers',
+    newline => 'Line end or NUL in the response header X-A', return => 'Line end or NUL in the response header X-A',
+    name => 'Line end or NUL in the response header', status => 'not a number of three digits: 200 OK',
+    undef => 'response is no array: undef', string => 'response is no array: hello',
+    never => 'has not called its responder', die => 'from inner', 'die-object' => 'Oops=HASH',
+);
+for my $kind (sort keys %reason) {
+    my $response = get($kind);
+    is $response->{status}, 500, "$kind: 500";
+    is $response->{body}, "Internal Server Error\n", "$kind: the client does not learn why";
+    like $front->log, qr{GET /: .*\Q$reason{$kind}\E}, "$kind: the log does";
+}
+is get('pid')->{body}, $pid, 'none of it cost the worker its life';
+
+subtest 'the log has the stack of what nobody caught, and only of that' => sub {
+    my ($trace) = $front->log =~ /(: from inner\n.*?)^kirin:/ms;
+    like $trace, qr/main::inner\(|::inner\(/, 'the function that died';
+    unlike $trace, qr/Kirin::AppParent/, 'not what is the same each time';
+    my $before = () = $front->log =~ /from inner/g;
+    get('die-caught');
+    my $after = () = $front->log =~ /from inner/g;
+    is $after, $before, 'what was caught is not logged';
+};
+
+subtest 'what fails after its head is cut' => sub {
+    for my $kind (qw(die-late short wide-later)) {
+        $front->send(PATH_INFO => "/$kind");
+        ok $front->response->{cut}, $kind;
+        $front->connect;
+        is get('pid')->{body}, $pid, 'the worker goes on';
+    }
+    $front->send(PATH_INFO => '/twice');
+    is $front->response->{body}, 'first', 'a second response is not sent';
+    $front->connect;
+    like $front->log, qr/too late/, 'the log says why';
+    like $front->log, qr/called its responder twice/, 'and that';
+};
+
+subtest 'objects with a path are handed back to a front that takes files' => sub {
+    my $program = <<'PSGI';
+package WithPath { sub new { bless {}, shift } sub path { 'some/file' } sub getline { } sub close { print STDERR "closed\n" } }
+sub { [200, ['Content-Type' => 'text/x', 'Content-Length' => 7], WithPath->new] };
+PSGI
+    my $taker = FakeFront->start($program, sendfile => 1);
+    for my $method (qw(GET HEAD)) {
+        my $response = $taker->request(REQUEST_METHOD => $method);
+        like $response->{header}{'x-sendfile'}, qr{\A/.*/some/file\z}, "$method: the path, made absolute";
+        is $response->{header}{'content-length'}, 0, "$method: no body from here";
+    }
+    like $taker->log, qr/^closed$/m, 'the object is closed';
+    my $other = FakeFront->start($program =~ s/sub getline \{ \}/my \$n; sub getline { \$n++ ? undef : 'content' }/r);
+    my $response = $other->request;
+    is $response->{body}, 'content', 'others get the content';
+    ok !exists $response->{header}{'x-sendfile'}, 'and no path';
+};
+
+done_testing;

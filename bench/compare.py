@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Compares Kirin with its peers on this machine. README.md says how to run it and how to read what it writes.
+
+    bench/compare.py store-page small-file
+    bench/compare.py psgi-hello --only starlet,starman --rounds 1 --seconds 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import comparison
+import report
+from comparison import Comparison, Entrant
+from comparisons import (
+    idle_memory,
+    includes,
+    large_file,
+    loops,
+    memcached_protocol,
+    psgi,
+    small_file,
+    store_page,
+)
+from host import BENCH, REPOSITORY, BenchError, Cores, Host
+
+COMPARISONS: dict[str, Comparison] = {
+    one.name: one
+    for one in (
+        store_page.COMPARISON,
+        small_file.COMPARISON,
+        includes.COMPARISON,
+        large_file.COMPARISON,
+        psgi.HELLO_COMPARISON,
+        psgi.PARAMS_COMPARISON,
+        loops.COMPARISON,
+        memcached_protocol.COMPARISON,
+    )
+}
+NAMES = [*COMPARISONS, idle_memory.NAME]
+
+
+def main() -> int:
+    options = parse(sys.argv[1:])
+    # A plain kill must stop the servers as Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    os.sched_setaffinity(0, {int(core) for core in options.load_core.split(",")})
+    options.results.mkdir(parents=True, exist_ok=True)
+    for name in NAMES if "all" in options.names else options.names:
+        text = run(name, options)
+        print(text)
+        (options.results / f"{name}.md").write_text(text)
+    return 0
+
+
+def run(name: str, options: argparse.Namespace) -> str:
+    """One comparison, as Markdown."""
+    what = COMPARISONS.get(name)
+    both = ",".join(sorted({options.server_core, options.load_core}))
+    shared = what is not None and what.share_cores
+    cores = Cores(both, both) if shared else Cores(options.server_core, options.load_core)
+    if shared:
+        os.sched_setaffinity(0, {int(core) for core in both.split(",")})
+    machine = report.machine(cores, os.getloadavg()[0])
+    with Host(cores, options.kirin.resolve(), options.tools.resolve()) as host:
+        if what is None:
+            table, about = idle_memory.run(host, chosen(idle_memory.ENTRANTS, options.only), sys.stderr)
+            return report.plain(name, idle_memory.QUESTION, machine, table, idle_memory.NOTES, about)
+        what = replace(what, entrants=chosen(what.entrants, options.only))
+        result = comparison.run(what, host, options.rounds, options.seconds, sys.stderr)
+        return report.markdown(result, options.rounds, options.seconds, machine)
+
+
+def chosen(entrants: Sequence[Entrant], only: Sequence[str]) -> Sequence[Entrant]:
+    """The rows of the peers in `only`; all if it is empty."""
+    picked = [entrant for entrant in entrants if not only or entrant.peer in only]
+    if not picked:
+        peers = ", ".join(dict.fromkeys(entrant.peer for entrant in entrants))
+        raise BenchError(f"nothing is left to run: --only takes some of {peers}")
+    return picked
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    release = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "release"
+    parser = argparse.ArgumentParser(
+        description="Compares Kirin with its peers on this machine; see bench/README.md.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument(
+        "names", nargs="+", choices=[*NAMES, "all"], metavar="NAME", help=f"{', '.join(NAMES)}, or all"
+    )
+    parser.add_argument(
+        "--kirin", type=Path, default=release / "kirin", metavar="PATH", help="the kirin program"
+    )
+    parser.add_argument(
+        "--tools", type=Path, default=release, metavar="DIR", help="where kirin-floor and its like are"
+    )
+    parser.add_argument(
+        "--only",
+        type=lambda text: text.split(","),
+        default=[],
+        metavar="PEER,…",
+        help="leave the other peers out",
+    )
+    parser.add_argument("--rounds", type=whole, default=5, help="interleaved rounds")
+    parser.add_argument("--seconds", type=whole, default=4, help="length of one round for one server")
+    parser.add_argument("--server-core", default="0", metavar="CORE", help="where the servers run")
+    parser.add_argument("--load-core", default="1", metavar="CORE", help="where the load generator runs")
+    parser.add_argument(
+        "--results", type=Path, default=BENCH / "results", metavar="DIR", help="where NAME.md goes"
+    )
+    return parser.parse_args(arguments)
+
+
+def whole(text: str) -> int:
+    """A number from 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("a number from 1 is needed")
+    return number
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        sys.exit(f"compare.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,139 @@
+"""idle-memory: what a connection that does nothing costs in user memory.
+
+Not a load: `kirin-hold` opens keep-alive connections that make one request each, and the servers' memory is read while
+they are held.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+import measure
+import page
+from comparison import Entrant
+from host import BenchError, Host, Server
+from peers import floor, kirin, nginx
+from report import grid
+
+NAME = "idle-memory"
+QUESTION = "User memory for each idle keep-alive connection that has made one request."
+HELD = (10_000, 19_000)
+LIMIT_BYTES = 1024
+"""The design's budget for Kirin."""
+
+NGINX_TABLE = 21_000
+"""nginx begins to close idle connections when less than a sixteenth of `worker_connections` is free."""
+
+PATH = "/page"
+PAGE = page.html(256)
+
+ENTRANTS = (
+    Entrant("kirin", "kirin store", lambda host: kirin.start(host, pages={PATH: kirin.html(PAGE)})),
+    Entrant("nginx", "nginx return", lambda host: nginx.returning(host, PAGE, connections=NGINX_TABLE)),
+    Entrant("floor", "floor", lambda host: floor.start(host, body_bytes=len(PAGE))),
+)
+
+NOTES = (
+    "Measured is `Pss_Anon` of /proc/PID/smaps_rollup over all processes of the server: memory that no file backs, "
+    "pages shared by several processes counted once. The kernel's memory for a socket (2 to 3 KB) is in no "
+    "process's figure and is the same for all.",
+    "`per connection` is what was added since the start (after one request), divided by the connections. `per further "
+    "connection` is from the first step to the second: it leaves out whatever the first few cost.",
+    f"`in all` is everything the server has at {HELD[-1]:,}, divided by them. It is the fair figure where a server "
+    "makes its connection table at the start: nginx has a connection and two events, some 430 bytes, for each of "
+    f"`worker_connections` ({NGINX_TABLE:,} here) before the first client comes, and the delta does not show them.",
+    "Memory is read when it has not changed for half a second. At the end every connection is looked at: one that "
+    "the server has closed makes the row fail.",
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A server's memory with so many connections."""
+
+    connections: int
+    bytes: int
+
+
+def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str, dict[str, str]]:
+    """The table, and what each server said about itself."""
+    header = [
+        "server",
+        "at start",
+        *(f"{count:,} held" for count in HELD),
+        "per connection",
+        "per further connection",
+        "in all",
+    ]
+    body, about = [], {}
+    for entrant in entrants:
+        server = entrant.start(host)
+        about[entrant.row] = server.about
+        try:
+            _hold(host, server, 1)  # the first request of all may load things
+            start = _settled_bytes(server)
+            steps = [Held(count, _hold(host, server, count)) for count in HELD]
+        except BenchError as error:
+            body.append([f"{entrant.row} — **failed**: {error}", *[""] * (len(header) - 1)])
+            continue
+        finally:
+            host.stop_all()
+        first, last = steps[0], steps[-1]
+        each = (first.bytes - start) / first.connections
+        further = (last.bytes - first.bytes) / (last.connections - first.connections)
+        print(f"{NAME}: {entrant.row}: {each:,.0f} bytes per connection", file=progress, flush=True)
+        body.append(
+            [
+                entrant.row,
+                f"{start / 1024:,.0f} KB",
+                *(f"{step.bytes / 1024:,.0f} KB" for step in steps),
+                f"{each:,.0f} B",
+                f"{further:,.0f} B",
+                f"{last.bytes / last.connections:,.0f} B",
+            ]
+        )
+    return grid(header, body), about
+
+
+def _hold(host: Host, server: Server, connections: int) -> int:
+    """The server's memory while so many connections are held."""
+    holder = subprocess.Popen(
+        host.load_command(
+            host.tool("kirin-hold"),
+            f"127.0.0.1:{server.port}",
+            "--connections",
+            str(connections),
+            "--path",
+            PATH,
+        ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdin and holder.stdout and holder.stderr
+    with holder:
+        if holder.stdout.readline() != f"holding {connections}\n":
+            raise BenchError(holder.stderr.read().strip() or "kirin-hold ended")
+        used = _settled_bytes(server)
+        holder.stdin.close()
+        end = holder.stdout.read().strip()
+    if end != f"open {connections} closed 0":
+        raise BenchError(f"the server closed idle connections: {end}")
+    return used
+
+
+def _settled_bytes(server: Server) -> int:
+    """Reads until half a second has changed nothing; some allocators give memory back a little later."""
+    deadline = time.monotonic() + 10
+    used = measure.anonymous_bytes(server.roots)
+    while time.monotonic() < deadline:
+        time.sleep(0.5)
+        before, used = used, measure.anonymous_bytes(server.roots)
+        if used == before:
+            break
+    return used

@@ -1,3 +1,0 @@
-#![forbid(unsafe_code)]
-//! placeholder
-fn main() {}

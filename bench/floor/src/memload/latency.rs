@@ -1,0 +1,47 @@
+//! Latencies of a run, kept one by one: a run is bounded, so there is no need to approximate.
+
+use std::time::Duration;
+
+/// All latencies of a run.
+#[derive(Default)]
+pub struct Latencies(Vec<Duration>);
+
+impl Latencies {
+    /// Adds one.
+    pub fn record(&mut self, latency: Duration) {
+        self.0.push(latency);
+    }
+
+    /// The percentiles worth reading, by name; none if nothing was recorded.
+    pub fn percentiles(&mut self) -> Vec<(&'static str, Duration)> {
+        self.0.sort_unstable();
+        [("p50_us", 0.5), ("p90_us", 0.9), ("p99_us", 0.99), ("p999_us", 0.999), ("max_us", 1.0)]
+            .into_iter()
+            .filter_map(|(name, share)| Some((name, self.at(share)?)))
+            .collect()
+    }
+
+    /// The smallest latency that at least this share of all do not exceed; they must be sorted.
+    fn at(&self, share: f64) -> Option<Duration> {
+        let rank = (self.0.len() as f64 * share).ceil() as usize;
+        self.0.get(rank.max(1) - 1).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Latencies;
+    use std::time::Duration;
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let mut latencies = Latencies::default();
+        assert!(latencies.percentiles().is_empty());
+        for milliseconds in (1..=100).rev() {
+            latencies.record(Duration::from_millis(milliseconds));
+        }
+        let milliseconds: Vec<u128> =
+            latencies.percentiles().into_iter().map(|(_, latency)| latency.as_millis()).collect();
+        assert_eq!(milliseconds, [50, 90, 99, 100, 100]);
+    }
+}

@@ -1,0 +1,191 @@
+"""Load: what a comparison asks of every server, and what a load generator says came of it.
+
+`HttpLoad` is wrk, `MemcachedLoad` is kirin-memload. Both are closed loops on fixed connections.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import subprocess
+from dataclasses import dataclass
+from typing import Protocol
+
+from host import BenchError, Host, Server
+
+GRACE_SECONDS = 30.0
+"""How much longer than asked a load generator may take before it has failed."""
+
+
+STARVED = 0.25
+"""A run in which fewer than this share of the kept connections were served on average has failed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run of a load generator."""
+
+    requests: int
+    seconds: float
+    p50_us: float
+    p99_us: float
+    failure: str = ""
+    """Why the numbers are not to be used; empty if they are."""
+
+
+class Load(Protocol):
+    """Something that can be asked of a server for some seconds."""
+
+    @property
+    def title(self) -> str:
+        ...
+
+    def prepare(self, host: Host, server: Server) -> int:
+        """Checks that the server answers correctly; returns the size of its answer in bytes."""
+        ...
+
+    def run(self, host: Host, server: Server, seconds: float) -> Outcome:
+        ...
+
+
+# Loaded by wrk once. It defines no `request` and no `response`, which would run for every request.
+WRK_SCRIPT = """
+{setup}
+done = function(summary, latency)
+  local errors = summary.errors
+  io.write(string.format("outcome %d %d %f %f %f %d %d %d %d %d\\n", summary.requests, summary.duration,
+    latency.mean, latency:percentile(50), latency:percentile(99),
+    errors.connect, errors.read, errors.write, errors.status, errors.timeout))
+end
+"""
+
+WRK_FORM = """
+wrk.method = "POST"
+wrk.body = "{form}"
+wrk.headers["Content-Type"] = "application/x-www-form-urlencoded"
+"""
+
+
+@dataclass(frozen=True)
+class HttpLoad:
+    """The same request over and over on each of the connections."""
+
+    title: str
+    expect: bytes
+    """The body a correct answer has."""
+
+    path: str = "/"
+    connections: int = 64
+    threads: int = 1
+    keep_alive: bool = True
+    form: str = ""
+    """A urlencoded form to POST; empty for a GET."""
+
+    def prepare(self, host: Host, server: Server) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        headers = {"Content-Type": "application/x-www-form-urlencoded"} if self.form else {}
+        if not self.keep_alive:
+            headers["Connection"] = "close"
+        try:
+            connection.request("POST" if self.form else "GET", self.path, self.form or None, headers)
+            response = connection.getresponse()
+            body = response.read()
+        finally:
+            connection.close()
+        if response.status != 200 or (server.canned_body or self.expect) != body:
+            raise BenchError(f"wrong answer to {self.path}: {response.status} {body[:60]!r}")
+        return self._response_bytes(server)
+
+    def run(self, host: Host, server: Server, seconds: float) -> Outcome:
+        script = host.directory / "wrk.lua"
+        script.write_text(WRK_SCRIPT.format(setup=WRK_FORM.format(form=self.form) if self.form else ""))
+        close = [] if self.keep_alive else ["-H", "Connection: close"]
+        output = _run(
+            host.load_command(
+                "wrk", "-t", str(self.threads), "-c", str(self.connections), "-d", f"{seconds:.0f}s",
+                "-s", script, *close, f"http://127.0.0.1:{server.port}{self.path}",
+            ),
+            seconds,
+        )  # fmt: skip
+        line = next((line for line in output.splitlines() if line.startswith("outcome ")), None)
+        if line is None:
+            raise BenchError(f"wrk said nothing:\n{output}")
+        requests, duration_us, mean_us, p50_us, p99_us, *errors = map(float, line.split()[1:])
+        names = ("connect", "read", "write", "non-2xx", "timeout")
+        failures = [f"{count:.0f} {name}" for name, count in zip(names, errors, strict=True) if count]
+        # Little's law. wrk does not notice connections that are never answered: they are in no latency, and its
+        # "timeout" counts only answers that came late.
+        # (A connection for one request is also being opened part of its time, so the law does not hold for those.)
+        served = mean_us * requests / duration_us
+        if self.keep_alive and served < self.connections * STARVED and not failures:
+            failures.append(f"only {served:.0f} of {self.connections} connections served")
+        return Outcome(int(requests), duration_us / 1e6, p50_us, p99_us, ", ".join(failures))
+
+    def _response_bytes(self, server: Server) -> int:
+        """Size of the whole answer: head, framing and body."""
+        head = [f"{'POST' if self.form else 'GET'} {self.path} HTTP/1.1", "Host: 127.0.0.1"]
+        if self.form:
+            head += ["Content-Type: application/x-www-form-urlencoded", f"Content-Length: {len(self.form)}"]
+        if not self.keep_alive:
+            head.append("Connection: close")
+        received = 0
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(("\r\n".join(head) + "\r\n\r\n" + self.form).encode())
+            connection.settimeout(0.3)  # a kept connection is silent afterwards
+            try:
+                while chunk := connection.recv(65536):
+                    received += len(chunk)
+            except TimeoutError:
+                pass
+        return received
+
+
+@dataclass(frozen=True)
+class MemcachedLoad:
+    """Gets and sets over the memcached protocol. The server's `store` says where."""
+
+    title: str
+    value_bytes: int = 100
+    keys: int = 10_000
+    depth: int = 1
+    set_percent: int = 0
+    keys_per_get: int = 1
+    connections: int = 64
+
+    def prepare(self, host: Host, server: Server) -> int:
+        _run([str(part) for part in self._command(host, server, "--fill")], 10)
+        return self.keys_per_get * self.value_bytes
+
+    def run(self, host: Host, server: Server, seconds: float) -> Outcome:
+        output = _run(host.load_command(*self._command(host, server, "--seconds", f"{seconds}")), seconds)
+        values = {name: float(value) for name, value in (line.split() for line in output.splitlines())}
+        misses = int(values["misses"])
+        return Outcome(
+            int(values["commands"]),
+            values["seconds"],
+            values["p50_us"],
+            values["p99_us"],
+            f"{misses} misses" if misses else "",
+        )
+
+    def _command(self, host: Host, server: Server, *more: str) -> list[str]:
+        return [
+            str(host.tool("kirin-memload")), server.store, *more,
+            "--connections", str(self.connections), "--keys", str(self.keys), "--value", str(self.value_bytes),
+            "--depth", str(self.depth), "--sets", str(self.set_percent), "--keys-per-get", str(self.keys_per_get),
+        ]  # fmt: skip
+
+
+def _run(command: list[str], seconds: float) -> str:
+    """Runs a load generator to its end and returns what it printed."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds + GRACE_SECONDS, check=False
+        )
+    except FileNotFoundError as error:
+        raise BenchError(f"{command[0]} is not installed; README.md lists the Debian packages") from error
+    except subprocess.TimeoutExpired as error:
+        raise BenchError(f"{' '.join(command)} did not end") from error
+    if done.returncode != 0:
+        raise BenchError(f"{' '.join(command)} failed:\n{done.stderr}{done.stdout}")
+    return done.stdout

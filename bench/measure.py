@@ -1,0 +1,94 @@
+"""What the servers used: CPU time and memory of process trees, from /proc.
+
+CPU time of a tree is what its living threads ran (`/proc/PID/task/*/schedstat`, nanoseconds) plus what its living
+processes have inherited from children that ended (`cutime` + `cstime` of `/proc/PID/stat`, clock ticks). A worker that
+is replaced during a measurement therefore still counts. Threads that ended in a living process are missing from
+schedstat; for those the process's own `utime` + `stime` is the better number, and the larger of both is taken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
+PROC = Path("/proc")
+
+# Fields of /proc/PID/stat after the parenthesised name, proc(5), counted from 0 at "state".
+PPID, UTIME, STIME, CUTIME, CSTIME = 1, 11, 12, 13, 14
+
+
+def tree(roots: Iterable[int]) -> list[int]:
+    """The processes `roots` and all their descendants that live now."""
+    children: dict[int, list[int]] = {}
+    for entry in PROC.iterdir():
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
+            children.setdefault(int(fields[PPID]), []).append(int(entry.name))
+    found, waiting = [], list(roots)
+    while waiting:
+        process = waiting.pop()
+        found.append(process)
+        waiting.extend(children.get(process, ()))
+    return found
+
+
+def cpu_seconds(roots: Iterable[int]) -> float:
+    """CPU time the trees have used so far, user and system."""
+    total = 0.0
+    for process in tree(roots):
+        if fields := _stat(process):
+            own = (int(fields[UTIME]) + int(fields[STIME])) * TICK_SECONDS
+            threads = _threads_seconds(process)
+            # The tick counter lags the scheduler's by less than two ticks unless threads have ended.
+            total += own if own - threads > 2 * TICK_SECONDS else threads
+            total += (int(fields[CUTIME]) + int(fields[CSTIME])) * TICK_SECONDS
+    return total
+
+
+def anonymous_bytes(roots: Iterable[int]) -> int:
+    """User memory of the trees that no file backs: `Pss_Anon`, so that pages shared after a fork count once.
+
+    The kernel's memory for sockets is in no process's figure and so not in this one.
+    """
+    total = 0
+    for process in tree(roots):
+        for line in (PROC / str(process) / "smaps_rollup").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name == "Pss_Anon":
+                total += int(value.split()[0]) * 1024
+    return total
+
+
+def busy_seconds(cores: Iterable[int]) -> float:
+    """For how long these cores have done anything, for anybody, the kernel and its interrupts included."""
+    wanted = {f"cpu{core}" for core in cores}
+    total = 0
+    for line in (PROC / "stat").read_text().splitlines():
+        name, *ticks = line.split()
+        if name in wanted:
+            user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, ticks[:8])
+            total += user + nice + system + irq + softirq + steal
+    return total * TICK_SECONDS
+
+
+def _stat(process: int) -> list[str] | None:
+    try:
+        text = (PROC / str(process) / "stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text[text.rindex(")") + 2 :].split()
+
+
+def _threads_seconds(process: int) -> float:
+    total = 0
+    try:
+        tasks = list((PROC / str(process) / "task").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    for task in tasks:
+        try:
+            total += int((task / "schedstat").read_text().split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # ended since the directory was read
+    return total / 1e9

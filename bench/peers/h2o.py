@@ -1,0 +1,31 @@
+"""Debian's h2o. It keeps files open by itself and writes no access log unless told to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from host import Host, Server, free_port, version_of
+
+
+def static_files(host: Host, directory: Path) -> Server:
+    """Files from `directory`, one thread."""
+    port = free_port()
+    config = host.directory / "h2o.yaml"
+    user = "user: root\n" if os.geteuid() == 0 else ""
+    config.write_text(
+        f"""\
+{user}num-threads: 1
+max-connections: 19000
+listen:
+  host: 127.0.0.1
+  port: {port}
+hosts:
+  default:
+    paths:
+      /:
+        file.dir: {directory}
+"""
+    )
+    pid = host.start("h2o", ["h2o", "-m", "worker", "-c", config], port=port)
+    return Server(port, [pid], f"{version_of('h2o', '-v')}: num-threads 1, file.dir, no access log")

@@ -1,0 +1,74 @@
+"""Kirin itself, from its release build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from host import REPOSITORY, BenchError, Host, Server, free_port, version_of
+from peers import memcached
+
+
+@dataclass(frozen=True)
+class App:
+    """A PSGI application behind Kirin."""
+
+    load: Path
+    workers: int
+
+
+def start(
+    host: Host,
+    name: str = "kirin",
+    *,
+    places: tuple[str, ...] = ("store",),
+    pages: Mapping[str, bytes] | None = None,
+    app: App | None = None,
+    unix_store: bool = False,
+) -> Server:
+    """Serves `/` from these places. `pages` go in over its memcached socket, as an application would put them."""
+    if not host.kirin.is_file():
+        raise BenchError(
+            f"there is no kirin at {host.kirin}: run `cargo build --release -p kirin`, give --kirin PATH, "
+            "or leave it out with --only (for instance --only nginx,h2o,floor)"
+        )
+    port, store_port = free_port(), free_port()
+    store_path = host.directory / f"{name}-store.sock"
+    store = f"unix:{store_path}" if unix_store else f"127.0.0.1:{store_port}"
+    config = host.directory / f"{name}.toml"
+    config.write_text(_config(port, store, places, app))
+    # Until the adapter is installed, the workers' parent finds it in the repository.
+    env = {"PERL5LIB": str(REPOSITORY / "adapters" / "perl" / "lib")}
+    pid = host.start(name, [host.kirin, "serve", "--config", config], port=port, env=env)
+    for key, value in (pages or {}).items():
+        memcached.set_item(store, key, value)
+    about = f"{version_of(str(host.kirin), '--version')}: try = {list(places)}, threads = 1"
+    if app is not None:
+        about += f", {app.workers} workers"
+    return Server(port, [pid], about, store)
+
+
+def _config(port: int, store: str, places: tuple[str, ...], app: App | None) -> str:
+    quoted = ", ".join(f'"{place}"' for place in places)
+    app_section = f'[[app]]\nname = "web"\nload = "{app.load}"\nworkers = {app.workers}\n' if app else ""
+    return f"""\
+threads = 1
+
+[[listener]]
+address = "127.0.0.1:{port}"
+
+[store]
+memory = "64MB"
+memcached = ["{store}"]
+
+{app_section}
+[[route]]
+path = "/"
+try = [{quoted}]
+"""
+
+
+def html(body: bytes) -> bytes:
+    """A page as the store wants it: media type, line end, body."""
+    return b"text/html\r\n" + body

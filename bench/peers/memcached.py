@@ -1,0 +1,49 @@
+"""Debian's memcached, and the few lines of its protocol that put a page into it or into Kirin's store."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from host import BenchError, Host, Server, free_port, version_of
+
+
+def start(host: Host, name: str = "memcached") -> Server:
+    """One worker thread, because every server here has one core. Listens on TCP."""
+    port = free_port()
+    command = ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0", *COMMON]
+    pid = host.start(name, command, port=port)
+    return Server(
+        port, [pid], f"{version_of('memcached', '-V')}: {' '.join(COMMON)}, TCP", f"127.0.0.1:{port}"
+    )
+
+
+def start_unix(host: Host, name: str = "memcached-unix") -> Server:
+    """The same on a unix socket."""
+    path = host.directory / f"{name}.sock"
+    command = ["memcached", "-u", "root", "-s", str(path), *COMMON]
+    pid = host.start(name, command, socket_path=path)
+    return Server(
+        0, [pid], f"{version_of('memcached', '-V')}: {' '.join(COMMON)}, unix socket", f"unix:{path}"
+    )
+
+
+COMMON = ("-t", "1", "-m", "64", "-c", "10000")
+
+
+def set_item(store: str, key: str, value: bytes) -> None:
+    """Stores one item at `HOST:PORT` or `unix:/path`."""
+    with _connect(store) as connection:
+        connection.sendall(b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value))
+        reply = connection.recv(1024)
+    if reply != b"STORED\r\n":
+        raise BenchError(f"{store} did not store {key}: {reply!r}")
+
+
+def _connect(store: str) -> socket.socket:
+    if store.startswith("unix:"):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(str(Path(store.removeprefix("unix:"))))
+        return connection
+    address, _, port = store.rpartition(":")
+    return socket.create_connection((address, int(port)))

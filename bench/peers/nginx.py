@@ -1,0 +1,185 @@
+"""Debian's nginx, one worker, in the configurations it is compared in. No access log in any of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from host import Host, Server, free_port, version_of
+from peers import memcached
+
+MODULES = Path("/usr/lib/nginx/modules")
+LUA = ("ndk_http_module.so", "ngx_http_lua_module.so")
+
+KEEP = "keepalive_requests 1000000000; keepalive_timeout 600s;"
+"""Without it nginx 1.22 closes a connection after 1,000 requests."""
+
+TUNED_FILES = f"""
+    {KEEP}
+    sendfile on; tcp_nopush off; tcp_nodelay on;
+    open_file_cache max=10000 inactive=600s; open_file_cache_valid 600s; open_file_cache_min_uses 1;
+"""
+
+DEBIAN_FILES = "sendfile on; tcp_nopush on;"
+"""What /etc/nginx/nginx.conf of the package says about files."""
+
+
+def start(
+    host: Host,
+    name: str,
+    about: str,
+    *,
+    http: str = "",
+    server: str,
+    modules: Sequence[str] = (),
+    connections: int = 4096,
+    beside: Sequence[Server] = (),
+) -> Server:
+    """Starts one. `beside` are the servers behind it: their CPU time counts as its own."""
+    port = free_port()
+    config = host.directory / f"{name}.conf"
+    user = "user root;" if os.geteuid() == 0 else ""
+    load = "\n".join(f"load_module {MODULES / module};" for module in modules)
+    config.write_text(
+        f"""\
+{load}
+{user}
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile 20000;
+error_log {host.log_of(f"{name}-error")} warn;
+pid {host.directory / name}.pid;
+events {{ worker_connections {connections}; }}
+http {{
+    access_log off;
+    types {{ text/html html; }}
+    default_type text/html;
+    client_body_temp_path {host.directory / name}-body;
+    proxy_temp_path {host.directory / name}-proxy;
+    fastcgi_temp_path {host.directory / name}-fastcgi;
+    uwsgi_temp_path {host.directory / name}-uwsgi;
+    scgi_temp_path {host.directory / name}-scgi;
+    {http}
+    server {{
+        listen 127.0.0.1:{port} backlog=4096;
+        {server}
+    }}
+}}
+"""
+    )
+    pid = host.start(name, ["nginx", "-c", config, "-e", host.log_of(f"{name}-error")], port=port)
+    roots = [pid, *(root for peer in beside for root in peer.roots)]
+    return Server(port, roots, f"{version_of('nginx', '-v')}: worker_processes 1, access_log off, {about}")
+
+
+def returning(host: Host, body: bytes, connections: int = 4096) -> Server:
+    """`return 200`: nginx's own floor."""
+    return start(
+        host,
+        f"nginx-return-{connections}",
+        f"return 200, keepalive_requests unlimited, worker_connections {connections}",
+        http=KEEP,
+        server=f"location / {{ return 200 '{body.decode()}'; }}",
+        connections=connections,
+    )
+
+
+def lua_say(host: Host, body: bytes) -> Server:
+    """A page that Lua code has as a constant."""
+    return start(
+        host,
+        "nginx-lua-say",
+        "content_by_lua ngx.print of a constant with Content-Length",
+        http=KEEP,
+        server=f"""location / {{ content_by_lua_block {{
+            ngx.header.content_length = {len(body)}
+            ngx.print([==[{body.decode()}]==])
+        }} }}""",
+        modules=LUA,
+    )
+
+
+def lua_shared_dict(host: Host, body: bytes) -> Server:
+    """A page in nginx's own shared memory, found by its path."""
+    return start(
+        host,
+        "nginx-lua-dict",
+        "content_by_lua ngx.print of a lua_shared_dict item found by path",
+        http=f"""{KEEP}
+    lua_shared_dict pages 64m;
+    init_by_lua_block {{ ngx.shared.pages:set("/page", [==[{body.decode()}]==]) }}""",
+        server="""location / { content_by_lua_block {
+            local page = ngx.shared.pages:get(ngx.var.uri)
+            if not page then return ngx.exit(404) end
+            ngx.header.content_length = #page
+            ngx.print(page)
+        } }""",
+        modules=LUA,
+    )
+
+
+def files_debian(host: Host, directory: Path) -> Server:
+    """Static files as the Debian package is configured, but for the log."""
+    return start(host, "nginx-files-debian", DEBIAN_FILES, http=DEBIAN_FILES, server=f"root {directory};")
+
+
+def files_tuned(host: Host, directory: Path) -> Server:
+    """Static files with what the tuning guides say."""
+    about = "sendfile on, tcp_nopush off, open_file_cache, keepalive_requests unlimited"
+    return start(host, "nginx-files-tuned", about, http=TUNED_FILES, server=f"root {directory};")
+
+
+def memcached_plain(host: Host, items: dict[str, bytes], *, ssi: bool = False) -> Server:
+    """`memcached_pass` over TCP as its documentation shows it: a connection for every item."""
+    store = memcached.start(host, f"memcached-behind-nginx{'-ssi' * ssi}")
+    _fill(store, items)
+    return _to_memcached(
+        host, f"nginx-memcached{'-ssi' * ssi}", "memcached_pass to TCP, a connection an item", store,
+        upstream=f"server {store.store};", ssi=ssi,
+    )  # fmt: skip
+
+
+def memcached_tuned(host: Host, items: dict[str, bytes], *, ssi: bool = False) -> Server:
+    """`memcached_pass` over a unix socket with kept connections: the most that can be had from it.
+
+    A page with three includes asks for three items at once on each client connection, so more than 64 are kept.
+    """
+    store = memcached.start_unix(host, f"memcached-tuned-behind-nginx{'-ssi' * ssi}")
+    _fill(store, items)
+    return _to_memcached(
+        host, f"nginx-memcached-tuned{'-ssi' * ssi}", "memcached_pass to a unix socket, keepalive 512", store,
+        upstream=f"server {store.store}; keepalive 512;", ssi=ssi,
+    )  # fmt: skip
+
+
+def _to_memcached(host: Host, name: str, about: str, store: Server, *, upstream: str, ssi: bool) -> Server:
+    return start(
+        host,
+        name,
+        about + (", ssi on" if ssi else "") + f"; {store.about}; CPU of both",
+        http=f"{KEEP} upstream store {{ {upstream} }}",
+        server=f"""location / {{
+            set $memcached_key $uri;
+            memcached_pass store;
+            {'ssi on;' if ssi else ''}
+        }}""",
+        beside=[store],
+    )
+
+
+def _fill(store: Server, items: dict[str, bytes]) -> None:
+    for key, value in items.items():
+        memcached.set_item(store.store, key, value)
+
+
+def proxy(host: Host, name: str, behind: Server) -> Server:
+    """In front of an application server, as most sites have it: nginx keeps the connections, the workers do not."""
+    return start(
+        host,
+        name,
+        f"proxy_pass over TCP, a connection a request; behind it {behind.about}; CPU of both",
+        http=f"{KEEP} upstream app {{ server 127.0.0.1:{behind.port}; }}",
+        server="location / { proxy_pass http://app; }",
+        beside=[behind],
+    )

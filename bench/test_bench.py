@@ -1,0 +1,147 @@
+"""Tests of the measuring itself: `python3 -m unittest discover -s bench`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+import measure
+import page
+import report
+from comparison import Budget, Comparison, Entrant, Result, Round, Row, Table
+from host import BenchError, Cores, Host, Server, free_port
+from load import HttpLoad
+
+BURN = "import time\nwhile time.process_time() < 0.2: pass\n"
+
+
+class CpuTime(unittest.TestCase):
+    def test_a_child_counts_while_it_lives_and_after_it_has_ended(self) -> None:
+        parent = f"""
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", {BURN + 'print(flush=True); input()'!r}],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline(); print("burnt", flush=True); input()
+child.communicate(b"\\n"); print("ended", flush=True); input()
+"""
+        with subprocess.Popen(
+            [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdin and process.stdout
+            for stage in ("burnt", "ended"):
+                self.assertEqual(process.stdout.readline(), f"{stage}\n")
+                self.assertGreaterEqual(measure.cpu_seconds([process.pid]), 0.19, stage)
+                process.stdin.write("\n")
+                process.stdin.flush()
+
+    def test_a_thread_that_has_ended_still_counts(self) -> None:
+        burn = f"import threading\nt = threading.Thread(target=lambda: exec({BURN!r}))\nt.start(); t.join()\n"
+        with subprocess.Popen(
+            [sys.executable, "-c", burn + "print(flush=True); input()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as process:
+            assert process.stdout
+            process.stdout.readline()
+            self.assertGreaterEqual(measure.cpu_seconds([process.pid]), 0.19)
+            process.communicate(b"\n")
+
+    def test_a_process_that_is_gone_used_nothing(self) -> None:
+        with subprocess.Popen(["true"]) as process:
+            process.wait()
+        self.assertEqual(measure.cpu_seconds([process.pid]), 0.0)
+
+
+class Memory(unittest.TestCase):
+    def test_what_is_written_to_is_counted(self) -> None:
+        before = measure.anonymous_bytes([os.getpid()])
+        block = bytearray(b"x" * 16_000_000)
+        self.assertGreaterEqual(measure.anonymous_bytes([os.getpid()]) - before, len(block))
+
+
+class Pages(unittest.TestCase):
+    def test_a_page_has_exactly_the_size_asked_for(self) -> None:
+        for size in (256, 1024, 100_000):
+            self.assertEqual(len(page.html(size)), size)
+
+    def test_a_page_with_includes_becomes_the_filled_one(self) -> None:
+        text = page.with_includes("<!--# include {} -->")
+        for path, fragment in page.FRAGMENTS.items():
+            text = text.replace(f"<!--# include {path} -->".encode(), fragment)
+        self.assertEqual(text, page.filled())
+
+
+class Report(unittest.TestCase):
+    load = HttpLoad("load", expect=b"")
+
+    def row(self, name: str, cpu_us: float, failure: str = "") -> Row:
+        entrant = Entrant(name, name, lambda host: Server(0, [], ""))
+        return Row(entrant, 10, [Round(1000.0, cpu_us, 1.0, 2.0, 0.0, failure)])
+
+    def text(self, *rows: Row, budgets: tuple[Budget, ...] = ()) -> str:
+        comparison = Comparison("name", "question", [row.entrant for row in rows], [self.load], budgets)
+        return report.markdown(Result(comparison, [Table(self.load, list(rows))], {}), 1, 2.0, "- machine")
+
+    def test_ratios_are_to_the_floor_and_to_the_cheapest_peer(self) -> None:
+        text = self.text(
+            self.row("kirin", 12.0), self.row("nginx", 20.0), self.row("h2o", 15.0), self.row("floor", 10.0)
+        )
+        self.assertIn("| kirin | 1,000 | 12.00 | 1.20 | 0.80 |", text)
+
+    def test_a_row_with_errors_is_marked_and_compared_with_nothing(self) -> None:
+        text = self.text(self.row("kirin", 12.0), self.row("nginx", 20.0), self.row("h2o", 1.0, "7 read"))
+        self.assertIn("| h2o — **failed**: 7 read |", text)
+        self.assertIn("| kirin | 1,000 | 12.00 | 0.60 |", text)
+
+    def test_a_budget_says_whether_it_was_kept(self) -> None:
+        rows = (self.row("kirin", 12.0), self.row("floor", 10.0))
+        for limit, verdict in ((1.25, "kept"), (1.15, "**missed**")):
+            self.assertIn(f"— {verdict}.", self.text(*rows, budgets=(Budget("b", "kirin", "floor", limit),)))
+
+    def test_a_budget_against_a_row_that_failed_says_nothing(self) -> None:
+        rows = (self.row("kirin", 12.0), self.row("floor", 10.0, "1 connect"))
+        self.assertNotIn("Budget", self.text(*rows, budgets=(Budget("b", "kirin", "floor", 9.0),)))
+
+
+class Starting(unittest.TestCase):
+    def host(self) -> Host:
+        return Host(Cores("0", "0"), Path("kirin"), Path("tools"))
+
+    def test_a_server_that_ends_at_start_shows_its_last_words(self) -> None:
+        with self.host() as host, self.assertRaisesRegex(BenchError, "no such module"):
+            host.start("broken", ["sh", "-c", "echo no such module; exit 3"], port=free_port())
+
+    def test_a_program_that_is_missing_is_named(self) -> None:
+        with self.host() as host, self.assertRaisesRegex(BenchError, "no-such-server"):
+            host.start("missing", ["no-such-server"], port=free_port())
+
+    def test_leaving_stops_workers_that_outlive_their_parent(self) -> None:
+        port = free_port()
+        serve = f"import socket, time; s = socket.create_server(('127.0.0.1', {port})); time.sleep(60)"
+        with self.host() as host:
+            root = host.start("orphaning", ["sh", "-c", f'{sys.executable} -c "{serve}" & wait'], port=port)
+            workers = [process for process in measure.tree([root]) if process != root]
+            self.assertTrue(workers)
+        for worker in workers:
+            self.assertTrue(ends(worker), f"{worker} still runs")
+
+
+def ends(process: int) -> bool:
+    """Waits for a process that has been killed; a zombie that nobody has waited for has ended."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            if "(zombie)" in Path(f"/proc/{process}/status").read_text():
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+if __name__ == "__main__":
+    unittest.main()

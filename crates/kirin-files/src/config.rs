@@ -1,0 +1,67 @@
+//! What `files:DIR` can be told, and why a directory cannot be served.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One `files:DIR` place. All limits are per event loop.
+#[derive(Clone, Debug)]
+pub struct FilesConfig {
+    /// The directory. Nothing outside of it is ever opened, whatever path or symbolic link asks for it.
+    pub root: PathBuf,
+    /// Names tried in order for a path that ends in `/`. Default: `index.html`.
+    pub index: Vec<String>,
+    /// How long an answer from the cache is given without looking at the file system, absence included.
+    /// Default: 1 s, so that a changed file shows at the next look while a busy one costs a few system calls
+    /// a second; more gains nothing that can be measured. 0 looks at every request.
+    pub validity: Duration,
+    /// Paths kept in the open-file cache. An open descriptor counts as one, so this bounds those too.
+    /// Default: 1000.
+    pub cache_entries: usize,
+    /// Memory of the open-file cache in bytes: contents, heads and paths. Default: 32 MiB.
+    pub cache_bytes: usize,
+    /// Files up to this size in bytes are kept in memory and need no descriptor; larger ones are kept open and sent by
+    /// the kernel (sendfile). Default: 64 KiB.
+    pub small_file_bytes: usize,
+}
+
+impl FilesConfig {
+    /// The defaults for `root`.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            index: vec!["index.html".into()],
+            validity: Duration::from_secs(1),
+            cache_entries: 1000,
+            cache_bytes: 32 * 1024 * 1024,
+            small_file_bytes: 64 * 1024,
+        }
+    }
+}
+
+/// Why a directory cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// It is not there, or may not be read.
+    #[error("cannot open directory {}: {error}", path.display())]
+    Root {
+        /// The directory as configured.
+        path: PathBuf,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// It is a file.
+    #[error("{} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    /// The kernel (before Linux 5.6) or a sandbox has no openat2, without which a symbolic link could lead outside.
+    #[error("cannot serve {}: openat2 is not available (Linux 5.6 or later): {error}", path.display())]
+    OpenAt2 {
+        /// The directory as configured.
+        path: PathBuf,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// An index name that is a path.
+    #[error("index {0:?} is not a file name: it must not be empty, contain `/` or start with `.`")]
+    IndexName(String),
+}

@@ -1,0 +1,46 @@
+//! Entity tags of files (RFC 9110 section 8.8.3).
+
+use crate::accept_encoding::Coding;
+use crate::root::FileState;
+use kirin_http::entity_tag;
+use std::fmt::Write;
+
+/// A strong entity tag of ours, with its quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EntityTag(Box<str>);
+
+impl EntityTag {
+    /// Time of the last change in nanoseconds and size: the same on every machine that a deployment copies the files to
+    /// with their times. The coding tells a variant from the plain file; `~` marks a file that was changed in the same
+    /// tick of the clock in which it was read, because the next state may have the same time and size.
+    pub(crate) fn of(state: &FileState, settled: bool, coding: Option<Coding>) -> Self {
+        let (seconds, nanoseconds) = state.modified;
+        let mut tag = String::with_capacity(40);
+        // Writing to a String does not fail.
+        let _ = write!(tag, "\"{seconds:x}.{nanoseconds:x}-{:x}", state.size);
+        if let Some(coding) = coding {
+            let _ = write!(tag, "-{}", coding.name());
+        }
+        tag.push_str(if settled { "\"" } else { "~\"" });
+        Self(tag.into())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn quoted(opaque: &str) -> Self {
+        Self(format!("\"{opaque}\"").into())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// `If-Match`: a tag is the same only if it is strong (RFC 9110 section 8.8.3.2).
+    pub(crate) fn strongly_in(&self, list: &[u8]) -> bool {
+        entity_tag::strongly_in(self.0.as_bytes(), list)
+    }
+
+    /// `If-None-Match`: weak or strong makes no difference.
+    pub(crate) fn weakly_in(&self, list: &[u8]) -> bool {
+        entity_tag::weakly_in(self.0.as_bytes(), list)
+    }
+}

@@ -1,0 +1,110 @@
+//! The place itself: asks the cache, then the file system, and answers.
+
+use crate::config::{FilesConfig, FilesError};
+use crate::found::Found;
+use crate::lookup::look_up;
+use crate::open_file_cache::{Known, OpenFileCache, Weight};
+use crate::request_path::RequestPath;
+use crate::respond::{refusal, respond};
+use crate::root::{OpenError, Root};
+use http::StatusCode;
+use kirin_http::{RequestHead, Response};
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+
+/// How often "no descriptor left" is logged at most.
+const EXHAUSTION_LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// One `files:DIR` place on one event loop.
+pub struct Files {
+    config: FilesConfig,
+    root: Root,
+    cache: RefCell<OpenFileCache>,
+    exhaustion_logged: Cell<Option<Instant>>,
+}
+
+impl Files {
+    /// The methods that a file answers, as the value of `Allow`.
+    pub const ALLOW: &'static str = "GET, HEAD";
+
+    /// Opens the directory and checks the configuration.
+    pub fn open(config: FilesConfig) -> Result<Self, FilesError> {
+        for index in &config.index {
+            if index.is_empty() || index.starts_with('.') || index.contains(['/', '\0']) {
+                return Err(FilesError::IndexName(index.clone()));
+            }
+        }
+        let root = Root::open(&config.root)?;
+        let limit = Weight { entries: config.cache_entries, bytes: config.cache_bytes };
+        let cache = RefCell::new(OpenFileCache::new(limit, config.validity));
+        Ok(Self { config, root, cache, exhaustion_logged: Cell::new(None) })
+    }
+
+    /// Answers `request`, or `None`: it is for the next place. So is every method but GET and HEAD; see [`Files::has`].
+    pub fn answer(&self, request: &RequestHead<'_>, now: Instant) -> Option<Response> {
+        if !request.is_get_or_head() {
+            return None;
+        }
+        match self.find(request.path, now) {
+            Ok(Found::File(file)) => Some(respond(&file, request)),
+            Ok(Found::Redirect(redirect)) => Some(redirect.respond(request.query)),
+            Ok(Found::Absent) => None,
+            Ok(Found::Refused) => Some(refusal(StatusCode::FORBIDDEN)),
+            Err(status) => Some(refusal(status)),
+        }
+    }
+
+    /// Whether a GET of this path would be answered with a file or a redirect. When no place answered a request with another
+    /// method, this makes the difference between 404 and 405 with [`Files::ALLOW`].
+    pub fn has(&self, request: &RequestHead<'_>, now: Instant) -> bool {
+        matches!(self.find(request.path, now), Ok(Found::File(_) | Found::Redirect(_)))
+    }
+
+    /// What `path` leads to; or the status code of a refusal that is not worth remembering.
+    fn find(&self, path: &str, now: Instant) -> Result<Found, StatusCode> {
+        let previous = match self.cache.borrow_mut().get(path, now) {
+            Some(Known::Fresh(found)) => return Ok(found),
+            Some(Known::Stale(found)) => Some(found),
+            None => None,
+        };
+        let name = match RequestPath::parse(path) {
+            Ok(name) if name.is_hidden() => return Ok(Found::Absent),
+            Ok(name) => name,
+            Err(no_file) => return no_file.refusal().map_or(Ok(Found::Absent), Err),
+        };
+        self.root.follow_replacement(now, self.config.validity);
+        let found = match look_up(&self.root, &self.config, &name, previous.as_ref()) {
+            Ok(found) => found,
+            Err(OpenError::Absent) => Found::Absent,
+            Err(OpenError::Refused(error)) => {
+                let root = self.root.path().display();
+                tracing::warn!(%root, path, %error, "refused: outside of the root, unreadable, or not a regular file");
+                Found::Refused
+            }
+            Err(OpenError::Exhausted(error)) => {
+                self.log_exhaustion(&error, now);
+                // What we hold is better than nothing.
+                return previous.ok_or(StatusCode::SERVICE_UNAVAILABLE);
+            }
+            Err(OpenError::Failed(error)) => {
+                tracing::error!(root = %self.root.path().display(), path, %error, "file cannot be read");
+                return Err(StatusCode::INTERNAL_SERVER_ERROR);
+            }
+        };
+        self.cache.borrow_mut().put(path, found.clone(), now);
+        Ok(found)
+    }
+
+    fn log_exhaustion(&self, error: &rustix::io::Errno, now: Instant) {
+        let last = self.exhaustion_logged.get();
+        if last.is_none_or(|last| now.saturating_duration_since(last) >= EXHAUSTION_LOG_INTERVAL) {
+            self.exhaustion_logged.set(Some(now));
+            let root = self.root.path().display();
+            tracing::warn!(%root, %error, "files cannot be opened; raise `ulimit -n` or lower the connection limit");
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod tests;

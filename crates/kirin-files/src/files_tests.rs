@@ -1,0 +1,417 @@
+//! Against real directories. Time is an argument, so nothing sleeps.
+
+#[path = "files_tests_site.rs"]
+mod site;
+
+use super::*;
+use kirin_http::Body;
+use site::{Site, see, set_modified, with_head};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+#[test]
+fn a_file_is_answered_with_its_type_and_validators() {
+    let site = Site::new();
+    set_modified(&site.write("a/b.html", "<p>hello"), 784_111_777);
+    let seen = site.get("/a/b.html").unwrap();
+    assert_eq!((seen.status, &seen.body[..]), (200, &b"<p>hello"[..]));
+    assert_eq!(seen.field("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(seen.field("last-modified"), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
+    assert_eq!(seen.field("etag"), Some("\"2ebc98a1.0-8\""));
+    assert_eq!(seen.field("accept-ranges"), Some("bytes"));
+    assert_eq!(seen.field("vary"), None);
+    assert_eq!(seen.field("content-encoding"), None);
+    let fresh = site.write("fresh", "x");
+    let tag = site.get("/fresh").unwrap().field("etag").unwrap().to_owned();
+    let modified = fs::metadata(fresh).unwrap().modified().unwrap().elapsed().unwrap();
+    // Too young to be told from a change that comes now.
+    assert!(tag.ends_with("~\"") || modified > Duration::from_millis(20), "{tag}");
+    assert_eq!(site.body("//a/./c/../b%2ehtml"), "<p>hello");
+}
+
+#[test]
+fn head_has_the_fields_and_the_length_of_get() {
+    let site = Site::with(|config| config.small_file_bytes = 4);
+    site.write("small", "1234");
+    site.write("large", "12345");
+    for (path, length) in [("/small", 4), ("/large", 5)] {
+        let response = with_head("HEAD", path, &[("Range", "bytes=0-1")], |head| {
+            site.files.answer(head, site.now).unwrap()
+        });
+        assert_eq!(response.body.length(), Some(length), "{path}");
+        assert!(matches!(response.body, Body::Withheld(_)), "{path}");
+        let seen = see(response);
+        assert_eq!((seen.status, &seen.fields), (200, &site.get(path).unwrap().fields), "{path}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_passed_on() {
+    let site = Site::new();
+    site.write("file", "x");
+    site.write("empty/other.html", "x");
+    site.write(".git/config", "x");
+    site.write("a/.env", "x");
+    let long = format!("/{}", "x".repeat(300));
+    let deep = "/d".repeat(3000);
+    for path in [
+        "/none",
+        "/none/",
+        "/none/x",
+        "/",
+        "/file/",
+        "/file/x",
+        "/empty",
+        "/empty/",
+        "/.git/config",
+        "/a/.env",
+        "/%2egit/config",
+        "/a%2fb",
+        "/file%0a",
+        "/%ff",
+        "/FILE",
+        &long,
+        &deep,
+    ] {
+        assert_eq!(site.get(path), None, "{path}");
+    }
+    site.write(".well-known/security.txt", "contact");
+    assert_eq!(site.body("/.well-known/security.txt"), "contact");
+}
+
+#[test]
+fn other_methods_are_passed_on_and_the_router_can_ask_what_is_there() {
+    let site = Site::new();
+    site.write("file", "x");
+    site.write("dir/index.html", "x");
+    for (path, there) in
+        [("/file", true), ("/dir", true), ("/dir/", true), ("/none", false), ("/../x", false)]
+    {
+        for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"] {
+            assert_eq!(site.ask(method, path, &[]), None, "{method} {path}");
+            assert_eq!(with_head(method, path, &[], |head| site.files.has(head, site.now)), there, "{path}");
+        }
+    }
+}
+
+#[test]
+fn malformed_paths_are_refused() {
+    let site = Site::new();
+    for path in ["/../secret", "/a/../../secret", "/%2e%2e/secret", "/a%00", "/%zz", "/%"] {
+        assert_eq!(site.status(path), Some(400), "{path}");
+    }
+}
+
+#[test]
+fn links_that_stay_inside_are_followed_and_others_are_refused() {
+    let site = Site::new();
+    site.write("a/file", "inside");
+    symlink("a/file", site.root.join("link")).unwrap();
+    symlink("a", site.root.join("linked-dir")).unwrap();
+    symlink("../a/file", site.root.join("a/up-and-down")).unwrap();
+    symlink("../secret", site.root.join("out")).unwrap();
+    symlink("..", site.root.join("outer")).unwrap();
+    symlink("../public/a/file", site.root.join("out-and-in")).unwrap();
+    symlink("/etc/passwd", site.root.join("absolute")).unwrap();
+    symlink(site.root.join("a/file"), site.root.join("absolute-inside")).unwrap();
+    symlink("/proc/self/root", site.root.join("magic")).unwrap();
+    symlink("loop", site.root.join("loop")).unwrap();
+    symlink("nowhere", site.root.join("dangling")).unwrap();
+    for path in ["/link", "/linked-dir/file", "/a/up-and-down"] {
+        assert_eq!(site.body(path), "inside", "{path}");
+    }
+    for path in [
+        "/out",
+        "/outer/secret",
+        "/out-and-in",
+        "/absolute",
+        "/absolute-inside",
+        "/magic/etc/passwd",
+        "/loop",
+        "/outer/public/a/file",
+        "/loop/x",
+    ] {
+        assert_eq!(site.status(path), Some(403), "{path}");
+    }
+    assert_eq!(site.get("/dangling"), None);
+}
+
+#[test]
+fn an_index_or_a_variant_that_leads_outside_gives_nothing_away() {
+    let site = Site::new();
+    fs::create_dir(site.root.join("d")).unwrap();
+    symlink("../../secret", site.root.join("d/index.html")).unwrap();
+    assert_eq!(site.status("/d/"), Some(403));
+    assert_eq!(site.status("/d"), Some(403));
+    site.write("page", "plain");
+    symlink("../secret", site.root.join("page.gz")).unwrap();
+    let seen = site.ask("GET", "/page", &[("Accept-Encoding", "gzip")]).unwrap();
+    assert_eq!((&seen.body[..], seen.field("vary")), (&b"plain"[..], None));
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_without_waiting() {
+    let site = Site::new();
+    let fifo = site.root.join("fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o644),
+        0,
+    )
+    .unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(site.root.join("socket")).unwrap();
+    fs::create_dir(site.root.join("d")).unwrap();
+    fs::rename(&fifo, site.root.join("d/index.html")).unwrap();
+    symlink("d/index.html", site.root.join("fifo")).unwrap();
+    for path in ["/fifo", "/socket", "/d/"] {
+        assert_eq!(site.status(path), Some(403), "{path}");
+    }
+}
+
+#[test]
+fn what_may_not_be_read_is_refused() {
+    let site = Site::new();
+    let file = site.write("d/file", "x");
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    mode(&file, 0o000);
+    // Root may read everything, and then there is nothing to refuse.
+    let expected = Some(if fs::read(&file).is_ok() { 200 } else { 403 });
+    assert_eq!(site.status("/d/file"), expected);
+    mode(&file, 0o644);
+    mode(&site.root.join("d"), 0o000);
+    assert_eq!(site.status("/d/./file"), expected);
+    mode(&site.root.join("d"), 0o755);
+}
+
+#[test]
+fn a_directory_is_redirected_to_its_own_path_and_shows_its_first_index() {
+    let site = Site::with(|config| config.index = vec!["index.html".into(), "index.htm".into()]);
+    site.write("d/index.htm", "second");
+    site.write("index.html", "root");
+    fs::create_dir(site.root.join("d/index.html")).unwrap();
+    site.write("evil.com/index.html", "x");
+    assert_eq!(site.body("/"), "root");
+    assert_eq!(site.body("/d/"), "second");
+    assert_eq!(site.get("/d/").unwrap().field("content-type"), Some("text/html; charset=utf-8"));
+    for (target, location) in [
+        ("/d", "/d/"),
+        ("/d?a=/../b", "/d/?a=/../b"),
+        ("/%64", "/d/"),
+        ("//evil.com", "/evil.com/"),
+        ("//evil.com?x", "/evil.com/?x"),
+        ("/d/../evil.com", "/evil.com/"),
+    ] {
+        let seen = site.get(target).unwrap();
+        assert_eq!((seen.status, seen.field("location")), (301, Some(location)), "{target}");
+    }
+}
+
+#[test]
+fn answers_within_the_validity_time_do_not_look_at_the_file_system() {
+    let mut site = Site::new();
+    let file = site.write("file", "old");
+    assert_eq!(site.body("/file"), "old");
+    assert_eq!(site.get("/later"), None);
+    fs::remove_file(file).unwrap();
+    site.write("later", "there");
+    site.pass(999);
+    assert_eq!(site.body("/file"), "old");
+    assert_eq!(site.get("/later"), None);
+    site.pass(1);
+    assert_eq!(site.get("/file"), None);
+    assert_eq!(site.body("/later"), "there");
+}
+
+#[test]
+fn changed_and_replaced_files_are_noticed_after_the_validity_time() {
+    for small_file_bytes in [0, 1000] {
+        let mut site = Site::with(|config| config.small_file_bytes = small_file_bytes);
+        let file = site.write("file", "one");
+        assert_eq!(site.body("/file"), "one");
+        // Renamed over, with the same size and time: another file all the same.
+        let time = fs::metadata(&file).unwrap().modified().unwrap();
+        let new = site.write("new", "two");
+        fs::File::options().write(true).open(&new).unwrap().set_modified(time).unwrap();
+        fs::rename(&new, &file).unwrap();
+        assert_eq!(site.body("/file"), "one");
+        site.pass(1000);
+        assert_eq!(site.body("/file"), "two");
+        // Written in place, the same size, at once: maybe with the same time stamp.
+        for contents in ["333", "444", "555"] {
+            fs::write(&file, contents).unwrap();
+            site.pass(1000);
+            assert_eq!(site.body("/file"), contents);
+        }
+        fs::write(&file, "longer").unwrap();
+        site.pass(1000);
+        assert_eq!(site.body("/file"), "longer");
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        site.write("file/index.html", "x");
+        site.pass(1000);
+        assert_eq!(site.status("/file"), Some(301));
+    }
+}
+
+#[test]
+fn a_validity_of_zero_always_looks() {
+    let site = Site::with(|config| config.validity = Duration::ZERO);
+    let file = site.write("file", "one");
+    assert_eq!(site.body("/file"), "one");
+    fs::write(&file, "two!").unwrap();
+    assert_eq!(site.body("/file"), "two!");
+}
+
+#[test]
+fn a_root_that_is_made_anew_is_followed() {
+    let mut site = Site::new();
+    site.write("file", "old");
+    assert_eq!(site.body("/file"), "old");
+    fs::remove_dir_all(&site.root).unwrap();
+    site.pass(1000);
+    assert_eq!(site.get("/file"), None);
+    site.write("file", "new");
+    site.pass(1000);
+    assert_eq!(site.body("/file"), "new");
+}
+
+#[test]
+fn conditions_and_ranges_reach_the_answer() {
+    for small_file_bytes in [0, 1000] {
+        let site = Site::with(|config| config.small_file_bytes = small_file_bytes);
+        set_modified(&site.write("f.txt", "0123456789"), 784_111_777);
+        let tag = site.get("/f.txt").unwrap().field("etag").unwrap().to_owned();
+        let ask = |lines: &[(&str, &str)]| site.ask("GET", "/f.txt", lines).unwrap();
+        let seen = ask(&[("If-None-Match", &tag)]);
+        assert_eq!((seen.status, seen.body.len()), (304, 0));
+        assert_eq!(seen.field("etag"), Some(&tag[..]));
+        assert_eq!(seen.field("last-modified"), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
+        assert_eq!(seen.field("content-type"), None);
+        assert_eq!(ask(&[("If-Match", "\"other\"")]).status, 412);
+        for (range, body, content_range) in [
+            ("bytes=2-4", "234", "bytes 2-4/10"),
+            ("bytes=-3", "789", "bytes 7-9/10"),
+            ("bytes=9-100", "9", "bytes 9-9/10"),
+            ("bytes=0-", "0123456789", "bytes 0-9/10"),
+        ] {
+            let seen = ask(&[("Range", range)]);
+            assert_eq!((seen.status, &seen.body[..]), (206, body.as_bytes()), "{range}");
+            assert_eq!(seen.field("content-range"), Some(content_range), "{range}");
+            assert_eq!(seen.field("content-type"), Some("text/plain; charset=utf-8"), "{range}");
+        }
+        let seen = ask(&[("Range", "bytes=10-")]);
+        assert_eq!((seen.status, seen.field("content-range")), (416, Some("bytes */10")));
+        assert_eq!(ask(&[("Range", "bytes=0-1,3-4")]).status, 200);
+        assert_eq!(ask(&[("Range", "bytes=0-1"), ("Range", "bytes=3-4")]).status, 200);
+        assert_eq!(ask(&[("Range", "bytes=0-1"), ("If-Range", &tag)]).status, 206);
+        assert_eq!(ask(&[("Range", "bytes=0-1"), ("If-Range", "\"other\"")]).status, 200);
+        assert_eq!(ask(&[("Range", "bytes=0-1"), ("If-None-Match", &tag)]).status, 304);
+        assert_eq!(ask(&[("Range", "bytes=99-"), ("If-Range", "\"other\"")]).status, 200);
+    }
+}
+
+#[test]
+fn a_variant_beside_the_file_is_sent_to_those_who_accept_it() {
+    let mut site = Site::new();
+    for (name, contents) in [("x.css", "plain"), ("x.css.gz", "gzipped"), ("x.css.br", "brotli")] {
+        set_modified(&site.write(name, contents), 784_111_777);
+    }
+    set_modified(&site.write("x.css.zst", "forgotten"), 784_111_776);
+    let ask =
+        |site: &Site, codings: &str| site.ask("GET", "/x.css", &[("Accept-Encoding", codings)]).unwrap();
+    let mut tags = Vec::new();
+    for (codings, body, coding) in [
+        ("gzip", "gzipped", Some("gzip")),
+        ("gzip, br, zstd", "brotli", Some("br")),
+        ("gzip, br;q=0.5", "gzipped", Some("gzip")),
+        // Older than the file.
+        ("zstd", "plain", None),
+        ("identity", "plain", None),
+    ] {
+        let seen = ask(&site, codings);
+        assert_eq!((seen.status, &seen.body[..]), (200, body.as_bytes()), "{codings}");
+        assert_eq!(seen.field("content-encoding"), coding, "{codings}");
+        assert_eq!(seen.field("content-type"), Some("text/css; charset=utf-8"), "{codings}");
+        assert_eq!(seen.field("vary"), Some("Accept-Encoding"), "{codings}");
+        let tag = seen.field("etag").unwrap().to_owned();
+        let again =
+            site.ask("GET", "/x.css", &[("Accept-Encoding", codings), ("If-None-Match", &tag)]).unwrap();
+        assert_eq!((again.status, again.field("vary")), (304, Some("Accept-Encoding")), "{codings}");
+        tags.push(tag);
+    }
+    tags.dedup();
+    // gzip, br, gzip, and the original for the last two.
+    assert_eq!(tags.len(), 4, "{tags:?}");
+    let seen = site.ask("GET", "/x.css", &[("Accept-Encoding", "gzip"), ("Range", "bytes=0-3")]).unwrap();
+    assert_eq!((&seen.body[..], seen.field("content-range")), (&b"gzip"[..], Some("bytes 0-3/7")));
+    let itself = site.ask("GET", "/x.css.gz", &[("Accept-Encoding", "gzip")]).unwrap();
+    assert_eq!(itself.field("content-type"), Some("application/gzip"));
+    assert_eq!((itself.field("content-encoding"), itself.field("vary")), (None, None));
+    // A variant that comes later is noticed with the file.
+    fs::remove_file(site.root.join("x.css.br")).unwrap();
+    set_modified(&site.root.join("x.css.zst"), 784_111_778);
+    assert_eq!(ask(&site, "br").body, b"brotli");
+    site.pass(1000);
+    assert_eq!(ask(&site, "br").body, b"plain");
+    assert_eq!(ask(&site, "zstd").body, b"forgotten");
+}
+
+#[test]
+fn an_empty_file_is_an_answer_too() {
+    let site = Site::new();
+    site.write("empty.txt", "");
+    let seen = site.get("/empty.txt").unwrap();
+    assert_eq!((seen.status, seen.body.len()), (200, 0));
+    assert_eq!(site.ask("GET", "/empty.txt", &[("Range", "bytes=0-")]).unwrap().status, 416);
+    assert_eq!(site.ask("GET", "/empty.txt", &[("Range", "bytes=-1")]).unwrap().status, 200);
+}
+
+#[test]
+fn a_file_from_the_future_has_no_date() {
+    let site = Site::new();
+    set_modified(&site.write("f", "x"), 30_000_000_000);
+    let seen = site.get("/f").unwrap();
+    assert_eq!((seen.status, seen.field("last-modified")), (200, None));
+    assert!(seen.field("etag").is_some());
+}
+
+#[test]
+fn small_files_keep_no_descriptor_and_large_ones_not_more_than_the_limit() {
+    let site = Site::with(|config| {
+        config.small_file_bytes = 4;
+        config.cache_entries = 5;
+    });
+    for n in 0..20 {
+        site.write(&format!("small{n}"), "1234");
+        site.write(&format!("large{n}"), "12345");
+        site.write(&format!("large{n}.gz"), "12345");
+    }
+    for n in 0..20 {
+        assert!(site.get(&format!("/small{n}")).unwrap().in_memory);
+    }
+    assert_eq!(site.descriptors(), 0);
+    for n in 0..20 {
+        let seen = site.get(&format!("/large{n}")).unwrap();
+        assert!(!seen.in_memory && seen.field("vary").is_some());
+        assert!(site.descriptors() <= 5, "{} descriptors after {n}", site.descriptors());
+    }
+    assert_eq!(site.descriptors(), 4);
+}
+
+#[test]
+fn a_directory_that_cannot_be_served_is_an_error_that_says_why() {
+    let site = Site::new();
+    let file = site.write("file", "x");
+    let error = |config: FilesConfig| Files::open(config).err().map(|error| error.to_string()).unwrap();
+    let none = site.root.join("none");
+    let message = error(FilesConfig::new(&none));
+    assert!(message.contains(none.to_str().unwrap()) && message.contains("No such file"), "{message}");
+    assert!(error(FilesConfig::new(&file)).ends_with("is not a directory"));
+    for index in ["", "a/b", "../x", ".hidden", "/x", "a\0"] {
+        let config = FilesConfig { index: vec![index.into()], ..FilesConfig::new(&site.root) };
+        assert!(error(config).contains("is not a file name"), "{index}");
+    }
+}

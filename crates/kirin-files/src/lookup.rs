@@ -1,0 +1,109 @@
+//! From a path to what is there, by asking the file system.
+
+use crate::accept_encoding::Coding;
+use crate::config::FilesConfig;
+use crate::found::{Found, OpenedFile, StaticFile};
+use crate::media_type::content_type;
+use crate::redirect::Redirect;
+use crate::request_path::RequestPath;
+use crate::root::{OpenError, OpenFile, Opened, Root};
+use rustix::io::Errno;
+use std::rc::Rc;
+
+/// Looks up `path`. What is known already (`previous`) is kept if it has not changed.
+pub(crate) fn look_up(
+    root: &Root,
+    config: &FilesConfig,
+    path: &RequestPath,
+    previous: Option<&Found>,
+) -> Result<Found, OpenError> {
+    if path.directory {
+        return match open_index(root, config, path)? {
+            Some((name, original)) => read(root, config, &name, original, previous),
+            None => Ok(Found::Absent),
+        };
+    }
+    match open(root, &path.name)? {
+        Some(Opened::File(original)) => read(root, config, &path.name, original, previous),
+        // Only a directory that we have a page for is ours: a route of an application may share its name.
+        Some(Opened::Directory) => Ok(match open_index(root, config, path)? {
+            Some(_) => Found::Redirect(Rc::new(Redirect::to(path))),
+            None => Found::Absent,
+        }),
+        Some(Opened::Special) => Err(OpenError::Refused(Errno::NXIO)),
+        None => Ok(Found::Absent),
+    }
+}
+
+/// The first index file in the directory `path`, with its name.
+fn open_index(
+    root: &Root,
+    config: &FilesConfig,
+    path: &RequestPath,
+) -> Result<Option<(Vec<u8>, OpenFile)>, OpenError> {
+    for index in &config.index {
+        let mut name = path.name.clone();
+        if !name.is_empty() {
+            name.push(b'/');
+        }
+        name.extend_from_slice(index.as_bytes());
+        match open(root, &name)? {
+            Some(Opened::File(file)) => return Ok(Some((name, file))),
+            Some(Opened::Special) => return Err(OpenError::Refused(Errno::NXIO)),
+            Some(Opened::Directory) | None => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Reads the file and the variants beside it.
+fn read(
+    root: &Root,
+    config: &FilesConfig,
+    name: &[u8],
+    original: OpenFile,
+    previous: Option<&Found>,
+) -> Result<Found, OpenError> {
+    let mut variants = [None, None, None];
+    // A file asked for by the name of a variant is an original, and seldom has variants of its own.
+    if !Coding::ALL.iter().any(|coding| name.ends_with(coding.file_suffix().as_bytes())) {
+        for (variant, coding) in variants.iter_mut().zip(Coding::ALL) {
+            *variant = open_variant(root, name, coding, &original)?;
+        }
+    }
+    let opened = OpenedFile { content_type: content_type(name), original, variants };
+    if let Some(Found::File(file)) = previous
+        && file.is_unchanged(&opened)
+    {
+        return Ok(Found::File(Rc::clone(file)));
+    }
+    match StaticFile::read(opened, config.small_file_bytes) {
+        Ok(file) => Ok(Found::File(Rc::new(file))),
+        Err(error) => Err(OpenError::of_io(&error)),
+    }
+}
+
+/// The variant of `name` in `coding`, unless it is older than the file: then the file was changed and the variant forgotten.
+fn open_variant(
+    root: &Root,
+    name: &[u8],
+    coding: Coding,
+    original: &OpenFile,
+) -> Result<Option<OpenFile>, OpenError> {
+    let name = [name, coding.file_suffix().as_bytes()].concat();
+    match root.open_beneath(&name) {
+        Ok(Opened::File(variant)) if variant.state.modified >= original.state.modified => Ok(Some(variant)),
+        Err(error @ OpenError::Exhausted(_)) => Err(error),
+        // Whatever else is there is no reason not to send the original.
+        Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+/// `None` when there is nothing.
+fn open(root: &Root, name: &[u8]) -> Result<Option<Opened>, OpenError> {
+    match root.open_beneath(name) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(OpenError::Absent) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,221 @@
+//! The open-file cache: what each path led to when we last looked.
+//!
+//! Bounded by entries (an open descriptor counts as one) and by bytes. Evicts by CLOCK: one bit a slot says whether it was
+//! asked for since the hand last came by, so that a sweep over names that nobody asks for twice pushes out itself and not
+//! what is in demand.
+
+use crate::found::Found;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// What a slot and its place in the map take besides path and value, about.
+const SLOT_BYTES: usize = 128;
+
+/// Paths and what they led to.
+pub(crate) struct OpenFileCache {
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+    by_path: HashMap<Rc<str>, usize, RandomState>,
+    hand: usize,
+    used: Weight,
+    limit: Weight,
+    validity: Duration,
+}
+
+/// What the limits count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Weight {
+    pub(crate) entries: usize,
+    pub(crate) bytes: usize,
+}
+
+/// What the cache knows of a path.
+pub(crate) enum Known {
+    /// It was looked at within the validity time.
+    Fresh(Found),
+    /// It has to be looked at again.
+    Stale(Found),
+}
+
+struct Slot {
+    path: Rc<str>,
+    found: Found,
+    looked: Instant,
+    weight: Weight,
+    wanted: bool,
+}
+
+impl OpenFileCache {
+    pub(crate) fn new(limit: Weight, validity: Duration) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_path: HashMap::default(),
+            hand: 0,
+            used: Weight::default(),
+            limit,
+            validity,
+        }
+    }
+
+    pub(crate) fn get(&mut self, path: &str, now: Instant) -> Option<Known> {
+        let slot = self.slots.get_mut(*self.by_path.get(path)?)?.as_mut()?;
+        slot.wanted = true;
+        let found = slot.found.clone();
+        let fresh = now.saturating_duration_since(slot.looked) < self.validity;
+        Some(if fresh { Known::Fresh(found) } else { Known::Stale(found) })
+    }
+
+    /// Remembers what was found at `now`. What alone is over a limit is not kept.
+    pub(crate) fn put(&mut self, path: &str, found: Found, now: Instant) {
+        // It was in demand before if it was known before.
+        let wanted = self.remove(path);
+        let weight =
+            Weight { entries: found.descriptors().max(1), bytes: found.bytes() + path.len() + SLOT_BYTES };
+        if weight.entries > self.limit.entries || weight.bytes > self.limit.bytes {
+            return;
+        }
+        while self.used.entries + weight.entries > self.limit.entries
+            || self.used.bytes + weight.bytes > self.limit.bytes
+        {
+            self.evict_one();
+        }
+        let path: Rc<str> = path.into();
+        let slot = Some(Slot { path: Rc::clone(&path), found, looked: now, weight, wanted });
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.slots[at] = slot;
+                at
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() - 1
+            }
+        };
+        self.by_path.insert(path, at);
+        self.used.entries += weight.entries;
+        self.used.bytes += weight.bytes;
+    }
+
+    fn remove(&mut self, path: &str) -> bool {
+        match self.by_path.get(path) {
+            Some(at) => {
+                self.clear(*at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Moves the hand on to a slot that was not asked for since it last came by, and empties it. Ends, because what the hand
+    /// passes is not wanted any more; called only while something is there.
+    fn evict_one(&mut self) {
+        loop {
+            self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
+            match &mut self.slots[self.hand] {
+                Some(slot) if slot.wanted => slot.wanted = false,
+                Some(_) => return self.clear(self.hand),
+                None => {}
+            }
+        }
+    }
+
+    fn clear(&mut self, at: usize) {
+        if let Some(slot) = self.slots[at].take() {
+            self.by_path.remove(&slot.path);
+            self.used.entries -= slot.weight.entries;
+            self.used.bytes -= slot.weight.bytes;
+            self.free.push(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cache(entries: usize, bytes: usize) -> OpenFileCache {
+        OpenFileCache::new(Weight { entries, bytes }, Duration::from_secs(1))
+    }
+
+    fn knows(cache: &mut OpenFileCache, path: &str, now: Instant) -> bool {
+        cache.get(path, now).is_some()
+    }
+
+    #[test]
+    fn an_entry_is_fresh_for_the_validity_time_and_stale_after() {
+        let (mut cache, start) = (cache(10, 10_000), Instant::now());
+        assert!(cache.get("/a", start).is_none());
+        cache.put("/a", Found::Absent, start);
+        let just_before = start + Duration::from_millis(999);
+        assert!(matches!(cache.get("/a", just_before), Some(Known::Fresh(Found::Absent))));
+        let after = start + Duration::from_secs(1);
+        assert!(matches!(cache.get("/a", after), Some(Known::Stale(Found::Absent))));
+        cache.put("/a", Found::Refused, after);
+        assert!(matches!(cache.get("/a", after), Some(Known::Fresh(Found::Refused))));
+        assert_eq!(cache.used.entries, 1);
+    }
+
+    #[test]
+    fn a_sweep_over_names_does_not_push_out_what_is_in_demand() {
+        let (mut cache, now) = (cache(10, 100_000), Instant::now());
+        for hot in ["/1", "/2", "/3"] {
+            cache.put(hot, Found::Absent, now);
+        }
+        for round in 0..1000 {
+            for hot in ["/1", "/2", "/3"] {
+                assert!(knows(&mut cache, hot, now), "{hot} in round {round}");
+            }
+            cache.put(&format!("/scan/{round}"), Found::Absent, now);
+        }
+        assert!(knows(&mut cache, "/scan/999", now));
+        assert!(!knows(&mut cache, "/scan/900", now));
+    }
+
+    #[test]
+    fn what_alone_is_over_a_limit_is_not_kept_and_pushes_nothing_out() {
+        let (mut cache, now) = (cache(10, 1000), Instant::now());
+        cache.put("/a", Found::Absent, now);
+        let long = "/".repeat(1001);
+        cache.put(&long, Found::Absent, now);
+        assert!(!knows(&mut cache, &long, now));
+        assert!(knows(&mut cache, "/a", now));
+    }
+
+    #[test]
+    fn a_cache_without_room_keeps_nothing() {
+        let (mut cache, now) = (cache(0, 0), Instant::now());
+        cache.put("/a", Found::Absent, now);
+        assert!(!knows(&mut cache, "/a", now));
+    }
+
+    proptest! {
+        #[test]
+        fn limits_hold_and_sums_are_right_after_any_puts_and_gets(
+            steps in prop::collection::vec((any::<bool>(), "/[a-d]{0,3}", 0usize..300), 0..200),
+        ) {
+            let (mut cache, now) = (cache(5, 2000), Instant::now());
+            for (is_put, path, padding) in steps {
+                let path = format!("{path}{}", "x".repeat(padding));
+                if is_put {
+                    cache.put(&path, Found::Absent, now);
+                    prop_assert!(knows(&mut cache, &path, now));
+                } else {
+                    cache.get(&path, now);
+                }
+                let kept = cache.slots.iter().flatten();
+                let sum = kept.fold(Weight::default(), |sum, slot| Weight {
+                    entries: sum.entries + slot.weight.entries,
+                    bytes: sum.bytes + slot.weight.bytes,
+                });
+                prop_assert_eq!(sum, cache.used);
+                prop_assert!(sum.entries <= 5 && sum.bytes <= 2000, "{:?}", sum);
+                prop_assert_eq!(cache.by_path.len(), cache.slots.iter().flatten().count());
+                prop_assert!(cache.slots.len() <= 5);
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Conditional requests (RFC 9110 section 13), evaluated in the order of its section 13.2.2. Pure.
+
+use crate::entity_tag::EntityTag;
+use crate::request_fields::RequestFields;
+use std::time::UNIX_EPOCH;
+
+/// What a client can compare its copy with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Validators {
+    pub(crate) entity_tag: EntityTag,
+    /// In whole seconds since the epoch. None when the file claims to be from the future (RFC 9110 section
+    /// 8.8.2.1).
+    pub(crate) last_modified: Option<u64>,
+}
+
+/// What the conditions come to for GET and HEAD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Give the file, or the asked part of it.
+    Proceed,
+    /// 304
+    NotModified,
+    /// 412
+    Failed,
+}
+
+/// Evaluates steps 1 to 4 for a representation that exists.
+pub(crate) fn evaluate(fields: &RequestFields<'_>, validators: &Validators) -> Verdict {
+    if let Some(list) = &fields.if_match {
+        if !validators.entity_tag.strongly_in(list) {
+            return Verdict::Failed;
+        }
+    } else if let (Some(date), Some(modified)) = (&fields.if_unmodified_since, validators.last_modified)
+        && parse_date(date).is_some_and(|date| modified > date)
+    {
+        return Verdict::Failed;
+    }
+    if let Some(list) = &fields.if_none_match {
+        if validators.entity_tag.weakly_in(list) {
+            return Verdict::NotModified;
+        }
+    } else if let (Some(date), Some(modified)) = (&fields.if_modified_since, validators.last_modified)
+        && parse_date(date).is_some_and(|date| modified <= date)
+    {
+        return Verdict::NotModified;
+    }
+    Verdict::Proceed
+}
+
+/// Step 5: whether a Range may be answered, given `If-Range`. Only exact sameness will do, or the client would join parts
+/// of two different files.
+pub(crate) fn range_applies(if_range: Option<&[u8]>, validators: &Validators) -> bool {
+    let Some(value) = if_range else { return true };
+    if value.starts_with(b"\"") || value.starts_with(b"W/") {
+        return value == validators.entity_tag.as_str().as_bytes();
+    }
+    let date = parse_date(value);
+    date.is_some() && date == validators.last_modified
+}
+
+/// An HTTP-date (any of its three forms) in seconds since the epoch.
+fn parse_date(value: &[u8]) -> Option<u64> {
+    let date = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
+    date.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
+}
+
+#[cfg(test)]
+#[path = "preconditions_tests.rs"]
+mod tests;

@@ -1,0 +1,91 @@
+//! The fields of a request that say what the client has and wants, found in one pass.
+
+use kirin_http::RequestHead;
+use std::borrow::Cow;
+
+/// A field's value. Several lines of one name are one list (RFC 9110 section 5.3); what may be no list becomes malformed
+/// by that, and is then ignored.
+type Value<'a> = Option<Cow<'a, [u8]>>;
+
+/// The values by name.
+#[derive(Debug, Default)]
+pub(crate) struct RequestFields<'a> {
+    pub(crate) accept_encoding: Value<'a>,
+    pub(crate) if_match: Value<'a>,
+    pub(crate) if_unmodified_since: Value<'a>,
+    pub(crate) if_none_match: Value<'a>,
+    pub(crate) if_modified_since: Value<'a>,
+    pub(crate) range: Value<'a>,
+    pub(crate) if_range: Value<'a>,
+}
+
+impl<'a> RequestFields<'a> {
+    pub(crate) fn of(request: &RequestHead<'a>) -> Self {
+        let mut fields = Self::default();
+        for field in request.fields {
+            fields.add(field.name, field.value);
+        }
+        fields
+    }
+
+    fn add(&mut self, name: &str, value: &'a [u8]) {
+        // The length decides first: most fields of a request are none of these.
+        let (slot, known) = match name.len() {
+            5 => (&mut self.range, "range"),
+            8 if name.ends_with(['h', 'H']) => (&mut self.if_match, "if-match"),
+            8 => (&mut self.if_range, "if-range"),
+            13 => (&mut self.if_none_match, "if-none-match"),
+            15 => (&mut self.accept_encoding, "accept-encoding"),
+            17 => (&mut self.if_modified_since, "if-modified-since"),
+            19 => (&mut self.if_unmodified_since, "if-unmodified-since"),
+            _ => return,
+        };
+        if !name.eq_ignore_ascii_case(known) {
+            return;
+        }
+        match slot {
+            None => *slot = Some(Cow::Borrowed(value)),
+            Some(first) => {
+                let joined = first.to_mut();
+                joined.extend_from_slice(b", ");
+                joined.extend_from_slice(value);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn from_lines(lines: &[(&str, &'a str)]) -> Self {
+        let mut fields = Self::default();
+        lines.iter().for_each(|(name, value)| fields.add(name, value.as_bytes()));
+        fields
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_without_case_and_several_lines_become_a_list() {
+        let fields = RequestFields::from_lines(&[
+            ("Host", "x"),
+            ("RANGE", "bytes=0-1"),
+            ("If-Match", "\"a\""),
+            ("If-Range", "\"b\""),
+            ("if-none-match", "\"c\""),
+            ("If-None-Match", "\"d\""),
+            ("Accept-Encoding", "br"),
+            ("Accept-Language", "en"),
+            ("If-Modified-Since", "e"),
+            ("If-Unmodified-Since", "f"),
+        ]);
+        let text = |value: &Value<'_>| String::from_utf8(value.as_deref().unwrap().to_vec()).unwrap();
+        assert_eq!(text(&fields.range), "bytes=0-1");
+        assert_eq!(text(&fields.if_match), "\"a\"");
+        assert_eq!(text(&fields.if_range), "\"b\"");
+        assert_eq!(text(&fields.if_none_match), "\"c\", \"d\"");
+        assert_eq!(text(&fields.accept_encoding), "br");
+        assert_eq!(text(&fields.if_modified_since), "e");
+        assert_eq!(text(&fields.if_unmodified_since), "f");
+    }
+}

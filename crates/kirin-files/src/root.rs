@@ -1,0 +1,200 @@
+//! The directory that is served. The only file that opens anything.
+//!
+//! Every open goes through openat2(2) with RESOLVE_BENEATH: the kernel itself refuses to leave the directory, by `..`,
+//! by an absolute symbolic link, or by one that is swapped in while we look. Symbolic links that stay inside work.
+
+use crate::config::FilesError;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::cell::{Cell, RefCell};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A link without these cannot be followed beneath a directory.
+const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+
+/// NONBLOCK: opening a FIFO does not wait for a writer. NOCTTY: a terminal does not become ours.
+const OPEN: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// openat2 fails with EAGAIN while something is renamed elsewhere, when a link with `..` is on the way.
+const RENAME_RETRIES: usize = 4;
+
+/// A change this close to our look may be followed by another with the same time stamp: the kernel stamps by ticks of
+/// up to 10 ms. (Git calls such files racily clean.)
+const TICK: Duration = Duration::from_millis(20);
+
+/// The opened root directory.
+pub(crate) struct Root {
+    path: PathBuf,
+    directory: RefCell<OwnedFd>,
+    identity: Cell<(u64, u64)>,
+    checked: Cell<Instant>,
+}
+
+/// A regular file, opened.
+pub(crate) struct OpenFile {
+    pub(crate) file: File,
+    pub(crate) state: FileState,
+}
+
+/// What tells one state of a file from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileState {
+    device: u64,
+    inode: u64,
+    /// Size in bytes.
+    pub(crate) size: u64,
+    /// Last change of the contents, in seconds and nanoseconds since the epoch.
+    pub(crate) modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// What is at a path.
+pub(crate) enum Opened {
+    File(OpenFile),
+    Directory,
+    /// A FIFO, socket or device.
+    Special,
+}
+
+/// Why nothing was opened.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// There is nothing of that name.
+    Absent,
+    /// It may not be read, or is outside of the root.
+    Refused(Errno),
+    /// No descriptor or memory is left, for now.
+    Exhausted(Errno),
+    /// The file system failed.
+    Failed(Errno),
+}
+
+impl Root {
+    pub(crate) fn open(path: &Path) -> Result<Self, FilesError> {
+        let failed = |error| FilesError::Root { path: path.to_owned(), error };
+        // The working directory may change later.
+        let path = std::path::absolute(path).map_err(failed)?;
+        let (directory, identity) = open_directory(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotADirectory => FilesError::NotADirectory(path.clone()),
+            _ => failed(error),
+        })?;
+        rustix::fs::openat2(&directory, ".", OPEN, Mode::empty(), RESOLVE)
+            .map_err(|errno| FilesError::OpenAt2 { path: path.clone(), error: errno.into() })?;
+        Ok(Self {
+            path,
+            directory: RefCell::new(directory),
+            identity: Cell::new(identity),
+            checked: Cell::new(Instant::now()),
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the root anew if another directory has taken its place: a build made it again, or a deployment turned
+    /// the link that it is. While there is none, the old one stays.
+    pub(crate) fn follow_replacement(&self, now: Instant, validity: Duration) {
+        if now.saturating_duration_since(self.checked.get()) < validity {
+            return;
+        }
+        self.checked.set(now);
+        let current = std::fs::metadata(&self.path).map(|metadata| (metadata.dev(), metadata.ino()));
+        if current.is_ok_and(|identity| identity == self.identity.get()) {
+            return;
+        }
+        if let Ok((directory, identity)) = open_directory(&self.path) {
+            tracing::info!(root = %self.path.display(), "directory was replaced; serving the new one");
+            self.directory.replace(directory);
+            self.identity.set(identity);
+        }
+    }
+
+    /// Opens `name`, relative to the root.
+    pub(crate) fn open_beneath(&self, name: &[u8]) -> Result<Opened, OpenError> {
+        let directory = self.directory.borrow();
+        let mut retries = RENAME_RETRIES;
+        let file = loop {
+            match rustix::fs::openat2(&*directory, name, OPEN, Mode::empty(), RESOLVE) {
+                Err(Errno::AGAIN) if retries > 0 => retries -= 1,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(OpenError::of(errno)),
+                Ok(descriptor) => break File::from(descriptor),
+            }
+        };
+        let metadata = file.metadata().map_err(|error| OpenError::of_io(&error))?;
+        if metadata.is_file() {
+            let state = FileState::of(&metadata);
+            Ok(Opened::File(OpenFile { file, state }))
+        } else if metadata.is_dir() {
+            Ok(Opened::Directory)
+        } else {
+            Ok(Opened::Special)
+        }
+    }
+}
+
+fn open_directory(path: &Path) -> io::Result<(OwnedFd, (u64, u64))> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let metadata = directory.metadata()?;
+    Ok((directory.into(), (metadata.dev(), metadata.ino())))
+}
+
+impl OpenError {
+    pub(crate) fn of_io(error: &io::Error) -> Self {
+        Self::of(error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))
+    }
+
+    fn of(errno: Errno) -> Self {
+        match errno {
+            // INVAL: a name that this file system cannot hold.
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL => OpenError::Absent,
+            // XDEV: it leads outside. LOOP: links in a circle, or a magic one. NXIO, NODEV: a socket or device.
+            Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP | Errno::NXIO | Errno::NODEV => {
+                OpenError::Refused(errno)
+            }
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => OpenError::Exhausted(errno),
+            _ => OpenError::Failed(errno),
+        }
+    }
+}
+
+impl FileState {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Whether any change after `read_at` is sure to leave another time stamp than this.
+    pub(crate) fn is_settled(&self, read_at: FileClock) -> bool {
+        let nanoseconds = |(seconds, rest)| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        nanoseconds(read_at.0) - nanoseconds(self.modified) > TICK.as_nanos() as i128
+    }
+}
+
+/// The clock that the kernel stamps files with, in seconds and nanoseconds since the epoch.
+#[derive(Clone, Copy)]
+pub(crate) struct FileClock((i64, i64));
+
+impl FileClock {
+    pub(crate) fn now() -> Self {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        Self((now.tv_sec, now.tv_nsec))
+    }
+
+    /// Whole seconds since the epoch.
+    pub(crate) fn seconds(self) -> i64 {
+        self.0.0
+    }
+}

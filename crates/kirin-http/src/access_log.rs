@@ -1,0 +1,161 @@
+//! The access log: combined format, then the place that answered and the seconds it took.
+//!
+//! One a loop, over a file that all loops share. Lines are gathered and written together, whole lines only
+//! (a write to a file opened for appending is one piece), so that loops do not mix them.
+
+use crate::handler::Peer;
+use crate::request::RequestHead;
+use crate::response::Place;
+use http::StatusCode;
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Gathered bytes after which a write is due before the second is over.
+const FLUSH_BYTES: usize = 32 * 1024;
+
+/// Writes one line a response.
+pub struct AccessLog {
+    file: Arc<File>,
+    lines: RefCell<Vec<u8>>,
+    lost_lines: Cell<u64>,
+}
+
+/// The part of a line that is known when a request arrives.
+pub struct RequestRecord {
+    started: Instant,
+    peer: String,
+    request_line: Vec<u8>,
+    referer: Vec<u8>,
+    user_agent: Vec<u8>,
+}
+
+impl RequestRecord {
+    /// The record of bytes that are no request.
+    pub fn unreadable(peer: &Peer) -> Self {
+        let none = || b"-".to_vec();
+        Self {
+            started: Instant::now(),
+            peer: peer.to_string(),
+            request_line: none(),
+            referer: none(),
+            user_agent: none(),
+        }
+    }
+}
+
+/// The part of a line that is known when the response has been written.
+pub struct ResponseRecord {
+    /// Status code.
+    pub status: StatusCode,
+    /// Bytes of the body.
+    pub body_bytes: u64,
+    /// Who answered.
+    pub place: Place,
+}
+
+impl AccessLog {
+    /// A log that appends to `file`.
+    pub fn new(file: Arc<File>) -> Self {
+        Self { file, lines: RefCell::new(Vec::new()), lost_lines: Cell::new(0) }
+    }
+
+    /// Takes from a request what its line needs.
+    pub fn begin(&self, peer: &Peer, request: &RequestHead<'_>, started: Instant) -> RequestRecord {
+        let mut request_line = Vec::with_capacity(request.target.len() + 24);
+        request_line.extend_from_slice(request.method.as_str().as_bytes());
+        request_line.push(b' ');
+        request_line.extend_from_slice(request.target.as_bytes());
+        request_line.push(b' ');
+        request_line.extend_from_slice(request.version.name().as_bytes());
+        RequestRecord {
+            started,
+            peer: peer.to_string(),
+            request_line,
+            referer: request.field("referer").unwrap_or(b"-").to_vec(),
+            user_agent: request.field("user-agent").unwrap_or(b"-").to_vec(),
+        }
+    }
+
+    /// Adds the line.
+    pub fn end(&self, request: &RequestRecord, response: &ResponseRecord, now: SystemTime) {
+        let mut lines = self.lines.borrow_mut();
+        lines.extend_from_slice(request.peer.as_bytes());
+        lines.extend_from_slice(b" - - [");
+        write_time(now, &mut lines);
+        lines.extend_from_slice(b"] \"");
+        write_escaped(&request.request_line, &mut lines);
+        let _ = write!(lines, "\" {} {} \"", response.status.as_u16(), response.body_bytes);
+        write_escaped(&request.referer, &mut lines);
+        lines.extend_from_slice(b"\" \"");
+        write_escaped(&request.user_agent, &mut lines);
+        let seconds = request.started.elapsed().as_secs_f64();
+        let _ = writeln!(lines, "\" {} {seconds:.6}", response.place.name());
+        if lines.len() >= FLUSH_BYTES {
+            drop(lines);
+            self.flush();
+        }
+    }
+
+    /// Writes the gathered lines. When the file cannot take them (a full disk) they are lost, counted, and serving
+    /// goes on.
+    pub fn flush(&self) {
+        let mut lines = self.lines.borrow_mut();
+        if lines.is_empty() {
+            return;
+        }
+        if let Err(error) = (&*self.file).write_all(&lines) {
+            let lost = memchr::memchr_iter(b'\n', &lines).count() as u64;
+            if self.lost_lines.get() == 0 {
+                tracing::error!(%error, "access log cannot be written; lines are lost until it can");
+            }
+            self.lost_lines.set(self.lost_lines.get() + lost);
+        } else if self.lost_lines.get() > 0 {
+            tracing::warn!(lines = self.lost_lines.take(), "access log is written again; lines were lost");
+        }
+        lines.clear();
+        lines.shrink_to(FLUSH_BYTES);
+    }
+}
+
+/// `06/Nov/1994:08:49:37 +0000`, always UTC.
+fn write_time(time: SystemTime, out: &mut Vec<u8>) {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+    // httpdate has the calendar: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
+    let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or("-");
+    let _ = write!(out, "{}/{}/{}:{} +0000", part(5..7), part(8..11), part(12..16), part(17..25));
+}
+
+/// Escapes as nginx does, so that a client cannot forge a line: `"`, `\`, control and non-ASCII bytes become `\xHH`.
+fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
+    for byte in text {
+        match byte {
+            b'"' | b'\\' | 0..=0x1f | 0x7f.. => {
+                let _ = write!(out, "\\x{byte:02X}");
+            }
+            _ => out.push(*byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_cannot_forge_a_line() {
+        let mut out = Vec::new();
+        write_escaped(b"a\" 200\n\\\xff", &mut out);
+        assert_eq!(out, br"a\x22 200\x0A\x5C\xFF");
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_combined_format() {
+        let mut out = Vec::new();
+        write_time(UNIX_EPOCH + Duration::from_secs(784_111_777), &mut out);
+        assert_eq!(out, b"06/Nov/1994:08:49:37 +0000");
+    }
+}

@@ -1,0 +1,88 @@
+//! What follows a response head.
+
+use bytes::Bytes;
+use std::fs::File;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// The body of a response. Places in a route make it; the connection writes it.
+pub enum Body {
+    /// No bytes.
+    Empty,
+    /// One piece in memory; leaves with the head in one vectored write.
+    Bytes(Bytes),
+    /// Several pieces in memory (a page with its includes), in order; leave in one vectored write too.
+    Segments(Vec<Bytes>),
+    /// A part of an open file, sent by the kernel (sendfile).
+    File(FileRange),
+    /// Bytes that come over time.
+    Stream(Box<dyn BodyStream>),
+    /// The answer to HEAD by a place that knows how long the body would be, in bytes.
+    Withheld(u64),
+}
+
+/// `length` bytes of `file` from `offset` on.
+#[derive(Clone)]
+pub struct FileRange {
+    /// The open file; the open-file cache and other responses may share it.
+    pub file: Arc<File>,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u64,
+}
+
+/// Bytes that come over time, from an application worker or an upstream.
+pub trait BodyStream {
+    /// The next bytes (never empty), or `None` at the end. After an error the client's connection is cut, so that
+    /// it cannot take a part for the whole (RFC 9112 section 8).
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>>;
+
+    /// The exact length in bytes, when it is known before.
+    fn length(&self) -> Option<u64>;
+}
+
+/// Why a streamed body ended before its end.
+#[derive(Debug, thiserror::Error)]
+#[error("response body was cut: {0}")]
+pub struct StreamError(pub String);
+
+impl Body {
+    /// Length in bytes, unless it is only known at the end.
+    pub fn length(&self) -> Option<u64> {
+        match self {
+            Body::Empty => Some(0),
+            Body::Bytes(bytes) => Some(bytes.len() as u64),
+            Body::Segments(segments) => Some(segments.iter().map(|s| s.len() as u64).sum()),
+            Body::File(range) => Some(range.length),
+            Body::Stream(stream) => stream.length(),
+            Body::Withheld(length) => Some(*length),
+        }
+    }
+}
+
+impl From<&'static str> for Body {
+    fn from(text: &'static str) -> Self {
+        Body::Bytes(Bytes::from_static(text.as_bytes()))
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Body::Bytes(Bytes::from(bytes))
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self {
+            Body::Empty => "Empty",
+            Body::Bytes(_) => "Bytes",
+            Body::Segments(_) => "Segments",
+            Body::File(_) => "File",
+            Body::Stream(_) => "Stream",
+            Body::Withheld(_) => "Withheld",
+        };
+        write!(f, "{kind}({:?})", self.length())
+    }
+}

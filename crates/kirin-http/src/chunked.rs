@@ -1,0 +1,266 @@
+//! The chunked transfer coding (RFC 9112 section 7.1), as a decoder that is fed and an encoder of chunk heads.
+//!
+//! Used for request bodies, and by the workers crate for what an application sends back.
+
+/// A chunk size line, with extensions, in bytes at most. Extensions are ignored.
+const MAX_SIZE_LINE_BYTES: usize = 256;
+
+/// All trailer fields together, in bytes at most. They are discarded (RFC 9110 section 6.5.1 allows it).
+const MAX_TRAILER_BYTES: usize = 8 * 1024;
+
+/// Decodes a chunked body piece by piece. Any split of the input gives the same data.
+#[derive(Debug, Default)]
+pub struct ChunkedDecoder {
+    state: State,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+enum State {
+    /// In a chunk size line; the size so far, digits seen, bytes of the line so far.
+    #[default]
+    SizeStart,
+    Size {
+        size: u64,
+        line: usize,
+    },
+    /// After the digits: white space before an extension, then the extension itself.
+    Extension {
+        size: u64,
+        line: usize,
+        after_semicolon: bool,
+    },
+    SizeLf {
+        size: u64,
+    },
+    Data {
+        left: u64,
+    },
+    DataCr,
+    DataLf,
+    /// In the trailer section; bytes so far and bytes of the current line.
+    Trailer {
+        total: usize,
+        line: usize,
+    },
+    TrailerLf {
+        total: usize,
+        line: usize,
+    },
+    Done,
+}
+
+/// What the decoder found at the start of the input.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Bytes `start..end` of the input are data of the body; the input is consumed up to `end`.
+    Data {
+        /// First data byte in the input.
+        start: usize,
+        /// One past the last.
+        end: usize,
+    },
+    /// The whole input is consumed and the body goes on.
+    NeedMore,
+    /// The body has ended; `consumed` bytes of the input belong to it.
+    End {
+        /// Bytes of the input that belong to the body.
+        consumed: usize,
+    },
+}
+
+/// The coding is broken; where the body ends is unknown, so the connection cannot be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("chunked body is malformed: {0}")]
+pub struct ChunkedError(&'static str);
+
+impl ChunkedDecoder {
+    /// A decoder at the start of a body.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the end has been seen.
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    /// Decodes from the start of `input` up to the next data, the end of the body or of the input.
+    pub fn decode(&mut self, input: &[u8]) -> Result<Event, ChunkedError> {
+        let mut at = 0;
+        while at < input.len() {
+            if let State::Data { left } = self.state {
+                let available = (input.len() - at) as u64;
+                let taken = left.min(available);
+                self.state = if taken == left { State::DataCr } else { State::Data { left: left - taken } };
+                // `taken` is at most the length of a slice.
+                return Ok(Event::Data { start: at, end: at + taken as usize });
+            }
+            if self.is_done() {
+                return Ok(Event::End { consumed: at });
+            }
+            self.state = step(self.state, input[at])?;
+            at += 1;
+        }
+        if self.is_done() { Ok(Event::End { consumed: at }) } else { Ok(Event::NeedMore) }
+    }
+}
+
+/// One byte of framing.
+fn step(state: State, byte: u8) -> Result<State, ChunkedError> {
+    Ok(match (state, byte) {
+        (State::SizeStart, _) => State::Size { size: hex_digit(byte)?, line: 1 },
+        (State::Size { size, .. }, b'\r') => State::SizeLf { size },
+        (State::Size { size, line }, b';' | b' ' | b'\t') => {
+            State::Extension { size, line, after_semicolon: byte == b';' }
+        }
+        (State::Size { size, line }, _) => {
+            if size > u64::MAX >> 8 {
+                return Err(ChunkedError("chunk size is too large"));
+            }
+            State::Size { size: size * 16 + hex_digit(byte)?, line: within(line + 1, MAX_SIZE_LINE_BYTES)? }
+        }
+        (State::Extension { size, after_semicolon: true, .. }, b'\r') => State::SizeLf { size },
+        (State::Extension { .. }, b'\r') => {
+            return Err(ChunkedError("white space after the chunk size"));
+        }
+        (State::Extension { size, line, after_semicolon }, _) => {
+            let is_text = byte == b'\t' || (byte >= 0x20 && byte != 0x7f);
+            if !is_text || (!after_semicolon && !matches!(byte, b' ' | b'\t' | b';')) {
+                return Err(ChunkedError("chunk extension"));
+            }
+            State::Extension {
+                size,
+                line: within(line + 1, MAX_SIZE_LINE_BYTES)?,
+                after_semicolon: after_semicolon || byte == b';',
+            }
+        }
+        (State::SizeLf { size: 0 }, b'\n') => State::Trailer { total: 0, line: 0 },
+        (State::SizeLf { size }, b'\n') => State::Data { left: size },
+        (State::DataCr, b'\r') => State::DataLf,
+        (State::DataLf, b'\n') => State::SizeStart,
+        (State::Trailer { total, line }, b'\r') => State::TrailerLf { total, line },
+        (State::Trailer { .. }, b'\n' | b'\0') => return Err(ChunkedError("trailer field")),
+        (State::Trailer { total, line }, _) => {
+            State::Trailer { total: within(total + 1, MAX_TRAILER_BYTES)?, line: line + 1 }
+        }
+        (State::TrailerLf { line: 0, .. }, b'\n') => State::Done,
+        (State::TrailerLf { total, .. }, b'\n') => State::Trailer { total, line: 0 },
+        (State::SizeLf { .. } | State::DataCr | State::DataLf | State::TrailerLf { .. }, _) => {
+            return Err(ChunkedError("line does not end in CR LF"));
+        }
+        (State::Data { .. } | State::Done, _) => state,
+    })
+}
+
+fn hex_digit(byte: u8) -> Result<u64, ChunkedError> {
+    (byte as char).to_digit(16).map(u64::from).ok_or(ChunkedError("chunk size is not hexadecimal"))
+}
+
+fn within(length: usize, limit: usize) -> Result<usize, ChunkedError> {
+    if length > limit { Err(ChunkedError("framing is too long")) } else { Ok(length) }
+}
+
+/// What ends a chunked body.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// Appends the size line of a chunk of `length` bytes, which must be more than 0. CR LF follows the data.
+pub fn write_chunk_head(length: usize, out: &mut Vec<u8>) {
+    debug_assert!(length > 0, "a chunk of no bytes would end the body");
+    out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Feeds `input` in the given pieces; returns the data and what is left after the end.
+    fn decode(pieces: &[&[u8]]) -> Result<Option<(Vec<u8>, Vec<u8>)>, ChunkedError> {
+        let mut decoder = ChunkedDecoder::new();
+        let (mut data, mut rest) = (Vec::new(), Vec::new());
+        for piece in pieces {
+            let mut input = *piece;
+            if decoder.is_done() {
+                rest.extend_from_slice(input);
+                continue;
+            }
+            loop {
+                match decoder.decode(input)? {
+                    Event::Data { start, end } => {
+                        data.extend_from_slice(&input[start..end]);
+                        input = &input[end..];
+                    }
+                    Event::NeedMore => break,
+                    Event::End { consumed } => {
+                        rest.extend_from_slice(&input[consumed..]);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(decoder.is_done().then_some((data, rest)))
+    }
+
+    #[test]
+    fn chunks_extensions_and_trailers_are_taken_and_the_rest_is_left() {
+        let whole = b"5;name=\"v\"\r\nhello\r\n6\r\n world\r\n0\r\nX-Sum: 1\r\n\r\nGET / ";
+        assert_eq!(decode(&[whole]), Ok(Some((b"hello world".to_vec(), b"GET / ".to_vec()))));
+    }
+
+    #[test]
+    fn broken_framing_is_refused() {
+        for input in [
+            &b"\r\n"[..],
+            b"g\r\n",
+            b"-1\r\n",
+            b"+1\r\na",
+            b"0x5\r\nhello\r\n",
+            b" 5\r\n",
+            b"5 \r\nhello\r\n",
+            b"5\nhello",
+            b"5\rhello",
+            b"5;a\nhello",
+            b"5\r\nhelloX\r\n",
+            b"5\r\nhello\n0\r\n\r\n",
+            b"fffffffffffffffff\r\n",
+            b"11111111111111111\r\n",
+            b"0\r\nX: \0\r\n\r\n",
+            b"0\r\nX: 1\n\r\n",
+            b"0\r\n\n",
+        ] {
+            assert!(decode(&[input]).is_err(), "{:?}", String::from_utf8_lossy(input));
+        }
+    }
+
+    #[test]
+    fn endless_size_lines_and_trailers_are_refused() {
+        let line = [&b"5;"[..], &b"a".repeat(300)].concat();
+        assert!(decode(&[&line]).is_err());
+        let zeros = b"0".repeat(300);
+        assert!(decode(&[&zeros]).is_err());
+        let trailers = [&b"0\r\n"[..], &b"X: y\r\n".repeat(3000)].concat();
+        assert!(decode(&[&trailers]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same_data(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..6), at in 0usize..400) {
+            let mut whole = Vec::new();
+            for chunk in &chunks {
+                write_chunk_head(chunk.len(), &mut whole);
+                whole.extend_from_slice(chunk);
+                whole.extend_from_slice(b"\r\n");
+            }
+            whole.extend_from_slice(LAST_CHUNK);
+            whole.extend_from_slice(b"next");
+            let at = at.min(whole.len());
+            let (first, second) = whole.split_at(at);
+            prop_assert_eq!(decode(&[first, second]), Ok(Some((chunks.concat(), b"next".to_vec()))));
+        }
+
+        #[test]
+        fn no_input_panics(input in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode(&[&input]);
+        }
+    }
+}

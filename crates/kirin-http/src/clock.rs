@@ -1,0 +1,54 @@
+//! The loop's clock: seconds since the epoch and the `Date` line made from them, at most one format a second.
+
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// `Date: Sun, 06 Nov 1994 08:49:37 GMT CRLF`
+const DATE_LINE_BYTES: usize = 37;
+
+/// One a loop. Reading it costs a read of the kernel's coarse clock, no system call.
+pub struct Clock {
+    second: Cell<u64>,
+    date_line: RefCell<[u8; DATE_LINE_BYTES]>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        let clock = Self { second: Cell::new(u64::MAX), date_line: RefCell::new([0; DATE_LINE_BYTES]) };
+        clock.now();
+        clock
+    }
+}
+
+impl Clock {
+    /// Whole seconds since the unix epoch.
+    pub fn now(&self) -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        let second = u64::try_from(time.tv_sec).unwrap_or(0);
+        if second != self.second.get() {
+            self.second.set(second);
+            self.format_date(second);
+        }
+        second
+    }
+
+    /// Appends the `Date` line of the last [`Clock::now`].
+    pub fn write_date_line(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.date_line.borrow()[..]);
+    }
+
+    /// The time of the last [`Clock::now`].
+    pub fn time(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(self.second.get())
+    }
+
+    fn format_date(&self, second: u64) {
+        let time = UNIX_EPOCH + Duration::from_secs(second);
+        let line = format!("Date: {}\r\n", httpdate::HttpDate::from(time));
+        debug_assert_eq!(line.len(), DATE_LINE_BYTES);
+        let mut date_line = self.date_line.borrow_mut();
+        if line.len() == date_line.len() {
+            date_line.copy_from_slice(line.as_bytes());
+        }
+    }
+}

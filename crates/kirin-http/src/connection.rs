@@ -1,0 +1,297 @@
+//! A client connection, from its first byte to its last: read, parse, answer, write, again.
+//!
+//! The hot path is [`read_and_answer`]: what is answered from memory is read into the loop's scratch buffer, parsed where
+//! it lies and written with one vectored write, without a buffer or a task of its own. What takes waiting (an
+//! application, a large file, a slow reader) leaves it through [`Settle`], which [`settle`] ends.
+
+use crate::access_log::{RequestRecord, ResponseRecord};
+use crate::body::Body;
+use crate::handler::{Answer, Handler, Later, Origin};
+use crate::io::{Io, Phase};
+use crate::open_connections::OpenConnections;
+use crate::output::{Output, Unsent};
+use crate::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead};
+use crate::request_body::RequestBody;
+use crate::response::Response;
+use crate::response_writer::{Exchange, write_head};
+use crate::sending;
+use crate::server::Server;
+use std::future::poll_fn;
+use std::io;
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+/// Answers of pipelined requests are gathered up to this size before they are written.
+const GATHERED_BYTES: usize = 64 * 1024;
+
+/// A request body that nobody wanted is read and dropped up to this size, to keep the connection.
+const SKIPPED_BODY_BYTES: u64 = 64 * 1024;
+
+/// What comes after the requests that could be answered at once.
+enum Step {
+    /// Wait for the next request, or for the rest of one.
+    Again,
+    /// The connection has ended.
+    End,
+    /// Something takes waiting.
+    Settle(Box<Settle>),
+}
+
+/// Output that the socket did not take, and the work that comes after it.
+struct Settle {
+    unsent: Option<Unsent>,
+    work: Work,
+}
+
+enum Work {
+    /// None; go on with the next request.
+    Nothing,
+    /// The last response has been given.
+    Close,
+    /// Send this response.
+    Send(Response, Request),
+    /// Wait for the response.
+    Later(Later, Request),
+}
+
+/// What is kept of a request while its response is on the way.
+struct Request {
+    exchange: Exchange,
+    body: BodyLength,
+    expects_continue: bool,
+    record: Option<RequestRecord>,
+}
+
+/// Serves one connection until it ends.
+pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
+    let _entry = OpenConnections::enter(&server.open, &io);
+    server.deadlines.set(&io, server.deadlines.head);
+    let mut read = true;
+    loop {
+        match poll_fn(|context| read_and_answer(&server, &io, context, read)).await {
+            Ok(Step::Again) => read = true,
+            Ok(Step::End) => return,
+            // Boxed, so that an idle connection does not carry the size of all that might happen to it.
+            Ok(Step::Settle(step)) => match Box::pin(settle(&server, &io, *step)).await {
+                Ok(true) => read = io.unread.borrow().is_empty(),
+                Ok(false) => return,
+                Err(error) => {
+                    tracing::debug!(peer = %io.peer, %error, "connection lost");
+                    return;
+                }
+            },
+            Err(error) => {
+                tracing::debug!(peer = %io.peer, %error, "connection lost");
+                return;
+            }
+        }
+    }
+}
+
+/// Reads once (unless pipelined requests are left) and answers every whole request that is there.
+fn read_and_answer<H: Handler>(
+    server: &Server<H>,
+    io: &Io,
+    context: &mut Context<'_>,
+    read: bool,
+) -> Poll<io::Result<Step>> {
+    let mut scratch = server.scratch.borrow_mut();
+    let mut received: &[u8] = &[];
+    if read {
+        let count = ready!(io.poll_read(context, &mut scratch))?;
+        if count == 0 {
+            return Poll::Ready(Ok(Step::End));
+        }
+        received = &scratch[..count];
+    }
+    let mut unread = io.unread.take();
+    if unread.is_empty() {
+        let (used, step) = answer_all(server, io, context, received)?;
+        if used < received.len() {
+            *io.unread.borrow_mut() = received[used..].to_vec();
+        }
+        begin_waiting(server, io, &step, true);
+        return Poll::Ready(Ok(step));
+    }
+    unread.extend_from_slice(received);
+    // A head that comes a byte at a time is not parsed anew for each of them.
+    let could_be_whole = !read || memchr::memchr(b'\n', received).is_some();
+    if !could_be_whole && unread.len() <= server.limits.head.request_line_bytes {
+        *io.unread.borrow_mut() = unread;
+        return Poll::Ready(Ok(Step::Again));
+    }
+    let (used, step) = answer_all(server, io, context, &unread)?;
+    unread.drain(..used);
+    if !unread.is_empty() {
+        *io.unread.borrow_mut() = unread;
+    }
+    begin_waiting(server, io, &step, used > 0);
+    Poll::Ready(Ok(step))
+}
+
+/// Sets phase and deadline for the wait that follows. `new_head` is false when more of the same head is awaited, whose
+/// deadline stays.
+fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &Step, new_head: bool) {
+    if !matches!(step, Step::Again) {
+        return;
+    }
+    if io.unread.borrow().is_empty() {
+        io.phase.set(Phase::Idle);
+        server.deadlines.set(io, server.deadlines.keep_alive);
+    } else if new_head {
+        io.phase.set(Phase::Busy);
+        server.deadlines.set(io, server.deadlines.head);
+    }
+}
+
+/// Answers the whole requests at the start of `input`; returns how many bytes they took.
+fn answer_all<H: Handler>(
+    server: &Server<H>,
+    io: &Io,
+    context: &mut Context<'_>,
+    input: &[u8],
+) -> io::Result<(usize, Step)> {
+    let mut output = server.output.borrow_mut();
+    let mut work = Work::Nothing;
+    let mut unsent = None;
+    let mut at = 0;
+    while at < input.len() && matches!(work, Work::Nothing) && unsent.is_none() {
+        let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        match request::parse(&input[at..], &mut storage, &server.limits.head) {
+            Ok(Parsed::Partial) => break,
+            Ok(Parsed::Complete(head, length)) => {
+                at += length;
+                work = answer_one(server, io, &mut output, &head);
+            }
+            Err(reject) => {
+                at = input.len();
+                work = refuse(server, io, &mut output, reject);
+            }
+        }
+        if output.len() > GATHERED_BYTES {
+            unsent = output.flush(io, context)?;
+        }
+    }
+    if unsent.is_none() && output.len() > 0 {
+        unsent = output.flush(io, context)?;
+    }
+    if matches!(work, Work::Nothing) && unsent.is_none() {
+        return Ok((at, Step::Again));
+    }
+    Ok((at, Step::Settle(Box::new(Settle { unsent, work }))))
+}
+
+/// Answers one request into `output` if that takes no waiting.
+fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head: &RequestHead<'_>) -> Work {
+    let record = server.log.as_ref().map(|log| log.begin(&io.peer, head, Instant::now()));
+    let mut exchange = Exchange::of(head);
+    exchange.persistent &= !server.stopping.get();
+    let origin = Origin { peer: &io.peer, local: &server.local, secure: false, now: server.clock().now() };
+    let answer = server.handler.answer(head, origin);
+    let mut request = Request { exchange, body: head.body, expects_continue: head.expects_continue, record };
+    let response = match answer {
+        Answer::Later(later) => return Work::Later(later, request),
+        Answer::Now(response) => response,
+    };
+    let in_memory =
+        matches!(response.body, Body::Empty | Body::Bytes(_) | Body::Segments(_) | Body::Withheld(_));
+    if !in_memory || request.body != BodyLength::None {
+        return Work::Send(response, request);
+    }
+    write_response(server, output, response, &mut request);
+    if request.exchange.persistent { Work::Nothing } else { Work::Close }
+}
+
+/// Appends a response whose body is in memory.
+fn write_response<H>(server: &Server<H>, output: &mut Output, response: Response, request: &mut Request) {
+    let clock = server.clock();
+    let framing = output.text(|text| write_head(&response, &mut request.exchange, clock, text));
+    let before = output.len();
+    if framing != crate::response_writer::BodyFraming::Nothing {
+        match response.body {
+            Body::Bytes(bytes) => output.bytes(bytes),
+            Body::Segments(segments) => segments.into_iter().for_each(|segment| output.bytes(segment)),
+            Body::Empty | Body::Withheld(_) | Body::File(_) | Body::Stream(_) => {}
+        }
+    }
+    if let (Some(log), Some(record)) = (&server.log, &request.record) {
+        let body_bytes = (output.len() - before) as u64;
+        let response = ResponseRecord { status: response.status, body_bytes, place: response.place };
+        log.end(record, &response, clock.time());
+    }
+}
+
+/// Answers what is no acceptable request; the connection ends.
+fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -> Work {
+    tracing::debug!(peer = %io.peer, %reject, "request refused");
+    server.clock().now();
+    let mut request = Request {
+        exchange: Exchange::rejected(),
+        body: BodyLength::None,
+        expects_continue: false,
+        record: server.log.as_ref().map(|_| RequestRecord::unreadable(&io.peer)),
+    };
+    write_response(server, output, Response::error(reject.status()), &mut request);
+    Work::Close
+}
+
+/// Does what takes waiting. Returns whether the connection goes on.
+async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io::Result<bool> {
+    io.phase.set(Phase::Busy);
+    if let Some(mut unsent) = step.unsent {
+        sending::flush(io, &server.deadlines, &mut unsent).await?;
+    }
+    let persistent = match step.work {
+        Work::Nothing => true,
+        Work::Close => false,
+        Work::Send(response, mut request) => {
+            request.exchange.persistent &= skip_body(server, io, &request).await;
+            send(server, io, response, request).await?
+        }
+        Work::Later(later, mut request) => {
+            server.deadlines.clear(io);
+            let body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
+            let response = later(body).await;
+            request.exchange.persistent &= io.body_finished.get() && !server.stopping.get();
+            send(server, io, response, request).await?
+        }
+    };
+    if persistent {
+        io.phase.set(Phase::Idle);
+        server.deadlines.set(io, server.deadlines.keep_alive);
+    } else {
+        sending::linger(io, &server.deadlines).await;
+    }
+    Ok(persistent)
+}
+
+/// Writes a response of any kind.
+async fn send<H>(server: &Server<H>, io: &Io, response: Response, mut request: Request) -> io::Result<bool> {
+    let (status, place) = (response.status, response.place);
+    let sent = sending::send(io, &server.deadlines, response, &mut request.exchange).await;
+    if let (Some(log), Some(record)) = (&server.log, &request.record) {
+        let body_bytes = *sent.as_ref().unwrap_or(&0);
+        log.end(record, &ResponseRecord { status, body_bytes, place }, server.clock().time());
+    }
+    sent.map(|_| request.exchange.persistent)
+}
+
+/// Drops a small body that no place wanted. Returns whether the next request can be found behind it.
+async fn skip_body<H>(server: &Server<H>, io: &Rc<Io>, request: &Request) -> bool {
+    // A client that was not told to continue may send the body or not: what comes next cannot be known.
+    if request.expects_continue {
+        io.body_finished.set(false);
+        return false;
+    }
+    let mut body = RequestBody::http1(io, &server.deadlines, request.body, false);
+    body.limit(SKIPPED_BODY_BYTES);
+    loop {
+        match body.chunk().await {
+            Ok(Some(_)) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Field lines of a response head in their wire form, `Name: value CRLF`, so that writing a head is a copy.
+//!
+//! A head that is made once and sent many times (a store page, a cached file) is prepared as shared bytes;
+//! what a filter adds per response is appended beside it.
+
+use bytes::Bytes;
+
+/// A run of complete field lines. Never holds a CR, LF or NUL inside a value: nothing that an application
+/// or a stored item says can split the response (RFC 9112 section 11.1).
+///
+/// The framing fields (`Content-Length`, `Transfer-Encoding`, `Connection`, `Keep-Alive`) are the engine's:
+/// it writes them from the body and the connection, so they are never in here.
+#[derive(Clone, Debug, Default)]
+pub struct FieldLines {
+    prepared: Bytes,
+    added: Vec<u8>,
+    has_date: bool,
+}
+
+/// A field that cannot stand in a response head.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum InvalidField {
+    /// The name is empty or not a token (RFC 9110 section 5.1).
+    #[error("field name {0:?} is not a token")]
+    Name(String),
+    /// The value has a CR, LF, NUL or another control character (RFC 9110 section 5.5).
+    #[error("value of field {0} has a control character")]
+    Value(String),
+}
+
+impl FieldLines {
+    /// No field lines.
+    pub const fn new() -> Self {
+        Self { prepared: Bytes::new(), added: Vec::new(), has_date: false }
+    }
+
+    /// Appends one field line. Refuses what is not a token, or a value with control characters.
+    pub fn try_push(&mut self, name: &[u8], value: &[u8]) -> Result<(), InvalidField> {
+        if name.is_empty() || !name.iter().copied().all(is_token_byte) {
+            return Err(InvalidField::Name(String::from_utf8_lossy(name).into_owned()));
+        }
+        if !value.iter().copied().all(is_field_value_byte) {
+            return Err(InvalidField::Value(String::from_utf8_lossy(name).into_owned()));
+        }
+        self.has_date |= name.eq_ignore_ascii_case(b"date");
+        self.added.reserve(name.len() + value.len() + 4);
+        self.added.extend_from_slice(name);
+        self.added.extend_from_slice(b": ");
+        self.added.extend_from_slice(value);
+        self.added.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    /// Appends one field line of our own making. A value that turns out to be invalid is left out rather
+    /// than sent.
+    pub fn push(&mut self, name: &'static str, value: impl AsRef<[u8]>) {
+        let pushed = self.try_push(name.as_bytes(), value.as_ref());
+        debug_assert!(pushed.is_ok(), "{pushed:?}");
+    }
+
+    /// Appends all field lines of `other`.
+    pub fn append(&mut self, other: &FieldLines) {
+        self.added.extend_from_slice(&other.prepared);
+        self.added.extend_from_slice(&other.added);
+        self.has_date |= other.has_date;
+    }
+
+    /// Turns the lines into shared bytes, so that cloning them costs a reference count.
+    #[must_use]
+    pub fn prepare(self) -> Self {
+        if self.added.is_empty() {
+            return self;
+        }
+        let mut all = Vec::with_capacity(self.len_bytes());
+        self.write_to(&mut all);
+        Self { prepared: Bytes::from(all), added: Vec::new(), has_date: self.has_date }
+    }
+
+    /// Copies the lines to the end of `out`.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.prepared);
+        out.extend_from_slice(&self.added);
+    }
+
+    /// Length in wire form.
+    pub fn len_bytes(&self) -> usize {
+        self.prepared.len() + self.added.len()
+    }
+
+    /// Whether a `Date` is among the lines (an upstream's own is kept, RFC 9110 section 6.6.1).
+    pub fn has_date(&self) -> bool {
+        self.has_date
+    }
+
+    /// Names and values in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        lines(&self.prepared).chain(lines(&self.added))
+    }
+
+    /// The first value of the field `name`.
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.iter().find(|(n, _)| n.eq_ignore_ascii_case(name.as_bytes())).map(|(_, v)| v)
+    }
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let end = memchr::memmem::find(rest, b"\r\n")?;
+        let (line, tail) = rest.split_at(end);
+        rest = &tail[2..];
+        let colon = memchr::memchr(b':', line)?;
+        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    })
+}
+
+/// `tchar` of RFC 9110 section 5.6.2.
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// `field-content` and obs-text of RFC 9110 section 5.5: HTAB, SP, VCHAR and bytes from 0x80 on.
+pub(crate) fn is_field_value_byte(byte: u8) -> bool {
+    byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_split_the_response() {
+        for value in [&b"a\r\nSet-Cookie: x"[..], b"a\nb", b"a\rb", b"a\0b"] {
+            let mut fields = FieldLines::new();
+            assert!(matches!(fields.try_push(b"X", value), Err(InvalidField::Value(_))), "{value:?}");
+            assert_eq!(fields.len_bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn a_name_must_be_a_token() {
+        for name in [&b""[..], b"a b", b"a:", b"\xc3\xa9"] {
+            assert!(matches!(FieldLines::new().try_push(name, b"v"), Err(InvalidField::Name(_))), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn prepared_and_added_lines_read_as_one_run() {
+        let mut fields = FieldLines::new();
+        fields.push("Content-Type", "text/html");
+        let mut fields = fields.prepare();
+        fields.push("ETag", "\"x\"");
+        assert_eq!(fields.get("etag"), Some(&b"\"x\""[..]));
+        assert_eq!(fields.get("content-type"), Some(&b"text/html"[..]));
+        let mut out = Vec::new();
+        fields.write_to(&mut out);
+        assert_eq!(out, b"Content-Type: text/html\r\nETag: \"x\"\r\n");
+    }
+}

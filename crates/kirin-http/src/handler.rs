@@ -1,0 +1,69 @@
+//! The seam between the connection engine and the program: who answers a request.
+
+use crate::listener::ListenAddress;
+use crate::request::RequestHead;
+use crate::request_body::RequestBody;
+use crate::response::Response;
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+/// Answers requests on one event loop. It runs on the loop's own thread: it needs no lock and must not block.
+pub trait Handler: 'static {
+    /// Answers `request`, at once if the answer is in memory.
+    ///
+    /// The head borrows from the connection's read buffer: what a later answer needs of it is taken out here.
+    fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer;
+}
+
+/// Where a request came from and arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// The client.
+    pub peer: &'a Peer,
+    /// The listener's address as bound.
+    pub local: &'a ListenAddress,
+    /// Whether the connection is encrypted.
+    pub secure: bool,
+    /// The loop's clock: whole seconds since the unix epoch.
+    pub now: u64,
+}
+
+/// The other end of a client connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A TCP client.
+    Tcp(SocketAddr),
+    /// A client on a unix socket; it has no address.
+    Unix,
+}
+
+/// What a handler gives back.
+pub enum Answer {
+    /// The response; a request body, if any, is not looked at.
+    Now(Response),
+    /// The response takes waiting, or the body of the request.
+    Later(Later),
+}
+
+/// Starts the work that ends in a response. Called once, with the request's body.
+pub type Later = Box<dyn FnOnce(RequestBody) -> Pin<Box<dyn Future<Output = Response>>>>;
+
+impl Answer {
+    /// An answer that `work` gives later.
+    pub fn later<W, F>(work: W) -> Self
+    where
+        W: FnOnce(RequestBody) -> F + 'static,
+        F: Future<Output = Response> + 'static,
+    {
+        Answer::Later(Box::new(move |body| Box::pin(work(body))))
+    }
+}
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Peer::Tcp(address) => write!(f, "{}", address.ip()),
+            Peer::Unix => f.write_str("unix:"),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Listening sockets: their addresses, binding them, and accepting connections on a loop.
+
+use crate::connection;
+use crate::handler::{Handler, Peer};
+use crate::io::{Io, Stream};
+use crate::server::Server;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Connections that wait to be accepted, at most; the kernel cuts it to net.core.somaxconn.
+const BACKLOG: i32 = 4096;
+
+/// How long accepting pauses when the process or the machine has no file descriptor or memory left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Where a listener listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// `HOST:PORT`; port 0 takes a free one.
+    Tcp(SocketAddr),
+    /// `unix:PATH`
+    Unix(PathBuf),
+}
+
+/// A listener that could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The text is no address.
+    #[error("`{0}` is not an address: use HOST:PORT, PORT or unix:PATH")]
+    Address(String),
+    /// Somebody else serves there.
+    #[error("{0} is in use by another process")]
+    InUse(ListenAddress),
+    /// The path exists and is no socket.
+    #[error("{0} exists and is not a socket; it is left alone")]
+    NotASocket(ListenAddress),
+    /// The kernel refused.
+    #[error("cannot listen on {0}: {1}")]
+    Io(ListenAddress, #[source] io::Error),
+}
+
+impl std::str::FromStr for ListenAddress {
+    type Err = ListenError;
+
+    fn from_str(text: &str) -> Result<Self, ListenError> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            if path.is_empty() {
+                return Err(ListenError::Address(text.into()));
+            }
+            return Ok(ListenAddress::Unix(path.into()));
+        }
+        if let Ok(port) = text.parse::<u16>() {
+            return Ok(ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], port))));
+        }
+        let text =
+            text.strip_prefix("localhost:").map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
+        let text = text.strip_prefix("*:").map_or(text.clone(), |port| format!("0.0.0.0:{port}"));
+        text.parse().map(ListenAddress::Tcp).map_err(|_| ListenError::Address(text))
+    }
+}
+
+impl std::fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ListenAddress::Tcp(address) => write!(f, "{address}"),
+            ListenAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A bound socket that no loop accepts on yet.
+pub enum Listener {
+    /// TCP.
+    Tcp(std::net::TcpListener),
+    /// A unix stream socket.
+    Unix(std::os::unix::net::UnixListener, PathBuf),
+}
+
+impl Listener {
+    /// Binds `address` once for each of `loops` event loops. With several loops each gets a TCP socket of its own
+    /// (SO_REUSEPORT, socket(7)), over which the kernel spreads the connections; a unix socket is shared.
+    pub fn bind(address: &ListenAddress, loops: usize) -> Result<Vec<Listener>, ListenError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::AddrInUse => ListenError::InUse(address.clone()),
+            _ => ListenError::Io(address.clone(), error),
+        };
+        match address {
+            ListenAddress::Tcp(wanted) => {
+                // With SO_REUSEPORT a second Kirin would share the port without a word; a first bind without it
+                // finds out.
+                let mut bound = bind_tcp(*wanted, false).map_err(failed)?;
+                if loops < 2 {
+                    return Ok(vec![Listener::Tcp(bound)]);
+                }
+                let wanted = bound.local_addr().map_err(failed)?;
+                drop(bound);
+                let mut listeners = Vec::with_capacity(loops);
+                for _ in 0..loops {
+                    bound = bind_tcp(wanted, true).map_err(failed)?;
+                    listeners.push(Listener::Tcp(bound));
+                }
+                Ok(listeners)
+            }
+            ListenAddress::Unix(path) => {
+                remove_stale_socket(address, path)?;
+                let bound = std::os::unix::net::UnixListener::bind(path).map_err(failed)?;
+                bound.set_nonblocking(true).map_err(failed)?;
+                let mut listeners = Vec::with_capacity(loops);
+                for _ in 0..loops {
+                    listeners.push(Listener::Unix(bound.try_clone().map_err(failed)?, path.clone()));
+                }
+                Ok(listeners)
+            }
+        }
+    }
+
+    /// The address as bound: with the port that was free.
+    pub fn address(&self) -> io::Result<ListenAddress> {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr().map(ListenAddress::Tcp),
+            Listener::Unix(_, path) => Ok(ListenAddress::Unix(path.clone())),
+        }
+    }
+}
+
+fn bind_tcp(address: SocketAddr, reuse_port: bool) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(reuse_port)?;
+    // Inherited by accepted sockets (tcp(7)), which saves a call for each.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// A socket file that nobody listens on is left over from a process that died.
+fn remove_stale_socket(address: &ListenAddress, path: &Path) -> Result<(), ListenError> {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !metadata.file_type().is_socket() {
+        return Err(ListenError::NotASocket(address.clone()));
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(|error| ListenError::Io(address.clone(), error))
+        }
+        _ => Err(ListenError::InUse(address.clone())),
+    }
+}
+
+enum Accepting {
+    Tcp(tokio::net::TcpListener),
+    Unix(tokio::net::UnixListener),
+}
+
+impl Accepting {
+    async fn accept(&self) -> io::Result<Io> {
+        match self {
+            Accepting::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                Ok(Io::new(Stream::Tcp(stream), Peer::Tcp(peer)))
+            }
+            Accepting::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok(Io::new(Stream::Unix(stream), Peer::Unix))
+            }
+        }
+    }
+}
+
+/// Accepts connections until the future is dropped, and serves each as a task of the current `LocalSet`.
+pub async fn accept<H: Handler>(listener: Listener, server: Rc<Server<H>>) -> io::Result<()> {
+    let listener = match listener {
+        Listener::Tcp(listener) => Accepting::Tcp(tokio::net::TcpListener::from_std(listener)?),
+        Listener::Unix(listener, _) => Accepting::Unix(tokio::net::UnixListener::from_std(listener)?),
+    };
+    let mut paused = false;
+    loop {
+        if server.connections() >= server.limits.connections {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        }
+        match listener.accept().await {
+            Ok(io) => {
+                paused = false;
+                tokio::task::spawn_local(connection::run(Rc::clone(&server), Rc::new(io)));
+            }
+            Err(error) if is_exhaustion(&error) => {
+                if !paused {
+                    tracing::warn!(address = %server.local, %error, "accepting pauses; raise `ulimit -n` or lower the connection limit");
+                }
+                paused = true;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+            // The client has gone before it was accepted.
+            Err(error) => tracing::debug!(address = %server.local, %error, "accept"),
+        }
+    }
+}
+
+/// Errors that stay until somebody closes something (accept(2)).
+fn is_exhaustion(error: &io::Error) -> bool {
+    let exhausted = [
+        rustix::io::Errno::MFILE,
+        rustix::io::Errno::NFILE,
+        rustix::io::Errno::NOBUFS,
+        rustix::io::Errno::NOMEM,
+    ];
+    exhausted.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Ends what is overdue and writes the gathered log lines, once a second, until the future is dropped.
+pub async fn keep_house<H>(server: Rc<Server<H>>) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        second.tick().await;
+        server.open.end_overdue(server.clock().now());
+        if let Some(log) = &server.log {
+            log.flush();
+        }
+    }
+}
+
+/// Ends all connections: idle ones now, busy ones after their response or when `limit` is over. Call when accepting has
+/// ended.
+pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
+    server.stopping.set(true);
+    server.open.end_idle();
+    if tokio::time::timeout(limit, server.open.empty()).await.is_err() {
+        let left = server.connections();
+        tracing::warn!(address = %server.local, left, "connections are cut: their responses took too long");
+        server.open.end_all();
+    }
+    if let Some(log) = &server.log {
+        log.flush();
+    }
+}

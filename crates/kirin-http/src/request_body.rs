@@ -1,0 +1,207 @@
+//! The body of a request, read when a place wants it.
+
+use crate::body::StreamError;
+use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
+use crate::io::Io;
+use crate::output::Unsent;
+use crate::request::BodyLength;
+use crate::server::Deadlines;
+use bytes::Bytes;
+use http::StatusCode;
+use std::future::poll_fn;
+use std::rc::Rc;
+
+/// Bytes read at once. Bodies of this size and less come in one piece.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Yields a request's body piece by piece, with the framing taken off.
+pub struct RequestBody {
+    source: Option<Http1Source>,
+    length: BodyLength,
+    limit_bytes: u64,
+    read_bytes: u64,
+}
+
+struct Http1Source {
+    io: Rc<Io>,
+    deadlines: Rc<Deadlines>,
+    framing: Framing,
+    /// `100 Continue` is still owed.
+    expects_continue: bool,
+}
+
+enum Framing {
+    Exact { left: u64 },
+    Chunked(ChunkedDecoder),
+}
+
+/// Why a body could not be read whole.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// It is longer than the limit that the route sets.
+    #[error("request body is larger than {0} bytes")]
+    TooLarge(u64),
+    /// The chunked coding is broken.
+    #[error(transparent)]
+    Chunked(#[from] ChunkedError),
+    /// The client went away or was too slow.
+    #[error("client ended the connection inside the request body")]
+    Ended,
+    /// The socket failed.
+    #[error("request body: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl BodyError {
+    /// The status to answer with.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::Chunked(_) | BodyError::Ended | BodyError::Io(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+impl From<BodyError> for StreamError {
+    fn from(error: BodyError) -> Self {
+        StreamError(error.to_string())
+    }
+}
+
+impl RequestBody {
+    /// The body of a request that has none.
+    pub fn empty() -> Self {
+        Self { source: None, length: BodyLength::None, limit_bytes: u64::MAX, read_bytes: 0 }
+    }
+
+    pub(crate) fn http1(
+        io: &Rc<Io>,
+        deadlines: &Rc<Deadlines>,
+        length: BodyLength,
+        expects_continue: bool,
+    ) -> Self {
+        let framing = match length {
+            BodyLength::None => return Self::empty(),
+            BodyLength::Exact(left) => Framing::Exact { left },
+            BodyLength::Chunked => Framing::Chunked(ChunkedDecoder::new()),
+        };
+        io.body_finished.set(false);
+        let source =
+            Http1Source { io: Rc::clone(io), deadlines: Rc::clone(deadlines), framing, expects_continue };
+        Self { source: Some(source), length, limit_bytes: u64::MAX, read_bytes: 0 }
+    }
+
+    /// How the body was announced.
+    pub fn length(&self) -> BodyLength {
+        self.length
+    }
+
+    /// Bytes at most; what is longer is [`BodyError::TooLarge`], when announced before a byte of it is read.
+    pub fn limit(&mut self, bytes: u64) {
+        self.limit_bytes = bytes;
+    }
+
+    /// The next bytes, never empty; `None` at the end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
+        if let BodyLength::Exact(length) = self.length
+            && length > self.limit_bytes
+        {
+            return Err(BodyError::TooLarge(self.limit_bytes));
+        }
+        let Some(source) = &mut self.source else { return Ok(None) };
+        let Some(bytes) = source.next().await? else {
+            self.source = None;
+            return Ok(None);
+        };
+        self.read_bytes += bytes.len() as u64;
+        if self.read_bytes > self.limit_bytes {
+            return Err(BodyError::TooLarge(self.limit_bytes));
+        }
+        Ok(Some(bytes))
+    }
+}
+
+impl Http1Source {
+    async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
+        loop {
+            if let Some(taken) = self.take_unread()? {
+                return Ok(Some(taken));
+            }
+            if self.io.body_finished.get() {
+                return Ok(None);
+            }
+            self.fill().await?;
+        }
+    }
+
+    /// Takes data of the body out of what has been read already.
+    fn take_unread(&mut self) -> Result<Option<Bytes>, BodyError> {
+        let mut unread = self.io.unread.borrow_mut();
+        match &mut self.framing {
+            Framing::Exact { left } => {
+                let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(unread.len());
+                *left -= taken as u64;
+                self.io.body_finished.set(*left == 0);
+                Ok((taken > 0).then(|| take_front(&mut unread, taken)))
+            }
+            Framing::Chunked(decoder) => {
+                let mut data = Vec::new();
+                let mut at = 0;
+                loop {
+                    match decoder.decode(&unread[at..])? {
+                        Event::Data { start, end } => {
+                            data.extend_from_slice(&unread[at + start..at + end]);
+                            at += end;
+                        }
+                        Event::NeedMore => {
+                            at = unread.len();
+                            break;
+                        }
+                        Event::End { consumed } => {
+                            at += consumed;
+                            self.io.body_finished.set(true);
+                            break;
+                        }
+                    }
+                }
+                drop(take_front(&mut unread, at));
+                Ok((!data.is_empty()).then(|| Bytes::from(data)))
+            }
+        }
+    }
+
+    /// Reads more; first tells a client that waits for it to go on.
+    async fn fill(&mut self) -> Result<(), BodyError> {
+        if std::mem::take(&mut self.expects_continue) {
+            let mut line = Unsent::one(Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n"));
+            poll_fn(|context| line.poll_flush(&self.io, context)).await?;
+        }
+        self.deadlines.set(&self.io, self.deadlines.body);
+        // The size of what is missing, so that a large body is not read through a small buffer, nor a small one
+        // through a large.
+        let wanted = match self.framing {
+            Framing::Exact { left } => usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES),
+            Framing::Chunked(_) => READ_BYTES,
+        };
+        let mut buffer = vec![0; wanted];
+        let read = poll_fn(|context| self.io.poll_read(context, &mut buffer)).await?;
+        self.deadlines.clear(&self.io);
+        if read == 0 {
+            return Err(BodyError::Ended);
+        }
+        buffer.truncate(read);
+        let mut unread = self.io.unread.borrow_mut();
+        debug_assert!(unread.is_empty(), "only an empty buffer is filled");
+        *unread = buffer;
+        Ok(())
+    }
+}
+
+/// Takes `count` bytes from the front; without a copy when that is all.
+fn take_front(unread: &mut Vec<u8>, count: usize) -> Bytes {
+    if count == unread.len() {
+        return Bytes::from(std::mem::take(unread));
+    }
+    let rest = unread.split_off(count);
+    Bytes::from(std::mem::replace(unread, rest))
+}

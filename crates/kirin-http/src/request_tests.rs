@@ -1,0 +1,186 @@
+//! Tables of request heads and what they mean. (The table of a public front grows with the strictness issue.)
+
+use super::*;
+use proptest::prelude::*;
+
+/// What a head came to, in a form that can stand in a table.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    Head {
+        path: String,
+        query: Option<String>,
+        host: String,
+        body: BodyLength,
+        persistent: bool,
+        length: usize,
+    },
+    Partial,
+    Refused(u16),
+}
+
+fn outcome(input: &[u8]) -> Outcome {
+    let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    match parse(input, &mut storage, &HeadLimits::default()) {
+        Ok(Parsed::Complete(head, length)) => Outcome::Head {
+            path: head.path.into(),
+            query: head.query.map(Into::into),
+            host: head.host.into(),
+            body: head.body,
+            persistent: head.persistent,
+            length,
+        },
+        Ok(Parsed::Partial) => Outcome::Partial,
+        Err(reject) => Outcome::Refused(reject.status().as_u16()),
+    }
+}
+
+fn refused(input: &[u8]) -> Option<u16> {
+    match outcome(input) {
+        Outcome::Refused(status) => Some(status),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_plain_get_is_read_to_its_end() {
+    let input = b"GET /a/b?c=d&e HTTP/1.1\r\nHost: example.org:80\r\nX: y\r\n\r\nGET";
+    assert_eq!(
+        outcome(input),
+        Outcome::Head {
+            path: "/a/b".into(),
+            query: Some("c=d&e".into()),
+            host: "example.org:80".into(),
+            body: BodyLength::None,
+            persistent: true,
+            length: input.len() - 3,
+        }
+    );
+}
+
+#[test]
+fn persistence_follows_version_and_connection_options() {
+    for (version, fields, persistent) in [
+        ("1.1", "", true),
+        ("1.1", "Connection: close\r\n", false),
+        ("1.1", "Connection: Upgrade, CLOSE\r\n", false),
+        ("1.1", "Connection: x\r\nConnection: close\r\n", false),
+        ("1.0", "", false),
+        ("1.0", "Connection: Keep-Alive\r\n", true),
+        ("1.0", "Connection: keep-alive, close\r\n", false),
+    ] {
+        let input = format!("GET / HTTP/{version}\r\nHost: a\r\n{fields}\r\n");
+        let Outcome::Head { persistent: got, .. } = outcome(input.as_bytes()) else { panic!("{input}") };
+        assert_eq!(got, persistent, "{input}");
+    }
+}
+
+#[test]
+fn body_framing_is_read_in_one_way_only() {
+    for (fields, body) in [
+        ("", BodyLength::None),
+        ("Content-Length: 0\r\n", BodyLength::None),
+        ("Content-Length: 17\r\n", BodyLength::Exact(17)),
+        ("content-length:017 \r\n", BodyLength::Exact(17)),
+        ("Transfer-Encoding: chunked\r\n", BodyLength::Chunked),
+        ("Transfer-Encoding: Chunked\r\n", BodyLength::Chunked),
+    ] {
+        let input = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        let Outcome::Head { body: got, .. } = outcome(input.as_bytes()) else { panic!("{input}") };
+        assert_eq!(got, body, "{input}");
+    }
+    for (fields, status) in [
+        ("Content-Length: 5\r\nContent-Length: 5\r\n", 400),
+        ("Content-Length: 5, 5\r\n", 400),
+        ("Content-Length: +5\r\n", 400),
+        ("Content-Length: -5\r\n", 400),
+        ("Content-Length: 0x5\r\n", 400),
+        ("Content-Length: 5 5\r\n", 400),
+        ("Content-Length:\r\n", 400),
+        ("Content-Length: 99999999999999999999\r\n", 400),
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", 400),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", 400),
+        ("Transfer-Encoding: chunked, chunked\r\n", 501),
+        ("Transfer-Encoding: gzip, chunked\r\n", 501),
+        ("Transfer-Encoding: identity\r\n", 501),
+        ("Transfer-Encoding:\r\n", 501),
+        ("Transfer-Encoding: xchunked\r\n", 501),
+        ("Transfer-Encoding: chunked;a=b\r\n", 501),
+    ] {
+        let input = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        assert_eq!(refused(input.as_bytes()), Some(status), "{input}");
+    }
+}
+
+#[test]
+fn malformed_heads_are_refused() {
+    for (input, status) in [
+        (&b"GET / HTTP/1.1\r\n\r\n"[..], 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\nHost: a\n\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n", 400),
+        (b"GET  / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /#a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET * HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET http:///a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 400),
+        (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+        (b"GET / HTTP/1.2\r\nHost: a\r\n\r\n", 505),
+        (b"GET / HTTQ/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /\r\n\r\n", 400),
+        (b"G@T\x01 / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nExpect: a-pony\r\n\r\n", 417),
+        (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+    ] {
+        assert_eq!(refused(input), Some(status), "{:?}", String::from_utf8_lossy(input));
+    }
+}
+
+#[test]
+fn the_absolute_form_gives_host_and_path() {
+    let input = b"GET http://other.example:81?q HTTP/1.1\r\nHost: a\r\n\r\n";
+    let Outcome::Head { path, query, host, .. } = outcome(input) else { panic!() };
+    assert_eq!((path.as_str(), query.as_deref(), host.as_str()), ("/", Some("q"), "other.example:81"));
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_has_ended() {
+    let line = format!("GET /{}", "a".repeat(9000));
+    assert_eq!(refused(line.as_bytes()), Some(414));
+    let head = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "a".repeat(40_000));
+    assert_eq!(refused(head.as_bytes()), Some(431));
+    let fields = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(120));
+    assert_eq!(refused(fields.as_bytes()), Some(431));
+}
+
+#[test]
+fn every_cut_of_a_head_needs_more() {
+    let input = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n";
+    for end in 0..input.len() {
+        assert_eq!(outcome(&input[..end]), Outcome::Partial, "{end}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_input_panics(input in prop::collection::vec(any::<u8>(), 0..300)) {
+        outcome(&input);
+    }
+
+    #[test]
+    fn no_field_line_panics_or_reads_differently_in_another_case(name in "[A-Za-z-]{1,20}", value in "[ -~\t]{0,40}") {
+        let lower = format!("POST / HTTP/1.1\r\nHost: a\r\n{}: {value}\r\n\r\n", name.to_lowercase());
+        let upper = format!("POST / HTTP/1.1\r\nHost: a\r\n{}: {value}\r\n\r\n", name.to_uppercase());
+        prop_assert_eq!(outcome(lower.as_bytes()), outcome(upper.as_bytes()));
+    }
+}

@@ -1,0 +1,175 @@
+//! Response heads made by others (an application worker, an upstream, a stored response): from bytes to
+//! status, field lines and framing.
+//!
+//! The framing fields are taken out here: the engine frames what it sends to the client itself.
+
+use crate::field_lines::{FieldLines, InvalidField};
+use crate::request::{list, parse_content_length};
+use http::StatusCode;
+use std::mem::MaybeUninit;
+
+/// Field lines in one response head at most.
+pub const MAX_FIELDS: usize = 200;
+
+/// A response head without its framing.
+#[derive(Debug)]
+pub struct ResponseHead {
+    /// The status code, informational ones included.
+    pub status: StatusCode,
+    /// The field lines that go on to the client.
+    pub fields: FieldLines,
+    /// How the sender framed the body.
+    pub framing: Framing,
+    /// Whether the sender closes its connection after this response.
+    pub close: bool,
+}
+
+/// How a response body is framed (RFC 9112 section 6.3), before HEAD, 204 and 304 are thought of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// `Content-Length`.
+    Length(u64),
+    /// Chunked transfer coding.
+    Chunked,
+    /// Neither: up to the end of the connection.
+    UntilClose,
+}
+
+/// What the caller does with a field that it looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// It goes on to the client.
+    Keep,
+    /// It was for the front only.
+    Take,
+}
+
+/// Why a response head is not used; the client gets 502.
+#[derive(Debug, thiserror::Error)]
+pub enum BadResponse {
+    /// Not an HTTP/1 response.
+    #[error("response head is malformed: {0}")]
+    Malformed(httparse::Error),
+    /// A field that would split the response or is no field.
+    #[error("response head: {0}")]
+    Field(#[from] InvalidField),
+    /// Lengths that contradict each other.
+    #[error("response head: {0}")]
+    Framing(&'static str),
+}
+
+/// Reads one response head from the start of `input`; `None` when it is not all there yet. `inspect` sees every
+/// field line that is not framing and says whether it goes on.
+pub fn parse(
+    input: &[u8],
+    mut inspect: impl FnMut(&str, &[u8]) -> Field,
+) -> Result<Option<(ResponseHead, usize)>, BadResponse> {
+    let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let mut response = httparse::Response::new(&mut []);
+    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
+        &mut response,
+        input,
+        &mut storage,
+    );
+    let length = match parsed.map_err(BadResponse::Malformed)? {
+        httparse::Status::Complete(length) => length,
+        httparse::Status::Partial => return Ok(None),
+    };
+    let status = response
+        .code
+        .and_then(|code| StatusCode::from_u16(code).ok())
+        .ok_or(BadResponse::Malformed(httparse::Error::Status))?;
+    let mut fields = FieldLines::new();
+    let (mut content_length, mut chunked, mut close) = (None, false, response.version == Some(0));
+    for field in response.headers.iter() {
+        let (name, value) = (field.name, field.value);
+        if name.eq_ignore_ascii_case("content-length") {
+            let value = parse_content_length(value)
+                .map_err(|_| BadResponse::Framing("Content-Length is not a number"))?;
+            if content_length.replace(value).is_some_and(|first| first != value) {
+                return Err(BadResponse::Framing("two different Content-Length fields"));
+            }
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            if chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(BadResponse::Framing("Transfer-Encoding is not chunked"));
+            }
+            chunked = true;
+        } else if name.eq_ignore_ascii_case("connection") {
+            close |= list(value).any(|option| option.eq_ignore_ascii_case(b"close"));
+            if list(value).any(|option| option.eq_ignore_ascii_case(b"keep-alive")) {
+                close = false;
+            }
+        } else if name.eq_ignore_ascii_case("keep-alive") {
+            // Hop by hop; ours is between the client and us.
+        } else if inspect(name, value) == Field::Keep {
+            fields.try_push(name.as_bytes(), value)?;
+        }
+    }
+    let framing = match (chunked, content_length) {
+        (true, Some(_)) => {
+            return Err(BadResponse::Framing("both Transfer-Encoding and Content-Length"));
+        }
+        (true, None) => Framing::Chunked,
+        (false, Some(length)) => Framing::Length(length),
+        (false, None) => Framing::UntilClose,
+    };
+    Ok(Some((ResponseHead { status, fields, framing, close }, length)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_kept(input: &str) -> Result<Option<(ResponseHead, usize)>, BadResponse> {
+        parse(input.as_bytes(), |_, _| Field::Keep)
+    }
+
+    #[test]
+    fn framing_fields_are_taken_out_and_the_rest_stays_in_order() {
+        let input = "HTTP/1.1 200 OK\r\nB: 2\r\nContent-Length: 5\r\nConnection: close\r\nA: 1\r\n\r\nhello";
+        let (head, length) = parse_kept(input).unwrap().unwrap();
+        assert_eq!(&input[length..], "hello");
+        assert_eq!(head.framing, Framing::Length(5));
+        assert!(head.close);
+        let mut wire = Vec::new();
+        head.fields.write_to(&mut wire);
+        assert_eq!(wire, b"B: 2\r\nA: 1\r\n");
+    }
+
+    #[test]
+    fn an_unfinished_head_needs_more() {
+        assert!(parse_kept("HTTP/1.1 200 OK\r\nA: 1\r\n").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_field_can_be_taken_by_the_front() {
+        let input = b"HTTP/1.1 200 OK\r\nX-Sendfile: /x\r\n\r\n";
+        let mut path = Vec::new();
+        let (head, _) = parse(input, |name, value| {
+            if name == "X-Sendfile" {
+                path = value.to_vec();
+                return Field::Take;
+            }
+            Field::Keep
+        })
+        .unwrap()
+        .unwrap();
+        assert_eq!(path, b"/x");
+        assert_eq!(head.fields.len_bytes(), 0);
+        assert_eq!(head.framing, Framing::UntilClose);
+    }
+
+    #[test]
+    fn contradicting_lengths_are_refused() {
+        for fields in [
+            "Content-Length: 5\r\nContent-Length: 6\r\n",
+            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+            "Content-Length: -5\r\n",
+            "Transfer-Encoding: gzip\r\n",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        ] {
+            let input = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+            assert!(matches!(parse_kept(&input), Err(BadResponse::Framing(_))), "{fields}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Response heads: from a status, field lines and the length of the body to bytes.
+//!
+//! The one place that decides how a response is framed and whether the connection goes on.
+
+use crate::body::Body;
+use crate::clock::Clock;
+use crate::request::{RequestHead, Version};
+use crate::response::Response;
+use http::{Method, StatusCode};
+
+/// What writing the response must know of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Version of the request.
+    pub version: Version,
+    /// Whether the method is HEAD: a head as for GET, and no body.
+    pub is_head: bool,
+    /// Whether the connection is kept after the response.
+    pub persistent: bool,
+}
+
+impl Exchange {
+    /// The exchange that `request` begins.
+    pub fn of(request: &RequestHead<'_>) -> Self {
+        Self {
+            version: request.version,
+            is_head: request.method == Method::HEAD,
+            persistent: request.persistent,
+        }
+    }
+
+    /// The exchange of a request that could not be read: it ends the connection.
+    pub fn rejected() -> Self {
+        Self { version: Version::Http11, is_head: false, persistent: false }
+    }
+}
+
+/// How the bytes after the head are to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFraming {
+    /// None follow.
+    Nothing,
+    /// The body as it is, after a `Content-Length`.
+    Plain,
+    /// In chunks.
+    Chunked,
+    /// The body as it is; the end of the connection is its end (HTTP/1.0 without a length).
+    UntilClose,
+}
+
+/// Appends the head of `response`; decides the framing and, where that demands it, ends persistence in `exchange`.
+pub fn write_head(
+    response: &Response,
+    exchange: &mut Exchange,
+    clock: &Clock,
+    out: &mut Vec<u8>,
+) -> BodyFraming {
+    let bodiless = Response::is_bodiless_status(response.status);
+    let length = response.body.length();
+    let framing = match length {
+        _ if bodiless => BodyFraming::Nothing,
+        _ if exchange.is_head => BodyFraming::Nothing,
+        Some(0) => BodyFraming::Nothing,
+        Some(_) if matches!(response.body, Body::Withheld(_)) => BodyFraming::Nothing,
+        Some(_) => BodyFraming::Plain,
+        None if exchange.version == Version::Http11 => BodyFraming::Chunked,
+        None => BodyFraming::UntilClose,
+    };
+    // A body that was promised and is not there can only end with the connection.
+    let withheld_from_get = matches!(response.body, Body::Withheld(1..)) && !exchange.is_head && !bodiless;
+    exchange.persistent &= framing != BodyFraming::UntilClose && !withheld_from_get;
+
+    write_status_line(response.status, out);
+    response.fields.write_to(out);
+    if !response.fields.has_date() {
+        clock.write_date_line(out);
+    }
+    if framing == BodyFraming::Chunked {
+        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    } else if let Some(length) = length
+        && !bodiless
+    {
+        out.extend_from_slice(b"Content-Length: ");
+        out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    match (exchange.persistent, exchange.version) {
+        (true, Version::Http11) => out.extend_from_slice(b"\r\n"),
+        (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n\r\n"),
+        (false, _) => out.extend_from_slice(b"Connection: close\r\n\r\n"),
+    }
+    framing
+}
+
+/// An HTTP/1.1 status line also answers HTTP/1.0 requests (RFC 9110 section 6.2).
+fn write_status_line(status: StatusCode, out: &mut Vec<u8>) {
+    match status {
+        StatusCode::OK => out.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
+        StatusCode::NOT_MODIFIED => out.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n"),
+        _ => {
+            out.extend_from_slice(b"HTTP/1.1 ");
+            out.extend_from_slice(status.as_str().as_bytes());
+            out.push(b' ');
+            out.extend_from_slice(status.canonical_reason().unwrap_or("").as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::{BodyStream, StreamError};
+    use crate::response::Place;
+    use bytes::Bytes;
+    use std::task::{Context, Poll};
+
+    struct Endless;
+
+    impl BodyStream for Endless {
+        fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+            Poll::Pending
+        }
+
+        fn length(&self) -> Option<u64> {
+            None
+        }
+    }
+
+    fn write(status: u16, body: Body, mut exchange: Exchange) -> (String, BodyFraming, bool) {
+        let response = Response::new(Place::Kirin, StatusCode::from_u16(status).unwrap(), body);
+        let mut out = Vec::new();
+        let framing = write_head(&response, &mut exchange, &Clock::default(), &mut out);
+        (String::from_utf8(out).unwrap(), framing, exchange.persistent)
+    }
+
+    const GET: Exchange = Exchange { version: Version::Http11, is_head: false, persistent: true };
+    const HEAD: Exchange = Exchange { version: Version::Http11, is_head: true, persistent: true };
+    const OLD: Exchange = Exchange { version: Version::Http10, is_head: false, persistent: true };
+
+    #[test]
+    fn framing_follows_body_method_status_and_version() {
+        let stream = || Body::Stream(Box::new(Endless));
+        let cases = [
+            (200, Body::from("hello"), GET, "Content-Length: 5\r\n", BodyFraming::Plain, true),
+            (200, Body::Empty, GET, "Content-Length: 0\r\n", BodyFraming::Nothing, true),
+            (200, stream(), GET, "Transfer-Encoding: chunked\r\n", BodyFraming::Chunked, true),
+            (200, stream(), OLD, "Connection: close\r\n", BodyFraming::UntilClose, false),
+            (200, Body::from("hello"), OLD, "Connection: keep-alive\r\n", BodyFraming::Plain, true),
+            (200, Body::from("hello"), HEAD, "Content-Length: 5\r\n", BodyFraming::Nothing, true),
+            (200, Body::Withheld(7), HEAD, "Content-Length: 7\r\n", BodyFraming::Nothing, true),
+            (200, Body::Withheld(7), GET, "Content-Length: 7\r\n", BodyFraming::Nothing, false),
+            (200, stream(), HEAD, "Date: ", BodyFraming::Nothing, true),
+        ];
+        for (status, body, exchange, line, framing, persistent) in cases {
+            let what = format!("{status} {body:?} {exchange:?}");
+            let (head, got_framing, got_persistent) = write(status, body, exchange);
+            assert!(head.contains(line), "{what}: {head}");
+            assert!(head.ends_with("\r\n\r\n"), "{what}: {head}");
+            assert_eq!((got_framing, got_persistent), (framing, persistent), "{what}: {head}");
+        }
+    }
+
+    #[test]
+    fn statuses_without_a_body_have_no_length() {
+        for status in [204, 304] {
+            let (head, framing, persistent) = write(status, Body::from("left out"), GET);
+            assert!(!head.contains("Content-Length") && !head.contains("Transfer-Encoding"), "{head}");
+            assert_eq!((framing, persistent), (BodyFraming::Nothing, true));
+        }
+    }
+
+    #[test]
+    fn an_upstreams_date_is_kept() {
+        let mut response = Response::new(Place::App, StatusCode::OK, Body::Empty);
+        response.fields.push("Date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        let mut out = Vec::new();
+        write_head(&response, &mut GET.clone(), &Clock::default(), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap().matches("Date: ").count(), 1);
+    }
+}

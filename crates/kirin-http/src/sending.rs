@@ -1,0 +1,162 @@
+//! Sending what is not on the hot path: large files, streams, and whatever a slow reader left over.
+
+use crate::body::{Body, BodyStream, FileRange};
+use crate::chunked::{LAST_CHUNK, write_chunk_head};
+use crate::io::Io;
+use crate::output::Unsent;
+use crate::response::Response;
+use crate::response_writer::{BodyFraming, Exchange, write_head};
+use crate::server::Deadlines;
+use bytes::Bytes;
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+
+/// Bytes that one sendfile call may move, so that one fast client does not keep the loop to itself.
+const SENDFILE_BYTES: u64 = 1024 * 1024;
+
+/// Seconds for which the rest of a refused request is read and dropped, so that closing does not reset the connection
+/// before the client has read the answer (RFC 9112 section 9.6).
+const LINGER_SECONDS: u64 = 5;
+
+/// Bytes dropped at most while lingering.
+const LINGER_BYTES: usize = 4 * 1024 * 1024;
+
+/// Sends a response; returns the bytes of body sent. An error means that the connection cannot be kept.
+pub(crate) async fn send(
+    io: &Io,
+    deadlines: &Deadlines,
+    response: Response,
+    exchange: &mut Exchange,
+) -> io::Result<u64> {
+    let mut head = Vec::with_capacity(response.fields.len_bytes() + 160);
+    deadlines.clock.now();
+    let framing = write_head(&response, exchange, &deadlines.clock, &mut head);
+    let length = response.body.length().unwrap_or(0);
+    let head = Bytes::from(head);
+    match (framing, response.body) {
+        (BodyFraming::Nothing, _) | (_, Body::Empty | Body::Withheld(_)) => {
+            flush(io, deadlines, &mut Unsent::one(head)).await?;
+            Ok(0)
+        }
+        (_, Body::Bytes(bytes)) => {
+            let mut unsent = Unsent::one(head);
+            unsent.push(bytes);
+            flush(io, deadlines, &mut unsent).await?;
+            Ok(length)
+        }
+        (_, Body::Segments(segments)) => {
+            let mut unsent = Unsent::one(head);
+            segments.into_iter().for_each(|segment| unsent.push(segment));
+            flush(io, deadlines, &mut unsent).await?;
+            Ok(length)
+        }
+        (_, Body::File(range)) => send_file(io, deadlines, head, range).await,
+        (framing, Body::Stream(stream)) => send_stream(io, deadlines, head, stream, framing).await,
+    }
+}
+
+/// Writes all of `unsent`; the client must take something now and then.
+pub(crate) async fn flush(io: &Io, deadlines: &Deadlines, unsent: &mut Unsent) -> io::Result<()> {
+    deadlines.set(io, deadlines.body);
+    let result = poll_fn(|context| {
+        let before = unsent.len();
+        let result = unsent.poll_flush(io, context);
+        if unsent.len() < before {
+            deadlines.set(io, deadlines.body);
+        }
+        result
+    })
+    .await;
+    deadlines.clear(io);
+    result
+}
+
+async fn send_file(io: &Io, deadlines: &Deadlines, head: Bytes, range: FileRange) -> io::Result<u64> {
+    let mut head = &head[..];
+    while !head.is_empty() {
+        deadlines.set(io, deadlines.body);
+        let sent = poll_fn(|context| io.poll_send_more(context, head)).await?;
+        head = &head[sent..];
+    }
+    let (mut offset, end) = (range.offset, range.offset + range.length);
+    while offset < end {
+        deadlines.set(io, deadlines.body);
+        let count = (end - offset).min(SENDFILE_BYTES) as usize;
+        let sent = poll_fn(|context| io.poll_sendfile(context, &range.file, &mut offset, count)).await?;
+        if sent == 0 {
+            // The file became shorter under us: cut the connection rather than leave the client waiting.
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if offset < end {
+            tokio::task::yield_now().await;
+        }
+    }
+    deadlines.clear(io);
+    Ok(range.length)
+}
+
+async fn send_stream(
+    io: &Io,
+    deadlines: &Deadlines,
+    head: Bytes,
+    mut stream: Box<dyn BodyStream>,
+    framing: BodyFraming,
+) -> io::Result<u64> {
+    let expected = stream.length();
+    let mut total = 0;
+    // The first bytes share the head's write if they are there already.
+    let mut unsent = Unsent::one(head);
+    let mut waiting = poll_fn(|context| match stream.poll_chunk(context) {
+        Poll::Ready(chunk) => Poll::Ready(Some(chunk)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await;
+    if waiting.is_none() {
+        flush(io, deadlines, &mut unsent).await?;
+    }
+    loop {
+        let chunk = match waiting.take() {
+            Some(chunk) => chunk,
+            None => poll_fn(|context| stream.poll_chunk(context)).await,
+        };
+        let Some(chunk) = chunk else { break };
+        let chunk = chunk.map_err(io::Error::other)?;
+        total += chunk.len() as u64;
+        if expected.is_some_and(|expected| total > expected) {
+            return Err(io::Error::other("response body is longer than announced"));
+        }
+        if framing == BodyFraming::Chunked {
+            let mut size_line = Vec::with_capacity(18);
+            write_chunk_head(chunk.len(), &mut size_line);
+            unsent.push(Bytes::from(size_line));
+            unsent.push(chunk);
+            unsent.push(Bytes::from_static(b"\r\n"));
+        } else {
+            unsent.push(chunk);
+        }
+        flush(io, deadlines, &mut unsent).await?;
+    }
+    if expected.is_some_and(|expected| total < expected) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    if framing == BodyFraming::Chunked {
+        unsent.push(Bytes::from_static(LAST_CHUNK));
+    }
+    flush(io, deadlines, &mut unsent).await?;
+    Ok(total)
+}
+
+/// Ends our side and reads on for a while before the socket is closed.
+pub(crate) async fn linger(io: &Io, deadlines: &Deadlines) {
+    io.shutdown_write();
+    deadlines.set(io, LINGER_SECONDS);
+    let mut dropped = 0;
+    let mut buffer = vec![0; 16 * 1024];
+    while dropped < LINGER_BYTES {
+        match poll_fn(|context| io.poll_read(context, &mut buffer)).await {
+            Ok(0) | Err(_) => return,
+            Ok(count) => dropped += count,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What all connections of one listener on one loop share.
+
+use crate::access_log::AccessLog;
+use crate::clock::Clock;
+use crate::io::Io;
+use crate::listener::ListenAddress;
+use crate::open_connections::OpenConnections;
+use crate::output::Output;
+use crate::request::HeadLimits;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Bytes read at once while a connection waits for a request. A browser's head is 1 KB.
+const SCRATCH_BYTES: usize = 16 * 1024;
+
+/// What a stranger may take of us.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Size of request heads.
+    pub head: HeadLimits,
+    /// How long a connection may be idle between requests.
+    pub keep_alive: Duration,
+    /// How long a head may take from its first byte to its last.
+    pub head_time: Duration,
+    /// How long a client may be silent inside a body, or not read a response.
+    pub body_time: Duration,
+    /// Connections on one loop at most; more wait in the kernel's queue.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head: HeadLimits::default(),
+            keep_alive: Duration::from_secs(75),
+            head_time: Duration::from_secs(60),
+            body_time: Duration::from_secs(60),
+            connections: usize::MAX,
+        }
+    }
+}
+
+/// One listener's side of a loop: the handler, the limits, and buffers that connections borrow while they work.
+pub struct Server<H> {
+    pub(crate) handler: Rc<H>,
+    pub(crate) local: ListenAddress,
+    pub(crate) limits: Limits,
+    pub(crate) deadlines: Rc<Deadlines>,
+    pub(crate) log: Option<AccessLog>,
+    pub(crate) open: Rc<OpenConnections>,
+    pub(crate) scratch: RefCell<Box<[u8]>>,
+    pub(crate) output: RefCell<Output>,
+    pub(crate) stopping: Cell<bool>,
+}
+
+impl<H> Server<H> {
+    /// A server that answers with `handler` what arrives at `local`.
+    pub fn new(handler: Rc<H>, local: ListenAddress, limits: Limits, log: Option<AccessLog>) -> Self {
+        let deadlines = Deadlines {
+            clock: Clock::default(),
+            keep_alive: limits.keep_alive.as_secs().max(1),
+            head: limits.head_time.as_secs().max(1),
+            body: limits.body_time.as_secs().max(1),
+        };
+        Self {
+            handler,
+            local,
+            limits,
+            deadlines: Rc::new(deadlines),
+            log,
+            open: Rc::default(),
+            scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
+            output: RefCell::default(),
+            stopping: Cell::new(false),
+        }
+    }
+
+    /// Number of open connections.
+    pub fn connections(&self) -> usize {
+        self.open.count()
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.deadlines.clock
+    }
+}
+
+/// Sets when the table of open connections ends one. Times in whole seconds.
+pub(crate) struct Deadlines {
+    pub(crate) clock: Clock,
+    pub(crate) keep_alive: u64,
+    pub(crate) head: u64,
+    pub(crate) body: u64,
+}
+
+impl Deadlines {
+    pub(crate) fn set(&self, io: &Io, seconds: u64) {
+        io.deadline.set(self.clock.now() + seconds);
+    }
+
+    pub(crate) fn clear(&self, io: &Io) {
+        io.deadline.set(0);
+    }
+}

@@ -1,0 +1,463 @@
+//! Keys and values of a shard, packed into pages.
+//!
+//! An allocator cannot give a page of small objects back while a few of them live on, and in a cache
+//! those few are always there: with one allocation an item, a store whose item sizes shift needs
+//! twice its budget and more (`docs/store.md` has the numbers for three allocators). So items are
+//! appended to pages of one size. What was replaced or evicted leaves a hole; when the holes add up,
+//! the emptiest page is copied together and given back whole (as log-structured memory does it:
+//! Rumble et al., FAST 2014).
+//!
+//! The page being filled is plain memory, and what is read from it is copied. When something long was
+//! read so, the page is closed early at the next sweep. A full page is never written again: readers get a reference-counted slice of it. One that is held by readers when it
+//! is given back stays in the budget until they let go.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+
+use crate::region::{Region, region_bytes};
+use crate::slab::NIL;
+
+/// Slot number, key length and value length before each record.
+const HEADER_BYTES: usize = 8;
+
+/// Copying this much for a reader is worth closing a page for.
+const LONG_COPY_BYTES: usize = 1024;
+
+/// Where a record lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    page: u32,
+    offset: u32,
+}
+
+impl Address {
+    /// Nowhere.
+    pub(crate) const NONE: Address = Address { page: NIL, offset: 0 };
+}
+
+/// A record in place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) slot: u32,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+}
+
+impl Entry<'_> {
+    fn bytes(&self) -> usize {
+        record_bytes(self.key.len() + self.value.len())
+    }
+}
+
+/// What a record of key and value takes in its page.
+pub(crate) const fn record_bytes(len: usize) -> usize {
+    HEADER_BYTES + len
+}
+
+#[derive(Debug, Default)]
+enum Contents {
+    #[default]
+    Vacant,
+    /// Being filled; the number is how far.
+    Open(Region, usize),
+    /// Full; readers may hold it.
+    Closed(Bytes, Weak<()>),
+}
+
+/// A full page. The token tells whether it still exists: `Bytes` does not.
+struct Full {
+    region: Region,
+    _token: Arc<()>,
+}
+
+impl AsRef<[u8]> for Full {
+    fn as_ref(&self) -> &[u8] {
+        &self.region
+    }
+}
+
+#[derive(Debug, Default)]
+struct Page {
+    contents: Contents,
+    /// Bytes of the records in it that are still needed.
+    live_bytes: usize,
+}
+
+impl Page {
+    /// Makes the page being filled a full one, of which the first `bytes` count.
+    fn close(&mut self, bytes: usize) {
+        self.contents = match std::mem::take(&mut self.contents) {
+            Contents::Open(region, _) => {
+                let token = Arc::new(());
+                let exists = Arc::downgrade(&token);
+                Contents::Closed(Bytes::from_owner(Full { region, _token: token }).slice(..bytes), exists)
+            }
+            other => other,
+        };
+    }
+
+    fn written(&self) -> &[u8] {
+        match &self.contents {
+            Contents::Vacant => &[],
+            Contents::Open(region, written) => region.get(..*written).unwrap_or_default(),
+            Contents::Closed(written, _) => written,
+        }
+    }
+}
+
+/// All pages of a shard.
+#[derive(Debug)]
+pub(crate) struct Log {
+    page_bytes: usize,
+    pages: Vec<Page>,
+    /// Numbers of the vacant pages.
+    vacant: Vec<u32>,
+    /// Number of the page being filled.
+    open: u32,
+    /// Pages given back that readers hold.
+    lingering: Vec<Weak<()>>,
+    /// Pages that take memory, lingering ones among them.
+    allocated_pages: usize,
+    live_bytes: usize,
+    /// Bytes of holes in pages that do not linger.
+    dead_bytes: usize,
+    /// A reader had to copy something long out of the page being filled.
+    was_copied: AtomicBool,
+}
+
+impl Log {
+    /// An empty log with pages of `page_bytes`.
+    pub(crate) fn new(page_bytes: usize) -> Log {
+        Log {
+            page_bytes,
+            pages: Vec::new(),
+            vacant: Vec::new(),
+            open: NIL,
+            lingering: Vec::new(),
+            allocated_pages: 0,
+            live_bytes: 0,
+            dead_bytes: 0,
+            was_copied: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    /// What the log takes from the budget.
+    pub(crate) fn bytes(&self) -> usize {
+        self.allocated_pages * region_bytes(self.page_bytes) + self.pages.capacity() * size_of::<Page>()
+    }
+
+    /// Bytes of all records that are needed.
+    pub(crate) fn live_bytes(&self) -> usize {
+        self.live_bytes
+    }
+
+    /// Whether the holes are worth copying a page together: a page's worth, and a tenth of all.
+    pub(crate) fn is_worth_compacting(&self) -> bool {
+        self.dead_bytes >= self.page_bytes && self.dead_bytes * 10 >= self.allocated_pages * self.page_bytes
+    }
+
+    /// The bytes by which a record of `len` bytes of key and value will grow the log.
+    pub(crate) fn growth_bytes(&self, len: usize) -> usize {
+        if self.fits(record_bytes(len)) {
+            return 0;
+        }
+        let page_table = if self.vacant.is_empty() && self.pages.len() == self.pages.capacity() {
+            self.pages.len().max(4)
+        } else {
+            0
+        };
+        region_bytes(self.page_bytes) + page_table * size_of::<Page>()
+    }
+
+    fn fits(&self, record_bytes: usize) -> bool {
+        match self.pages.get(self.open as usize).map(|page| &page.contents) {
+            Some(Contents::Open(_, written)) => written + record_bytes <= self.page_bytes,
+            _ => false,
+        }
+    }
+
+    /// Appends a record. Key and value together must be shorter than a page.
+    pub(crate) fn append(&mut self, slot: u32, key: &[u8], value: &[u8]) -> Address {
+        let bytes = record_bytes(key.len() + value.len());
+        if !self.fits(bytes) {
+            self.turn_page();
+        }
+        let page = &mut self.pages[self.open as usize];
+        let Contents::Open(region, written) = &mut page.contents else {
+            unreachable!("a page has just been opened")
+        };
+        let offset = *written as u32;
+        let (key_len, value_len) = ((key.len() as u16).to_le_bytes(), (value.len() as u16).to_le_bytes());
+        for part in [&slot.to_le_bytes()[..], &key_len, &value_len, key, value] {
+            region[*written..*written + part.len()].copy_from_slice(part);
+            *written += part.len();
+        }
+        page.live_bytes += bytes;
+        self.live_bytes += bytes;
+        Address { page: self.open, offset }
+    }
+
+    /// Closes the page being filled and opens another.
+    fn turn_page(&mut self) {
+        if let Some(page) = self.pages.get_mut(self.open as usize)
+            && let Contents::Open(_, written) = page.contents
+        {
+            page.close(written);
+        }
+        let number = self.vacant.pop().unwrap_or(self.pages.len() as u32);
+        if number as usize == self.pages.len() {
+            self.pages.push(Page::default());
+        }
+        *self.was_copied.get_mut() = false;
+        self.pages[number as usize].contents = Contents::Open(Region::zeroed(self.page_bytes), 0);
+        self.allocated_pages += 1;
+        self.open = number;
+    }
+
+    /// Whether a reader had to copy something long since the page being filled was begun.
+    pub(crate) fn should_close_early(&self) -> bool {
+        self.was_copied.load(Ordering::Relaxed)
+    }
+
+    /// Closes the page being filled, so that readers share what is in it. What is left of it counts as
+    /// a hole.
+    pub(crate) fn close_early(&mut self) {
+        *self.was_copied.get_mut() = false;
+        if let Some(page) = self.pages.get_mut(self.open as usize)
+            && let Contents::Open(_, written) = page.contents
+            && written > 0
+        {
+            self.dead_bytes += self.page_bytes - written;
+            page.close(self.page_bytes);
+            self.open = NIL;
+        }
+    }
+
+    /// The record at an address is not needed any more.
+    pub(crate) fn release(&mut self, address: Address) {
+        let bytes = self.entry(address).bytes();
+        let page = &mut self.pages[address.page as usize];
+        page.live_bytes -= bytes;
+        self.live_bytes -= bytes;
+        self.dead_bytes += bytes;
+        if page.live_bytes > 0 {
+            return;
+        }
+        match &mut page.contents {
+            // Nobody else has seen this page: it can start anew.
+            Contents::Open(_, written) => {
+                self.dead_bytes -= *written;
+                *written = 0;
+            }
+            _ => self.give_back(address.page),
+        }
+    }
+
+    /// Gives a page back in which nothing is needed.
+    fn give_back(&mut self, number: u32) {
+        let page = std::mem::take(&mut self.pages[number as usize]);
+        self.vacant.push(number);
+        self.dead_bytes -= page.written().len();
+        self.allocated_pages -= 1;
+        if let Contents::Closed(written, exists) = page.contents {
+            drop(written);
+            if exists.strong_count() > 0 {
+                self.lingering.push(exists);
+                self.allocated_pages += 1;
+            }
+        }
+    }
+
+    /// Forgets the lingering pages that readers have let go of.
+    pub(crate) fn reap(&mut self) {
+        let before = self.lingering.len();
+        self.lingering.retain(|exists| exists.strong_count() > 0);
+        self.allocated_pages -= before - self.lingering.len();
+    }
+
+    /// The record at an address.
+    pub(crate) fn entry(&self, address: Address) -> Entry<'_> {
+        match self.entry_at(address.page, address.offset) {
+            Some(entry) => entry,
+            None => unreachable!("no record at {address:?}"),
+        }
+    }
+
+    fn entry_at(&self, page: u32, offset: u32) -> Option<Entry<'_>> {
+        let written = self.pages.get(page as usize)?.written();
+        let (slot, rest) = written.get(offset as usize..)?.split_first_chunk::<4>()?;
+        let (key_len, rest) = rest.split_first_chunk::<2>()?;
+        let (value_len, rest) = rest.split_first_chunk::<2>()?;
+        let (key, rest) = rest.split_at_checked(u16::from_le_bytes(*key_len).into())?;
+        let value = rest.get(..u16::from_le_bytes(*value_len).into())?;
+        Some(Entry { slot: u32::from_le_bytes(*slot), key, value })
+    }
+
+    /// Key and value of a record, for a reader to keep.
+    pub(crate) fn share(&self, address: Address) -> Bytes {
+        let entry = self.entry(address);
+        let start = address.offset as usize + HEADER_BYTES;
+        let end = start + entry.key.len() + entry.value.len();
+        match &self.pages[address.page as usize].contents {
+            Contents::Closed(written, _) => written.slice(start..end),
+            Contents::Open(region, _) => {
+                if end - start >= LONG_COPY_BYTES && !self.was_copied.load(Ordering::Relaxed) {
+                    self.was_copied.store(true, Ordering::Relaxed);
+                }
+                Bytes::copy_from_slice(&region[start..end])
+            }
+            Contents::Vacant => Bytes::new(),
+        }
+    }
+
+    /// Whether what [`Log::share`] gives is a copy.
+    pub(crate) fn is_copied(&self, address: Address) -> bool {
+        address.page == self.open
+    }
+
+    /// The value at an address, to be changed in place: while its page is being filled.
+    pub(crate) fn value_mut(&mut self, address: Address) -> Option<&mut [u8]> {
+        let entry = self.entry(address);
+        let start = address.offset as usize + HEADER_BYTES + entry.key.len();
+        let end = start + entry.value.len();
+        match &mut self.pages[address.page as usize].contents {
+            Contents::Open(region, _) => region.get_mut(start..end),
+            _ => None,
+        }
+    }
+
+    /// The full page with the largest holes.
+    pub(crate) fn emptiest(&self) -> Option<u32> {
+        let holes = |page: &Page| page.written().len() - page.live_bytes;
+        let full =
+            self.pages.iter().enumerate().filter(|(_, page)| matches!(page.contents, Contents::Closed(..)));
+        let (number, page) = full.max_by_key(|(_, page)| holes(page))?;
+        (holes(page) > 0).then_some(number as u32)
+    }
+
+    /// Slot and address of all records in a page, needed or not.
+    pub(crate) fn records(&self, page: u32) -> Vec<(u32, Address)> {
+        let mut records = Vec::new();
+        let mut offset = 0;
+        while let Some(entry) = self.entry_at(page, offset) {
+            records.push((entry.slot, Address { page, offset }));
+            offset += entry.bytes() as u32;
+        }
+        records
+    }
+
+    /// Copies a record to the end of the log and releases the old place.
+    pub(crate) fn relocate(&mut self, from: Address) -> Address {
+        let entry = self.entry(from);
+        let (slot, key_len) = (entry.slot, entry.key.len());
+        // A slice of a full page, not a copy.
+        let content = self.share(from);
+        let (key, value) = content.split_at(key_len);
+        let to = self.append(slot, key, value);
+        drop(content);
+        self.release(from);
+        to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(i: u32) -> Vec<u8> {
+        format!("key-{i:06}").into_bytes()
+    }
+
+    #[test]
+    fn pages_are_given_back_when_nothing_in_them_is_needed() {
+        let mut log = Log::new(4096);
+        let addresses: Vec<Address> = (0..1000).map(|i| log.append(i, &key(i), &[7; 90])).collect();
+        for (i, &address) in (0..).zip(&addresses) {
+            let entry = log.entry(address);
+            assert_eq!((entry.slot, entry.key, entry.value), (i, &key(i)[..], &[7; 90][..]));
+            assert_eq!(&log.share(address)[..], [&key(i)[..], &[7; 90]].concat());
+        }
+        assert_eq!(log.live_bytes(), 1000 * (8 + 10 + 90));
+        let full = log.bytes();
+        for &address in &addresses[..500] {
+            log.release(address);
+        }
+        assert!(log.bytes() < full * 6 / 10, "{} of {full}", log.bytes());
+        for &address in &addresses[500..] {
+            log.release(address);
+        }
+        assert_eq!((log.live_bytes(), log.dead_bytes, log.allocated_pages), (0, 0, 1));
+    }
+
+    #[test]
+    fn a_page_that_a_reader_holds_counts_until_it_lets_go() {
+        let mut log = Log::new(4096);
+        let addresses: Vec<Address> = (0..100).map(|i| log.append(i, &key(i), &[7; 90])).collect();
+        let held = log.share(addresses[0]);
+        let before = log.allocated_pages;
+        for &address in &addresses {
+            log.release(address);
+        }
+        log.reap();
+        assert_eq!(log.allocated_pages, 2, "the open page and the held one, of {before}");
+        assert_eq!(held, [&key(0)[..], &[7; 90]].concat());
+        drop(held);
+        log.reap();
+        assert_eq!(log.allocated_pages, 1);
+    }
+
+    #[test]
+    fn a_page_that_long_values_are_read_from_is_closed_early() {
+        let mut log = Log::new(1 << 17);
+        let short = log.append(0, b"short", &[1; 100]);
+        log.share(short);
+        assert!(!log.should_close_early());
+        let long = log.append(1, b"long", &[2; 5000]);
+        let (one, other) = (log.share(long), log.share(long));
+        assert_ne!(one.as_ptr(), other.as_ptr(), "each reader gets a copy");
+        assert!(log.should_close_early());
+        log.close_early();
+        assert!(!log.should_close_early());
+        let (one, other) = (log.share(long), log.share(long));
+        assert_eq!(one.as_ptr(), other.as_ptr(), "readers share the page");
+        assert_eq!(one, [&b"long"[..], &[2; 5000]].concat());
+        drop((one, other));
+        assert_eq!(log.entry(short).value, [1; 100]);
+        let next = log.append(2, b"next", &[3; 10]);
+        assert_ne!(next.page, long.page);
+        log.release(short);
+        log.release(long);
+        assert_eq!((log.dead_bytes, log.allocated_pages), (0, 1), "what was left of it has gone with it");
+        log.release(next);
+        assert_eq!((log.live_bytes(), log.dead_bytes), (0, 0));
+    }
+
+    #[test]
+    fn moving_what_is_needed_empties_the_emptiest_page() {
+        let mut log = Log::new(4096);
+        let mut addresses: Vec<Address> = (0..1000).map(|i| log.append(i, &key(i), &[7; 90])).collect();
+        for i in (0..1000).filter(|i| i % 4 != 0) {
+            log.release(addresses[i]);
+        }
+        let before = log.allocated_pages;
+        while log.is_worth_compacting() {
+            let page = log.emptiest().expect("there are holes");
+            for (slot, address) in log.records(page) {
+                let slot = slot as usize;
+                if slot.is_multiple_of(4) && addresses[slot] == address {
+                    addresses[slot] = log.relocate(address);
+                }
+            }
+        }
+        assert!(log.allocated_pages <= before / 3, "{} of {before} pages", log.allocated_pages);
+        for i in (0..1000).step_by(4) {
+            assert_eq!(log.entry(addresses[i]).key, key(i as u32));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! An item on its way into a shard.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+use crate::clock::{Expires, Now};
+use crate::log::record_bytes;
+use crate::side::Side;
+
+/// Everything about an item but its place in the shard.
+pub(crate) struct Record<'a> {
+    pub(crate) key: &'a [u8],
+    /// The value, unless it lies in `side`.
+    pub(crate) value: Cow<'a, [u8]>,
+    pub(crate) side: Side,
+    pub(crate) cas: u64,
+    pub(crate) expires: Expires,
+    pub(crate) last_access: Now,
+    pub(crate) flags: u32,
+    pub(crate) marks: u8,
+}
+
+impl<'a> Record<'a> {
+    /// A record of this value and nothing else. A value that is longer than `packed_limit_bytes`
+    /// together with its key is not packed into a page but kept in an allocation of its own.
+    pub(crate) fn new(key: &'a [u8], value: PlacedValue<'a>) -> Record<'a> {
+        let mut side = Side::default();
+        let value = match value {
+            PlacedValue::Packed(value) => value,
+            PlacedValue::Whole(value) => {
+                side.value = Some(value);
+                Cow::Borrowed(&[][..])
+            }
+        };
+        let (expires, last_access) = (Expires::NEVER, Now::from_unix_seconds(0));
+        Record { key, value, side, cas: 0, expires, last_access, flags: 0, marks: 0 }
+    }
+
+    pub(crate) fn value_len(&self) -> usize {
+        self.side.value.as_ref().map_or(self.value.len(), Bytes::len)
+    }
+
+    /// Bytes of key and value in the log.
+    pub(crate) fn packed_len(&self) -> usize {
+        self.key.len() + self.value.len()
+    }
+
+    /// What the item takes beside its slot and its place in the table.
+    pub(crate) fn bytes(&self) -> usize {
+        record_bytes(self.packed_len()) + self.side_bytes()
+    }
+
+    pub(crate) fn side_bytes(&self) -> usize {
+        if self.side.is_needed() { self.side.bytes() } else { 0 }
+    }
+}
+
+/// A value, and whether it is packed into a page or kept whole.
+pub(crate) enum PlacedValue<'a> {
+    Packed(Cow<'a, [u8]>),
+    Whole(Bytes),
+}

@@ -1,0 +1,315 @@
+//! A running application: what the event loops share of it.
+
+use crate::config::AppConfig;
+use crate::counters::{CounterValues, Counters};
+use crate::error::AppError;
+use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
+use crate::greeting::Greeting;
+use crate::pool::{Pool, Refused, Taken};
+use crate::scgi;
+use crate::sendfile::{NotSent, SendfileRoots};
+use crate::spool::{SpoolError, SpooledBody};
+use crate::supervisor::{Event, Supervisor};
+use crate::worker::{Slot, WorkerConnection, WorkerHandle};
+use crate::worker_response::ProtocolError;
+use kirin_http::{Answer, FileRange, Method, Origin, RequestBody, RequestHead, Response, StatusCode};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::UnixStream;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// An application and its workers. One for each application, shared by all event loops.
+pub struct App {
+    config: AppConfig,
+    spool_directory: PathBuf,
+    sendfile_roots: SendfileRoots,
+    pool: Arc<Pool<WorkerConnection>>,
+    /// Workers that have greeted, by process id.
+    workers: Mutex<HashMap<u32, Arc<WorkerHandle>>>,
+    counters: Counters,
+    started: Instant,
+    state: watch::Sender<AppState>,
+    supervisor: mpsc::UnboundedSender<Event>,
+}
+
+/// Where an application is in its life.
+#[derive(Clone, Debug)]
+pub enum AppState {
+    /// It is being loaded.
+    Starting,
+    /// A worker has taken a connection.
+    Ready,
+    /// It could not be started, and is not tried again.
+    Failed(AppError),
+    /// It has been stopped.
+    Stopped,
+}
+
+impl App {
+    /// Starts an application: its parent process, and a task on the current runtime that watches over it. Workers'
+    /// connections are spread over `loops`, the runtimes that will call [`App::answer`].
+    ///
+    /// Returns when the process has been started; [`App::ready`] tells when the application is loaded.
+    pub fn start(config: AppConfig, loops: Vec<Handle>) -> Result<Arc<Self>, AppError> {
+        let sendfile_roots = SendfileRoots::open(&config.sendfile_roots)
+            .map_err(|error| AppError::system(&config.name, "sendfile root", &error))?;
+        let (supervisor, events) = mpsc::unbounded_channel();
+        let spool_directory = config.spool_directory.clone().unwrap_or_else(std::env::temp_dir);
+        let app = Arc::new(Self {
+            spool_directory,
+            sendfile_roots,
+            pool: Pool::new(config.queue_length),
+            workers: Mutex::default(),
+            counters: Counters::default(),
+            started: Instant::now(),
+            state: watch::Sender::new(AppState::Starting),
+            supervisor,
+            config,
+        });
+        let loops = if loops.is_empty() { vec![Handle::current()] } else { loops };
+        let supervisor = Supervisor::start(Arc::clone(&app), loops, events)?;
+        tokio::spawn(supervisor.run());
+        Ok(app)
+    }
+
+    /// Waits until a worker is there.
+    pub async fn ready(&self) -> Result<(), AppError> {
+        let mut state = self.state.subscribe();
+        let state = state.wait_for(|state| !matches!(state, AppState::Starting)).await;
+        match state.as_deref() {
+            Ok(AppState::Ready) => Ok(()),
+            Ok(AppState::Failed(error)) => Err(error.clone()),
+            _ => Err(AppError::Stopped { app: self.config.name.clone() }),
+        }
+    }
+
+    /// Stops the application: no further request is taken, requests in progress may end within `limit`, then every process is
+    /// killed. Returns when none is left.
+    pub async fn stop(&self, limit: Duration) {
+        let (done, stopped) = oneshot::channel();
+        if self.supervisor.send(Event::Stop { limit, done }).is_ok() {
+            // An error means that the supervisor has ended, which is what we wait for.
+            let _ = stopped.await;
+        }
+    }
+
+    /// Answers one request. Call on an event loop, from a task of its `LocalSet`.
+    pub fn answer(self: &Arc<Self>, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
+        self.counters.requests.add(1);
+        let Ok(block) = scgi::encode(request, origin) else {
+            return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
+        };
+        let is_head = request.method == Method::HEAD;
+        let call = Call { block, is_head, idempotent: is_idempotent(&request.method) };
+        let app = Arc::clone(self);
+        Answer::later(move |body| app.answer_later(call, body))
+    }
+
+    /// The application's name.
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// Where it is in its life.
+    pub fn state(&self) -> AppState {
+        self.state.borrow().clone()
+    }
+
+    /// What has happened since the start.
+    pub fn counters(&self) -> CounterValues {
+        self.counters.values()
+    }
+
+    /// Workers that wait for a request now.
+    pub fn idle_workers(&self) -> usize {
+        self.pool.idle()
+    }
+
+    /// Requests that wait for a worker now.
+    pub fn waiting_requests(&self) -> usize {
+        self.pool.waiting()
+    }
+
+    /// Process ids of the workers that have a connection.
+    pub fn worker_pids(&self) -> Vec<u32> {
+        self.workers.lock().keys().copied().collect()
+    }
+
+    async fn answer_later(self: Arc<Self>, mut call: Call, mut body: RequestBody) -> Response {
+        body.limit(self.config.body_limit_bytes);
+        let body = match SpooledBody::read(&mut body, &self.spool_directory).await {
+            Ok(body) => body,
+            Err(error) => return self.refuse_body(&error),
+        };
+        call.block.finish(body.length());
+        let mut tries = 0;
+        loop {
+            let connection = match self.take_worker().await {
+                Ok(connection) => connection,
+                Err(refused) => return self.refuse(refused),
+            };
+            let failure = match exchange(&self, connection, &call, &body).await {
+                Ok(response) => return response,
+                Err(failure) => failure,
+            };
+            tries += 1;
+            if tries == 1 && failure.may_be_retried(&call) {
+                self.counters.retried.add(1);
+                self.log_failure(&failure, &call, "another worker tries");
+                continue;
+            }
+            let counter = if matches!(failure, Failure::Overdue { .. }) {
+                &self.counters.overdue
+            } else {
+                &self.counters.failed
+            };
+            counter.add(1);
+            self.log_failure(&failure, &call, "request failed");
+            return Response::error(failure.status());
+        }
+    }
+
+    /// An idle worker, or the next that becomes idle when it is this request's turn.
+    async fn take_worker(&self) -> Result<WorkerConnection, Refused> {
+        let here = std::thread::current().id();
+        loop {
+            let mut connection = match self.pool.take(|worker| worker.home == here)? {
+                Taken::Worker(connection) => connection,
+                Taken::Wait(wait) => {
+                    self.counters.queued.add(1);
+                    wait.await?
+                }
+            };
+            if is_waiting(&mut connection).await {
+                return Ok(connection);
+            }
+        }
+    }
+
+    fn refuse(&self, refused: Refused) -> Response {
+        match refused {
+            Refused::Full => self.counters.refused_full.add(1),
+            Refused::WaitedTooLong => self.counters.refused_waited.add(1),
+            Refused::Closed => {}
+        }
+        let mut response = Response::error(StatusCode::SERVICE_UNAVAILABLE);
+        response.fields.push("Retry-After", "1");
+        response
+    }
+
+    fn refuse_body(&self, error: &SpoolError) -> Response {
+        if matches!(error, SpoolError::Spool { .. }) {
+            self.counters.spool_failed.add(1);
+            tracing::error!(app = self.config.name, %error, "request body is not taken");
+        }
+        Response::error(error.status())
+    }
+
+    fn log_failure(&self, failure: &Failure, call: &Call, what: &str) {
+        let value = |name| String::from_utf8_lossy(call.block.value(name).unwrap_or_default()).into_owned();
+        let request = format!("{} {}", value("REQUEST_METHOD"), value("REQUEST_URI"));
+        tracing::warn!(app = self.config.name, %failure, request, "{what}");
+    }
+}
+
+/// What the exchange and the pump need.
+impl App {
+    pub(crate) fn release(&self, connection: WorkerConnection) {
+        self.pool.release(connection);
+    }
+
+    pub(crate) fn begin_deadline(&self, worker: &WorkerHandle) {
+        worker.begin(self.now_ms() + self.config.request_deadline.as_millis() as u64);
+    }
+
+    pub(crate) fn find_file(&self, path: &Path) -> Result<FileRange, NotSent> {
+        self.sendfile_roots.find(path)
+    }
+
+    pub(crate) fn log_cut(&self, connection: &WorkerConnection, error: &ProtocolError) {
+        let pid = connection.handle.pid;
+        tracing::warn!(app = self.config.name, pid, %error, "response was cut");
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+}
+
+/// What the supervisor needs.
+impl App {
+    pub(crate) fn config(&self) -> &AppConfig {
+        &self.config
+    }
+
+    pub(crate) fn takes_files(&self) -> bool {
+        !self.sendfile_roots.is_empty()
+    }
+
+    pub(crate) fn slot(&self, index: usize) -> Slot {
+        Slot { index, lost: self.supervisor.clone() }
+    }
+
+    pub(crate) fn events(&self) -> mpsc::UnboundedSender<Event> {
+        self.supervisor.clone()
+    }
+
+    /// A worker has taken the connection in `slot`. Runs on the connection's home loop.
+    pub(crate) fn welcome(&self, stream: UnixStream, greeting: &Greeting, slot: Slot) -> io::Result<()> {
+        let connection = WorkerConnection::new(stream, greeting, slot)?;
+        self.workers.lock().insert(greeting.pid, Arc::clone(&connection.handle));
+        tracing::debug!(
+            app = self.config.name,
+            pid = greeting.pid,
+            adapter = greeting.adapter,
+            "worker is there"
+        );
+        self.pool.release(connection);
+        self.state.send_if_modified(|state| {
+            let first = matches!(state, AppState::Starting);
+            if first {
+                *state = AppState::Ready;
+            }
+            first
+        });
+        Ok(())
+    }
+
+    /// The worker's process has ended. Its socket may still be open in a process that it left behind.
+    pub(crate) fn forget_worker(&self, pid: u32) {
+        self.counters.workers_ended.add(1);
+        if let Some(worker) = self.workers.lock().remove(&pid) {
+            worker.cut();
+        }
+        drop(self.pool.remove_idle(|connection| connection.handle.pid == pid));
+    }
+
+    /// The workers whose request is overdue; each is told once.
+    pub(crate) fn condemn_overdue(&self) -> Vec<Arc<WorkerHandle>> {
+        let now = self.now_ms();
+        self.workers.lock().values().filter(|worker| worker.condemn_if_overdue(now)).cloned().collect()
+    }
+
+    pub(crate) fn expire_waiting(&self) {
+        let expired = self.pool.expire(Instant::now(), self.config.queue_wait);
+        if expired > 0 {
+            tracing::warn!(app = self.config.name, expired, "requests waited too long for a worker");
+        }
+    }
+
+    /// Ends the application's service: requests that wait and come are refused, idle workers let go.
+    pub(crate) fn close(&self, state: AppState) {
+        self.state.send_replace(state);
+        drop(self.pool.close());
+    }
+
+    /// Ends every worker's connection, busy ones too.
+    pub(crate) fn cut_all(&self) {
+        self.workers.lock().drain().for_each(|(_, worker)| worker.cut());
+    }
+}

@@ -1,0 +1,68 @@
+//! What an application needs to be run. The program makes it from `[app.NAME]` in the configuration file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One application.
+#[derive(Clone, Debug)]
+pub struct AppConfig {
+    /// Its name in routes and log lines.
+    pub name: String,
+    /// The file to load: `app.psgi`. Relative to `directory`.
+    pub load: PathBuf,
+    /// Working directory of parent and workers. Default: Kirin's own.
+    pub directory: Option<PathBuf>,
+    /// Environment variables added to Kirin's own. `PLACK_ENV` is `deployment` unless it is set here or there.
+    pub env: Vec<(String, String)>,
+    /// Number of workers. Default: 5.
+    pub workers: usize,
+    /// The Perl to run. Default: `perl` in `PATH`.
+    pub perl: Option<PathBuf>,
+    /// Directory of the Perl adapter (with `bin` and `lib`). Default: searched beside the program, in its source tree and
+    /// in Perl's `@INC`.
+    pub adapter: Option<PathBuf>,
+    /// Requests after which a worker is replaced; up to a tenth less by lot. Default: never.
+    pub max_requests: Option<u64>,
+    /// Longest request body, in bytes. Default: 1 GiB.
+    pub body_limit_bytes: u64,
+    /// Where request bodies of more than 1 MiB are kept while they are read. Default: the system's directory for
+    /// temporary files.
+    pub spool_directory: Option<PathBuf>,
+    /// Requests that wait for a worker at most; one more is answered 503. Default: 1,024.
+    pub queue_length: usize,
+    /// How long a request may wait for a worker before it is answered 503. Default: 30 s.
+    pub queue_wait: Duration,
+    /// How long a worker may take from request to response before it is killed and the client gets 504. For a response that
+    /// is streamed, to its head. Default: 60 s.
+    pub request_deadline: Duration,
+    /// How long loading and the first worker may take. Default: 60 s.
+    pub start_limit: Duration,
+    /// Directories below which files may be that the application hands back with `X-Sendfile`. Default: none.
+    pub sendfile_roots: Vec<PathBuf>,
+    /// Counts the application's starts with new code. Default: 1.
+    pub generation: u64,
+}
+
+impl AppConfig {
+    /// The application in `load`, with the defaults.
+    pub fn new(name: impl Into<String>, load: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            load: load.into(),
+            directory: None,
+            env: Vec::new(),
+            workers: 5,
+            perl: None,
+            adapter: None,
+            max_requests: None,
+            body_limit_bytes: 1 << 30,
+            spool_directory: None,
+            queue_length: 1024,
+            queue_wait: Duration::from_secs(30),
+            request_deadline: Duration::from_secs(60),
+            start_limit: Duration::from_secs(60),
+            sendfile_roots: Vec::new(),
+            generation: 1,
+        }
+    }
+}

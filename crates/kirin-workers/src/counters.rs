@@ -1,0 +1,57 @@
+//! What has happened in an application since its start.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// Counts, kept by all event loops.
+        #[derive(Default)]
+        pub(crate) struct Counters {
+            $(pub(crate) $name: Counter,)*
+        }
+
+        /// The counts at one moment.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct CounterValues {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            pub(crate) fn values(&self) -> CounterValues {
+                CounterValues { $($name: self.$name.0.load(Ordering::Relaxed),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Requests that came for the application.
+    requests,
+    /// Requests that had to wait for a worker.
+    queued,
+    /// Requests refused because the queue was full.
+    refused_full,
+    /// Requests refused because they had waited too long.
+    refused_waited,
+    /// Requests given to a second worker because the first was lost.
+    retried,
+    /// Requests answered 502: their worker was lost or did not keep to the protocol.
+    failed,
+    /// Requests answered 504: their worker took too long and was killed.
+    overdue,
+    /// Workers that have ended.
+    workers_ended,
+    /// Request bodies that could not be written to a spool file.
+    spool_failed,
+}
+
+/// One count.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,267 @@
+//! One request on one worker: send it, read the response. The hot path of the crate.
+
+use crate::app::App;
+use crate::response_pump::PumpedBody;
+use crate::scgi::RequestBlock;
+use crate::spool::SpooledBody;
+use crate::worker::WorkerConnection;
+use crate::worker_response::{BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head};
+use bytes::{Bytes, BytesMut};
+use kirin_http::{Body, BodyStream, Method, Place, Response, StatusCode, StreamError};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// Responses of up to this size are taken from the worker whole, before the client gets a byte.
+const WHOLE_BYTES: u64 = 1024 * 1024;
+
+/// Bytes of a spooled body sent with one system call.
+const SENDFILE_BYTES: u64 = 256 * 1024;
+
+/// A request as far as it matters for sending it to a worker.
+pub(crate) struct Call {
+    pub(crate) block: RequestBlock,
+    pub(crate) is_head: bool,
+    /// Whether the method may be repeated (RFC 9110 section 9.2.2).
+    pub(crate) idempotent: bool,
+}
+
+/// Why there is no response from this worker.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// It went before it had read the whole request, so the application has not seen it.
+    #[error("worker {pid} was lost before it read the request")]
+    NotRead { pid: u32 },
+    /// It went before it answered.
+    #[error("worker {pid} was lost while it worked on the request")]
+    NoResponse { pid: u32 },
+    /// It went inside the response.
+    #[error("worker {pid} was lost inside its response")]
+    Truncated { pid: u32 },
+    /// It took too long and was killed.
+    #[error("worker {pid} took too long and was killed")]
+    Overdue { pid: u32 },
+    /// What it sent is no response.
+    #[error("worker {pid}: {error}")]
+    Protocol { pid: u32, error: ProtocolError },
+}
+
+impl Failure {
+    /// Whether another worker may try.
+    pub(crate) fn may_be_retried(&self, call: &Call) -> bool {
+        match self {
+            Failure::NotRead { .. } => true,
+            Failure::NoResponse { .. } => call.idempotent,
+            Failure::Truncated { .. } | Failure::Overdue { .. } | Failure::Protocol { .. } => false,
+        }
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Failure::Overdue { .. } => StatusCode::GATEWAY_TIMEOUT,
+            _ => StatusCode::BAD_GATEWAY,
+        }
+    }
+}
+
+/// Methods that do the same when done twice (RFC 9110 section 9.2.2).
+pub(crate) fn is_idempotent(method: &Method) -> bool {
+    [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE, Method::TRACE].contains(method)
+}
+
+/// Has `connection` answer `call`. Gives the worker back as soon as its response is read; for a large response that goes on
+/// after this has returned.
+pub(crate) async fn exchange(
+    app: &Arc<App>,
+    mut connection: WorkerConnection,
+    call: &Call,
+    body: &SpooledBody,
+) -> Result<Response, Failure> {
+    let pid = connection.handle.pid;
+    app.begin_deadline(&connection.handle);
+    let result = send(&mut connection, call, body).await;
+    let result = match result {
+        Ok(()) => receive(&mut connection, call).await,
+        Err(_) => Err(Failure::NotRead { pid }),
+    };
+    let (head, reading) = match result {
+        Ok(received) => received,
+        Err(_) if connection.handle.is_killed() => return Err(Failure::Overdue { pid }),
+        Err(failure) => return Err(failure),
+    };
+    let close = !connection.handle.end() || head.close;
+    match reading {
+        Reading::Whole(data) => {
+            if !close {
+                app.release(connection);
+            }
+            Ok(whole_response(app, head, data))
+        }
+        Reading::Begun(decoder, data) if head.sendfile.is_none() => {
+            let length = match head.body {
+                WorkerBody::Length(length) => Some(length),
+                _ => None,
+            };
+            let body = PumpedBody::start(Arc::clone(app), connection, decoder, data, close, length);
+            Ok(response(head, Body::Stream(Box::new(body))))
+        }
+        // The file takes the place of the body, however long that is.
+        Reading::Begun(..) => Ok(whole_response(app, head, Bytes::new())),
+    }
+}
+
+/// Sends head and body; in one system call if both are in memory and fit into the socket's buffer.
+async fn send(connection: &mut WorkerConnection, call: &Call, body: &SpooledBody) -> io::Result<()> {
+    let head = call.block.as_bytes();
+    let memory: &[u8] = match body {
+        SpooledBody::Memory(bytes) => bytes,
+        SpooledBody::File { .. } => &[],
+    };
+    let mut sent = 0;
+    while sent < head.len() + memory.len() {
+        let slices = [
+            IoSlice::new(head.get(sent..).unwrap_or_default()),
+            IoSlice::new(&memory[sent.saturating_sub(head.len())..]),
+        ];
+        let count = poll_fn(|context| connection.poll_write_vectored(context, &slices)).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        sent += count;
+    }
+    if let SpooledBody::File { file, length } = body {
+        let mut offset = 0;
+        while offset < *length {
+            let count = (length - offset).min(SENDFILE_BYTES) as usize;
+            if connection.send_file(file, &mut offset, count).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How much of a response's body has been read.
+enum Reading {
+    /// All of it.
+    Whole(Bytes),
+    /// This much, and it goes on.
+    Begun(BodyDecoder, BytesMut),
+}
+
+/// Reads the head, and the body if it is small.
+async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<(WorkerHead, Reading), Failure> {
+    let pid = connection.handle.pid;
+    let protocol = |error| Failure::Protocol { pid, error };
+    let mut received = false;
+    let head = loop {
+        if connection.buffer_is_full() {
+            return Err(protocol(ProtocolError::HeadTooLong));
+        }
+        match poll_fn(|context| connection.poll_fill(context)).await {
+            Ok(1..) => received = true,
+            // Linux resets a unix socket whose other end was closed with something unread in it (unix_release_sock). An
+            // adapter reads the whole request before it calls the application.
+            Err(error) if !received && error.kind() == io::ErrorKind::ConnectionReset => {
+                return Err(Failure::NotRead { pid });
+            }
+            _ if received => return Err(Failure::Truncated { pid }),
+            _ => return Err(Failure::NoResponse { pid }),
+        }
+        if let Some((head, length)) = read_head(connection.buffered(), call.is_head).map_err(protocol)? {
+            connection.consume(length);
+            break head;
+        }
+    };
+
+    if let WorkerBody::Length(length @ 1..=WHOLE_BYTES) = head.body {
+        let data = read_whole(connection, length as usize).await?;
+        return Ok((head, Reading::Whole(data)));
+    }
+    let mut decoder = BodyDecoder::new(head.body);
+    let mut data = BytesMut::new();
+    let buffered = connection.buffered().len();
+    let used = decoder.decode(connection.buffered(), &mut data).map_err(|error| protocol(error.into()))?;
+    connection.consume(used);
+    if used < buffered {
+        return Err(protocol(ProtocolError::Excess(buffered - used)));
+    }
+    let reading =
+        if decoder.is_done() { Reading::Whole(data.freeze()) } else { Reading::Begun(decoder, data) };
+    Ok((head, reading))
+}
+
+/// Reads a body of `length` bytes. Most have come with the head.
+async fn read_whole(connection: &mut WorkerConnection, length: usize) -> Result<Bytes, Failure> {
+    let pid = connection.handle.pid;
+    let buffered = connection.buffered();
+    if buffered.len() > length {
+        let error = ProtocolError::Excess(buffered.len() - length);
+        return Err(Failure::Protocol { pid, error });
+    }
+    if buffered.len() == length {
+        let data = Bytes::copy_from_slice(buffered);
+        connection.consume(length);
+        return Ok(data);
+    }
+    let mut data = vec![0; length];
+    let mut at = buffered.len();
+    data[..at].copy_from_slice(buffered);
+    connection.consume(at);
+    while at < length {
+        match poll_fn(|context| connection.poll_read(context, &mut data[at..])).await {
+            Ok(count @ 1..) => at += count,
+            _ => return Err(Failure::Truncated { pid }),
+        }
+    }
+    Ok(Bytes::from(data))
+}
+
+/// The response to a request whose worker is free again.
+fn whole_response(app: &App, head: WorkerHead, data: Bytes) -> Response {
+    if let Some(path) = &head.sendfile {
+        let path: &Path = path;
+        return match app.find_file(path) {
+            Ok(range) => response(head, Body::File(range)),
+            Err(error) => {
+                tracing::error!(app = app.name(), %error, "file is not sent");
+                Response::error(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        };
+    }
+    let body = match head.body {
+        WorkerBody::Withheld(Some(length)) => Body::Withheld(length),
+        // The answer to HEAD without a length: Content-Length: 0 would be a lie.
+        WorkerBody::Withheld(None) => Body::Stream(Box::new(UnknownLength)),
+        _ => Body::Bytes(data),
+    };
+    response(head, body)
+}
+
+fn response(head: WorkerHead, body: Body) -> Response {
+    Response { status: head.status, fields: head.fields, body, place: Place::App }
+}
+
+/// No bytes, of a body whose length nobody has said.
+struct UnknownLength;
+
+impl BodyStream for UnknownLength {
+    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+        Poll::Ready(None)
+    }
+
+    fn length(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Whether the worker still waits for a request; it may have gone while it was idle.
+pub(crate) async fn is_waiting(connection: &mut WorkerConnection) -> bool {
+    poll_fn(|context| {
+        let waiting = ready!(connection.poll_is_waiting(context));
+        Poll::Ready(waiting)
+    })
+    .await
+}

@@ -1,0 +1,63 @@
+//! The line with which a worker opens its connection: `KIRIN/1 pid=123 generation=1 adapter=perl/0.001`.
+
+/// A greeting line in bytes at most.
+pub(crate) const MAX_GREETING_BYTES: usize = 256;
+
+/// Who is at the other end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Greeting {
+    pub(crate) pid: u32,
+    pub(crate) adapter: String,
+}
+
+/// Why the other end is no worker of ours.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadGreeting {
+    #[error("worker speaks another protocol: {0:?} (expected KIRIN/1)")]
+    Protocol(String),
+    #[error("greeting has no {0}")]
+    Missing(&'static str),
+}
+
+/// Reads a greeting without its line end. Words that are not known are ignored, so that adapters can say more.
+pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
+    let mut words = line.split_ascii_whitespace();
+    let protocol = words.next().unwrap_or("");
+    if protocol != "KIRIN/1" {
+        return Err(BadGreeting::Protocol(protocol.to_owned()));
+    }
+    let (mut pid, mut adapter) = (None, None);
+    for word in words {
+        match word.split_once('=') {
+            Some(("pid", value)) => pid = value.parse().ok().filter(|pid| *pid > 1),
+            Some(("adapter", value)) => adapter = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+    Ok(Greeting {
+        pid: pid.ok_or(BadGreeting::Missing("pid"))?,
+        adapter: adapter.ok_or(BadGreeting::Missing("adapter"))?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_greeting_names_pid_and_adapter_and_may_say_more() {
+        let greeting = parse("KIRIN/1 pid=123 generation=1 adapter=perl/0.001 mood=good").unwrap();
+        assert_eq!(greeting, Greeting { pid: 123, adapter: "perl/0.001".into() });
+    }
+
+    #[test]
+    fn what_is_no_greeting_is_refused() {
+        for line in ["", "KIRIN/2 pid=1 adapter=x", "HTTP/1.1 200 OK", "KIRIN/1 adapter=x", "KIRIN/1 pid=5"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        // Process 1 and 0 are never workers; signals must not reach them.
+        for pid in ["0", "1", "-5", "x", "99999999999"] {
+            assert!(parse(&format!("KIRIN/1 pid={pid} adapter=x")).is_err(), "{pid}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The app parent as the front sees it: a process, its control channel, and the socket that its workers accept on.
+
+use crate::adapter::Adapter;
+use crate::config::AppConfig;
+use crate::control::{self, ControlLine, MAX_LINE_BYTES};
+use crate::error::AppError;
+use crate::supervisor::Event;
+use rustix::process::{Pid, Signal};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// The socket of one generation, in a directory that only this user can enter. It stays when the parent dies: what waits on
+/// it is accepted by the next one's workers.
+pub(crate) struct WorkerSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl WorkerSocket {
+    pub(crate) fn bind(app: &str) -> Result<Self, AppError> {
+        let failed = |error: std::io::Error| AppError::system(app, "socket for the workers", &error);
+        let directory = tempfile::Builder::new().prefix("kirin-").tempdir().map_err(failed)?;
+        let path = directory.path().join("workers");
+        let listener = UnixListener::bind(&path).map_err(failed)?;
+        Ok(Self { listener, path, _directory: directory })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A running app parent and the process group of it and its workers.
+pub(crate) struct Parent {
+    child: Child,
+    group: Pid,
+}
+
+impl Parent {
+    /// Starts it; what it says arrives as events marked with `life`.
+    pub(crate) fn spawn(
+        config: &AppConfig,
+        adapter: &Adapter,
+        socket: &WorkerSocket,
+        sendfile: bool,
+        life: u64,
+        events: UnboundedSender<Event>,
+    ) -> Result<Self, AppError> {
+        let failed = |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
+        let listener =
+            socket.listener.try_clone().map_err(|error| failed("socket for the workers", error))?;
+        let load = config.directory.clone().unwrap_or_default().join(&config.load);
+        let load = std::path::absolute(&load).map_err(|error| failed("path of the application", error))?;
+        File::open(&load).map_err(|error| AppError::NoSuchFile {
+            app: config.name.clone(),
+            path: load.clone(),
+            reason: error.to_string(),
+        })?;
+
+        let mut command = Command::new(&adapter.perl);
+        command.args(&adapter.arguments);
+        command.args(["--workers", &config.workers.to_string()]);
+        command.args(["--generation", &config.generation.to_string()]);
+        command.args(["--name", &config.name]);
+        command.args(["--front", &std::process::id().to_string()]);
+        if let Some(requests) = config.max_requests {
+            command.args(["--max-requests", &requests.to_string()]);
+        }
+        if sendfile {
+            command.arg("--sendfile");
+        }
+        command.arg("--").arg(&load);
+        if let Some(directory) = &config.directory {
+            command.current_dir(directory);
+        }
+        if std::env::var_os("PLACK_ENV").is_none() {
+            command.env("PLACK_ENV", "deployment");
+        }
+        command.envs(config.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::from(OwnedFd::from(listener))).stdout(Stdio::piped());
+        // A group of its own: an interrupt from the terminal reaches Kirin alone, which then stops the application in
+        // order; and no worker can outlive the group.
+        command.process_group(0).kill_on_drop(true);
+
+        let mut child = command.spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => AppError::NoPerl {
+                app: config.name.clone(),
+                perl: adapter.perl.to_string_lossy().into_owned(),
+            },
+            _ => failed("cannot start perl", error),
+        })?;
+        let no_pid = || failed("cannot start perl", std::io::Error::other("it has no process id"));
+        let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or_else(no_pid)?;
+        if let Some(control) = child.stdout.take() {
+            tokio::spawn(read_control(control, life, events));
+        }
+        Ok(Self { child, group })
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.group
+    }
+
+    /// Signals the parent alone.
+    pub(crate) fn signal(&self, signal: Signal) {
+        // Fails when it has ended.
+        let _ = rustix::process::kill_process(self.group, signal);
+    }
+
+    /// Signals the parent and its workers. Until [`Parent::wait`] has returned, nobody else can have the group's number.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        signal_group(self.group, signal);
+    }
+
+    pub(crate) async fn wait(&mut self) -> std::io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+}
+
+/// Signals a process group. Returns whether it has members.
+pub(crate) fn signal_group(group: Pid, signal: Signal) -> bool {
+    rustix::process::kill_process_group(group, signal).is_ok()
+}
+
+/// Whether a process group has members.
+pub(crate) fn group_exists(group: Pid) -> bool {
+    rustix::process::test_kill_process_group(group).is_ok()
+}
+
+async fn read_control(control: ChildStdout, life: u64, events: UnboundedSender<Event>) {
+    let mut control = BufReader::new(control);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut control).take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line).await {
+            Ok(1..) => {}
+            _ => break,
+        }
+        let parsed = control::parse(line.trim_ascii_end());
+        if parsed == ControlLine::Unknown {
+            tracing::debug!(line = %String::from_utf8_lossy(&line), "control line is not known");
+        }
+        if events.send(Event::Control { life, line: parsed }).is_err() {
+            return;
+        }
+    }
+    let _ = events.send(Event::ControlClosed { life });
+}

@@ -1,0 +1,179 @@
+//! The workers that wait for a request and the requests that wait for a worker. At most one of the two at a time.
+//!
+//! Shared by all event loops; the lock is held for a few instructions. Generic over what a worker is, so that its rules
+//! are tested without processes.
+
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// The queue of one application. `W` is a worker's connection.
+pub(crate) struct Pool<W> {
+    state: Mutex<State<W>>,
+    limit: usize,
+}
+
+struct State<W> {
+    /// The one that worked last is last: its memory is warm, and those that are not needed stay idle.
+    idle: Vec<W>,
+    /// In the order of their tickets.
+    waiting: VecDeque<Waiter<W>>,
+    next_ticket: u64,
+    closed: bool,
+}
+
+struct Waiter<W> {
+    ticket: u64,
+    since: Instant,
+    sender: oneshot::Sender<Result<W, Refused>>,
+}
+
+/// Why a request gets no worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The queue is full.
+    Full,
+    /// It has waited as long as it may.
+    WaitedTooLong,
+    /// The application is not running.
+    Closed,
+}
+
+/// What asking for a worker came to.
+pub(crate) enum Taken<W> {
+    Worker(W),
+    Wait(Wait<W>),
+}
+
+impl<W> Pool<W> {
+    /// A pool in which at most `limit` requests wait.
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        let state = State { idle: Vec::new(), waiting: VecDeque::new(), next_ticket: 0, closed: false };
+        Arc::new(Self { state: Mutex::new(state), limit })
+    }
+
+    /// Takes an idle worker, preferably one that `preferred` likes, or a place in the queue.
+    pub(crate) fn take(self: &Arc<Self>, preferred: impl Fn(&W) -> bool) -> Result<Taken<W>, Refused> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(Refused::Closed);
+        }
+        if let Some(last) = state.idle.len().checked_sub(1) {
+            let index = state.idle.iter().rposition(preferred).unwrap_or(last);
+            return Ok(Taken::Worker(state.idle.remove(index)));
+        }
+        if state.waiting.len() >= self.limit {
+            return Err(Refused::Full);
+        }
+        let (sender, receiver) = oneshot::channel();
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        state.waiting.push_back(Waiter { ticket, since: Instant::now(), sender });
+        Ok(Taken::Wait(Wait { pool: Arc::clone(self), ticket, receiver, answered: false }))
+    }
+
+    /// Gives a worker to the request that has waited longest, or keeps it. A closed pool drops it.
+    pub(crate) fn release(&self, worker: W) {
+        let mut state = self.state.lock();
+        let mut worker = worker;
+        while let Some(waiter) = state.waiting.pop_front() {
+            // A receiver leaves the queue before it goes, so this does not fail.
+            match waiter.sender.send(Ok(worker)) {
+                Ok(()) => return,
+                Err(Ok(returned)) => worker = returned,
+                Err(Err(_)) => return,
+            }
+        }
+        if !state.closed {
+            state.idle.push(worker);
+            return;
+        }
+        // Outside the lock: dropping a worker has consequences.
+        drop(state);
+        drop(worker);
+    }
+
+    /// Takes out the idle workers that `is_lost` names.
+    pub(crate) fn remove_idle(&self, is_lost: impl Fn(&W) -> bool) -> Vec<W> {
+        self.state.lock().idle.extract_if(.., |worker| is_lost(worker)).collect()
+    }
+
+    /// Refuses the requests that have waited longer than `limit`; returns how many.
+    pub(crate) fn expire(&self, now: Instant, limit: Duration) -> usize {
+        let mut state = self.state.lock();
+        let mut expired = 0;
+        while state.waiting.front().is_some_and(|waiter| now.duration_since(waiter.since) > limit) {
+            if let Some(waiter) = state.waiting.pop_front() {
+                let _ = waiter.sender.send(Err(Refused::WaitedTooLong));
+                expired += 1;
+            }
+        }
+        expired
+    }
+
+    /// Refuses all requests from now on and gives up the idle workers.
+    pub(crate) fn close(&self) -> Vec<W> {
+        let mut state = self.state.lock();
+        state.closed = true;
+        for waiter in state.waiting.drain(..) {
+            let _ = waiter.sender.send(Err(Refused::Closed));
+        }
+        std::mem::take(&mut state.idle)
+    }
+
+    /// Workers that wait.
+    pub(crate) fn idle(&self) -> usize {
+        self.state.lock().idle.len()
+    }
+
+    /// Requests that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state.lock().waiting.len()
+    }
+}
+
+/// A request's place in the queue. Dropping it leaves the queue; a worker that was on its way goes to the next.
+pub(crate) struct Wait<W> {
+    pool: Arc<Pool<W>>,
+    ticket: u64,
+    receiver: oneshot::Receiver<Result<W, Refused>>,
+    answered: bool,
+}
+
+impl<W> Future for Wait<W> {
+    type Output = Result<W, Refused>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // The sender is dropped unused only with the pool itself.
+        let result = ready!(Pin::new(&mut self.receiver).poll(context)).unwrap_or(Err(Refused::Closed));
+        self.answered = true;
+        Poll::Ready(result)
+    }
+}
+
+impl<W> Drop for Wait<W> {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        let mut state = self.pool.state.lock();
+        if let Ok(index) = state.waiting.binary_search_by_key(&self.ticket, |waiter| waiter.ticket) {
+            state.waiting.remove(index);
+            return;
+        }
+        drop(state);
+        // Senders send under the lock: what this request was given is here already.
+        if let Ok(Ok(worker)) = self.receiver.try_recv() {
+            self.pool.release(worker);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;

@@ -1,0 +1,216 @@
+//! Request heads as a worker gets them: SCGI's header block, made from a [`RequestHead`] that still borrows from the
+//! connection's read buffer.
+//!
+//! Pure: called once a request by [`crate::App::answer`]. `docs/worker-protocol.md` has the list of names.
+
+use kirin_http::{ListenAddress, Origin, Peer, RequestHead};
+use std::net::SocketAddr;
+use std::ops::Range;
+
+/// Room kept before the names and values for what is known last: `NNNN:CONTENT_LENGTH NUL 20 digits NUL SCGI NUL 1 NUL`.
+const PREFIX_ROOM: usize = 64;
+
+/// Fields that describe the client's message to the front, or that only a proxy may set.
+///
+/// The body reaches the worker whole and unchunked, `100 Continue` has been sent. `Proxy` would become `HTTP_PROXY`, which
+/// HTTP client libraries obey (CVE-2016-5388). `X-Sendfile-Type` and `X-Accel-Mapping` are how a front turns on
+/// Plack::Middleware::XSendfile, which a client must not.
+const DROPPED: [&str; 9] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "trailer",
+    "expect",
+    "keep-alive",
+    "proxy",
+    "x-sendfile-type",
+    "x-accel-mapping",
+];
+
+/// An encoded head; the length of the body is filled in when the body has been read.
+#[derive(Debug)]
+pub(crate) struct RequestBlock {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+/// The path has an encoded NUL, which ends a value in the header block; nginx refuses it too.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NulInPath;
+
+/// Encodes everything but `CONTENT_LENGTH`.
+pub(crate) fn encode(request: &RequestHead<'_>, origin: Origin<'_>) -> Result<RequestBlock, NulInPath> {
+    let fields_bytes: usize =
+        request.fields.iter().map(|field| field.name.len() + field.value.len() + 8).sum();
+    let mut block = Vec::with_capacity(PREFIX_ROOM + fields_bytes + 2 * request.target.len() + 256);
+    block.resize(PREFIX_ROOM, 0);
+
+    push(&mut block, "REQUEST_METHOD", request.method.as_str());
+    // The path and query alone, also of an absolute target (PSGI says so).
+    block.extend_from_slice(b"REQUEST_URI\0");
+    block.extend_from_slice(request.path.as_bytes());
+    if let Some(query) = request.query {
+        block.push(b'?');
+        block.extend_from_slice(query.as_bytes());
+    }
+    block.extend_from_slice(b"\0SCRIPT_NAME\0\0PATH_INFO\0");
+    push_decoded_path(&mut block, request.path)?;
+    push(&mut block, "QUERY_STRING", request.query.unwrap_or(""));
+    push(&mut block, "SERVER_PROTOCOL", request.version.name());
+    push_local(&mut block, origin);
+    push_peer(&mut block, origin.peer);
+    if origin.secure {
+        push(&mut block, "HTTPS", "on");
+    }
+    if !request.host.is_empty() {
+        push(&mut block, "HTTP_HOST", request.host);
+    }
+    push_fields(&mut block, request);
+    block.push(b',');
+    Ok(RequestBlock { bytes: block, start: 0 })
+}
+
+impl RequestBlock {
+    /// Fills in the length of the body; the block can be sent then.
+    pub(crate) fn finish(&mut self, content_length: u64) {
+        let mut number = itoa::Buffer::new();
+        let values = self.bytes.len() - PREFIX_ROOM - 1;
+        let digits = number.format(content_length);
+        let head_bytes = values + "CONTENT_LENGTH\0\0SCGI\x001\0".len() + digits.len();
+        let mut prefix = Vec::with_capacity(PREFIX_ROOM);
+        prefix.extend_from_slice(itoa::Buffer::new().format(head_bytes).as_bytes());
+        prefix.extend_from_slice(b":CONTENT_LENGTH\0");
+        prefix.extend_from_slice(digits.as_bytes());
+        prefix.extend_from_slice(b"\0SCGI\x001\0");
+        self.start = PREFIX_ROOM - prefix.len();
+        self.bytes[self.start..PREFIX_ROOM].copy_from_slice(&prefix);
+    }
+
+    /// The block as it goes to the worker.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
+    /// The value of `name`, for log lines.
+    pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
+        let values: Range<usize> = PREFIX_ROOM..self.bytes.len().saturating_sub(1);
+        let mut parts = self.bytes.get(values)?.split(|byte| *byte == 0);
+        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+            if key == name.as_bytes() {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+fn push(block: &mut Vec<u8>, name: &str, value: &str) {
+    block.extend_from_slice(name.as_bytes());
+    block.push(0);
+    block.extend_from_slice(value.as_bytes());
+    block.push(0);
+}
+
+/// `PATH_INFO` is the path with its percent-encoding taken off (RFC 3875 section 4.1.5). The `*` of `OPTIONS *` is no path.
+fn push_decoded_path(block: &mut Vec<u8>, path: &str) -> Result<(), NulInPath> {
+    let mut rest = if path == "*" { &[][..] } else { path.as_bytes() };
+    while let Some(percent) = memchr::memchr(b'%', rest) {
+        block.extend_from_slice(&rest[..percent]);
+        rest = &rest[percent + 1..];
+        match rest {
+            [high, low, after @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                let byte = hex_value(*high) << 4 | hex_value(*low);
+                if byte == 0 {
+                    return Err(NulInPath);
+                }
+                block.push(byte);
+                rest = after;
+            }
+            // What is no encoding stays as it is.
+            _ => block.push(b'%'),
+        }
+    }
+    block.extend_from_slice(rest);
+    block.push(0);
+    Ok(())
+}
+
+fn hex_value(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}
+
+/// The address as bound: unlike `Host` nobody outside can choose it.
+fn push_local(block: &mut Vec<u8>, origin: Origin<'_>) {
+    match origin.local {
+        ListenAddress::Tcp(address) => push_address(block, "SERVER_NAME", "SERVER_PORT", address),
+        ListenAddress::Unix(_) => {
+            push(block, "SERVER_NAME", "localhost");
+            push(block, "SERVER_PORT", if origin.secure { "443" } else { "80" });
+        }
+    }
+}
+
+fn push_peer(block: &mut Vec<u8>, peer: &Peer) {
+    match peer {
+        Peer::Tcp(address) => push_address(block, "REMOTE_ADDR", "REMOTE_PORT", address),
+        Peer::Unix => {
+            push(block, "REMOTE_ADDR", "unix:");
+            push(block, "REMOTE_PORT", "0");
+        }
+    }
+}
+
+fn push_address(block: &mut Vec<u8>, ip_name: &str, port_name: &str, address: &SocketAddr) {
+    use std::io::Write;
+    block.extend_from_slice(ip_name.as_bytes());
+    block.push(0);
+    // An IPv4 client of an IPv6 socket is an IPv4 client. Writing to a Vec does not fail.
+    let _ = write!(block, "{}", address.ip().to_canonical());
+    block.push(0);
+    push(block, port_name, itoa::Buffer::new().format(address.port()));
+}
+
+/// The client's fields as `HTTP_*`. Fields of the same name become one (RFC 9110 section 5.3; cookies as RFC 6265 section
+/// 5.4 has them).
+fn push_fields(block: &mut Vec<u8>, request: &RequestHead<'_>) {
+    let fields = request.fields;
+    for (index, field) in fields.iter().enumerate() {
+        let name = field.name;
+        let same = |other: &httparse::Header<'_>| {
+            other.name.len() == name.len() && other.name.eq_ignore_ascii_case(name)
+        };
+        // A name with an underscore would pass for the one with a hyphen, which a proxy may have checked.
+        if memchr::memchr(b'_', name.as_bytes()).is_some()
+            || DROPPED.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
+            || fields[..index].iter().any(same)
+        {
+            continue;
+        }
+        if name.eq_ignore_ascii_case("content-type") {
+            block.extend_from_slice(b"CONTENT_TYPE\0");
+            block.extend_from_slice(field.value);
+            block.push(0);
+            continue;
+        }
+        block.extend_from_slice(b"HTTP_");
+        block.extend(name.bytes().map(|byte| match byte {
+            b'-' => b'_',
+            _ => byte.to_ascii_uppercase(),
+        }));
+        block.push(0);
+        block.extend_from_slice(field.value);
+        let separator: &[u8] = if name.eq_ignore_ascii_case("cookie") { b"; " } else { b", " };
+        for other in fields[index + 1..].iter().filter(|other| same(other)) {
+            block.extend_from_slice(separator);
+            block.extend_from_slice(other.value);
+        }
+        block.push(0);
+    }
+}
+
+#[cfg(test)]
+#[path = "scgi_tests.rs"]
+mod tests;

@@ -1,0 +1,156 @@
+use super::*;
+use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
+use proptest::prelude::*;
+use std::mem::MaybeUninit;
+
+/// What a worker makes of a block: the names and values, and what follows them.
+fn decode(block: &[u8]) -> (Vec<(String, String)>, Vec<u8>) {
+    let colon = block.iter().position(|byte| *byte == b':').expect("a netstring has a colon");
+    let length: usize = std::str::from_utf8(&block[..colon]).unwrap().parse().unwrap();
+    let (head, rest) = block[colon + 1..].split_at(length);
+    assert_eq!(rest.first(), Some(&b','), "a netstring ends in a comma");
+    assert_eq!(head.last(), Some(&0));
+    let parts: Vec<&[u8]> = head[..head.len() - 1].split(|byte| *byte == 0).collect();
+    assert_eq!(parts.len() % 2, 0, "names and values come in pairs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (parts.chunks(2).map(|pair| (text(pair[0]), text(pair[1]))).collect(), rest[1..].to_vec())
+}
+
+fn encode_text(request: &str, secure: bool) -> Result<Vec<(String, String)>, NulInPath> {
+    let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let parsed = parse(request.as_bytes(), &mut storage, &HeadLimits::default());
+    let Ok(Parsed::Complete(head, _)) = parsed else { panic!("not a request: {request:?} {parsed:?}") };
+    let peer = Peer::Tcp("[::ffff:192.0.2.7]:4711".parse().unwrap());
+    let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
+    let mut block = encode(&head, Origin { peer: &peer, local: &local, secure, now: 0 })?;
+    block.finish(42);
+    let (pairs, rest) = decode(block.as_bytes());
+    assert!(rest.is_empty());
+    Ok(pairs)
+}
+
+fn value(pairs: &[(String, String)], name: &str) -> Option<String> {
+    let mut values = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.clone());
+    let first = values.next();
+    assert_eq!(values.next(), None, "{name} is there twice: {pairs:?}");
+    first
+}
+
+#[test]
+fn a_request_becomes_the_names_that_cgi_gives_it() {
+    let request = "POST /a%20b/%e3%81%82?x=%20&y HTTP/1.1\r\nHost: example.org:8080\r\nContent-Type: text/plain\r\n\
+                   Content-Length: 42\r\nUser-Agent: test\r\nX-Empty:\r\n\r\n";
+    let pairs = encode_text(request, false).unwrap();
+    assert_eq!(pairs[0], ("CONTENT_LENGTH".into(), "42".into()), "SCGI wants it first");
+    assert_eq!(pairs[1], ("SCGI".into(), "1".into()));
+    for (name, expected) in [
+        ("REQUEST_METHOD", "POST"),
+        ("REQUEST_URI", "/a%20b/%e3%81%82?x=%20&y"),
+        ("SCRIPT_NAME", ""),
+        ("PATH_INFO", "/a b/あ"),
+        ("QUERY_STRING", "x=%20&y"),
+        ("SERVER_PROTOCOL", "HTTP/1.1"),
+        ("SERVER_NAME", "127.0.0.1"),
+        ("SERVER_PORT", "8080"),
+        ("REMOTE_ADDR", "192.0.2.7"),
+        ("REMOTE_PORT", "4711"),
+        ("CONTENT_TYPE", "text/plain"),
+        ("HTTP_HOST", "example.org:8080"),
+        ("HTTP_USER_AGENT", "test"),
+        ("HTTP_X_EMPTY", ""),
+    ] {
+        assert_eq!(value(&pairs, name).as_deref(), Some(expected), "{name} in {pairs:?}");
+    }
+    for name in ["HTTPS", "HTTP_CONTENT_TYPE", "HTTP_CONTENT_LENGTH"] {
+        assert_eq!(value(&pairs, name), None, "{name} in {pairs:?}");
+    }
+}
+
+#[test]
+fn an_encrypted_request_says_so_and_a_client_cannot() {
+    assert_eq!(value(&encode_text("GET / HTTP/1.0\r\n\r\n", true).unwrap(), "HTTPS").as_deref(), Some("on"));
+    let pairs = encode_text("GET / HTTP/1.0\r\nHTTPS: on\r\n\r\n", false).unwrap();
+    assert_eq!(value(&pairs, "HTTPS"), None);
+}
+
+#[test]
+fn fields_of_the_same_name_become_one() {
+    let pairs = encode_text(
+        "GET / HTTP/1.0\r\nA: 1\r\nCookie: x=1\r\na: 2\r\nB: 0\r\ncookie: y=2\r\nA: 3\r\n\r\n",
+        false,
+    )
+    .unwrap();
+    assert_eq!(value(&pairs, "HTTP_A").as_deref(), Some("1, 2, 3"));
+    assert_eq!(value(&pairs, "HTTP_COOKIE").as_deref(), Some("x=1; y=2"));
+    assert_eq!(value(&pairs, "HTTP_B").as_deref(), Some("0"));
+}
+
+#[test]
+fn fields_that_could_pass_for_others_are_dropped() {
+    let request = "POST / HTTP/1.1\r\nHost: h\r\nX_Forwarded_For: 1\r\nProxy: http://evil/\r\nTransfer-Encoding: chunked\r\n\
+                   Content_Length: 7\r\nX-Sendfile-Type: X-Sendfile\r\nX-Accel-Mapping: /=/\r\n\r\n";
+    let pairs = encode_text(request, false).unwrap();
+    let http: Vec<_> = pairs.iter().filter(|(name, _)| name.starts_with("HTTP_")).collect();
+    assert_eq!(http, [&("HTTP_HOST".to_owned(), "h".to_owned())]);
+}
+
+#[test]
+fn the_target_of_a_proxy_request_gives_path_and_host() {
+    let pairs = encode_text("GET http://b.example/p?q HTTP/1.1\r\nHost: a.example\r\n\r\n", false).unwrap();
+    assert_eq!(value(&pairs, "REQUEST_URI").as_deref(), Some("/p?q"));
+    assert_eq!(value(&pairs, "HTTP_HOST").as_deref(), Some("b.example"));
+}
+
+#[test]
+fn options_for_the_whole_server_has_no_path() {
+    let pairs = encode_text("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", false).unwrap();
+    assert_eq!(value(&pairs, "REQUEST_URI").as_deref(), Some("*"));
+    assert_eq!(value(&pairs, "PATH_INFO").as_deref(), Some(""));
+}
+
+#[test]
+fn a_nul_in_the_path_is_refused() {
+    assert_eq!(encode_text("GET /a%00HTTPS%00on HTTP/1.0\r\n\r\n", false), Err(NulInPath));
+}
+
+#[test]
+fn what_is_no_percent_encoding_stays() {
+    for (path, decoded) in
+        [("/100%", "/100%"), ("/%4", "/%4"), ("/%zz", "/%zz"), ("/%%41", "/%A"), ("/%2F+", "//+")]
+    {
+        let pairs = encode_text(&format!("GET {path} HTTP/1.0\r\n\r\n"), false).unwrap();
+        assert_eq!(value(&pairs, "PATH_INFO").as_deref(), Some(decoded), "{path}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_client_sends_comes_out_as_pairs_that_are_there_once(
+        path in "[ -~&&[^ #?]]{0,40}",
+        fields in prop::collection::vec(("[A-Za-z!#$&*+.^`|~0-9_-]{1,12}", "[\t -~\u{80}-\u{ff}]{0,20}"), 0..20),
+    ) {
+        // Fields that mean something to the parser would make it refuse the request.
+        let known = ["host", "content-length", "transfer-encoding", "expect"];
+        let lines: String = fields
+            .iter()
+            .filter(|(name, _)| !known.contains(&name.to_ascii_lowercase().as_str()))
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
+        let request = format!("GET /{path} HTTP/1.0\r\n{lines}\r\n");
+        match encode_text(&request, false) {
+            Err(NulInPath) => prop_assert!(path.contains("%00")),
+            Ok(pairs) => {
+                let mut names: Vec<_> = pairs.iter().map(|(name, _)| name).collect();
+                names.sort();
+                let count = names.len();
+                names.dedup();
+                prop_assert_eq!(names.len(), count, "{:?}", pairs);
+                for (name, _) in &fields {
+                    let dropped = name.contains('_') || name.eq_ignore_ascii_case("proxy");
+                    let upper = format!("HTTP_{}", name.to_ascii_uppercase().replace('-', "_"));
+                    prop_assert!(dropped || value(&pairs, &upper).is_some() || name.eq_ignore_ascii_case("trailer"), "{}", upper);
+                }
+            }
+        }
+    }
+}

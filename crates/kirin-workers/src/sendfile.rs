@@ -1,0 +1,92 @@
+//! Files that an application hands back for the front to send (`X-Sendfile`).
+
+use kirin_http::FileRange;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The directories below which such files may be.
+pub(crate) struct SendfileRoots(Vec<Root>);
+
+struct Root {
+    path: PathBuf,
+    directory: OwnedFd,
+}
+
+/// Why a file is not sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotSent {
+    #[error("X-Sendfile: {} is not below any of the app's sendfile roots", .0.display())]
+    Outside(PathBuf),
+    #[error("X-Sendfile: {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error("X-Sendfile: {} is not a file", .0.display())]
+    NotAFile(PathBuf),
+}
+
+impl SendfileRoots {
+    /// Opens the roots.
+    pub(crate) fn open(paths: &[PathBuf]) -> io::Result<Self> {
+        let open = |path: &PathBuf| {
+            let path = path.canonicalize()?;
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let directory = rustix::fs::open(&path, flags, Mode::empty())?;
+            Ok(Root { path, directory })
+        };
+        paths.iter().map(open).collect::<io::Result<Vec<Root>>>().map(Self)
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Opens `path` if it is a file below a root.
+    pub(crate) fn find(&self, path: &Path) -> Result<FileRange, NotSent> {
+        let unreadable = |error: io::Error| NotSent::Unreadable { path: path.to_owned(), error };
+        // Roots are canonical, so that a path through a link to the same place is found to be below.
+        let canonical = path.canonicalize().map_err(unreadable)?;
+        let below = self.0.iter().find_map(|root| Some((root, canonical.strip_prefix(&root.path).ok()?)));
+        let Some((root, relative)) = below else { return Err(NotSent::Outside(path.to_owned())) };
+        // A link put there since the look above does not lead out either. NONBLOCK: a named pipe must not hold the loop.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let file = rustix::fs::openat2(&root.directory, relative, flags, Mode::empty(), resolve)
+            .map_err(|error| unreadable(error.into()))?;
+        let file = File::from(file);
+        let metadata = file.metadata().map_err(unreadable)?;
+        if !metadata.is_file() {
+            return Err(NotSent::NotAFile(path.to_owned()));
+        }
+        Ok(FileRange { file: Arc::new(file), offset: 0, length: metadata.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_below_a_root_are_sent() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::create_dir_all(at("root/sub")).unwrap();
+        std::fs::write(at("root/sub/file"), "hello").unwrap();
+        std::fs::write(at("secret"), "no").unwrap();
+        std::os::unix::fs::symlink(at("secret"), at("root/link")).unwrap();
+        std::os::unix::fs::symlink(at("root"), at("alias")).unwrap();
+        let roots = SendfileRoots::open(&[at("alias")]).unwrap();
+
+        for inside in ["root/sub/file", "alias/sub/file", "root/sub/../sub/file"] {
+            assert_eq!(roots.find(&at(inside)).map(|range| range.length).unwrap(), 5, "{inside}");
+        }
+        for outside in ["secret", "root/link", "root/../secret"] {
+            assert!(matches!(roots.find(&at(outside)), Err(NotSent::Outside(_))), "{outside}");
+        }
+        assert!(matches!(roots.find(&at("root/sub")), Err(NotSent::NotAFile(_))));
+        assert!(matches!(roots.find(&at("root/none")), Err(NotSent::Unreadable { .. })));
+    }
+}

@@ -1,0 +1,91 @@
+//! Request bodies as the front keeps them until a worker is free: in memory, or in a file without a name.
+
+use bytes::{Bytes, BytesMut};
+use kirin_http::{BodyError, BodyLength, RequestBody, StatusCode};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// Bodies of up to this size stay in memory.
+pub(crate) const MEMORY_BYTES: u64 = 1024 * 1024;
+
+/// A whole request body. It can be sent more than once.
+pub(crate) enum SpooledBody {
+    Memory(Bytes),
+    File { file: File, length: u64 },
+}
+
+/// Why a body could not be had.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpoolError {
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    /// No space, or no right to write.
+    #[error("spool file for a request body in {directory}: {error}")]
+    Spool { directory: String, error: std::io::Error },
+}
+
+impl SpoolError {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            SpoolError::Body(error) => error.status(),
+            SpoolError::Spool { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => {
+                StatusCode::INSUFFICIENT_STORAGE
+            }
+            SpoolError::Spool { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl SpooledBody {
+    /// No body.
+    pub(crate) fn empty() -> Self {
+        SpooledBody::Memory(Bytes::new())
+    }
+
+    /// Reads a body to its end. Writing to the file is left to the page cache: it blocks the loop for as long as a copy takes.
+    pub(crate) async fn read(body: &mut RequestBody, directory: &Path) -> Result<Self, SpoolError> {
+        if let BodyLength::Exact(length) = body.length()
+            && length > MEMORY_BYTES
+        {
+            // The first piece also finds out about the limit, before there is a file.
+            let first = body.chunk().await?.unwrap_or_default();
+            return Self::read_to_file(body, directory, &first).await;
+        }
+        let Some(first) = body.chunk().await? else { return Ok(Self::empty()) };
+        let Some(second) = body.chunk().await? else { return Ok(SpooledBody::Memory(first)) };
+        let mut memory = BytesMut::from(&first[..]);
+        memory.extend_from_slice(&second);
+        while let Some(bytes) = body.chunk().await? {
+            memory.extend_from_slice(&bytes);
+            if memory.len() as u64 > MEMORY_BYTES {
+                return Self::read_to_file(body, directory, &memory).await;
+            }
+        }
+        Ok(SpooledBody::Memory(memory.freeze()))
+    }
+
+    async fn read_to_file(
+        body: &mut RequestBody,
+        directory: &Path,
+        first: &[u8],
+    ) -> Result<Self, SpoolError> {
+        let failed = |error| SpoolError::Spool { directory: directory.display().to_string(), error };
+        let mut file = tempfile::tempfile_in(directory).map_err(failed)?;
+        file.write_all(first).map_err(failed)?;
+        let mut length = first.len() as u64;
+        while let Some(bytes) = body.chunk().await? {
+            file.write_all(&bytes).map_err(failed)?;
+            length += bytes.len() as u64;
+        }
+        Ok(SpooledBody::File { file, length })
+    }
+
+    /// Length in bytes.
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            SpooledBody::Memory(bytes) => bytes.len() as u64,
+            SpooledBody::File { length, .. } => *length,
+        }
+    }
+}

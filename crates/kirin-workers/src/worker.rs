@@ -1,0 +1,198 @@
+//! One worker's connection: the only file that reads from or writes to a worker.
+
+use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
+use crate::supervisor::Event;
+use rustix::net::Shutdown;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::thread::ThreadId;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Bytes read from a worker at once, and the longest response head.
+pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
+
+/// A place for one worker. When the connection in it is dropped, whoever does it, the supervisor hears of it and opens a
+/// new one.
+pub(crate) struct Slot {
+    pub(crate) index: usize,
+    pub(crate) lost: UnboundedSender<Event>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // Nobody listens when the application is being stopped.
+        let _ = self.lost.send(Event::Lost { slot: self.index });
+    }
+}
+
+/// A connection to a worker. Whoever holds it has the worker for itself.
+pub(crate) struct WorkerConnection {
+    stream: UnixStream,
+    buffer: Box<[u8]>,
+    filled: usize,
+    /// The thread of the event loop that the socket is registered with. It may be used on another, which costs a wake-up.
+    pub(crate) home: ThreadId,
+    pub(crate) handle: Arc<WorkerHandle>,
+    _slot: Slot,
+}
+
+/// What the supervisor keeps of a worker while somebody else uses its connection.
+pub(crate) struct WorkerHandle {
+    pub(crate) pid: u32,
+    socket: OwnedFd,
+    /// Milliseconds on the application's clock at which the request in progress is overdue; 0 for none, `KILLED` after that.
+    deadline: AtomicU64,
+}
+
+const KILLED: u64 = u64::MAX;
+
+impl WorkerHandle {
+    /// Ends the worker's connection: who reads from it sees the end.
+    pub(crate) fn cut(&self) {
+        // Fails only when it has ended already.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+    }
+
+    /// A request has begun.
+    pub(crate) fn begin(&self, deadline_ms: u64) {
+        self.deadline.store(deadline_ms.max(1), Ordering::Relaxed);
+    }
+
+    /// The response has come. False when the worker has been killed for it.
+    pub(crate) fn end(&self) -> bool {
+        self.deadline.swap(0, Ordering::Relaxed) != KILLED
+    }
+
+    /// Whether the worker has been killed because it took too long.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.deadline.load(Ordering::Relaxed) == KILLED
+    }
+
+    /// Marks the worker as killed if its request is overdue. The request cannot end between this and the kill.
+    pub(crate) fn condemn_if_overdue(&self, now_ms: u64) -> bool {
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        let overdue = deadline != 0 && deadline != KILLED && deadline < now_ms;
+        overdue
+            && self.deadline.compare_exchange(deadline, KILLED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl Drop for WorkerConnection {
+    /// The handle keeps the socket open, so that the end must be told to the worker.
+    fn drop(&mut self) {
+        self.handle.cut();
+    }
+}
+
+impl WorkerConnection {
+    /// The connection in `slot`. Call on the loop that is to be its home.
+    pub(crate) fn new(stream: UnixStream, greeting: &Greeting, slot: Slot) -> io::Result<Self> {
+        let socket = stream.as_fd().try_clone_to_owned()?;
+        Ok(Self {
+            stream,
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            filled: 0,
+            home: std::thread::current().id(),
+            handle: Arc::new(WorkerHandle { pid: greeting.pid, socket, deadline: AtomicU64::new(0) }),
+            _slot: slot,
+        })
+    }
+
+    /// Whether the worker waits for a request: nothing has come from it, not even the end. Costs no system call as long as
+    /// nothing has.
+    pub(crate) fn poll_is_waiting(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+        loop {
+            match self.stream.poll_read_ready(context) {
+                Poll::Pending => return Poll::Ready(self.filled == 0),
+                Poll::Ready(Err(_)) => return Poll::Ready(false),
+                // Readiness may be left over from a read that took exactly what was there.
+                Poll::Ready(Ok(())) => match self.stream.try_read(&mut [0]) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    _ => return Poll::Ready(false),
+                },
+            }
+        }
+    }
+
+    pub(crate) fn poll_write_vectored(
+        &mut self,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    /// Lets the kernel copy a part of `file` to the worker; 0 at the file's end.
+    pub(crate) async fn send_file(
+        &self,
+        file: &std::fs::File,
+        offset: &mut u64,
+        count: usize,
+    ) -> io::Result<usize> {
+        let send = || Ok(rustix::fs::sendfile(&self.stream, file, Some(&mut *offset), count)?);
+        self.stream.async_io(Interest::WRITABLE, send).await
+    }
+
+    /// Reads what has come behind what is buffered; 0 at the end. Must not be called with a full buffer. A short read tells
+    /// tokio that the socket is empty, so that no second `read` is needed to find out.
+    pub(crate) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut read = ReadBuf::new(&mut self.buffer[self.filled..]);
+        debug_assert!(read.remaining() > 0, "a full buffer reads as the end");
+        ready!(Pin::new(&mut self.stream).poll_read(context, &mut read))?;
+        let count = read.filled().len();
+        self.filled += count;
+        Poll::Ready(Ok(count))
+    }
+
+    /// Reads into the caller's memory; 0 at the end. Only when nothing is buffered.
+    pub(crate) fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        into: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        debug_assert_eq!(self.filled, 0, "what is buffered comes first");
+        let mut read = ReadBuf::new(into);
+        ready!(Pin::new(&mut self.stream).poll_read(context, &mut read))?;
+        Poll::Ready(Ok(read.filled().len()))
+    }
+
+    /// What has been read and not used.
+    pub(crate) fn buffered(&self) -> &[u8] {
+        &self.buffer[..self.filled]
+    }
+
+    /// Takes `count` bytes off the front of what is buffered.
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.buffer.copy_within(count..self.filled, 0);
+        self.filled -= count;
+    }
+
+    pub(crate) fn buffer_is_full(&self) -> bool {
+        self.filled == self.buffer.len()
+    }
+}
+
+/// Connects, and waits until a worker has taken the connection and said who it is.
+pub(crate) async fn connect(socket: &Path) -> io::Result<(UnixStream, Greeting)> {
+    let mut stream = UnixStream::connect(socket).await?;
+    let mut line = Vec::with_capacity(MAX_GREETING_BYTES);
+    loop {
+        match stream.read_u8().await? {
+            b'\n' => break,
+            byte => line.push(byte),
+        }
+        if line.len() > MAX_GREETING_BYTES {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "greeting is too long"));
+        }
+    }
+    let greeting = greeting::parse(&String::from_utf8_lossy(&line))
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    Ok((stream, greeting))
+}

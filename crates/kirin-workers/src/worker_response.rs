@@ -1,0 +1,237 @@
+//! Responses as workers send them: from bytes to a head, and from a framed body to its data. No I/O.
+
+use bytes::BytesMut;
+use kirin_http::chunked::{ChunkedDecoder, ChunkedError, Event};
+use kirin_http::response_head::{self, BadResponse, Field, Framing};
+use kirin_http::{FieldLines, Response, StatusCode};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// A response head, and what comes after it.
+#[derive(Debug)]
+pub(crate) struct WorkerHead {
+    pub(crate) status: StatusCode,
+    pub(crate) fields: FieldLines,
+    pub(crate) body: WorkerBody,
+    /// The worker leaves after this response.
+    pub(crate) close: bool,
+    /// The file that the front is to send in place of the body.
+    pub(crate) sendfile: Option<PathBuf>,
+}
+
+/// The body that a worker sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkerBody {
+    /// None, because of the method or status; the length that it would have, if the application said so.
+    Withheld(Option<u64>),
+    /// So many bytes.
+    Length(u64),
+    /// In chunks.
+    Chunked,
+}
+
+/// A worker that does not keep to the protocol. Its connection is closed and the client gets 502.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProtocolError {
+    #[error(transparent)]
+    Head(#[from] BadResponse),
+    #[error(transparent)]
+    Chunked(#[from] ChunkedError),
+    #[error("response head is longer than 64 KiB")]
+    HeadTooLong,
+    #[error("response has neither Content-Length nor chunks")]
+    NoLength,
+    #[error("101 Switching Protocols is not supported yet")]
+    Upgrade,
+    #[error("{0} bytes after the end of the response")]
+    Excess(usize),
+    #[error("response ended before its end")]
+    Truncated,
+}
+
+/// Reads the head of the final response at the start of `input`; `None` when it is not all there. Informational responses
+/// before it are dropped.
+pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(WorkerHead, usize)>, ProtocolError> {
+    let mut at = 0;
+    loop {
+        let mut sendfile = None;
+        let parsed = response_head::parse(&input[at..], |name, value| {
+            if name.eq_ignore_ascii_case("x-sendfile") {
+                sendfile = Some(PathBuf::from(std::ffi::OsStr::from_bytes(value)));
+                return Field::Take;
+            }
+            Field::Keep
+        })?;
+        let Some((head, length)) = parsed else { return Ok(None) };
+        at += length;
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(ProtocolError::Upgrade);
+        }
+        if head.status.is_informational() {
+            continue;
+        }
+        let body = match head.framing {
+            Framing::Length(length) if is_head => WorkerBody::Withheld(Some(length)),
+            _ if is_head || Response::is_bodiless_status(head.status) => WorkerBody::Withheld(None),
+            Framing::Length(length) => WorkerBody::Length(length),
+            Framing::Chunked => WorkerBody::Chunked,
+            Framing::UntilClose => return Err(ProtocolError::NoLength),
+        };
+        let head = WorkerHead { status: head.status, fields: head.fields, body, close: head.close, sendfile };
+        return Ok(Some((head, at)));
+    }
+}
+
+/// Takes the framing off a body that comes in pieces.
+#[derive(Debug)]
+pub(crate) enum BodyDecoder {
+    /// So many bytes are still to come.
+    Length { left: u64 },
+    /// In chunks.
+    Chunked(ChunkedDecoder),
+}
+
+impl BodyDecoder {
+    /// A decoder for `body`.
+    pub(crate) fn new(body: WorkerBody) -> Self {
+        match body {
+            WorkerBody::Withheld(_) => BodyDecoder::Length { left: 0 },
+            WorkerBody::Length(left) => BodyDecoder::Length { left },
+            WorkerBody::Chunked => BodyDecoder::Chunked(ChunkedDecoder::new()),
+        }
+    }
+
+    /// Whether the body is complete.
+    pub(crate) fn is_done(&self) -> bool {
+        match self {
+            BodyDecoder::Length { left } => *left == 0,
+            BodyDecoder::Chunked(decoder) => decoder.is_done(),
+        }
+    }
+
+    /// Appends the data in `input` to `data`; returns how many bytes of the input belong to the body. That is all of it
+    /// unless the body ends.
+    pub(crate) fn decode(&mut self, input: &[u8], data: &mut BytesMut) -> Result<usize, ChunkedError> {
+        match self {
+            BodyDecoder::Length { left } => {
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
+                data.extend_from_slice(&input[..count]);
+                *left -= count as u64;
+                Ok(count)
+            }
+            BodyDecoder::Chunked(decoder) => {
+                let mut at = 0;
+                loop {
+                    match decoder.decode(&input[at..])? {
+                        Event::Data { start, end } => {
+                            data.extend_from_slice(&input[at + start..at + end]);
+                            at += end;
+                        }
+                        Event::NeedMore => return Ok(input.len()),
+                        Event::End { consumed } => return Ok(at + consumed),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn head(text: &str, is_head: bool) -> Result<Option<(WorkerHead, usize)>, ProtocolError> {
+        read_head(text.as_bytes(), is_head)
+    }
+
+    #[test]
+    fn the_body_follows_from_method_status_and_framing() {
+        for (lines, is_head, expected) in [
+            ("200\r\nContent-Length: 5\r\n", false, WorkerBody::Length(5)),
+            ("200 OK\r\nTransfer-Encoding: chunked\r\n", false, WorkerBody::Chunked),
+            ("200\r\nContent-Length: 5\r\n", true, WorkerBody::Withheld(Some(5))),
+            ("200\r\n", true, WorkerBody::Withheld(None)),
+            ("204\r\n", false, WorkerBody::Withheld(None)),
+            ("304\r\nContent-Length: 7\r\n", false, WorkerBody::Withheld(None)),
+        ] {
+            let text = format!("HTTP/1.1 {lines}\r\n");
+            let (head, length) = head(&text, is_head).unwrap().expect(&text);
+            assert_eq!((head.body, length), (expected, text.len()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_only_the_end_of_the_connection_ends_is_refused() {
+        assert!(matches!(head("HTTP/1.1 200\r\n\r\n", false), Err(ProtocolError::NoLength)));
+    }
+
+    #[test]
+    fn informational_responses_are_dropped_and_101_is_refused() {
+        let text =
+            "HTTP/1.1 103\r\nLink: </a>\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 200\r\nContent-Length: 0\r\n\r\n";
+        let (found, length) = head(text, false).unwrap().unwrap();
+        assert_eq!((found.status, length, found.fields.get("link")), (StatusCode::OK, text.len(), None));
+        assert!(matches!(head("HTTP/1.1 101\r\nUpgrade: x\r\n\r\n", false), Err(ProtocolError::Upgrade)));
+    }
+
+    #[test]
+    fn the_file_to_send_is_not_told_to_the_client() {
+        let text = "HTTP/1.1 200\r\nX-Sendfile: /srv/a b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let (head, _) = head(text, false).unwrap().unwrap();
+        assert_eq!(head.sendfile, Some(PathBuf::from("/srv/a b")));
+        assert_eq!(head.fields.get("x-sendfile"), None);
+        assert!(head.close);
+    }
+
+    proptest! {
+        #[test]
+        fn a_response_in_any_pieces_gives_the_same_data(
+            body in prop::collection::vec(any::<u8>(), 0..300),
+            chunk in 1usize..50,
+            chunked: bool,
+            cuts in prop::collection::vec(0usize..600, 0..8),
+        ) {
+            let mut wire = b"HTTP/1.1 103\r\n\r\nHTTP/1.1 200\r\nA: b\r\n".to_vec();
+            if chunked {
+                wire.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
+                for piece in body.chunks(chunk) {
+                    wire.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+                    wire.extend_from_slice(piece);
+                    wire.extend_from_slice(b"\r\n");
+                }
+                wire.extend_from_slice(b"0\r\n\r\n");
+            } else {
+                wire.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+                wire.extend_from_slice(&body);
+            }
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(wire.len())).collect();
+            cuts.sort_unstable();
+            cuts.push(wire.len());
+
+            let (mut buffer, mut from, mut decoder) = (Vec::new(), 0, None);
+            let mut data = BytesMut::new();
+            for cut in cuts {
+                buffer.extend_from_slice(&wire[from..cut]);
+                from = cut;
+                if decoder.is_none() {
+                    let Some((head, length)) = read_head(&buffer, false).unwrap() else { continue };
+                    buffer.drain(..length);
+                    decoder = Some(BodyDecoder::new(head.body));
+                }
+                let Some(decoder) = &mut decoder else { continue };
+                let used = decoder.decode(&buffer, &mut data).unwrap();
+                prop_assert_eq!(used, buffer.len(), "nothing is left over inside a body");
+                buffer.clear();
+            }
+            prop_assert!(decoder.is_some_and(|decoder| decoder.is_done()));
+            prop_assert_eq!(&data[..], &body[..]);
+        }
+
+        #[test]
+        fn nothing_that_a_worker_sends_panics(input in prop::collection::vec(any::<u8>(), 0..200), is_head: bool) {
+            let _ = read_head(&input, is_head);
+            let _ = read_head(&[b"HTTP/1.1 200\r\n", &input[..]].concat(), is_head);
+        }
+    }
+}

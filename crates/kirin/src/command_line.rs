@@ -1,0 +1,95 @@
+//! The command line.
+
+use crate::config::load::Source;
+use crate::config::{self, ConfigError, Site, default};
+use clap::{Args, Parser, Subcommand};
+use std::path::{Path, PathBuf};
+
+/// One program in front of your application: it keeps every connection, serves what is in memory, and hands only the
+/// requests that need code to the application's workers.
+#[derive(Parser)]
+#[command(
+    name = "kirin",
+    version,
+    after_help = "Examples:
+  kirin serve app.psgi               a PSGI application, and ./public beside it
+  kirin serve ./public               a directory
+  kirin serve --config kirin.toml    whatever the file says
+  kirin serve --print-config app.psgi > kirin.toml    a file to begin with"
+)]
+pub struct CommandLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Serve an application, a directory, or what a configuration file says
+    Serve(Serve),
+    /// Check a configuration file and say what is wrong with it
+    Check {
+        /// The file
+        #[arg(long, short, default_value = "kirin.toml")]
+        config: PathBuf,
+    },
+    /// Print the configuration reference as Markdown
+    #[command(hide = true)]
+    ConfigReference,
+}
+
+/// Arguments of `kirin serve`.
+#[derive(Args)]
+pub struct Serve {
+    /// A PSGI file or a directory; default: the configuration file kirin.toml
+    target: Option<String>,
+    /// A configuration file
+    #[arg(long, short, conflicts_with = "target")]
+    config: Option<PathBuf>,
+    /// Where to listen: HOST:PORT, PORT (on 127.0.0.1), *:PORT (all addresses) or unix:PATH
+    #[arg(long, short, default_value = "127.0.0.1:8080", requires = "target")]
+    listen: String,
+    /// Worker processes of the application
+    #[arg(long, short, default_value_t = 5, requires = "target")]
+    workers: usize,
+    /// Print the configuration that the command line stands for, and end
+    #[arg(long)]
+    print_config: bool,
+}
+
+impl Serve {
+    /// The configuration: its text, and what relative paths in it are relative to.
+    pub fn source(&self) -> Result<Source, String> {
+        let Some(target) = &self.target else {
+            let path = self.config.as_deref().unwrap_or(Path::new("kirin.toml"));
+            if self.config.is_none() && !path.exists() {
+                return Err("nothing to serve: name a PSGI file, a directory or --config FILE (there is no ./kirin.toml)".into());
+            }
+            return Source::read(path).map_err(|error| error.to_string());
+        };
+        let kind = default::classify(target)?;
+        let path = Path::new(target);
+        let directory = match kind {
+            default::Target::Directory => path,
+            default::Target::Psgi { .. } => {
+                path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
+            }
+        };
+        Ok(Source {
+            name: "command line".into(),
+            directory: directory.to_owned(),
+            text: default::configuration(path, &kind, &self.listen, self.workers),
+        })
+    }
+
+    /// Whether only to print.
+    pub fn print_config(&self) -> bool {
+        self.print_config
+    }
+}
+
+/// Reads and checks.
+pub fn site(source: &Source) -> Result<Site, ConfigError> {
+    config::check(&config::load(source)?, source)
+}

@@ -1,0 +1,392 @@
+//! From what a configuration says to what it means: every name resolved, every path there, every value in range.
+
+use super::load::{ConfigError, Source};
+use super::{AppConfig, Config, RouteConfig};
+use kirin_http::ListenAddress;
+use serde_spanned::Spanned;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Event loops at most; more than any machine has cores.
+const MAX_THREADS: usize = 1024;
+
+/// Workers of one application at most.
+const MAX_WORKERS: usize = 4096;
+
+/// A checked configuration.
+#[derive(Debug)]
+pub struct Site {
+    /// Number of event loops.
+    pub threads: usize,
+    /// Where to listen.
+    pub listeners: Vec<ListenerSite>,
+    /// The store.
+    pub store: StoreSite,
+    /// The applications, in the order of the file.
+    pub apps: Vec<AppSite>,
+    /// The routes, longest path first.
+    pub routes: Vec<RouteSite>,
+}
+
+/// A listener.
+#[derive(Debug)]
+pub struct ListenerSite {
+    /// Where.
+    pub address: ListenAddress,
+    /// Where its access log goes.
+    pub access_log: Option<LogTarget>,
+    /// How long an idle connection is kept.
+    pub keep_alive: Duration,
+}
+
+/// Where log lines go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LogTarget {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Appended to a file.
+    File(PathBuf),
+}
+
+/// The store.
+#[derive(Debug)]
+pub struct StoreSite {
+    /// Memory budget in bytes.
+    pub memory_bytes: usize,
+    /// Largest item in bytes.
+    pub item_limit_bytes: usize,
+    /// Addresses of the memcached port.
+    pub memcached: Vec<ListenAddress>,
+}
+
+/// An application.
+#[derive(Debug)]
+pub struct AppSite {
+    /// Its name in routes.
+    pub name: String,
+    /// The PSGI file.
+    pub load: PathBuf,
+    /// Where it runs.
+    pub directory: PathBuf,
+    /// Number of workers.
+    pub workers: usize,
+    /// Its environment.
+    pub env: BTreeMap<String, String>,
+    /// Requests that may wait.
+    pub queue: usize,
+    /// How long they may wait.
+    pub queue_wait: Duration,
+    /// Time for a request.
+    pub deadline: Duration,
+    /// Time to load.
+    pub start_limit: Duration,
+    /// Requests of a worker's life; 0 for no end.
+    pub max_requests: u64,
+    /// Largest request body in bytes.
+    pub body_limit_bytes: u64,
+    /// Roots for X-Sendfile.
+    pub sendfile: Vec<PathBuf>,
+}
+
+/// A route.
+#[derive(Debug)]
+pub struct RouteSite {
+    /// Path without a slash at its end; empty for `/`.
+    pub path: String,
+    /// Where to look, in order.
+    pub places: Vec<PlaceSite>,
+}
+
+/// A place of a route.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PlaceSite {
+    /// The store.
+    Store,
+    /// A directory.
+    Files(PathBuf),
+    /// The application of this index.
+    App(usize),
+}
+
+/// Checks `config`, which was read from `source`.
+pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
+    let threads = match &config.threads {
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+        Some(threads) => within(threads, MAX_THREADS, "`threads`", source)?,
+    };
+    if config.listener.is_empty() {
+        return Err(source.error_in_all("no [[listener]]: add one with `address = \"127.0.0.1:8080\"`"));
+    }
+    if config.route.is_empty() {
+        return Err(
+            source.error_in_all("no [[route]]: add one with `path = \"/\"` and `try = [\"files:public\"]`")
+        );
+    }
+    let mut listeners = Vec::new();
+    for listener in &config.listener {
+        listeners.push(ListenerSite {
+            address: address(&listener.address, source)?,
+            access_log: listener.access_log.as_ref().map(|target| log_target(target, source)),
+            keep_alive: listener.keep_alive.into(),
+        });
+    }
+    let mut apps: Vec<AppSite> = Vec::new();
+    for app in &config.app {
+        let checked = check_app(app, source)?;
+        if apps.iter().any(|other| other.name == checked.name) {
+            let message = format!("a second [[app]] with the name `{}`", checked.name);
+            return Err(source.error(app.name.span(), message));
+        }
+        apps.push(checked);
+    }
+    let mut routes: Vec<RouteSite> = Vec::new();
+    for route in &config.route {
+        let checked = check_route(route, &apps, source)?;
+        if routes.iter().any(|other| other.path == checked.path) {
+            let message = format!("a second [[route]] with the path `{}`", route.path.get_ref());
+            return Err(source.error(route.path.span(), message));
+        }
+        routes.push(checked);
+    }
+    routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
+    Ok(Site { threads, listeners, store: check_store(config, source)?, apps, routes })
+}
+
+fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigError> {
+    let store = &config.store;
+    let bytes = |size: super::ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
+    let (memory_bytes, item_limit_bytes) = (bytes(store.memory), bytes(store.item_limit));
+    if memory_bytes < 1 << 20 {
+        return Err(
+            source.error_in_all(format!("`store.memory` is {}: at least 1MB is needed", store.memory))
+        );
+    }
+    if item_limit_bytes < 1024 || item_limit_bytes > memory_bytes / 2 {
+        return Err(source.error_in_all(format!(
+            "`store.item_limit` is {}: allowed is 1KB up to half of `store.memory` ({})",
+            store.item_limit, store.memory
+        )));
+    }
+    let memcached = store.memcached.iter().map(|text| address(text, source)).collect::<Result<_, _>>()?;
+    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached })
+}
+
+fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
+    let name = app.name.get_ref();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name) {
+        let message = format!("app name `{name}`: allowed are 1 to 64 letters, digits, `-` and `_`");
+        return Err(source.error(app.name.span(), message));
+    }
+    let directory = match &app.directory {
+        Some(directory) => existing_directory(directory, source)?,
+        None => absolute(&source.directory),
+    };
+    let load = absolute(&source.directory.join(app.load.get_ref()));
+    if !load.is_file() {
+        let message = format!("`load` of app `{name}`: there is no file {}", load.display());
+        return Err(source.error(app.load.span(), message));
+    }
+    Ok(AppSite {
+        name: name.clone(),
+        load,
+        directory,
+        workers: within(&app.workers, MAX_WORKERS, "`workers`", source)?,
+        env: app.env.clone(),
+        queue: app.queue,
+        queue_wait: app.queue_wait.into(),
+        deadline: app.deadline.into(),
+        start_limit: app.start_limit.into(),
+        max_requests: app.max_requests,
+        body_limit_bytes: app.body_limit.0,
+        sendfile: app
+            .sendfile
+            .iter()
+            .map(|root| existing_directory(root, source))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn check_route(route: &RouteConfig, apps: &[AppSite], source: &Source) -> Result<RouteSite, ConfigError> {
+    let path = route.path.get_ref();
+    if !path.starts_with('/') || path.contains(['?', '#', '%']) {
+        let message = format!(
+            "route path `{path}`: it must begin with `/` and is written decoded, without `%`, `?` and `#`"
+        );
+        return Err(source.error(route.path.span(), message));
+    }
+    if route.places.is_empty() {
+        let message =
+            format!("`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME");
+        return Err(source.error(route.path.span(), message));
+    }
+    let mut places = Vec::new();
+    for (index, place) in route.places.iter().enumerate() {
+        let checked = check_place(place, apps, source)?;
+        if matches!(checked, PlaceSite::App(_)) && index + 1 < route.places.len() {
+            let message = format!("`{}` always answers: it must be the last in `try`", place.get_ref());
+            return Err(source.error(place.span(), message));
+        }
+        places.push(checked);
+    }
+    Ok(RouteSite { path: path.trim_end_matches('/').to_owned(), places })
+}
+
+fn check_place(place: &Spanned<String>, apps: &[AppSite], source: &Source) -> Result<PlaceSite, ConfigError> {
+    let text = place.get_ref();
+    if text == "store" {
+        return Ok(PlaceSite::Store);
+    }
+    if let Some(directory) = text.strip_prefix("files:") {
+        let directory = Spanned::new(place.span(), directory.to_owned());
+        return existing_directory(&directory, source).map(PlaceSite::Files);
+    }
+    if let Some(name) = text.strip_prefix("app:") {
+        let found = apps.iter().position(|app| app.name == name).map(PlaceSite::App);
+        return found.ok_or_else(|| {
+            let names: Vec<&str> = apps.iter().map(|app| app.name.as_str()).collect();
+            let known = if names.is_empty() { "there is no [[app]]".into() } else { names.join(", ") };
+            source.error(place.span(), format!("there is no app `{name}`; apps: {known}"))
+        });
+    }
+    let message = format!("`{text}` is not a place; allowed are store, files:DIR and app:NAME");
+    Err(source.error(place.span(), message))
+}
+
+fn address(text: &Spanned<String>, source: &Source) -> Result<ListenAddress, ConfigError> {
+    let address = text
+        .get_ref()
+        .parse()
+        .map_err(|error: kirin_http::listener::ListenError| source.error(text.span(), error.to_string()))?;
+    Ok(match address {
+        ListenAddress::Unix(path) => ListenAddress::Unix(absolute(&source.directory.join(path))),
+        tcp => tcp,
+    })
+}
+
+fn log_target(text: &Spanned<String>, source: &Source) -> LogTarget {
+    match text.get_ref().as_str() {
+        "stdout" => LogTarget::Stdout,
+        "stderr" => LogTarget::Stderr,
+        path => LogTarget::File(absolute(&source.directory.join(path))),
+    }
+}
+
+fn existing_directory(path: &Spanned<String>, source: &Source) -> Result<PathBuf, ConfigError> {
+    let directory = absolute(&source.directory.join(path.get_ref()));
+    if directory.is_dir() {
+        return Ok(directory);
+    }
+    Err(source.error(path.span(), format!("there is no directory {}", directory.display())))
+}
+
+/// The path from the root, so that it means the same in an application that runs elsewhere.
+fn absolute(path: &std::path::Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn within(number: &Spanned<usize>, most: usize, key: &str, source: &Source) -> Result<usize, ConfigError> {
+    let value = *number.get_ref();
+    if (1..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(source.error(number.span(), format!("{key} is {value}: allowed is 1 to {most}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load;
+    use super::*;
+
+    fn check_text(text: &str) -> Result<Site, String> {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("app.psgi"), "sub {}").unwrap();
+        std::fs::create_dir(directory.path().join("public")).unwrap();
+        let source =
+            Source { name: "kirin.toml".into(), directory: directory.path().into(), text: text.into() };
+        load(&source).and_then(|config| check(&config, &source)).map_err(|error| error.to_string())
+    }
+
+    const LISTENER: &str = "[[listener]]\naddress = \"8080\"\n";
+
+    #[test]
+    fn a_whole_configuration_is_understood() {
+        let site = check_text(
+            "threads = 2\n[[listener]]\naddress = \"unix:web.sock\"\naccess_log = \"stdout\"\n[store]\nmemory = \"8MB\"\n\
+             memcached = [\"11211\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 3\nenv = { A = \"b\" }\n\
+             [[route]]\npath = \"/\"\ntry = [\"store\", \"files:public\", \"app:web\"]\n[[route]]\npath = \"/s/\"\n\
+             try = [\"files:public\"]\n",
+        )
+        .unwrap();
+        assert_eq!(site.threads, 2);
+        assert_eq!(site.store.memory_bytes, 8 << 20);
+        assert_eq!(site.apps[0].workers, 3);
+        assert_eq!(site.routes[0].path, "/s", "the longest path comes first");
+        assert_eq!(site.routes[1].places[2], PlaceSite::App(0));
+    }
+
+    #[test]
+    fn errors_name_line_value_and_what_is_allowed() {
+        let route = "[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n";
+        for (text, expected) in [
+            ("", vec!["kirin.toml: no [[listener]]"]),
+            (LISTENER, vec!["kirin.toml: no [[route]]"]),
+            ("[[listener]]\nadress = \"x\"\n", vec!["kirin.toml:2:1", "unknown field `adress`", "`address`"]),
+            ("threads = \"two\"\n", vec!["kirin.toml:1:11", "invalid type: string \"two\""]),
+            (&format!("threads = 0\n{LISTENER}{route}"), vec!["kirin.toml:1:11", "allowed is 1 to 1024"]),
+            (
+                "[[listener]]\naddress = \"host:port\"\n[[route]]\npath = \"/\"\ntry = [\"store\"]\n",
+                vec!["kirin.toml:2:11", "`host:port` is not an address", "unix:PATH"],
+            ),
+            (
+                &format!("{LISTENER}[store]\nmemory = \"64\"\n{route}"),
+                vec!["kirin.toml:4:10", "such as \"64MB\""],
+            ),
+            (&format!("{LISTENER}[store]\nmemory = \"64KB\"\n{route}"), vec!["at least 1MB"]),
+            (
+                &format!("{LISTENER}[[route]]\npath = \"x\"\ntry = [\"store\"]\n"),
+                vec!["kirin.toml:4:8", "begin with `/`"],
+            ),
+            (&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = []\n"), vec!["kirin.toml:4:8", "is empty"]),
+            (
+                &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"shop\"]\n"),
+                vec!["kirin.toml:5:8", "`shop` is not a place", "app:NAME"],
+            ),
+            (
+                &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n"),
+                vec!["no app `web`", "no [[app]]"],
+            ),
+            (
+                &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"files:gone\"]\n"),
+                vec!["kirin.toml:5:8", "no directory", "gone"],
+            ),
+            (
+                &format!("{LISTENER}[[app]]\nname = \"web\"\nload = \"gone.psgi\"\n{route}"),
+                vec!["kirin.toml:5:8", "no file", "gone.psgi"],
+            ),
+            (
+                &format!("{LISTENER}[[app]]\nname = \"a b\"\nload = \"app.psgi\"\n{route}"),
+                vec!["kirin.toml:4:8", "app name `a b`"],
+            ),
+            (
+                &format!("{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 0\n{route}"),
+                vec!["kirin.toml:6:11", "allowed is 1 to 4096"],
+            ),
+            (
+                &format!(
+                    "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"app:web\", \"store\"]\n"
+                ),
+                vec!["kirin.toml:8:8", "must be the last"],
+            ),
+            (&format!("{LISTENER}{route}{route}"), vec!["kirin.toml:7:8", "second [[route]]"]),
+        ] {
+            let error = check_text(text).expect_err(text);
+            for part in expected {
+                assert!(error.contains(part), "{text}\ngave: {error}\nwithout: {part}");
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Defaults, and the configurations behind `kirin serve app.psgi` and `kirin serve DIR`.
+
+use super::units::{ByteSize, Seconds};
+use serde_spanned::Spanned;
+use std::path::Path;
+
+pub(super) fn keep_alive() -> Seconds {
+    Seconds(75)
+}
+
+pub(super) fn store_memory() -> ByteSize {
+    ByteSize(64 << 20)
+}
+
+pub(super) fn store_item_limit() -> ByteSize {
+    ByteSize(1 << 20)
+}
+
+pub(super) fn workers_plain() -> usize {
+    5
+}
+
+pub(super) fn workers() -> Spanned<usize> {
+    Spanned::new(0..0, workers_plain())
+}
+
+pub(super) fn queue() -> usize {
+    1024
+}
+
+pub(super) fn queue_wait() -> Seconds {
+    Seconds(30)
+}
+
+pub(super) fn deadline() -> Seconds {
+    Seconds(60)
+}
+
+pub(super) fn start_limit() -> Seconds {
+    Seconds(60)
+}
+
+pub(super) fn body_limit() -> ByteSize {
+    ByteSize(64 << 20)
+}
+
+/// What `kirin serve TARGET` serves.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A PSGI file; with a `public` directory beside it, if there is one.
+    Psgi {
+        /// Whether there is.
+        has_public: bool,
+    },
+    /// A directory.
+    Directory,
+}
+
+/// Says what `target` is.
+pub fn classify(target: &str) -> Result<Target, String> {
+    if target.starts_with("http://") || target.starts_with("https://") {
+        return Err(format!("`{target}`: this version of Kirin does not proxy to other servers yet"));
+    }
+    let path = Path::new(target);
+    if path.is_dir() {
+        return Ok(Target::Directory);
+    }
+    if !path.is_file() {
+        return Err(format!("`{target}`: no such file or directory; give a PSGI file or a directory"));
+    }
+    let is_configuration = path.extension().is_some_and(|extension| extension == "toml");
+    if is_configuration {
+        return Err(format!("`{target}` is a configuration file: use `kirin serve --config {target}`"));
+    }
+    let has_public = path.parent().is_some_and(|parent| parent.join("public").is_dir());
+    Ok(Target::Psgi { has_public })
+}
+
+/// The configuration that `kirin serve TARGET` stands for, as a user could write it. Paths in it are relative to the
+/// directory of the target.
+pub fn configuration(target: &Path, kind: &Target, listen: &str, workers: usize) -> String {
+    let listener = format!(
+        "[[listener]]\naddress = {}\naccess_log = \"stderr\"\n\n[store]\nmemory = \"{}\"\n",
+        quoted(listen),
+        store_memory()
+    );
+    match kind {
+        Target::Directory => format!("{listener}\n[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n"),
+        Target::Psgi { has_public } => {
+            let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+            let files = if *has_public { "\"files:public\", " } else { "" };
+            format!(
+                "{listener}\n[[app]]\nname = \"web\"\nload = {}\nworkers = {workers}\n\n[[route]]\npath = \"/\"\n\
+                 try = [\"store\", {files}\"app:web\"]\n",
+                quoted(&name)
+            )
+        }
+    }
+}
+
+/// A TOML basic string.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.into()).to_string()
+}

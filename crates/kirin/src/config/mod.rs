@@ -1,0 +1,150 @@
+//! The configuration: what a user writes, as types. The doc comment of each field is its entry in
+//! `docs/configuration.md`, which is generated from here.
+//!
+//! [`load`] reads a file; [`check`] turns what it says into a [`Site`], in which everything named exists.
+
+pub mod check;
+pub mod default;
+pub mod load;
+pub mod reference;
+pub mod units;
+
+pub use check::{Site, check};
+pub use load::{ConfigError, load};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_spanned::Spanned;
+use std::collections::BTreeMap;
+use units::{ByteSize, Seconds};
+
+/// The whole file.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Number of event loops, each a thread that serves its connections alone. Default: the cores that the process may
+    /// use.
+    #[schemars(with = "Option<usize>")]
+    pub threads: Option<Spanned<usize>>,
+    /// Addresses to listen on.
+    #[serde(default)]
+    pub listener: Vec<ListenerConfig>,
+    /// The store: items in memory, written with any memcached client.
+    #[serde(default)]
+    pub store: StoreConfig,
+    /// Applications, each with its own workers.
+    #[serde(default)]
+    pub app: Vec<AppConfig>,
+    /// Which request goes where. The route with the longest matching `path` is taken.
+    #[serde(default)]
+    pub route: Vec<RouteConfig>,
+}
+
+/// An address to listen on.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListenerConfig {
+    /// `HOST:PORT`, `PORT` (on 127.0.0.1), `*:PORT` (all addresses) or `unix:PATH`. Port 0 takes a free one.
+    #[schemars(with = "String")]
+    pub address: Spanned<String>,
+    /// Where to write a line for each response: a file, `stdout` or `stderr`. Default: nowhere. The line is the combined
+    /// format, then the place that answered and the seconds it took.
+    #[schemars(with = "Option<String>")]
+    pub access_log: Option<Spanned<String>>,
+    /// How long an idle connection is kept, such as `"75s"`.
+    #[serde(default = "default::keep_alive")]
+    #[schemars(with = "String", default = "default::keep_alive")]
+    pub keep_alive: Seconds,
+}
+
+/// The store.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StoreConfig {
+    /// Memory for items and all that belongs to them, such as `"64MB"`.
+    #[serde(default = "default::store_memory")]
+    #[schemars(with = "String", default = "default::store_memory")]
+    pub memory: ByteSize,
+    /// The largest item, such as `"1MB"`.
+    #[serde(default = "default::store_item_limit")]
+    #[schemars(with = "String", default = "default::store_item_limit")]
+    pub item_limit: ByteSize,
+    /// Addresses of the memcached port, `HOST:PORT` or `unix:PATH`. There is no password on it: keep it on the loopback
+    /// interface or on a unix socket. Applications that Kirin starts find a unix socket of their own in the environment
+    /// variable `KIRIN_STORE`.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub memcached: Vec<Spanned<String>>,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            memory: default::store_memory(),
+            item_limit: default::store_item_limit(),
+            memcached: Vec::new(),
+        }
+    }
+}
+
+/// An application and its workers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AppConfig {
+    /// The name that routes use: `app:NAME`.
+    #[schemars(with = "String")]
+    pub name: Spanned<String>,
+    /// The PSGI file.
+    #[schemars(with = "String")]
+    pub load: Spanned<String>,
+    /// The directory in which the application runs. Default: that of the configuration file.
+    #[schemars(with = "Option<String>")]
+    pub directory: Option<Spanned<String>>,
+    /// Number of worker processes; each serves one request at a time.
+    #[serde(default = "default::workers")]
+    #[schemars(with = "usize", default = "default::workers_plain")]
+    pub workers: Spanned<usize>,
+    /// Environment variables for the application.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Requests that may wait for an idle worker; one more is answered 503.
+    #[serde(default = "default::queue")]
+    pub queue: usize,
+    /// How long a request may wait for an idle worker before it is answered 503.
+    #[serde(default = "default::queue_wait")]
+    #[schemars(with = "String", default = "default::queue_wait")]
+    pub queue_wait: Seconds,
+    /// How long a worker may take for a request; then it is killed and the client gets 504.
+    #[serde(default = "default::deadline")]
+    #[schemars(with = "String", default = "default::deadline")]
+    pub deadline: Seconds,
+    /// How long the application may take to load.
+    #[serde(default = "default::start_limit")]
+    #[schemars(with = "String", default = "default::start_limit")]
+    pub start_limit: Seconds,
+    /// Requests after which a worker is replaced; 0 for never. Each worker draws up to a tenth less, so that they do not
+    /// all go at once.
+    #[serde(default)]
+    pub max_requests: u64,
+    /// The largest request body; a larger one is answered 413.
+    #[serde(default = "default::body_limit")]
+    #[schemars(with = "String", default = "default::body_limit")]
+    pub body_limit: ByteSize,
+    /// Directories from which the application may have files sent with `X-Sendfile`. Default: none.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub sendfile: Vec<Spanned<String>>,
+}
+
+/// Which request goes where.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// The path and everything below it: `/static` means `/static` and `/static/…`, not `/statics`.
+    #[schemars(with = "String")]
+    pub path: Spanned<String>,
+    /// Places to look, in order; the first that has the answer gives it. `store`: the item whose key is the request
+    /// target. `files:DIR`: the file of that path below the directory. `app:NAME`: the application, which always answers.
+    #[serde(rename = "try")]
+    #[schemars(with = "Vec<String>")]
+    pub places: Vec<Spanned<String>>,
+}

@@ -1,0 +1,67 @@
+//! The reference of the configuration, as Markdown made from the doc comments of its types.
+//!
+//! `docs/configuration.md` is this text; a test says when it is not.
+
+use super::Config;
+use serde_json::Value;
+use std::fmt::Write;
+
+const INTRODUCTION: &str = "\
+# Configuration reference
+
+<!-- Generated from crates/kirin/src/config/mod.rs: `kirin config-reference > docs/configuration.md`. -->
+
+`kirin serve --config kirin.toml` reads one TOML file; `kirin check --config kirin.toml` only checks it, and
+`kirin serve --print-config app.psgi` shows the file that a command line stands for. Relative paths are relative to the
+file's own directory. A key that is not in here is an error. Sizes are written as `\"64MB\"` (B, KB, MB, GB; 1 KB is 1,024
+bytes), times as `\"30s\"` (s, m, h).
+
+Everything is one of: a listener, the store, an app, a route.
+";
+
+/// The reference.
+pub fn reference() -> String {
+    let schema = schemars::schema_for!(Config).to_value();
+    let mut out = String::from(INTRODUCTION);
+    write_section(&mut out, "Top level", &schema, "");
+    for (heading, definition, prefix) in [
+        ("`[[listener]]`: an address", "ListenerConfig", "listener."),
+        ("`[store]`: items in memory", "StoreConfig", "store."),
+        ("`[[app]]`: an application", "AppConfig", "app."),
+        ("`[[route]]`: which request goes where", "RouteConfig", "route."),
+    ] {
+        write_section(&mut out, heading, &schema["$defs"][definition], prefix);
+    }
+    out
+}
+
+fn write_section(out: &mut String, heading: &str, schema: &Value, prefix: &str) {
+    let _ = write!(out, "\n## {heading}\n\n| key | default | meaning |\n| --- | --- | --- |\n");
+    let Some(properties) = schema["properties"].as_object() else { return };
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for (key, property) in properties {
+        let is_section = property["$ref"].is_string() || property["items"]["$ref"].is_string();
+        let default = match &property["default"] {
+            _ if required.contains(&key.as_str()) => "required".to_owned(),
+            _ if is_section => "none".to_owned(),
+            Value::Null => "none".to_owned(),
+            value => format!("`{value}`"),
+        };
+        let meaning = property["description"].as_str().unwrap_or("").replace('\n', " ");
+        let _ = writeln!(out, "| `{prefix}{key}` | {default} | {meaning} |");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn docs_configuration_md_is_what_the_types_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            written == super::reference(),
+            "docs/configuration.md is not what the types say: run `cargo run -p kirin -- config-reference > docs/configuration.md`"
+        );
+    }
+}

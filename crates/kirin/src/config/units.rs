@@ -1,0 +1,121 @@
+//! Sizes and times as a user writes them: a number and a unit in a string.
+
+use serde::de::{Deserialize, Deserializer, Error};
+use std::time::Duration;
+
+/// Bytes, written as `"512KB"`, `"64MB"`, `"2GB"`; 1 KB is 1,024 bytes, as in nginx and memcached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteSize(pub u64);
+
+/// A time of at least a second, written as `"30s"`, `"5m"`, `"1h"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seconds(pub u64);
+
+const SIZE_UNITS: &[(&str, u64)] = &[("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
+const TIME_UNITS: &[(&str, u64)] = &[("h", 3600), ("m", 60), ("s", 1)];
+
+impl std::str::FromStr for ByteSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse(text, SIZE_UNITS).map(Self).ok_or_else(|| {
+            format!("`{text}` is not a size: write a number and B, KB, MB or GB, such as \"64MB\"")
+        })
+    }
+}
+
+impl std::str::FromStr for Seconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse(text, TIME_UNITS).filter(|seconds| *seconds > 0).map(Self).ok_or_else(|| {
+            format!("`{text}` is not a time: write a number above 0 and s, m or h, such as \"30s\"")
+        })
+    }
+}
+
+fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (unit, factor) = units.iter().find(|(unit, _)| text.ends_with(unit))?;
+    let number = text[..text.len() - unit.len()].trim_end();
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    number.parse::<u64>().ok()?.checked_mul(*factor)
+}
+
+impl<'de> Deserialize<'de> for ByteSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl From<Seconds> for Duration {
+    fn from(seconds: Seconds) -> Self {
+        Duration::from_secs(seconds.0)
+    }
+}
+
+impl std::fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write_in(f, self.0, SIZE_UNITS)
+    }
+}
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write_in(f, self.0, TIME_UNITS)
+    }
+}
+
+/// Writes `value` in the largest unit that divides it.
+fn write_in(f: &mut std::fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> std::fmt::Result {
+    let whole = units.iter().find(|(_, factor)| value.is_multiple_of(*factor) && value >= *factor);
+    let (unit, factor) = whole.or(units.last()).copied().unwrap_or(("", 1));
+    write!(f, "{}{unit}", value / factor)
+}
+
+impl serde::Serialize for ByteSize {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl serde::Serialize for Seconds {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_are_read_and_written_alike() {
+        for (text, bytes) in [("0B", 0), ("1KB", 1024), ("64MB", 64 << 20), ("3GB", 3 << 30), ("1500B", 1500)]
+        {
+            assert_eq!(text.parse(), Ok(ByteSize(bytes)));
+            assert_eq!(ByteSize(bytes).to_string(), text);
+        }
+        for (text, seconds) in [("1s", 1), ("90s", 90), ("2m", 120), ("1h", 3600)] {
+            assert_eq!(text.parse(), Ok(Seconds(seconds)));
+            assert_eq!(Seconds(seconds).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_or_time_says_what_is() {
+        for text in ["", "64", "MB", "-1MB", "1.5MB", "64mb", "99999999999999GB"] {
+            assert!(text.parse::<ByteSize>().unwrap_err().contains("64MB"), "{text}");
+        }
+        for text in ["", "30", "0s", "1d", "-1s"] {
+            assert!(text.parse::<Seconds>().unwrap_err().contains("30s"), "{text}");
+        }
+    }
+}

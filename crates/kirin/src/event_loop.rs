@@ -1,0 +1,154 @@
+//! An event loop: one thread, one tokio runtime, its own sockets, connections, open files and router.
+//!
+//! Started by the program, once a core. Nothing on the way of a request is shared with another loop but the store and
+//! the applications' queues.
+
+use crate::config::check::Site;
+use crate::router::Router;
+use kirin_files::FilesError;
+use kirin_http::{AccessLog, ListenAddress, Listener, Server, listener};
+use kirin_store::Store;
+use kirin_workers::App;
+use std::fs::File;
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+use tokio::task::LocalSet;
+
+/// What all loops are to do; only ever goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Accept nothing yet: applications are starting.
+    Prepare,
+    /// Accept and serve.
+    Serve,
+    /// End: idle connections now, busy ones within this time.
+    Drain(Duration),
+}
+
+/// A bound socket with what its connections need.
+pub struct Door {
+    /// The socket.
+    pub listener: Listener,
+    /// Its address as bound.
+    pub address: ListenAddress,
+    /// Where its access log goes.
+    pub log: Option<Arc<File>>,
+    /// How long an idle connection is kept.
+    pub keep_alive: Duration,
+}
+
+/// What a loop is made of. All of it can go to another thread; what it makes of it cannot.
+pub struct Parts {
+    /// The configuration.
+    pub site: Arc<Site>,
+    /// The store, shared by all loops.
+    pub store: Arc<Store>,
+    /// The applications, shared by all loops.
+    pub apps: Vec<Arc<App>>,
+    /// HTTP listeners.
+    pub doors: Vec<Door>,
+    /// Listeners of the memcached port.
+    pub memcached: Vec<Listener>,
+    /// What they share.
+    pub memcached_server: Arc<kirin_memcache::Server>,
+    /// What to do.
+    pub stage: watch::Receiver<Stage>,
+}
+
+/// A loop that could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum LoopError {
+    /// No thread or no epoll.
+    #[error("cannot start an event loop: {0}")]
+    Start(#[from] std::io::Error),
+    /// A directory of a route cannot be opened.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// The thread ended.
+    #[error("an event loop ended before it had started")]
+    Gone,
+}
+
+/// A running loop.
+pub struct EventLoop {
+    /// For what is to run on this loop.
+    pub handle: Handle,
+    parts: oneshot::Sender<Parts>,
+    opened: mpsc::Receiver<Result<(), FilesError>>,
+    thread: JoinHandle<()>,
+}
+
+impl EventLoop {
+    /// Starts a loop on a thread of its own. It runs what is given to its handle, and serves nothing yet: applications
+    /// need the handle to be made, and the routes need the applications.
+    pub fn start(index: usize) -> Result<Self, LoopError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (parts, given) = oneshot::channel();
+        let (report, opened) = mpsc::channel();
+        let thread = std::thread::Builder::new().name(format!("loop-{index}")).spawn(move || {
+            runtime.block_on(LocalSet::new().run_until(async move {
+                if let Ok(parts) = given.await {
+                    run(parts, &report).await;
+                }
+            }));
+        })?;
+        Ok(Self { handle, parts, opened, thread })
+    }
+
+    /// Gives the loop what it serves, and waits until its routes are open.
+    pub fn serve(self, parts: Parts) -> Result<JoinHandle<()>, LoopError> {
+        self.parts.send(parts).map_err(|_| LoopError::Gone)?;
+        self.opened.recv().map_err(|_| LoopError::Gone)??;
+        Ok(self.thread)
+    }
+}
+
+async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
+    let opened = Router::open(&parts.site, Arc::clone(&parts.store), &parts.apps);
+    let (router, opened) = match opened {
+        Ok(router) => (Some(Rc::new(router)), Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    let (Some(router), Ok(())) = (router, report.send(opened)) else { return };
+    let mut stage = parts.stage;
+    let mut accepting = Vec::new();
+    // An application may fill the store while it loads.
+    for memcached in parts.memcached {
+        let server = Arc::clone(&parts.memcached_server);
+        accepting.push(tokio::task::spawn_local(crate::memcached::serve(memcached, server)));
+    }
+    if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
+        return;
+    }
+    let mut servers = Vec::new();
+    for door in parts.doors {
+        let limits = kirin_http::Limits { keep_alive: door.keep_alive, ..kirin_http::Limits::default() };
+        let server =
+            Rc::new(Server::new(Rc::clone(&router), door.address, limits, door.log.map(AccessLog::new)));
+        tokio::task::spawn_local(listener::keep_house(Rc::clone(&server)));
+        let accept = listener::accept(door.listener, Rc::clone(&server));
+        accepting.push(tokio::task::spawn_local(async move {
+            if let Err(error) = accept.await {
+                tracing::error!(%error, "a listener cannot be used");
+            }
+        }));
+        servers.push(server);
+    }
+    let limit = match stage.wait_for(|stage| matches!(stage, Stage::Drain(_))).await.as_deref() {
+        Ok(Stage::Drain(limit)) => *limit,
+        _ => Duration::ZERO,
+    };
+    accepting.iter().for_each(tokio::task::JoinHandle::abort);
+    let draining: Vec<_> =
+        servers.into_iter().map(|server| tokio::task::spawn_local(listener::drain(server, limit))).collect();
+    for drained in draining {
+        if let Err(error) = drained.await {
+            tracing::error!(%error, "draining failed");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Pages: how an item of the store is read as something to serve.
+//!
+//! Two formats have a head: `media/type CRLF body`, and a whole HTTP response (status line, field lines, empty line,
+//! body). Everything else is a fragment: it can be included but not requested, so that a session or a counter never leaves
+//! by its key.
+
+use bytes::Bytes;
+use http::StatusCode;
+use kirin_http::FieldLines;
+use kirin_http::response_head::{self, Field, Framing};
+use kirin_ssi::Template;
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The longest `media/type` line.
+const MAX_MEDIA_TYPE_BYTES: usize = 200;
+
+/// An item, compiled.
+pub struct Page {
+    /// What its response needs; `None` for a fragment.
+    pub head: Option<PageHead>,
+    /// The body, cut at its includes; a single literal when the media type has none.
+    pub template: Arc<Template>,
+    /// The body as stored.
+    pub body: Bytes,
+    /// Digest of the whole item.
+    pub digest: u128,
+}
+
+/// The head of a page.
+pub struct PageHead {
+    /// 200, or what the stored response says.
+    pub status: StatusCode,
+    /// Prepared field lines; with the ETag when the page has no includes.
+    pub fields: FieldLines,
+    /// The ETag as it stands in the field, when the page has no includes.
+    pub etag: Vec<u8>,
+}
+
+impl Page {
+    /// Reads `value`. The second part is the memory it takes beside the item, in bytes.
+    pub fn compile(value: &Bytes) -> (Page, usize) {
+        let digest = xxh3_128(value);
+        let (head, body) = match split_head(value) {
+            Some((status, fields, body)) => (Some((status, fields)), body),
+            None => (None, value.clone()),
+        };
+        let may_include = match &head {
+            Some((_, fields)) => fields.get("content-type").is_some_and(is_html),
+            None => true,
+        };
+        let template = if may_include { Template::compile(&body) } else { Template::default() };
+        let head = head.map(|(status, mut fields)| {
+            let mut etag = Vec::new();
+            if !template.has_includes() {
+                etag = match fields.get("etag") {
+                    Some(own) => own.to_vec(),
+                    None => {
+                        let made = format!("\"{digest:032x}\"");
+                        fields.push("ETag", &made);
+                        made.into_bytes()
+                    }
+                };
+            }
+            PageHead { status, fields: fields.prepare(), etag }
+        });
+        let head_bytes = head.as_ref().map_or(0, |head| head.fields.len_bytes() + head.etag.capacity());
+        let memory_bytes = size_of::<Page>() + template.memory_bytes() + head_bytes + 64;
+        (Page { head, template: Arc::new(template), body, digest }, memory_bytes)
+    }
+}
+
+/// Status, field lines and body of a value that is a page.
+fn split_head(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
+    if value.starts_with(b"HTTP/1.") {
+        return split_response(value);
+    }
+    let window = &value[..value.len().min(MAX_MEDIA_TYPE_BYTES + 2)];
+    let line_end = window.windows(2).position(|pair| pair == b"\r\n")?;
+    let media_type = &value[..line_end];
+    if !is_media_type(media_type) {
+        return None;
+    }
+    let mut fields = FieldLines::new();
+    fields.try_push(b"Content-Type", media_type).ok()?;
+    Some((StatusCode::OK, fields, value.slice(line_end + 2..)))
+}
+
+/// A stored response: framed by the item, whatever its own fields say; a length that contradicts the item shows that it
+/// was cut.
+fn split_response(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
+    let (head, length) = response_head::parse(value, |_, _| Field::Keep).ok()??;
+    let body = value.slice(length..);
+    let is_whole = match head.framing {
+        Framing::Length(length) => length == body.len() as u64,
+        Framing::UntilClose => true,
+        Framing::Chunked => false,
+    };
+    (is_whole && !head.status.is_informational()).then_some((head.status, head.fields, body))
+}
+
+/// `type/subtype` with parameters (RFC 9110 section 8.3.1).
+fn is_media_type(text: &[u8]) -> bool {
+    let essence = text.split(|byte| *byte == b';').next().unwrap_or(text).trim_ascii_end();
+    let is_name = |name: &[u8]| {
+        !name.is_empty()
+            && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(byte))
+    };
+    let printable = text.iter().all(|byte| (0x20..0x7f).contains(byte));
+    match essence.iter().position(|byte| *byte == b'/') {
+        Some(slash) => printable && is_name(&essence[..slash]) && is_name(&essence[slash + 1..]),
+        None => false,
+    }
+}
+
+fn is_html(media_type: &[u8]) -> bool {
+    media_type.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"text/html"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compile(value: &'static str) -> Page {
+        Page::compile(&Bytes::from_static(value.as_bytes())).0
+    }
+
+    #[test]
+    fn a_media_type_line_makes_a_page() {
+        for (value, media_type, body) in [
+            ("text/html\r\n<p>", "text/html", "<p>"),
+            ("text/html; charset=UTF-8\r\n", "text/html; charset=UTF-8", ""),
+            ("application/vnd.api+json\r\n{}", "application/vnd.api+json", "{}"),
+        ] {
+            let page = compile(value);
+            let head = page.head.expect(value);
+            assert_eq!(head.fields.get("content-type"), Some(media_type.as_bytes()));
+            assert_eq!(page.body, body);
+            assert_eq!(head.status, StatusCode::OK);
+        }
+    }
+
+    #[test]
+    fn what_has_no_head_is_a_fragment() {
+        for value in [
+            "",
+            "12",
+            "{\"user\":1}",
+            "text/html",
+            "text/html\nbody",
+            "<p>a/b\r\n",
+            "/a\r\n",
+            "a/\r\n",
+            "a b/c\r\n",
+        ] {
+            assert!(compile(value).head.is_none(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_stored_response_keeps_status_and_fields_and_loses_framing() {
+        let page = compile(
+            "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nX-A: b\r\nConnection: close\r\n\r\ngone",
+        );
+        let head = page.head.unwrap();
+        assert_eq!(head.status, StatusCode::NOT_FOUND);
+        assert_eq!(head.fields.get("x-a"), Some(&b"b"[..]));
+        assert_eq!(head.fields.get("connection"), None);
+        assert_eq!(page.body, "gone");
+    }
+
+    #[test]
+    fn a_stored_response_that_was_cut_is_not_served() {
+        assert!(compile("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\ngon").head.is_none());
+        assert!(compile("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").head.is_none());
+        assert!(compile("HTTP/1.1 100 Continue\r\n\r\n").head.is_none());
+    }
+
+    #[test]
+    fn only_html_and_fragments_have_includes() {
+        assert!(compile("text/html\r\n<!--# include a -->").template.has_includes());
+        assert!(compile("<b><!--# include a --></b>").template.has_includes());
+        assert!(!compile("text/plain\r\n<!--# include a -->").template.has_includes());
+    }
+}

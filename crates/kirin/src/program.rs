@@ -1,0 +1,279 @@
+//! The program's life: bind, start applications, serve, stop.
+//!
+//! Runs on the main thread, which supervises and serves nothing itself.
+
+use crate::config::check::{ListenerSite, LogTarget, Site};
+use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage};
+use crate::run_directory::RunDirectory;
+use kirin_http::listener::ListenError;
+use kirin_http::{ListenAddress, Listener};
+use kirin_store::{Now, Store, StoreConfig};
+use kirin_workers::{App, AppConfig, AppError};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::runtime::Handle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// How long responses in progress may take after TERM or QUIT.
+const DRAIN_LIMIT: Duration = Duration::from_secs(30);
+
+/// Items that the sweep looks at in a second; it holds a shard's lock for a part of them at a time.
+const SWEEP_ITEMS: usize = 20_000;
+
+/// Why the program ends with an error.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// An access log cannot be written.
+    #[error("cannot open the access log {0}: {1}")]
+    AccessLog(String, #[source] io::Error),
+    /// An application does not start.
+    #[error(transparent)]
+    App(#[from] AppError),
+    /// A loop does not start.
+    #[error(transparent)]
+    Loop(#[from] LoopError),
+    /// The temporary directory, the signals or the runtime.
+    #[error("cannot start: {0}")]
+    Start(#[from] io::Error),
+}
+
+/// Serves `site` until a signal ends it.
+pub fn run(site: Site) -> Result<(), ProgramError> {
+    raise_descriptor_limit();
+    let run_directory = RunDirectory::create()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(supervise(Arc::new(site), &run_directory));
+    // Does not wait for loops that were told to end at once.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Every connection takes a descriptor, and the soft limit is 1,024 by tradition: takes what the hard limit allows.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit on open files stays at {:?}", limit.current);
+    }
+}
+
+async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), ProgramError> {
+    let mut signals = Signals::new()?;
+    let (doors, addresses) = open_doors(&site)?;
+    let memcached = open_memcached(&site, run_directory)?;
+    let store = Arc::new(Store::new(StoreConfig {
+        memory_bytes: site.store.memory_bytes,
+        item_limit_bytes: site.store.item_limit_bytes,
+        ..StoreConfig::default()
+    }));
+    let memcached_server = kirin_memcache::Server::new(Arc::clone(&store), Default::default());
+    let mut loops = Vec::new();
+    for index in 0..site.threads {
+        loops.push(EventLoop::start(index)?);
+    }
+    let handles: Vec<Handle> = loops.iter().map(|event_loop| event_loop.handle.clone()).collect();
+    let mut apps = Vec::new();
+    for app in &site.apps {
+        apps.push(App::start(app_config(app, run_directory), handles.clone())?);
+    }
+    let (stage, watching) = watch::channel(Stage::Prepare);
+    let mut threads = Vec::new();
+    for ((event_loop, doors), memcached) in loops.into_iter().zip(doors).zip(memcached) {
+        threads.push(event_loop.serve(Parts {
+            site: Arc::clone(&site),
+            store: Arc::clone(&store),
+            apps: apps.clone(),
+            doors,
+            memcached,
+            memcached_server: Arc::clone(&memcached_server),
+            stage: watching.clone(),
+        })?);
+    }
+
+    let started = tokio::select! {
+        started = all_ready(&apps) => started.map(|()| true),
+        end = signals.next() => {
+            tracing::info!("{end:?} while starting");
+            Ok(false)
+        }
+    };
+    let mut limit = Duration::ZERO;
+    if matches!(started, Ok(true)) {
+        let _ = stage.send(Stage::Serve);
+        for address in &addresses {
+            tracing::info!("serving on {}", url(address));
+        }
+        let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
+        let end = signals.next().await;
+        sweeping.abort();
+        if end == End::Graceful {
+            limit = DRAIN_LIMIT;
+        }
+        tracing::info!("stopping: {}", end.description());
+    }
+    let _ = stage.send(Stage::Drain(limit));
+    let drained =
+        tokio::task::spawn_blocking(move || threads.into_iter().all(|thread| thread.join().is_ok()));
+    tokio::select! {
+        drained = drained => if !matches!(drained, Ok(true)) {
+            tracing::error!("an event loop ended by a panic");
+        },
+        // A second signal does not wait for responses in progress.
+        _ = signals.next() => {
+            tracing::warn!("stopping at once");
+            limit = Duration::ZERO;
+        }
+    }
+    for app in &apps {
+        app.stop(limit).await;
+    }
+    started.map(|_| ())
+}
+
+/// Waits until every application is loaded; fails with the first that cannot be.
+async fn all_ready(apps: &[Arc<App>]) -> Result<(), ProgramError> {
+    for app in apps {
+        app.ready().await?;
+    }
+    Ok(())
+}
+
+fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory) -> AppConfig {
+    let mut env = app.env.clone();
+    env.entry("KIRIN_STORE".into())
+        .or_insert_with(|| format!("unix:{}", run_directory.store_socket().display()));
+    AppConfig {
+        directory: Some(app.directory.clone()),
+        workers: app.workers,
+        env: env.into_iter().collect(),
+        queue_length: app.queue,
+        queue_wait: app.queue_wait,
+        request_deadline: app.deadline,
+        start_limit: app.start_limit,
+        max_requests: (app.max_requests > 0).then_some(app.max_requests),
+        body_limit_bytes: app.body_limit_bytes,
+        sendfile_roots: app.sendfile.clone(),
+        ..AppConfig::new(&app.name, &app.load)
+    }
+}
+
+/// Binds the listeners once a loop; the outer list is by loop.
+fn open_doors(site: &Site) -> Result<(Vec<Vec<Door>>, Vec<ListenAddress>), ProgramError> {
+    let mut logs = HashMap::new();
+    let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
+    let mut addresses = Vec::new();
+    for listener in &site.listeners {
+        let log = match &listener.access_log {
+            None => None,
+            Some(target) => Some(open_log(target, &mut logs)?),
+        };
+        let bound = Listener::bind(&listener.address, site.threads)?;
+        for (doors, listener_of_loop) in by_loop.iter_mut().zip(bound) {
+            let ListenerSite { keep_alive, .. } = *listener;
+            let address = listener_of_loop.address()?;
+            if !addresses.contains(&address) {
+                addresses.push(address.clone());
+            }
+            doors.push(Door { listener: listener_of_loop, address, log: log.clone(), keep_alive });
+        }
+    }
+    Ok((by_loop, addresses))
+}
+
+/// Binds the memcached port once a loop, and the unix socket for applications that Kirin starts.
+fn open_memcached(site: &Site, run_directory: &RunDirectory) -> Result<Vec<Vec<Listener>>, ProgramError> {
+    let mut by_loop: Vec<Vec<Listener>> = (0..site.threads).map(|_| Vec::new()).collect();
+    let own = (!site.apps.is_empty()).then(|| ListenAddress::Unix(run_directory.store_socket()));
+    for address in site.store.memcached.iter().chain(&own) {
+        for (listeners, listener) in by_loop.iter_mut().zip(Listener::bind(address, site.threads)?) {
+            listeners.push(listener);
+        }
+        tracing::debug!("memcached protocol on {address}");
+    }
+    Ok(by_loop)
+}
+
+/// Opens a log once, however many listeners write to it.
+fn open_log(target: &LogTarget, open: &mut HashMap<LogTarget, Arc<File>>) -> Result<Arc<File>, ProgramError> {
+    if let Some(file) = open.get(target) {
+        return Ok(Arc::clone(file));
+    }
+    let (name, opened) = match target {
+        LogTarget::Stdout => ("stdout".into(), io::stdout().as_fd().try_clone_to_owned().map(File::from)),
+        LogTarget::Stderr => ("stderr".into(), io::stderr().as_fd().try_clone_to_owned().map(File::from)),
+        LogTarget::File(path) => {
+            (path.display().to_string(), File::options().append(true).create(true).open(path))
+        }
+    };
+    let file = Arc::new(opened.map_err(|error| ProgramError::AccessLog(name, error))?);
+    open.insert(target.clone(), Arc::clone(&file));
+    Ok(file)
+}
+
+/// Takes expired items out of the store, a bounded number each second.
+async fn sweep(store: Arc<Store>) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        second.tick().await;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        store.sweep(Now::from_unix_seconds(now), SWEEP_ITEMS);
+    }
+}
+
+fn url(address: &ListenAddress) -> String {
+    match address {
+        ListenAddress::Tcp(address) => format!("http://{address}/"),
+        ListenAddress::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+/// How the program is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// TERM or QUIT: responses in progress are finished.
+    Graceful,
+    /// INT: at once.
+    Fast,
+}
+
+impl End {
+    fn description(self) -> &'static str {
+        match self {
+            End::Graceful => "responses in progress are finished",
+            End::Fast => "at once",
+        }
+    }
+}
+
+struct Signals {
+    terminate: Signal,
+    quit: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            quit: signal(SignalKind::quit())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) -> End {
+        tokio::select! {
+            _ = self.terminate.recv() => End::Graceful,
+            _ = self.quit.recv() => End::Graceful,
+            _ = self.interrupt.recv() => End::Fast,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+# The memo site. Alone: plackup examples/memo/app.psgi. Behind Kirin: kirin serve --config examples/memo/kirin.toml
+#
+# MEMO_DATABASE  the SQLite file             (default: data/memo.sqlite beside this file)
+# KIRIN_STORE    memcached address of the store, unix:PATH or HOST:PORT   (default: none, pages are not stored)
+use v5.16;
+use warnings;
+
+use File::Basename qw(dirname);
+use File::Spec ();
+
+# PSGI loaders differ in what __FILE__ is relative to; here it is made absolute before anything changes folder.
+my $HERE;
+BEGIN { $HERE = dirname(File::Spec->rel2abs(__FILE__)) }
+use lib "$HERE/lib";
+
+use Memo::App ();
+use Plack::Builder;
+
+my $memo = Memo::App->new(
+    database  => $ENV{MEMO_DATABASE} || "$HERE/data/memo.sqlite",
+    templates => "$HERE/templates",
+    store     => $ENV{KIRIN_STORE} || undef,
+);
+
+builder {
+    # Behind Kirin the files are found before the application is asked; this is for plackup alone.
+    enable 'Static', path => qr{\A/(?:memo\.css|memo\.js|favicon\.svg|robots\.txt)\z}, root => "$HERE/public";
+    # HEAD is answered like GET, without the body.
+    enable 'Head';
+    $memo->to_app;
+};

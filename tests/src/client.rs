@@ -1,0 +1,196 @@
+//! An HTTP/1 client that sends exactly the bytes it is told and shows exactly what came back.
+
+use crate::PATIENCE;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+
+/// A connection.
+pub struct Client {
+    stream: TcpStream,
+    received: Vec<u8>,
+}
+
+/// A response.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// Status code.
+    pub status: u16,
+    /// Head as received, without the empty line.
+    pub head: String,
+    /// Body with its framing taken off.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// The first value of a field.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (field, value) = line.split_once(':')?;
+            field.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+impl Client {
+    /// Connects.
+    ///
+    /// # Panics
+    /// When nobody listens.
+    pub fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("connect");
+        stream.set_read_timeout(Some(PATIENCE)).expect("read timeout");
+        stream.set_nodelay(true).expect("nodelay");
+        Self { stream, received: Vec::new() }
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Panics
+    /// When the connection is gone.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        self.stream.write_all(bytes.as_ref()).expect("send");
+        self
+    }
+
+    /// Sends bytes to a server that may have closed already.
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        let _ = self.stream.write_all(bytes.as_ref());
+        self
+    }
+
+    /// Ends our side.
+    pub fn end(&mut self) -> &mut Self {
+        self.stream.shutdown(Shutdown::Write).expect("shutdown");
+        self
+    }
+
+    /// GET of `target` and its response.
+    pub fn get(&mut self, target: &str) -> Reply {
+        self.request("GET", target, "")
+    }
+
+    /// A request without a body, with field lines that end in CR LF, and its response.
+    pub fn request(&mut self, method: &str, target: &str, fields: &str) -> Reply {
+        self.send(format!("{method} {target} HTTP/1.1\r\nHost: test\r\n{fields}\r\n"));
+        if method == "HEAD" { self.read_head_reply() } else { self.read_reply() }
+    }
+
+    /// POST of `body`.
+    pub fn post(&mut self, target: &str, media_type: &str, body: &[u8]) -> Reply {
+        self.send(format!(
+            "POST {target} HTTP/1.1\r\nHost: test\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        ));
+        self.send(body);
+        self.read_reply()
+    }
+
+    /// Reads one response.
+    ///
+    /// # Panics
+    /// When it is cut or malformed.
+    pub fn read_reply(&mut self) -> Reply {
+        let mut reply = self.read_head_reply();
+        let bodiless = reply.status < 200 || reply.status == 204 || reply.status == 304;
+        reply.body = match (reply.field("transfer-encoding"), reply.field("content-length")) {
+            _ if bodiless => Vec::new(),
+            (Some(_), _) => self.read_chunks(),
+            (None, Some(length)) => {
+                let length = length.parse().expect("a length");
+                self.take(length, &reply.head)
+            }
+            (None, None) => self.read_to_end(),
+        };
+        reply
+    }
+
+    /// Reads the head of a response; what a HEAD request gets.
+    ///
+    /// # Panics
+    /// When it is cut or malformed.
+    pub fn read_head_reply(&mut self) -> Reply {
+        let end = self.find(b"\r\n\r\n");
+        let head = String::from_utf8_lossy(&self.received[..end]).into_owned();
+        self.received.drain(..end + 4);
+        let status = head.get(9..12).and_then(|status| status.parse().ok());
+        Reply { status: status.unwrap_or_else(|| panic!("not a response: {head:?}")), head, body: Vec::new() }
+    }
+
+    /// Reads exactly these bytes.
+    ///
+    /// # Panics
+    /// When others come.
+    pub fn read_exactly(&mut self, bytes: &[u8]) {
+        let got = self.take(bytes.len(), "expected bytes");
+        assert_eq!(String::from_utf8_lossy(&got), String::from_utf8_lossy(bytes));
+    }
+
+    /// Reads everything up to the end of the connection.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub fn read_to_end(&mut self) -> Vec<u8> {
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return std::mem::take(&mut self.received),
+                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                    return std::mem::take(&mut self.received);
+                }
+                Err(error) => panic!("{error} after {:?}", String::from_utf8_lossy(&self.received)),
+            }
+        }
+    }
+
+    fn read_chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let end = self.find(b"\r\n");
+            let line = String::from_utf8_lossy(&self.received[..end]).into_owned();
+            self.received.drain(..end + 2);
+            let size = usize::from_str_radix(&line, 16).unwrap_or_else(|_| panic!("chunk size {line:?}"));
+            let mut chunk = self.take(size + 2, "a chunk");
+            assert_eq!(chunk.split_off(size), b"\r\n", "a chunk's end");
+            if size == 0 {
+                return body;
+            }
+            body.append(&mut chunk);
+        }
+    }
+
+    fn take(&mut self, length: usize, what: &str) -> Vec<u8> {
+        while self.received.len() < length {
+            self.fill(what);
+        }
+        let rest = self.received.split_off(length);
+        std::mem::replace(&mut self.received, rest)
+    }
+
+    fn find(&mut self, end: &[u8]) -> usize {
+        loop {
+            if let Some(at) = self.received.windows(end.len()).position(|window| window == end) {
+                return at;
+            }
+            self.fill("a line end");
+        }
+    }
+
+    fn fill(&mut self, what: &str) {
+        let mut buffer = [0; 64 * 1024];
+        let count = self.stream.read(&mut buffer).unwrap_or_else(|error| {
+            panic!("{error} while waiting for {what}; got {:?}", String::from_utf8_lossy(&self.received))
+        });
+        assert!(
+            count > 0,
+            "the connection ended inside {what}; got {:?}",
+            String::from_utf8_lossy(&self.received)
+        );
+        self.received.extend_from_slice(&buffer[..count]);
+    }
+}

@@ -1,0 +1,75 @@
+//! A memcached client for raw lines.
+
+use crate::PATIENCE;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// A connection to a memcached port on a unix socket.
+pub struct Memcached {
+    stream: BufReader<UnixStream>,
+}
+
+impl Memcached {
+    /// Connects.
+    ///
+    /// # Panics
+    /// When nobody listens.
+    pub fn connect(socket: &Path) -> Self {
+        let stream = UnixStream::connect(socket).expect("connect to the memcached socket");
+        stream.set_read_timeout(Some(PATIENCE)).expect("read timeout");
+        Self { stream: BufReader::new(stream) }
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Panics
+    /// When the connection is gone.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        self.stream.get_mut().write_all(bytes.as_ref()).expect("send");
+        self
+    }
+
+    /// One line of the answer.
+    ///
+    /// # Panics
+    /// When none comes.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+
+    /// Stores an item.
+    ///
+    /// # Panics
+    /// When it is not stored.
+    pub fn set(&mut self, key: &str, value: &[u8]) {
+        self.send(format!("set {key} 0 0 {}\r\n", value.len())).send(value).send("\r\n");
+        assert_eq!(self.line(), "STORED", "set {key}");
+    }
+
+    /// Deletes an item.
+    pub fn delete(&mut self, key: &str) -> String {
+        self.send(format!("delete {key}\r\n"));
+        self.line()
+    }
+
+    /// Reads an item.
+    ///
+    /// # Panics
+    /// When the answer is malformed.
+    pub fn get(&mut self, key: &str) -> Option<Vec<u8>> {
+        self.send(format!("get {key}\r\n"));
+        let line = self.line();
+        if line == "END" {
+            return None;
+        }
+        let length: usize = line.rsplit(' ').next().and_then(|length| length.parse().ok()).expect("a length");
+        let mut value = vec![0; length + 2];
+        self.stream.read_exact(&mut value).expect("a value");
+        value.truncate(length);
+        assert_eq!(self.line(), "END");
+        Some(value)
+    }
+}

@@ -1,0 +1,154 @@
+//! The program under test as a child process.
+
+use crate::{Client, Reply, Site, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
+
+/// A running Kirin; killed when dropped.
+pub struct Kirin {
+    child: Child,
+    log: Arc<Mutex<Vec<u8>>>,
+    address: SocketAddr,
+}
+
+impl Kirin {
+    /// Starts with `config` as kirin.toml in `site`, and waits until it serves. The first listener must be TCP.
+    ///
+    /// # Panics
+    /// When it does not come to serve; the message has its log.
+    pub fn start(site: &Site, config: &str) -> Self {
+        std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
+        let file = site.path("kirin.toml");
+        Self::start_with(site, &["serve", "--config", file.to_str().expect("UTF-8")])
+    }
+
+    /// Starts with a command line, in the directory of `site`.
+    ///
+    /// # Panics
+    /// As [`Kirin::start`].
+    pub fn start_with(site: &Site, arguments: &[&str]) -> Self {
+        Self::start_command(command(site).args(arguments))
+    }
+
+    /// Starts a prepared command.
+    ///
+    /// # Panics
+    /// As [`Kirin::start`].
+    pub fn start_command(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("kirin starts");
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let mut stderr = child.stderr.take().expect("stderr");
+        let lines = Arc::clone(&log);
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = stderr.read(&mut buffer) {
+                lines.lock().expect("log").extend_from_slice(&buffer[..count]);
+            }
+        });
+        let mut kirin = Self { child, log, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
+        kirin.address = wait_for("kirin to serve", || {
+            let log = kirin.log();
+            if let Some(status) = kirin.child.try_wait().expect("wait") {
+                panic!("kirin ended with {status}:\n{}", kirin.log());
+            }
+            let (_, url) = log.split_once("serving on http://")?;
+            url.split_once('/')?.0.parse().ok()
+        });
+        kirin
+    }
+
+    /// Where it serves.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&self.log.lock().expect("log")).into_owned()
+    }
+
+    /// Waits until the log has `text`.
+    pub fn wait_for_log(&self, text: &str) {
+        wait_for(&format!("`{text}` in the log:\n{}", self.log()), || {
+            self.log().contains(text).then_some(())
+        });
+    }
+
+    /// A new connection.
+    pub fn connect(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// One GET on a connection of its own.
+    pub fn get(&self, target: &str) -> Reply {
+        self.connect().get(target)
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("kill");
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> ExitStatus {
+        let log = Arc::clone(&self.log);
+        wait_for("kirin to end", || {
+            self.child.try_wait().expect("wait").or_else(|| {
+                let _ = &log;
+                None
+            })
+        })
+    }
+}
+
+impl Drop for Kirin {
+    fn drop(&mut self) {
+        // Asks first, so that its workers end with it.
+        if let Ok(None) = self.child.try_wait() {
+            self.signal(Signal::INT);
+            for _ in 0..300 {
+                if let Ok(Some(_)) = self.child.try_wait() {
+                    return;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs the program to its end.
+///
+/// # Panics
+/// When it cannot be started.
+pub fn run_kirin(site: &Site, arguments: &[&str]) -> Output {
+    command(site).args(arguments).output().expect("kirin runs")
+}
+
+fn command(site: &Site) -> Command {
+    let mut command = Command::new(binary());
+    command.current_dir(site.root()).env_remove("KIRIN_LOG");
+    command
+}
+
+/// `target/debug/kirin`, beside which this test was built.
+fn binary() -> PathBuf {
+    if let Some(binary) = std::env::var_os("KIRIN_BINARY") {
+        return binary.into();
+    }
+    let test = std::env::current_exe().expect("the test's own path");
+    let binary = test.ancestors().nth(2).expect("target/debug").join("kirin");
+    assert!(binary.exists(), "{} is not built: run `make test`, or `cargo build -p kirin`", binary.display());
+    binary
+}

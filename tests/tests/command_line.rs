@@ -1,0 +1,85 @@
+//! The command line and what it says to a person who made a mistake.
+
+use kirin_tests::{Kirin, Site, run_kirin};
+
+/// Runs to the end; exit status and everything said.
+fn run(site: &Site, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = run_kirin(site, arguments);
+    let said = [&output.stdout[..], &output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn a_directory_is_served_without_a_file() {
+    let site = Site::new().with("www/index.html", "<p>home").with("www/a.txt", "a");
+    let kirin = Kirin::start_with(&site, &["serve", "www", "--listen", "0"]);
+    assert_eq!(kirin.get("/").text(), "<p>home");
+    assert_eq!(kirin.get("/a.txt").text(), "a");
+}
+
+#[test]
+fn the_printed_configuration_is_the_one_in_use() {
+    let site = Site::new().with("app.psgi", "sub {}").with("public/a.txt", "a");
+    let (code, printed) = run(&site, &["serve", "--print-config", "app.psgi", "--listen", "127.0.0.1:0"]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("try = [\"store\", \"files:public\", \"app:web\"]"), "{printed}");
+    std::fs::write(site.path("kirin.toml"), printed).expect("kirin.toml");
+    let (code, said) = run(&site, &["check"]);
+    assert_eq!((code, said.as_str()), (Some(0), "kirin.toml: good\n"));
+}
+
+#[test]
+fn mistakes_are_named_with_file_and_line() {
+    let site = Site::new().with("public/a", "").with(
+        "kirin.toml",
+        "[[listener]]\naddress = \"0\"\n[[route]]\npath = \"/\"\ntry = [\"files:public\"]\nfilter = 1\n",
+    );
+    for command in [&["check"][..], &["serve"], &["serve", "--config", "kirin.toml"]] {
+        let (code, said) = run(&site, command);
+        assert_eq!(code, Some(1), "{said}");
+        for part in ["kirin.toml:6:1", "unknown field `filter`", "`path`"] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_named() {
+    let site = Site::new().with("x.toml", "");
+    for (target, expected) in [
+        ("gone.psgi", "no such file or directory"),
+        ("x.toml", "kirin serve --config x.toml"),
+        ("http://127.0.0.1:3000", "does not proxy"),
+    ] {
+        let (code, said) = run(&site, &["serve", target]);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+    let (code, said) = run(&site, &["serve"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("no ./kirin.toml"), "{said}");
+    let (_, said) = run(&site, &["serve", "--config", "gone.toml"]);
+    assert!(said.contains("gone.toml: cannot read the configuration"), "{said}");
+}
+
+#[test]
+fn a_port_in_use_is_named_also_by_a_second_kirin() {
+    let site = Site::new().with("www/a.txt", "a");
+    let kirin = Kirin::start_with(&site, &["serve", "www", "--listen", "0"]);
+    let address = kirin.address().to_string();
+    let (code, said) = run(&site, &["serve", "www", "--listen", &address]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains(&format!("{address} is in use by another process")), "{said}");
+}
+
+#[test]
+fn a_left_over_unix_socket_is_replaced_and_a_live_one_is_not() {
+    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"unix:web.sock\"\n\
+        [[route]]\npath = \"/\"\ntry = [\"files:www\"]\n";
+    let site = Site::new().with("www/a.txt", "a");
+    drop(std::os::unix::net::UnixListener::bind(site.path("web.sock")).expect("a socket"));
+    let _kirin = Kirin::start(&site, config);
+    let (code, said) = run(&site, &["serve"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("web.sock is in use"), "{said}");
+}
