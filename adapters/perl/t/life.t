@@ -89,6 +89,24 @@ subtest 'a worker leaves after its number of requests' => sub {
     isnt $next, $pid, 'another takes over';
 };
 
+subtest 'workers that leave in order are replaced, and those that die young' => sub {
+    my $front = FakeFront->start('sub { kill KILL => $$ if $_[0]{PATH_INFO} eq "/die"; [200, [], [$$]] }', 'max-requests' => 1);
+    my %seen;
+    for (1 .. 20) {
+        $front->connect;
+        $seen{ $front->request->{body} }++;
+    }
+    is keys %seen, 20, 'twenty workers';
+
+    for (1 .. 5) {
+        $front->connect;
+        $front->send(PATH_INFO => '/die');
+        ok $front->response->{cut}, 'killed';
+    }
+    $front->connect;
+    ok $front->request->{body}, 'after a pause there is one again';
+};
+
 subtest 'a front that lets an idle worker go has it replaced' => sub {
     my $front = FakeFront->start($HELLO);
     my (undef, $pid) = split ' ', $front->request->{body};

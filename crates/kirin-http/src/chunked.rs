@@ -174,8 +174,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Feeds `input` in the given pieces; returns the data and what is left after the end.
-    fn decode(pieces: &[&[u8]]) -> Result<Option<(Vec<u8>, Vec<u8>)>, ChunkedError> {
+    /// The data of a body and what is left after its end; `None` when it has not ended.
+    type Decoded = Option<(Vec<u8>, Vec<u8>)>;
+
+    /// Feeds `pieces` one after another.
+    fn decode(pieces: &[&[u8]]) -> Result<Decoded, ChunkedError> {
         let mut decoder = ChunkedDecoder::new();
         let (mut data, mut rest) = (Vec::new(), Vec::new());
         for piece in pieces {

@@ -4,10 +4,6 @@ use std::process::ExitCode;
 
 use kirin_memcache::{memcached_options, run};
 
-/// The allocator of the `kirin` program, so that what tests measure here holds there.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     match memcached_options::parse(std::env::args().skip(1)) {

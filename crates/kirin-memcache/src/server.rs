@@ -21,6 +21,7 @@ use crate::connection::{Closed, Connection, LoopBuffers};
 use crate::counters::{Counters, add, read};
 use crate::execute::Executor;
 use crate::session::Ending;
+use crate::snapshot_file::SnapshotFile;
 
 /// How long accepting rests when the process has no file descriptor or memory for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -38,6 +39,8 @@ pub struct ServerOptions {
     pub stampede_guard: Option<Duration>,
     /// 1 logs what goes wrong with connections, 2 commands too; `verbosity` changes it.
     pub verbosity: u32,
+    /// Where the `snapshot` command writes to.
+    pub snapshot: Option<Arc<SnapshotFile>>,
     /// For `stats settings` only.
     pub description: Description,
 }
@@ -69,6 +72,7 @@ impl Default for ServerOptions {
             idle_timeout: None,
             stampede_guard: None,
             verbosity: 0,
+            snapshot: None,
             description: Description {
                 tcp_port: 0,
                 interfaces: None,

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the memcached clients that tests/clients.rs talks with, and memcached itself for
-# tests/differential.rs. The Makefile calls it; the tests install nothing. Safe to run again.
+# Builds the memcached clients that tests/clients.rs talks with and that are no Debian packages (those are in
+# scripts/packages.test). The Makefile calls it; the tests install nothing. Safe to run again.
 #
 #   tests/install_clients.sh [DIRECTORY]     default: target/clients of the workspace
 set -eu
@@ -9,14 +9,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 clients=${1:-$here/../../../target/clients}
 mkdir -p "$clients"
 clients=$(cd "$clients" && pwd)
-
-missing=
-for package in memcached libmemcached-tools libcache-memcached-fast-perl libcache-memcached-perl; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
-done
-if [ -n "$missing" ]; then
-    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing
-fi
 
 if [ ! -x "$clients/python/bin/python" ]; then
     python3 -m venv "$clients/python"

@@ -4,22 +4,19 @@ use crate::config::AppConfig;
 use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
 use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
-use crate::greeting::Greeting;
 use crate::pool::{Pool, Refused, Taken};
 use crate::scgi;
 use crate::sendfile::{NotSent, SendfileRoots};
 use crate::spool::{SpoolError, SpooledBody};
 use crate::supervisor::{Event, Supervisor};
-use crate::worker::{Slot, WorkerConnection, WorkerHandle};
+use crate::worker::{GreetedWorker, Slot, WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 use kirin_http::{Answer, FileRange, Method, Origin, RequestBody, RequestHead, Response, StatusCode};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -178,7 +175,7 @@ impl App {
     async fn take_worker(&self) -> Result<WorkerConnection, Refused> {
         let here = std::thread::current().id();
         loop {
-            let mut connection = match self.pool.take(|worker| worker.home == here)? {
+            let mut connection = match self.pool.take(here)? {
                 Taken::Worker(connection) => connection,
                 Taken::Wait(wait) => {
                     self.counters.queued.add(1);
@@ -260,15 +257,11 @@ impl App {
     }
 
     /// A worker has taken the connection in `slot`. Runs on the connection's home loop.
-    pub(crate) fn welcome(&self, stream: UnixStream, greeting: &Greeting, slot: Slot) -> io::Result<()> {
-        let connection = WorkerConnection::new(stream, greeting, slot)?;
-        self.workers.lock().insert(greeting.pid, Arc::clone(&connection.handle));
-        tracing::debug!(
-            app = self.config.name,
-            pid = greeting.pid,
-            adapter = greeting.adapter,
-            "worker is there"
-        );
+    pub(crate) fn welcome(&self, worker: GreetedWorker, slot: Slot) {
+        let (pid, adapter) = (worker.greeting.pid, worker.greeting.adapter.clone());
+        tracing::debug!(app = self.config.name, pid, adapter, "worker is there");
+        let connection = WorkerConnection::new(worker, slot);
+        self.workers.lock().insert(pid, Arc::clone(&connection.handle));
         self.pool.release(connection);
         self.state.send_if_modified(|state| {
             let first = matches!(state, AppState::Starting);
@@ -277,7 +270,6 @@ impl App {
             }
             first
         });
-        Ok(())
     }
 
     /// The worker's process has ended. Its socket may still be open in a process that it left behind.

@@ -28,6 +28,9 @@ pub struct AppConfig {
     /// Where request bodies of more than 1 MiB are kept while they are read. Default: the system's directory for
     /// temporary files.
     pub spool_directory: Option<PathBuf>,
+    /// Where the directory of the workers' socket is made; the socket's path must stay below 108 bytes. Default: the
+    /// system's directory for temporary files.
+    pub run_directory: Option<PathBuf>,
     /// Requests that wait for a worker at most; one more is answered 503. Default: 1,024.
     pub queue_length: usize,
     /// How long a request may wait for a worker before it is answered 503. Default: 30 s.
@@ -57,6 +60,7 @@ impl AppConfig {
             max_requests: None,
             body_limit_bytes: 1 << 30,
             spool_directory: None,
+            run_directory: None,
             queue_length: 1024,
             queue_wait: Duration::from_secs(30),
             request_deadline: Duration::from_secs(60),

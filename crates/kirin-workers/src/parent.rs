@@ -8,6 +8,7 @@ use crate::supervisor::Event;
 use rustix::process::{Pid, Signal};
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -24,9 +25,12 @@ pub(crate) struct WorkerSocket {
 }
 
 impl WorkerSocket {
-    pub(crate) fn bind(app: &str) -> Result<Self, AppError> {
-        let failed = |error: std::io::Error| AppError::system(app, "socket for the workers", &error);
-        let directory = tempfile::Builder::new().prefix("kirin-").tempdir().map_err(failed)?;
+    pub(crate) fn bind(config: &AppConfig) -> Result<Self, AppError> {
+        let failed = |error: std::io::Error| AppError::system(&config.name, "socket for the workers", &error);
+        let place = config.run_directory.clone().unwrap_or_else(std::env::temp_dir);
+        let private = std::fs::Permissions::from_mode(0o700);
+        let directory = tempfile::Builder::new().prefix("kirin-").permissions(private).tempdir_in(place);
+        let directory = directory.map_err(failed)?;
         let path = directory.path().join("workers");
         let listener = UnixListener::bind(&path).map_err(failed)?;
         Ok(Self { listener, path, _directory: directory })

@@ -12,13 +12,29 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
+/// A request may be overtaken by those that came at most this much later, if they are at home where the worker is: a worker
+/// of another event loop costs two wake-ups between threads.
+const OVERTAKING: Duration = Duration::from_millis(5);
+
+/// Waiting requests looked at for one that is at home.
+const LOOKED_AT: usize = 16;
+
+/// Something that is cheaper to use in one place than in others.
+pub(crate) trait AtHome {
+    /// An event loop.
+    type Home: Copy + PartialEq;
+
+    /// Where it is at home.
+    fn home(&self) -> Self::Home;
+}
+
 /// The queue of one application. `W` is a worker's connection.
-pub(crate) struct Pool<W> {
+pub(crate) struct Pool<W: AtHome> {
     state: Mutex<State<W>>,
     limit: usize,
 }
 
-struct State<W> {
+struct State<W: AtHome> {
     /// The one that worked last is last: its memory is warm, and those that are not needed stay idle.
     idle: Vec<W>,
     /// In the order of their tickets.
@@ -27,8 +43,9 @@ struct State<W> {
     closed: bool,
 }
 
-struct Waiter<W> {
+struct Waiter<W: AtHome> {
     ticket: u64,
+    home: W::Home,
     since: Instant,
     sender: oneshot::Sender<Result<W, Refused>>,
 }
@@ -45,26 +62,26 @@ pub(crate) enum Refused {
 }
 
 /// What asking for a worker came to.
-pub(crate) enum Taken<W> {
+pub(crate) enum Taken<W: AtHome> {
     Worker(W),
     Wait(Wait<W>),
 }
 
-impl<W> Pool<W> {
+impl<W: AtHome> Pool<W> {
     /// A pool in which at most `limit` requests wait.
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         let state = State { idle: Vec::new(), waiting: VecDeque::new(), next_ticket: 0, closed: false };
         Arc::new(Self { state: Mutex::new(state), limit })
     }
 
-    /// Takes an idle worker, preferably one that `preferred` likes, or a place in the queue.
-    pub(crate) fn take(self: &Arc<Self>, preferred: impl Fn(&W) -> bool) -> Result<Taken<W>, Refused> {
+    /// Takes an idle worker, preferably one that is at home `here`, or a place in the queue.
+    pub(crate) fn take(self: &Arc<Self>, here: W::Home) -> Result<Taken<W>, Refused> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(Refused::Closed);
         }
         if let Some(last) = state.idle.len().checked_sub(1) {
-            let index = state.idle.iter().rposition(preferred).unwrap_or(last);
+            let index = state.idle.iter().rposition(|worker| worker.home() == here).unwrap_or(last);
             return Ok(Taken::Worker(state.idle.remove(index)));
         }
         if state.waiting.len() >= self.limit {
@@ -73,15 +90,15 @@ impl<W> Pool<W> {
         let (sender, receiver) = oneshot::channel();
         let ticket = state.next_ticket;
         state.next_ticket += 1;
-        state.waiting.push_back(Waiter { ticket, since: Instant::now(), sender });
+        state.waiting.push_back(Waiter { ticket, home: here, since: Instant::now(), sender });
         Ok(Taken::Wait(Wait { pool: Arc::clone(self), ticket, receiver, answered: false }))
     }
 
-    /// Gives a worker to the request that has waited longest, or keeps it. A closed pool drops it.
+    /// Gives a worker to a request that waits, or keeps it. A closed pool drops it.
     pub(crate) fn release(&self, worker: W) {
         let mut state = self.state.lock();
         let mut worker = worker;
-        while let Some(waiter) = state.waiting.pop_front() {
+        while let Some(waiter) = state.next_for(worker.home()) {
             // A receiver leaves the queue before it goes, so this does not fail.
             match waiter.sender.send(Ok(worker)) {
                 Ok(()) => return,
@@ -137,15 +154,26 @@ impl<W> Pool<W> {
     }
 }
 
+impl<W: AtHome> State<W> {
+    /// The request that has waited longest, or one nearly as long that is at home `here`.
+    fn next_for(&mut self, here: W::Home) -> Option<Waiter<W>> {
+        let oldest = self.waiting.front()?.since;
+        let near =
+            |waiter: &Waiter<W>| waiter.home == here && waiter.since.duration_since(oldest) <= OVERTAKING;
+        let index = self.waiting.iter().take(LOOKED_AT).position(near).unwrap_or(0);
+        self.waiting.remove(index)
+    }
+}
+
 /// A request's place in the queue. Dropping it leaves the queue; a worker that was on its way goes to the next.
-pub(crate) struct Wait<W> {
+pub(crate) struct Wait<W: AtHome> {
     pool: Arc<Pool<W>>,
     ticket: u64,
     receiver: oneshot::Receiver<Result<W, Refused>>,
     answered: bool,
 }
 
-impl<W> Future for Wait<W> {
+impl<W: AtHome> Future for Wait<W> {
     type Output = Result<W, Refused>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -156,7 +184,7 @@ impl<W> Future for Wait<W> {
     }
 }
 
-impl<W> Drop for Wait<W> {
+impl<W: AtHome> Drop for Wait<W> {
     fn drop(&mut self) {
         if self.answered {
             return;

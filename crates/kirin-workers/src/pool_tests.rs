@@ -3,13 +3,22 @@ use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
 
+/// Workers are numbers; even ones and odd ones are at home in different places.
+impl AtHome for u32 {
+    type Home = u32;
+
+    fn home(&self) -> u32 {
+        self % 2
+    }
+}
+
 /// Polls a place in the queue once.
-fn poll<W>(wait: &mut Wait<W>) -> Poll<Result<W, Refused>> {
+fn poll(wait: &mut Wait<u32>) -> Poll<Result<u32, Refused>> {
     Pin::new(wait).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-fn wait<W>(pool: &Arc<Pool<W>>) -> Wait<W> {
-    match pool.take(|_| true) {
+fn wait(pool: &Arc<Pool<u32>>, here: u32) -> Wait<u32> {
+    match pool.take(here) {
         Ok(Taken::Wait(wait)) => wait,
         Ok(Taken::Worker(_)) => panic!("there was an idle worker"),
         Err(refused) => panic!("{refused:?}"),
@@ -17,17 +26,19 @@ fn wait<W>(pool: &Arc<Pool<W>>) -> Wait<W> {
 }
 
 #[test]
-fn the_worker_that_worked_last_is_taken_first_unless_another_is_preferred() {
+fn the_worker_that_worked_last_is_taken_first_unless_another_is_at_home() {
     let pool = Pool::new(8);
-    (1..=3).for_each(|worker| pool.release(worker));
-    assert!(matches!(pool.take(|_| false), Ok(Taken::Worker(3))));
-    assert!(matches!(pool.take(|worker| *worker == 1), Ok(Taken::Worker(1))));
+    (1..=5).for_each(|worker| pool.release(worker));
+    for (here, expected) in [(0, 4), (0, 2), (0, 5), (1, 3)] {
+        let Ok(Taken::Worker(worker)) = pool.take(here) else { panic!("all are idle") };
+        assert_eq!(worker, expected);
+    }
 }
 
 #[test]
 fn the_request_that_has_waited_longest_gets_the_worker() {
     let pool = Pool::new(8);
-    let (mut first, mut second) = (wait(&pool), wait(&pool));
+    let (mut first, mut second) = (wait(&pool, 0), wait(&pool, 0));
     pool.release(1);
     assert!(poll(&mut second).is_pending());
     assert_eq!(poll(&mut first), Poll::Ready(Ok(1)));
@@ -36,19 +47,43 @@ fn the_request_that_has_waited_longest_gets_the_worker() {
 }
 
 #[test]
+fn a_worker_goes_to_a_request_at_its_home_that_came_at_nearly_the_same_time() {
+    let pool = Pool::new(8);
+    let (mut other, mut at_home) = (wait(&pool, 0), wait(&pool, 1));
+    // Had the machine paused between the two, the first would be served first.
+    let near = {
+        let state = pool.state.lock();
+        state.waiting[1].since - state.waiting[0].since <= OVERTAKING
+    };
+    pool.release(1);
+    assert_eq!(poll(&mut at_home).is_ready(), near);
+    assert_eq!(poll(&mut other).is_ready(), !near);
+}
+
+#[test]
+fn nobody_is_overtaken_by_those_who_came_much_later() {
+    let pool = Pool::new(8);
+    let (mut first, mut second) = (wait(&pool, 0), wait(&pool, 1));
+    pool.state.lock().waiting[0].since -= 2 * OVERTAKING;
+    pool.release(1);
+    assert!(poll(&mut second).is_pending());
+    assert_eq!(poll(&mut first), Poll::Ready(Ok(1)));
+}
+
+#[test]
 fn a_full_queue_refuses_and_a_place_that_is_given_up_is_free_again() {
     let pool = Pool::<u32>::new(2);
-    let (first, _second) = (wait(&pool), wait(&pool));
-    assert!(matches!(pool.take(|_| true), Err(Refused::Full)));
+    let (first, _second) = (wait(&pool, 0), wait(&pool, 0));
+    assert!(matches!(pool.take(0), Err(Refused::Full)));
     drop(first);
     assert_eq!(pool.waiting(), 1);
-    let _third = wait(&pool);
+    let _third = wait(&pool, 0);
 }
 
 #[test]
 fn a_worker_on_its_way_to_a_request_that_is_gone_goes_to_the_next() {
     let pool = Pool::new(8);
-    let (first, mut second) = (wait(&pool), wait(&pool));
+    let (first, mut second) = (wait(&pool, 0), wait(&pool, 0));
     pool.release(1);
     drop(first);
     assert_eq!(poll(&mut second), Poll::Ready(Ok(1)));
@@ -57,7 +92,7 @@ fn a_worker_on_its_way_to_a_request_that_is_gone_goes_to_the_next() {
 #[test]
 fn requests_that_have_waited_too_long_are_refused() {
     let pool = Pool::<u32>::new(8);
-    let mut first = wait(&pool);
+    let mut first = wait(&pool, 0);
     let limit = Duration::from_secs(3);
     assert_eq!(pool.expire(Instant::now(), limit), 0);
     assert_eq!(pool.expire(Instant::now() + 2 * limit, limit), 1);
@@ -68,10 +103,10 @@ fn requests_that_have_waited_too_long_are_refused() {
 #[test]
 fn a_closed_pool_refuses_those_who_wait_and_come_and_keeps_no_worker() {
     let pool = Pool::new(8);
-    let mut first = wait(&pool);
+    let mut first = wait(&pool, 0);
     assert_eq!(pool.close(), Vec::<u32>::new());
     assert_eq!(poll(&mut first), Poll::Ready(Err(Refused::Closed)));
-    assert!(matches!(pool.take(|_| true), Err(Refused::Closed)));
+    assert!(matches!(pool.take(0), Err(Refused::Closed)));
     pool.release(1);
     assert_eq!(pool.idle(), 0);
 }
@@ -105,10 +140,11 @@ proptest! {
         let limit = Duration::from_secs(1);
         let pool = Pool::new(3);
         (0..WORKERS).for_each(|worker| pool.release(worker));
+        let mut turn = 0;
         let (mut held, mut waits, mut lost) = (Vec::new(), Vec::new(), Vec::new());
         for step in steps {
             match step {
-                Step::Take => match pool.take(|worker| worker % 2 == 0) {
+                Step::Take => match pool.take({ turn += 1; turn % 2 }) {
                     Ok(Taken::Worker(worker)) => held.push(worker),
                     Ok(Taken::Wait(wait)) => {
                         prop_assert_eq!(pool.idle(), 0, "nobody waits beside an idle worker");
@@ -149,10 +185,10 @@ proptest! {
 
 #[test]
 fn loops_that_take_wait_and_give_up_at_once_neither_lose_nor_share_a_worker() {
-    const WORKERS: usize = 3;
+    const WORKERS: u32 = 3;
     const TURNS: usize = 3000;
-    let pool = Pool::new(4);
-    let in_use: [AtomicBool; WORKERS] = Default::default();
+    let pool = Pool::new(20);
+    let in_use: [AtomicBool; WORKERS as usize] = Default::default();
     (0..WORKERS).for_each(|worker| pool.release(worker));
     let (served, given_up) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
@@ -162,41 +198,43 @@ fn loops_that_take_wait_and_give_up_at_once_neither_lose_nor_share_a_worker() {
             scope.spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                 let work = |request: usize| async move {
-                    let worker = match pool.take(|worker| worker % 2 == thread % 2) {
+                    let worker = match pool.take(thread % 2) {
                         Ok(Taken::Worker(worker)) => worker,
-                        // Some requests leave while they wait.
+                        // Some requests leave while they wait; a worker may be on its way to them by then.
                         Ok(Taken::Wait(wait)) if request.is_multiple_of(3) => {
-                            let mut wait = wait;
-                            tokio::select! {
-                                biased;
-                                result = &mut wait => result.unwrap(),
-                                () = tokio::task::yield_now() => {
-                                    given_up.fetch_add(1, Ordering::Relaxed);
-                                    return;
-                                }
-                            }
+                            tokio::task::yield_now().await;
+                            drop(wait);
+                            given_up.fetch_add(1, Ordering::Relaxed);
+                            return;
                         }
                         Ok(Taken::Wait(wait)) => wait.await.unwrap(),
-                        Err(Refused::Full) => return,
-                        Err(other) => panic!("{other:?}"),
+                        Err(refused) => panic!("{refused:?}"),
                     };
                     assert!(
-                        !in_use[worker].swap(true, Ordering::SeqCst),
+                        !in_use[worker as usize].swap(true, Ordering::SeqCst),
                         "worker {worker} serves two requests"
                     );
                     tokio::task::yield_now().await;
-                    assert!(in_use[worker].swap(false, Ordering::SeqCst));
+                    assert!(in_use[worker as usize].swap(false, Ordering::SeqCst));
                     served.fetch_add(1, Ordering::Relaxed);
                     pool.release(worker);
                 };
                 runtime.block_on(async {
                     for turn in 0..TURNS {
-                        tokio::join!(work(turn), work(turn + 1), work(turn + 2));
+                        tokio::join!(
+                            work(turn),
+                            work(turn + 1),
+                            work(turn + 2),
+                            work(turn + 3),
+                            work(turn + 4)
+                        );
                     }
                 });
             });
         }
     });
-    assert_eq!((pool.idle(), pool.waiting()), (WORKERS, 0));
-    assert!(served.load(Ordering::Relaxed) > TURNS && given_up.load(Ordering::Relaxed) > 0);
+    assert_eq!((pool.idle(), pool.waiting()), (WORKERS as usize, 0));
+    let (served, given_up) = (served.into_inner(), given_up.into_inner());
+    assert_eq!(served + given_up, 4 * 5 * TURNS);
+    assert!(given_up > 0, "five at once on three workers");
 }

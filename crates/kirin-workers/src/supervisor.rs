@@ -48,7 +48,7 @@ pub(crate) struct Supervisor {
     events: mpsc::UnboundedReceiver<Event>,
     loops: Vec<Handle>,
     adapter: Adapter,
-    socket: Arc<WorkerSocket>,
+    socket: WorkerSocket,
     parent: Option<Parent>,
     /// Counts parents, so that what an earlier one said is not taken for the present one's.
     life: u64,
@@ -77,7 +77,7 @@ impl Supervisor {
     ) -> Result<Self, AppError> {
         let config = app.config();
         let adapter = Adapter::find(config)?;
-        let socket = Arc::new(WorkerSocket::bind(&config.name)?);
+        let socket = WorkerSocket::bind(config)?;
         let now = Instant::now();
         let start_deadline = Some(now + config.start_limit);
         let connecting = (0..config.workers).map(|_| None).collect();
@@ -121,6 +121,8 @@ impl Supervisor {
                     Some(Event::Lost { slot }) => self.open(slot),
                     Some(Event::Stop { limit, done }) => {
                         self.stop(limit, AppState::Stopped).await;
+                        // The socket's directory goes before anyone is told that all is gone.
+                        drop(self);
                         let _ = done.send(());
                         return;
                     }
@@ -158,17 +160,17 @@ impl Supervisor {
     fn open(&mut self, slot: usize) {
         let Some(connecting) = self.connecting.get_mut(slot) else { return };
         let home = &self.loops[slot % self.loops.len()];
-        let (app, socket) = (Arc::clone(&self.app), Arc::clone(&self.socket));
+        let (app, socket) = (Arc::clone(&self.app), self.socket.path().to_owned());
         *connecting = Some(home.spawn(async move {
             let slot = app.slot(slot);
-            let result = match connect(socket.path()).await {
-                Ok((stream, greeting)) => app.welcome(stream, &greeting, slot).map_err(|error| (error, None)),
-                Err(error) => Err((error, Some(slot))),
-            };
-            if let Err((error, slot)) = result {
-                tracing::debug!(app = app.name(), %error, "no worker took the connection");
-                tokio::time::sleep(CONNECT_PAUSE).await;
-                drop(slot);
+            match connect(&socket).await {
+                Ok(worker) => app.welcome(worker, slot),
+                Err(error) => {
+                    tracing::debug!(app = app.name(), %error, "no worker took the connection");
+                    // The slot is reported as lost only then.
+                    tokio::time::sleep(CONNECT_PAUSE).await;
+                    drop(slot);
+                }
             }
         }));
     }

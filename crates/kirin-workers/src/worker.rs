@@ -1,6 +1,7 @@
 //! One worker's connection: the only file that reads from or writes to a worker.
 
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
+use crate::pool::AtHome;
 use crate::supervisor::Event;
 use rustix::net::Shutdown;
 use std::io::{self, IoSlice};
@@ -38,7 +39,7 @@ pub(crate) struct WorkerConnection {
     buffer: Box<[u8]>,
     filled: usize,
     /// The thread of the event loop that the socket is registered with. It may be used on another, which costs a wake-up.
-    pub(crate) home: ThreadId,
+    home: ThreadId,
     pub(crate) handle: Arc<WorkerHandle>,
     _slot: Slot,
 }
@@ -84,6 +85,14 @@ impl WorkerHandle {
     }
 }
 
+impl AtHome for WorkerConnection {
+    type Home = ThreadId;
+
+    fn home(&self) -> ThreadId {
+        self.home
+    }
+}
+
 impl Drop for WorkerConnection {
     /// The handle keeps the socket open, so that the end must be told to the worker.
     fn drop(&mut self) {
@@ -93,16 +102,16 @@ impl Drop for WorkerConnection {
 
 impl WorkerConnection {
     /// The connection in `slot`. Call on the loop that is to be its home.
-    pub(crate) fn new(stream: UnixStream, greeting: &Greeting, slot: Slot) -> io::Result<Self> {
-        let socket = stream.as_fd().try_clone_to_owned()?;
-        Ok(Self {
+    pub(crate) fn new(worker: GreetedWorker, slot: Slot) -> Self {
+        let GreetedWorker { stream, socket, greeting } = worker;
+        Self {
             stream,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             filled: 0,
             home: std::thread::current().id(),
             handle: Arc::new(WorkerHandle { pid: greeting.pid, socket, deadline: AtomicU64::new(0) }),
             _slot: slot,
-        })
+        }
     }
 
     /// Whether the worker waits for a request: nothing has come from it, not even the end. Costs no system call as long as
@@ -179,8 +188,15 @@ impl WorkerConnection {
     }
 }
 
-/// Connects, and waits until a worker has taken the connection and said who it is.
-pub(crate) async fn connect(socket: &Path) -> io::Result<(UnixStream, Greeting)> {
+/// A worker that has taken a connection and said who it is.
+pub(crate) struct GreetedWorker {
+    pub(crate) greeting: Greeting,
+    stream: UnixStream,
+    socket: OwnedFd,
+}
+
+/// Connects, and waits until a worker has taken the connection.
+pub(crate) async fn connect(socket: &Path) -> io::Result<GreetedWorker> {
     let mut stream = UnixStream::connect(socket).await?;
     let mut line = Vec::with_capacity(MAX_GREETING_BYTES);
     loop {
@@ -194,5 +210,6 @@ pub(crate) async fn connect(socket: &Path) -> io::Result<(UnixStream, Greeting)>
     }
     let greeting = greeting::parse(&String::from_utf8_lossy(&line))
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    Ok((stream, greeting))
+    let socket = stream.as_fd().try_clone_to_owned()?;
+    Ok(GreetedWorker { greeting, stream, socket })
 }

@@ -165,7 +165,10 @@ fn many_requests_at_once_are_all_answered_and_none_twice() {
 fn front_to_be_killed() {
     let site = Site::start_with(
         "sub { open my $h, '>', 'begun'; select undef, undef, undef, 0.01 until -e 'gate'; [200, [], []] }",
-        |config| config.workers = 3,
+        |config| {
+            config.workers = 3;
+            config.run_directory = config.directory.clone();
+        },
     )
     .unwrap();
     eventually("all workers are there", || site.app.idle_workers() == 3);
@@ -200,5 +203,11 @@ fn a_front_that_is_killed_leaves_no_process_behind() {
     for pid in pids {
         eventually("the process has ended", || !is_alive(pid));
     }
+    let left: Vec<_> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        !left.iter().any(|name| name.to_string_lossy().starts_with("kirin-")),
+        "the socket is gone: {left:?}"
+    );
     std::fs::remove_dir_all(directory).unwrap();
 }

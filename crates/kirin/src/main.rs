@@ -17,14 +17,14 @@ use config::load::Source;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-// glibc's allocator returns memory late and unevenly under the store's churn; see docs/store.md for the figures.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let command_line = CommandLine::parse();
     start_log();
     let result = match command_line.command {
+        Command::Memcached { options } => match kirin_memcache::memcached_options::parse(options) {
+            Ok(invocation) => return kirin_memcache::run(invocation),
+            Err(message) => Err(message),
+        },
         Command::Serve(serve) => serve.source().and_then(|source| {
             if serve.print_config() {
                 return print(&source.text);

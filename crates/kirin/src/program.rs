@@ -7,6 +7,7 @@ use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage};
 use crate::run_directory::RunDirectory;
 use kirin_http::listener::ListenError;
 use kirin_http::{ListenAddress, Listener};
+use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_store::{Now, Store, StoreConfig};
 use kirin_workers::{App, AppConfig, AppError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -75,7 +76,12 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
         item_limit_bytes: site.store.item_limit_bytes,
         ..StoreConfig::default()
     }));
-    let memcached_server = kirin_memcache::Server::new(Arc::clone(&store), Default::default());
+    let snapshot = site.store.snapshot.clone().map(|path| Arc::new(SnapshotFile::new(path)));
+    if let Some(snapshot) = &snapshot {
+        snapshot.load(&store);
+    }
+    let memcached_options = ServerOptions { snapshot: snapshot.clone(), ..ServerOptions::default() };
+    let memcached_server = kirin_memcache::Server::new(Arc::clone(&store), memcached_options);
     let mut loops = Vec::new();
     for index in 0..site.threads {
         loops.push(EventLoop::start(index)?);
@@ -136,6 +142,11 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
     for app in &apps {
         app.stop(limit).await;
     }
+    if let Some(snapshot) = &snapshot
+        && let Err(error) = snapshot.save(&store)
+    {
+        tracing::error!(%error, "snapshot not written; the one before is kept");
+    }
     started.map(|_| ())
 }
 
@@ -153,6 +164,7 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
         .or_insert_with(|| format!("unix:{}", run_directory.store_socket().display()));
     AppConfig {
         directory: Some(app.directory.clone()),
+        run_directory: Some(run_directory.path().to_owned()),
         workers: app.workers,
         env: env.into_iter().collect(),
         queue_length: app.queue,

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A temporary directory; dropping it removes it.
 pub struct RunDirectory(tempfile::TempDir);
@@ -12,6 +12,11 @@ impl RunDirectory {
     pub fn create() -> io::Result<Self> {
         let private = std::fs::Permissions::from_mode(0o700);
         tempfile::Builder::new().prefix("kirin-").permissions(private).tempdir().map(Self)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
     }
 
     /// The memcached socket that applications find in `KIRIN_STORE`.

@@ -3,12 +3,15 @@ use v5.16;
 use warnings;
 
 use Fcntl ();
+use File::Basename ();
 use Getopt::Long qw(GetOptionsFromArray);
 use IO::Handle;
 use Kirin::Worker;
+use Kirin::Worker::Scheduling;
 use Plack::Util;
 use POSIX ();
 use Scalar::Util ();
+use Socket ();
 use Time::HiRes ();
 use overload ();
 
@@ -79,6 +82,7 @@ sub run {
         $self->pause;
     }
     $self->wait_for_workers;
+    $self->remove_socket if $self->front_is_gone;
     return 0;
 }
 
@@ -104,7 +108,7 @@ sub install_signals {
     my $self = shift;
     $SIG{TERM} = $SIG{QUIT} = sub { $self->stop('TERM') };
     $SIG{INT}  = sub { $self->stop('INT') };
-    $SIG{CHLD} = sub { };          # only to wake up
+    $SIG{CHLD} = sub { $self->{child_ended} = 1 };
     $SIG{PIPE} = 'IGNORE';
 }
 
@@ -121,6 +125,15 @@ sub report {
 
 sub front_is_gone { $_[0]{front} != getppid() }
 
+# A front that is killed cannot tidy up. The socket is the only file in a directory of its own.
+sub remove_socket {
+    my $self = shift;
+    my $address = getsockname $self->{listener} or return;
+    my $path = Socket::unpack_sockaddr_un($address);
+    unlink $path or return;
+    rmdir File::Basename::dirname($path);
+}
+
 sub stop {
     my ($self, $signal) = @_;
     # A fast stop may follow a graceful one.
@@ -131,7 +144,8 @@ sub pause {
     my $self = shift;
     my $seconds = $self->{fork_after} - Time::HiRes::time();
     $seconds = TICK if $seconds <= 0 || $seconds > TICK;
-    # A signal ends it early. One that comes just before is seen a tick later.
+    # A signal ends it early. One that comes between these two lines is seen a tick later.
+    return if $self->{child_ended} || defined $self->{stopping};
     select undef, undef, undef, $seconds;
 }
 
@@ -157,6 +171,7 @@ sub be_worker {
     my ($self, $number) = @_;
     $SIG{$_} = 'DEFAULT' for qw(CHLD INT);
     srand;
+    Kirin::Worker::Scheduling::give_way();
     close $self->{control};
     $0 = "kirin: $self->{name} worker $number ($self->{file_name})";
     my $worker = Kirin::Worker->new(
@@ -175,16 +190,18 @@ sub be_worker {
 
 sub reap {
     my $self = shift;
+    $self->{child_ended} = 0;
     while ((my $pid = waitpid -1, POSIX::WNOHANG()) > 0) {
         my $status = $?;
         my $worker = delete $self->{alive}{$pid} or next;
         $self->report(exited => $pid, $status);
-        if (Time::HiRes::time() - $worker->{forked} < SHORT_LIFE) {
+        if (Time::HiRes::time() - $worker->{forked} >= SHORT_LIFE) {
+            $self->{short_lives} = 0;
+        }
+        # Status 0: it left in order, after its number of requests for example, however soon that was.
+        elsif ($status != 0) {
             $self->{short_lives}++;
             $self->back_off if $self->{short_lives} > $self->{workers};
-        }
-        else {
-            $self->{short_lives} = 0;
         }
     }
 }

@@ -3,6 +3,7 @@ use v5.16;
 use warnings;
 
 use Errno qw(EINTR);
+use IO::Handle;
 use Kirin::Worker::Input;
 use Kirin::Worker::Response;
 use Kirin::Worker::Stream;
@@ -25,7 +26,7 @@ sub new {
     my ($class, %args) = @_;
     my $self = bless { generation => 1, %args, parent => getppid(), stopping => 0 }, $class;
     if (my $max = $self->{max_requests}) {
-        $self->{requests_left} = $max - int rand(1 + $max * JITTER);
+        $self->{requests_left} = $max - int rand(1 + int $max * JITTER);
     }
     $self->open_no_input;
     # What is the same in every request. A list fills a hash faster than another hash does.

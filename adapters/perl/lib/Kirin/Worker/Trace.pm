@@ -10,8 +10,8 @@ my $stack;
 # The worker's $SIG{__DIE__}. It costs nothing until something dies, and little when the application catches it itself.
 sub remember {
     undef $stack;
-    for (my $level = 1; my ($package, $sub) = (caller $level)[0, 3]; $level++) {
-        next if $sub ne '(eval)';
+    for (my $level = 1; my ($package, $sub, $is_require) = (caller $level)[0, 3, 7]; $level++) {
+        next if $sub ne '(eval)' || $is_require;
         # The innermost eval is the one that will catch it.
         $stack = Carp::longmess('') if $package eq 'Kirin::Worker';
         return;
