@@ -187,7 +187,10 @@ impl Signals {
     fn new(runtime: &Runtime) -> Result<Self, StartError> {
         let _context = runtime.enter();
         let listen = |kind| signal(kind).map_err(StartError::Loop);
-        Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        Ok(Signals {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
     }
 
     async fn wait(mut self) {
