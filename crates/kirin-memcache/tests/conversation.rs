@@ -214,7 +214,10 @@ fn what_watches_or_lists_is_refused_and_statistics_are_tables() {
         let answer = String::from_utf8(talk.say(command.as_bytes())).expect("text");
         assert!(answer.contains(row), "{command:?} has no {row:?}: {answer}");
         let (rows, end) = answer.rsplit_once("END\r\n").expect("an end");
-        assert!(end.is_empty() && rows.lines().all(|line| line.starts_with("STAT ")), "{command:?}: {answer}");
+        assert!(
+            end.is_empty() && rows.lines().all(|line| line.starts_with("STAT ")),
+            "{command:?}: {answer}"
+        );
     }
 }
 

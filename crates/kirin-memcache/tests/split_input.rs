@@ -26,7 +26,8 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         (key, "[a-z]{0,8}", 0..10usize).prop_map(|(key, value, length)| {
             format!("ms {key} {length} c k\r\n{value}\r\n").into_bytes()
         }),
-        prop::collection::vec(key, 1..400).prop_map(|keys| format!("gets {}\r\n", keys.join(" ")).into_bytes()),
+        prop::collection::vec(key, 1..400)
+            .prop_map(|keys| format!("gets {}\r\n", keys.join(" ")).into_bytes()),
         key.prop_map(|key| format!("mg {key} v c t\r\n").into_bytes()),
         key.prop_map(|key| format!("incr {key} 5\r\n").into_bytes()),
         key.prop_map(|key| format!("append {key} 0 0 2\r\nxy\r\n").into_bytes()),

@@ -38,12 +38,10 @@ pub struct AppConfig {
     /// How long a worker may take from request to response before it is killed and the client gets 504. For a response that
     /// is streamed, to its head. Default: 60 s.
     pub request_deadline: Duration,
-    /// How long loading and the first worker may take. Default: 60 s.
+    /// How long loading and the first worker may take; in a reload, all workers. Default: 60 s.
     pub start_limit: Duration,
     /// Directories below which files may be that the application hands back with `X-Sendfile`. Default: none.
     pub sendfile_roots: Vec<PathBuf>,
-    /// Counts the application's starts with new code. Default: 1.
-    pub generation: u64,
 }
 
 impl AppConfig {
@@ -66,7 +64,6 @@ impl AppConfig {
             request_deadline: Duration::from_secs(60),
             start_limit: Duration::from_secs(60),
             sendfile_roots: Vec::new(),
-            generation: 1,
         }
     }
 }

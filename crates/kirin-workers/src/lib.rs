@@ -14,6 +14,7 @@ mod control;
 mod counters;
 mod error;
 mod exchange;
+mod generation;
 mod greeting;
 mod parent;
 mod pool;

@@ -41,6 +41,15 @@ impl WorkerSocket {
     }
 }
 
+/// Which parent this is.
+#[derive(Clone, Copy)]
+pub(crate) struct Birth {
+    /// Of the application's code.
+    pub(crate) generation: u64,
+    /// Counts parents, so that what an earlier one said is not taken for the present one's.
+    pub(crate) life: u64,
+}
+
 /// A running app parent and the process group of it and its workers.
 pub(crate) struct Parent {
     child: Child,
@@ -54,7 +63,7 @@ impl Parent {
         adapter: &Adapter,
         socket: &WorkerSocket,
         sendfile: bool,
-        life: u64,
+        Birth { generation, life }: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
         let failed = |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
@@ -71,7 +80,7 @@ impl Parent {
         let mut command = Command::new(&adapter.perl);
         command.args(&adapter.arguments);
         command.args(["--workers", &config.workers.to_string()]);
-        command.args(["--generation", &config.generation.to_string()]);
+        command.args(["--generation", &generation.to_string()]);
         command.args(["--name", &config.name]);
         command.args(["--front", &std::process::id().to_string()]);
         if let Some(requests) = config.max_requests {

@@ -5,6 +5,7 @@
 use crate::config::check::{ListenerSite, LogTarget, Site};
 use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage};
 use crate::run_directory::RunDirectory;
+use crate::signals::{End, Signals, Wish};
 use kirin_http::listener::ListenError;
 use kirin_http::{ListenAddress, Listener};
 use kirin_store::{Now, Store, StoreConfig};
@@ -17,7 +18,6 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// How long responses in progress may take after TERM or QUIT.
@@ -101,8 +101,8 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
 
     let started = tokio::select! {
         started = all_ready(&apps) => started.map(|()| true),
-        end = signals.next() => {
-            tracing::info!("{end:?} while starting");
+        end = signals.end() => {
+            tracing::info!("stopping while starting: {}", end.description());
             Ok(false)
         }
     };
@@ -113,7 +113,7 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
             tracing::info!("serving on {}", url(address));
         }
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
-        let end = signals.next().await;
+        let end = serve_wishes(&mut signals, &apps).await;
         sweeping.abort();
         if end == End::Graceful {
             limit = DRAIN_LIMIT;
@@ -128,7 +128,7 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
             tracing::error!("an event loop ended by a panic");
         },
         // A second signal does not wait for responses in progress.
-        _ = signals.next() => {
+        _ = signals.end() => {
             tracing::warn!("stopping at once");
             limit = Duration::ZERO;
         }
@@ -137,6 +137,19 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
         app.stop(limit).await;
     }
     started.map(|_| ())
+}
+
+/// Does what signals ask for until one asks to end.
+async fn serve_wishes(signals: &mut Signals, apps: &[Arc<App>]) -> End {
+    loop {
+        match signals.next().await {
+            Wish::End(end) => return end,
+            Wish::Reload => {
+                tracing::info!("reloading applications");
+                apps.iter().for_each(|app| app.reload());
+            }
+        }
+    }
 }
 
 /// Waits until every application is loaded; fails with the first that cannot be.
@@ -234,47 +247,5 @@ fn url(address: &ListenAddress) -> String {
     match address {
         ListenAddress::Tcp(address) => format!("http://{address}/"),
         ListenAddress::Unix(path) => format!("unix:{}", path.display()),
-    }
-}
-
-/// How the program is asked to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// TERM or QUIT: responses in progress are finished.
-    Graceful,
-    /// INT: at once.
-    Fast,
-}
-
-impl End {
-    fn description(self) -> &'static str {
-        match self {
-            End::Graceful => "responses in progress are finished",
-            End::Fast => "at once",
-        }
-    }
-}
-
-struct Signals {
-    terminate: Signal,
-    quit: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            quit: signal(SignalKind::quit())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next(&mut self) -> End {
-        tokio::select! {
-            _ = self.terminate.recv() => End::Graceful,
-            _ = self.quit.recv() => End::Graceful,
-            _ = self.interrupt.recv() => End::Fast,
-        }
     }
 }

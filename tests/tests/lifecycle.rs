@@ -1,0 +1,203 @@
+//! The life of an application through the built program: what signals, new code, age and time limits do to it.
+
+use kirin_tests::{Kirin, Site, wait_for};
+use rustix::process::Signal;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
+    [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
+
+/// An application that says which code it is, and waits at `/wait` for the file `go`.
+fn app(version: &str) -> String {
+    format!(
+        r#"
+use v5.16; use warnings;
+sub {{
+    my $env = shift;
+    if ($env->{{PATH_INFO}} eq '/wait') {{
+        open my $begun, '>', "begun.$$";
+        select undef, undef, undef, 0.01 until -e 'go';
+    }}
+    [200, ['Content-Type' => 'text/plain'], ['{version}']];
+}};
+"#
+    )
+}
+
+fn write_app(site: &Site, program: &str) {
+    std::fs::write(site.path("app.psgi"), program).expect("app.psgi");
+}
+
+fn serve(version: &str) -> (Site, Kirin) {
+    let site = Site::new().with("app.psgi", app(version));
+    let kirin = Kirin::start(&site, CONFIG);
+    (site, kirin)
+}
+
+/// Waits until so many workers are at a request of `/wait`.
+fn wait_for_begun(site: &Site, count: usize) {
+    wait_for("requests to begin", || {
+        let entries = std::fs::read_dir(site.root()).expect("the site").flatten();
+        let begun = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("begun."));
+        (begun.count() == count).then_some(())
+    });
+}
+
+/// Takeovers so far, by what the log says.
+fn takeovers(kirin: &Kirin) -> usize {
+    kirin.log().matches("new generation serves").count()
+}
+
+#[test]
+fn hup_brings_new_code_into_service() {
+    let (site, kirin) = serve("one");
+    let mut client = kirin.connect();
+    assert_eq!(client.get("/").text(), "one");
+    write_app(&site, &app("two"));
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("new generation serves");
+    assert_eq!(client.get("/").text(), "two");
+}
+
+#[test]
+fn a_request_in_progress_is_finished_by_the_generation_that_began_it() {
+    let (site, kirin) = serve("one");
+    let mut waiting = kirin.connect();
+    waiting.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_for_begun(&site, 1);
+    write_app(&site, &app("two"));
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("new generation serves");
+    assert_eq!(kirin.get("/").text(), "two");
+    std::fs::write(site.path("go"), "").expect("a file");
+    assert_eq!(waiting.read_reply().text(), "one");
+}
+
+#[test]
+fn requests_in_the_queue_are_served_by_the_generation_that_comes() {
+    let (site, kirin) = serve("one");
+    let mut busy: Vec<_> = (0..2).map(|_| kirin.connect()).collect();
+    for client in &mut busy {
+        client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    wait_for_begun(&site, 2);
+    // Both workers stay busy until the end of this test, so that only new code can answer this one.
+    let mut queued = kirin.connect();
+    queued.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    write_app(&site, &app("two"));
+    kirin.signal(Signal::HUP);
+    assert_eq!(queued.read_reply().text(), "two");
+    std::fs::write(site.path("go"), "").expect("a file");
+    for client in &mut busy {
+        assert_eq!(client.read_reply().status, 200);
+    }
+}
+
+#[test]
+fn code_that_cannot_be_loaded_leaves_the_old_one_serving_and_the_log_says_why() {
+    let (site, kirin) = serve("one");
+    for (program, reason) in [
+        ("die 'no such table: memo'", "no such table: memo"),
+        ("sub { [ }", "syntax error"),
+        ("exit 3", "exit status: 3"),
+        ("sleep 1 while 1", "was not ready within 3s"),
+    ] {
+        write_app(&site, program);
+        kirin.signal(Signal::HUP);
+        kirin.wait_for_log(reason);
+        wait_for("the reload to be given up", || {
+            let log = kirin.log();
+            let line = log.lines().find(|line| line.contains("reload failed") && line.contains(reason));
+            line.map(|line| assert!(line.contains("generation 1 keeps serving"), "{line}"))
+        });
+        assert_eq!(kirin.get("/").text(), "one", "{program}");
+    }
+    write_app(&site, &app("two"));
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("new generation serves");
+    assert_eq!(kirin.get("/").text(), "two");
+}
+
+#[test]
+fn several_reloads_in_a_row_become_two_and_the_last_code_serves() {
+    // Loading waits, so that all signals but the first come while it does.
+    let slow = |version: &str| format!("select undef, undef, undef, 0.5;\n{}", app(version));
+    let site = Site::new().with("app.psgi", slow("one"));
+    let kirin = Kirin::start(&site, CONFIG);
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("generation=2");
+    write_app(&site, &slow("two"));
+    for _ in 0..20 {
+        kirin.signal(Signal::HUP);
+    }
+    wait_for("the last code to serve", || {
+        (kirin.get("/").text() == "two" && takeovers(&kirin) == 2).then_some(())
+    });
+    assert!(!kirin.log().contains("generation=4"), "{}", kirin.log());
+}
+
+#[test]
+fn a_normal_stop_is_told_in_two_lines_without_a_warning() {
+    let (_site, mut kirin) = serve("one");
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("new generation serves");
+    assert_eq!(kirin.get("/").status, 200);
+    kirin.signal(Signal::TERM);
+    assert_eq!(kirin.wait().code(), Some(0));
+    let log = wait_for("the last line", || {
+        let log = kirin.log();
+        log.contains("app has ended").then_some(log)
+    });
+    let said: Vec<&str> = log.lines().skip_while(|line| !line.contains("stopping")).collect();
+    assert_eq!(said.len(), 2, "{log}");
+    assert!(!log.contains("WARN") && !log.contains("ERROR"), "{log}");
+}
+
+#[test]
+fn a_stop_while_applications_load_does_not_speak_of_workers_that_take_too_long() {
+    let site = Site::new().with("app.psgi", "sleep 1 while 1").with("kirin.toml", CONFIG);
+    let mut kirin = Kirin::spawn(&site, &["serve"]);
+    kirin.wait_for_log("app parent started");
+    kirin.signal(Signal::TERM);
+    assert_eq!(kirin.wait().code(), Some(0), "{}", kirin.log());
+    kirin.wait_for_log("app has ended");
+    assert!(!kirin.log().contains("WARN") && !kirin.log().contains("ERROR"), "{}", kirin.log());
+}
+
+/// The promise of a reload: nobody notices.
+#[test]
+fn no_request_fails_while_generations_come_and_go() {
+    const THREADS: usize = 4;
+    const REQUESTS: usize = 20_000;
+    const RELOADS: usize = 5;
+    let (_site, kirin) = serve("one");
+    let (answered, enough) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let mut reloads = 0;
+    std::thread::scope(|scope| {
+        let (answered, enough, kirin) = (&answered, &enough, &kirin);
+        let client = move || {
+            let mut client = kirin.connect();
+            while !enough.load(Ordering::Relaxed) {
+                let reply = match answered.fetch_add(1, Ordering::Relaxed) % 3 {
+                    0 => client.post("/", "text/plain", b"hello"),
+                    _ => client.get("/"),
+                };
+                assert_eq!((reply.status, reply.text().as_str()), (200, "one"), "{}", reply.head);
+            }
+        };
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(client)).collect();
+        // A thread ends before it is told to only when a request has failed.
+        let has_failed = || threads.iter().any(std::thread::ScopedJoinHandle::is_finished);
+        while !has_failed() && (reloads < RELOADS || answered.load(Ordering::Relaxed) < REQUESTS) {
+            kirin.signal(Signal::HUP);
+            reloads += 1;
+            wait_for("the next generation", || (has_failed() || takeovers(kirin) >= reloads).then_some(()));
+        }
+        enough.store(true, Ordering::Relaxed);
+    });
+    for sign in ["request failed", "another worker tries", "took too long", "reload failed"] {
+        assert!(!kirin.log().contains(sign), "{}", kirin.log());
+    }
+    println!("{reloads} reloads, {} requests", answered.into_inner());
+}
