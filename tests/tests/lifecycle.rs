@@ -2,6 +2,7 @@
 
 use kirin_tests::{Kirin, Site, wait_for};
 use rustix::process::Signal;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -163,6 +164,120 @@ fn a_stop_while_applications_load_does_not_speak_of_workers_that_take_too_long()
     assert_eq!(kirin.wait().code(), Some(0), "{}", kirin.log());
     kirin.wait_for_log("app has ended");
     assert!(!kirin.log().contains("WARN") && !kirin.log().contains("ERROR"), "{}", kirin.log());
+}
+
+/// Processes with the title of a worker of this program's application.
+fn worker_count(kirin: &Kirin) -> usize {
+    let list = |arguments: &[&str]| {
+        let output = Command::new("ps").args(arguments).output().expect("ps");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let parents = list(&["-o", "pid=", "--ppid", &kirin.pid().to_string()]);
+    let count = |parent: &str| {
+        let workers = list(&["-o", "stat=,args=", "--ppid", parent]);
+        workers.lines().filter(|line| !line.starts_with('Z') && line.contains("worker")).count()
+    };
+    parents.split_whitespace().map(count).sum()
+}
+
+fn wait_for_workers(kirin: &Kirin, count: usize) {
+    wait_for(&format!("{count} workers"), || (worker_count(kirin) == count).then_some(()));
+}
+
+/// Sends as many requests at once as there are workers, and sees them all begun.
+fn assert_parallel(site: &Site, kirin: &Kirin, count: usize) {
+    let mut clients: Vec<_> = (0..count).map(|_| kirin.connect()).collect();
+    for client in &mut clients {
+        client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    wait_for_begun(site, count);
+    std::fs::write(site.path("go"), "").expect("a file");
+    for client in &mut clients {
+        assert_eq!(client.read_reply().status, 200);
+    }
+}
+
+#[test]
+fn ttin_and_ttou_change_the_number_of_workers_and_new_generations_keep_it() {
+    let (site, kirin) = serve("one");
+    wait_for_workers(&kirin, 2);
+    kirin.signal(Signal::TTIN);
+    wait_for_workers(&kirin, 3);
+    kirin.signal(Signal::TTIN);
+    wait_for_workers(&kirin, 4);
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("new generation serves");
+    wait_for_workers(&kirin, 4);
+    kirin.signal(Signal::TTOU);
+    wait_for_workers(&kirin, 3);
+    assert_parallel(&site, &kirin, 3);
+    assert_eq!(worker_count(&kirin), 3);
+}
+
+#[test]
+fn the_last_worker_stays() {
+    let (_site, kirin) = serve("one");
+    kirin.signal(Signal::TTOU);
+    wait_for_workers(&kirin, 1);
+    kirin.signal(Signal::TTOU);
+    kirin.wait_for_log("the number of workers stays");
+    assert_eq!(kirin.get("/").text(), "one");
+    kirin.signal(Signal::TTIN);
+    wait_for_workers(&kirin, 2);
+}
+
+#[test]
+fn a_number_that_changes_while_code_is_loaded_is_the_new_generations_too() {
+    let (site, kirin) = serve("one");
+    // Signals of one kind are not counted, so that each is seen before the next.
+    write_app(&site, &format!("select undef, undef, undef, 0.01 until -e 'load';\n{}", app("two")));
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("generation=2");
+    for count in 3..=5 {
+        kirin.signal(Signal::TTIN);
+        kirin.wait_for_log(&format!("workers={count}"));
+    }
+    std::fs::write(site.path("load"), "").expect("a file");
+    kirin.wait_for_log("new generation serves");
+    wait_for_workers(&kirin, 5);
+    assert_eq!(kirin.get("/").text(), "two");
+}
+
+#[test]
+fn usr1_opens_the_access_log_anew() {
+    let site = Site::new().with("app.psgi", app("one"));
+    let config = CONFIG.replacen("[[app]]", "access_log = \"access.log\"\n[[app]]", 1);
+    let kirin = Kirin::start(&site, &config);
+    let has = |name: &str, text: &str| {
+        let content = std::fs::read_to_string(site.path(name)).unwrap_or_default();
+        content.contains(text).then_some(())
+    };
+    let mut client = kirin.connect();
+    client.get("/before");
+    wait_for("the first line", || has("access.log", "/before"));
+    std::fs::rename(site.path("access.log"), site.path("access.log.1")).expect("rename");
+    client.get("/renamed");
+    wait_for("a line in the renamed file", || has("access.log.1", "/renamed"));
+    kirin.signal(Signal::USR1);
+    kirin.wait_for_log("is opened anew");
+    client.get("/after");
+    wait_for("a line in the new file", || has("access.log", "/after"));
+    assert!(has("access.log", "/renamed").is_none() && has("access.log.1", "/after").is_none());
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_anew_is_written_on() {
+    let site = Site::new().with("app.psgi", app("one")).with("logs/access.log", "");
+    let config = CONFIG.replacen("[[app]]", "access_log = \"logs/access.log\"\n[[app]]", 1);
+    let kirin = Kirin::start(&site, &config);
+    std::fs::rename(site.path("logs"), site.path("moved")).expect("rename");
+    kirin.signal(Signal::USR1);
+    kirin.wait_for_log("cannot be opened anew");
+    assert_eq!(kirin.get("/still").status, 200);
+    wait_for("a line in the old file", || {
+        let content = std::fs::read_to_string(site.path("moved/access.log")).expect("the log");
+        content.contains("/still").then_some(())
+    });
 }
 
 /// The promise of a reload: nobody notices.

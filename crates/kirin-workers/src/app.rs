@@ -105,6 +105,16 @@ impl App {
         let _ = self.supervisor.send(Event::Reload);
     }
 
+    /// One worker more, up to [`MAX_WORKERS`](crate::MAX_WORKERS).
+    pub fn add_worker(&self) {
+        let _ = self.supervisor.send(Event::Resize { more: true });
+    }
+
+    /// One worker less, down to one. It finishes its request.
+    pub fn remove_worker(&self) {
+        let _ = self.supervisor.send(Event::Resize { more: false });
+    }
+
     /// Answers one request. Call on an event loop, from a task of its `LocalSet`.
     pub fn answer(self: &Arc<Self>, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
         self.counters.requests.add(1);

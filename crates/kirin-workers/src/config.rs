@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Workers of one application at most.
+pub const MAX_WORKERS: usize = 4096;
+
 /// One application.
 #[derive(Clone, Debug)]
 pub struct AppConfig {
@@ -14,7 +17,7 @@ pub struct AppConfig {
     pub directory: Option<PathBuf>,
     /// Environment variables added to Kirin's own. `PLACK_ENV` is `deployment` unless it is set here or there.
     pub env: Vec<(String, String)>,
-    /// Number of workers. Default: 5.
+    /// Number of workers, up to [`MAX_WORKERS`]. Default: 5.
     pub workers: usize,
     /// The Perl to run. Default: `perl` in `PATH`.
     pub perl: Option<PathBuf>,

@@ -55,12 +55,26 @@ pub(crate) struct Generation {
     failure: Option<String>,
     /// Processes that the parent has forked: the only ones that are ever killed by number.
     children: HashSet<u32>,
-    /// Connections that wait for a worker, by slot.
-    connecting: Vec<Option<JoinHandle<()>>>,
+    /// Workers that the parent is to keep.
+    workers: usize,
+    /// Workers that it was started with.
+    workers_at_birth: usize,
+    /// Workers that it keeps by what it has said; `None` while it cannot be told another number.
+    told_workers: Option<usize>,
+    /// Connections to workers, by slot.
+    slots: Vec<SlotState>,
+}
+
+/// What is in a slot.
+enum SlotState {
+    /// No connection, because there are enough.
+    Closed,
+    /// A connection, or the task that waits for a worker to take one.
+    Open(JoinHandle<()>),
 }
 
 impl Generation {
-    /// Starts the parent. Connections are opened with [`Generation::open_all`].
+    /// Starts the parent. Connections are opened with [`Generation::open_missing`].
     pub(crate) fn start(app: &App, adapter: &Adapter, birth: Birth) -> Result<Self, AppError> {
         let config = app.config();
         let now = Instant::now();
@@ -75,7 +89,10 @@ impl Generation {
             pause: FIRST_PAUSE,
             failure: None,
             children: HashSet::new(),
-            connecting: (0..config.workers).map(|_| None).collect(),
+            workers: birth.workers,
+            workers_at_birth: birth.workers,
+            told_workers: None,
+            slots: Vec::new(),
         };
         generation.spawn_parent(app, adapter, birth.life)?;
         Ok(generation)
@@ -85,7 +102,9 @@ impl Generation {
         self.life = life;
         self.born = Instant::now();
         self.children.clear();
-        let birth = Birth { generation: self.number, life };
+        self.workers_at_birth = self.workers;
+        self.told_workers = None;
+        let birth = Birth { generation: self.number, life, workers: self.workers };
         let parent =
             Parent::spawn(app.config(), adapter, &self.socket, app.takes_files(), birth, app.events())?;
         let pid = parent.pid().as_raw_nonzero();
@@ -94,23 +113,57 @@ impl Generation {
         Ok(())
     }
 
-    /// Opens a connection for each worker.
-    pub(crate) fn open_all(&mut self, app: &Arc<App>, loops: &[Handle]) {
-        for slot in 0..self.connecting.len() {
-            self.open(slot, app, loops);
+    /// Opens a connection for each worker that has none.
+    pub(crate) fn open_missing(&mut self, app: &Arc<App>, loops: &[Handle]) {
+        if matches!(self.role, Role::Leaving { .. }) {
+            return;
+        }
+        let is_closed = |slot: &SlotState| matches!(slot, SlotState::Closed);
+        let mut missing = (self.workers + self.slots.iter().filter(|slot| is_closed(slot)).count())
+            .saturating_sub(self.slots.len());
+        for index in 0..self.slots.len() + missing {
+            if missing > 0 && self.slots.get(index).is_none_or(is_closed) {
+                let open = SlotState::Open(self.connect(index, app, loops));
+                match self.slots.get_mut(index) {
+                    Some(slot) => *slot = open,
+                    None => self.slots.push(open),
+                }
+                missing -= 1;
+            }
+        }
+    }
+
+    /// The connection in a slot is gone; another takes its place if one is wanted.
+    pub(crate) fn lost(&mut self, slot: usize, app: &Arc<App>, loops: &[Handle]) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            *slot = SlotState::Closed;
+        }
+        self.open_missing(app, loops);
+    }
+
+    /// Changes the number of workers.
+    pub(crate) fn resize(&mut self, workers: usize, app: &Arc<App>, loops: &[Handle]) {
+        self.workers = workers;
+        self.open_missing(app, loops);
+        self.tell_workers();
+    }
+
+    /// Tells the parent to keep another number of workers. Signals of one kind are not counted, so that each waits until the
+    /// parent has answered the one before.
+    fn tell_workers(&mut self) {
+        let (Some(parent), Some(told)) = (&self.parent, self.told_workers) else { return };
+        if told != self.workers {
+            parent.signal(if told < self.workers { Signal::TTIN } else { Signal::TTOU });
+            self.told_workers = None;
         }
     }
 
     /// Opens a connection on the slot's home loop. It waits there until a worker is free to take it.
-    pub(crate) fn open(&mut self, slot: usize, app: &Arc<App>, loops: &[Handle]) {
-        if matches!(self.role, Role::Leaving { .. }) {
-            return;
-        }
-        let Some(connecting) = self.connecting.get_mut(slot) else { return };
+    fn connect(&self, slot: usize, app: &Arc<App>, loops: &[Handle]) -> JoinHandle<()> {
         let home = &loops[slot % loops.len()];
         let slot = Slot { generation: self.number, index: slot, lost: app.events() };
         let (app, socket) = (Arc::clone(app), self.socket.path().to_owned());
-        *connecting = Some(home.spawn(async move {
+        home.spawn(async move {
             match connect(&socket).await {
                 Ok(worker) => {
                     tracing::debug!(
@@ -130,7 +183,7 @@ impl Generation {
                     drop(slot);
                 }
             }
-        }));
+        })
     }
 
     /// What the parent says.
@@ -140,6 +193,13 @@ impl Generation {
             ControlLine::Ready => {
                 let seconds = self.born.elapsed().as_secs_f32();
                 tracing::info!(app = name, generation, seconds, "app is loaded");
+                // Only now does it listen to signals for sure.
+                self.told_workers = Some(self.workers_at_birth);
+                self.tell_workers();
+            }
+            ControlLine::Workers { count } => {
+                self.told_workers = Some(count);
+                self.tell_workers();
             }
             ControlLine::Failed { message } => self.failure = Some(message),
             ControlLine::Started { pid } => {
@@ -207,8 +267,10 @@ impl Generation {
 
     /// Opens no more connections and gives up those that no worker has taken.
     pub(crate) fn stop_connecting(&mut self) {
-        for connecting in self.connecting.iter().flatten() {
-            connecting.abort();
+        for slot in &self.slots {
+            if let SlotState::Open(connecting) = slot {
+                connecting.abort();
+            }
         }
     }
 

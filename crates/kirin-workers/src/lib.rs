@@ -27,6 +27,6 @@ mod worker;
 mod worker_response;
 
 pub use app::{App, AppState};
-pub use config::AppConfig;
+pub use config::{AppConfig, MAX_WORKERS};
 pub use counters::CounterValues;
 pub use error::AppError;

@@ -48,6 +48,8 @@ pub(crate) struct Birth {
     pub(crate) generation: u64,
     /// Counts parents, so that what an earlier one said is not taken for the present one's.
     pub(crate) life: u64,
+    /// How many workers it is to keep.
+    pub(crate) workers: usize,
 }
 
 /// A running app parent and the process group of it and its workers.
@@ -63,7 +65,7 @@ impl Parent {
         adapter: &Adapter,
         socket: &WorkerSocket,
         sendfile: bool,
-        Birth { generation, life }: Birth,
+        Birth { generation, life, workers }: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
         let failed = |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
@@ -79,7 +81,7 @@ impl Parent {
 
         let mut command = Command::new(&adapter.perl);
         command.args(&adapter.arguments);
-        command.args(["--workers", &config.workers.to_string()]);
+        command.args(["--workers", &workers.to_string()]);
         command.args(["--generation", &generation.to_string()]);
         command.args(["--name", &config.name]);
         command.args(["--front", &std::process::id().to_string()]);

@@ -8,6 +8,7 @@
 
 use crate::adapter::Adapter;
 use crate::app::{App, AppState};
+use crate::config::MAX_WORKERS;
 use crate::control::ControlLine;
 use crate::error::AppError;
 use crate::generation::{Generation, Role};
@@ -34,6 +35,8 @@ pub(crate) enum Event {
     Lost { generation: u64, slot: usize },
     /// [`App::reload`].
     Reload,
+    /// [`App::add_worker`] and [`App::remove_worker`].
+    Resize { more: bool },
     /// [`App::stop`].
     Stop { limit: Duration, done: oneshot::Sender<()> },
 }
@@ -50,6 +53,8 @@ pub(crate) struct Supervisor {
     lives: u64,
     /// The number of the generation that was started last.
     newest: u64,
+    /// Workers that each generation is to have.
+    workers: usize,
     /// A reload that came while a generation was starting.
     reload_again: bool,
     /// Groups of parents that have died, and when what is left of them is killed.
@@ -64,6 +69,7 @@ impl Supervisor {
         events: mpsc::UnboundedReceiver<Event>,
     ) -> Result<Self, AppError> {
         let adapter = Adapter::find(app.config())?;
+        let workers = app.config().workers;
         let mut supervisor = Self {
             app,
             events,
@@ -72,6 +78,7 @@ impl Supervisor {
             generations: Vec::new(),
             lives: 0,
             newest: 0,
+            workers,
             reload_again: false,
             orphans: Vec::new(),
         };
@@ -124,10 +131,11 @@ impl Supervisor {
             Event::Lost { generation, slot } => {
                 if let Some(generation) = self.generations.iter_mut().find(|known| known.number == generation)
                 {
-                    generation.open(slot, &self.app, &self.loops);
+                    generation.lost(slot, &self.app, &self.loops);
                 }
             }
             Event::Reload => self.reload(),
+            Event::Resize { more } => self.resize(more),
             // Said to one that is stopping already; `run` takes the first.
             Event::Stop { done, .. } => drop(done),
         }
@@ -150,9 +158,9 @@ impl Supervisor {
     fn start_generation(&mut self) -> Result<(), AppError> {
         self.lives += 1;
         self.newest += 1;
-        let birth = Birth { generation: self.newest, life: self.lives };
+        let birth = Birth { generation: self.newest, life: self.lives, workers: self.workers };
         let mut generation = Generation::start(&self.app, &self.adapter, birth)?;
-        generation.open_all(&self.app, &self.loops);
+        generation.open_missing(&self.app, &self.loops);
         self.generations.push(generation);
         Ok(())
     }
@@ -184,10 +192,28 @@ impl Supervisor {
             Role::Starting { greeted, .. } => {
                 self.app.remember_worker(&connection.handle);
                 greeted.push(connection);
-                if is_first || greeted.len() >= self.app.config().workers {
+                if is_first || greeted.len() >= self.workers {
                     self.take_over(index);
                 }
             }
+        }
+    }
+
+    fn resize(&mut self, more: bool) {
+        let wanted = if more { self.workers + 1 } else { self.workers - 1 };
+        if !(1..=MAX_WORKERS).contains(&wanted) {
+            tracing::warn!(app = self.app.name(), workers = self.workers, "the number of workers stays");
+            return;
+        }
+        self.workers = wanted;
+        tracing::info!(app = self.app.name(), workers = wanted, "the number of workers changes");
+        for generation in &mut self.generations {
+            generation.resize(wanted, &self.app, &self.loops);
+        }
+        if let (Some(index), Some(_)) = (self.starting(), self.serving())
+            && matches!(&self.generations[index].role, Role::Starting { greeted, .. } if greeted.len() >= wanted)
+        {
+            self.take_over(index);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Signals as an operator's wishes. `docs/signals.md` is the operator's page on them.
 
+use rustix::process::Signal as KernelSignal;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -10,6 +11,12 @@ pub enum Wish {
     End(End),
     /// HUP: applications are loaded anew.
     Reload,
+    /// TTIN: each application gets one worker more.
+    MoreWorkers,
+    /// TTOU: each application gets one worker less.
+    FewerWorkers,
+    /// USR1: access logs are opened anew.
+    ReopenLogs,
 }
 
 /// How the program is asked to end.
@@ -37,6 +44,9 @@ pub struct Signals {
     quit: Signal,
     interrupt: Signal,
     hangup: Signal,
+    more: Signal,
+    fewer: Signal,
+    reopen: Signal,
 }
 
 impl Signals {
@@ -47,6 +57,9 @@ impl Signals {
             quit: signal(SignalKind::quit())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            more: signal(SignalKind::from_raw(KernelSignal::TTIN.as_raw()))?,
+            fewer: signal(SignalKind::from_raw(KernelSignal::TTOU.as_raw()))?,
+            reopen: signal(SignalKind::user_defined1())?,
         })
     }
 
@@ -57,6 +70,9 @@ impl Signals {
             _ = self.quit.recv() => Wish::End(End::Graceful),
             _ = self.interrupt.recv() => Wish::End(End::Fast),
             _ = self.hangup.recv() => Wish::Reload,
+            _ = self.more.recv() => Wish::MoreWorkers,
+            _ = self.fewer.recv() => Wish::FewerWorkers,
+            _ = self.reopen.recv() => Wish::ReopenLogs,
         }
     }
 

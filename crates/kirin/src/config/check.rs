@@ -3,6 +3,7 @@
 use super::load::{ConfigError, Source};
 use super::{AppConfig, Config, RouteConfig};
 use kirin_http::ListenAddress;
+use kirin_workers::MAX_WORKERS;
 use serde_spanned::Spanned;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,9 +11,6 @@ use std::time::Duration;
 
 /// Event loops at most; more than any machine has cores.
 const MAX_THREADS: usize = 1024;
-
-/// Workers of one application at most.
-const MAX_WORKERS: usize = 4096;
 
 /// A checked configuration.
 #[derive(Debug)]
