@@ -3,7 +3,7 @@
 CARGO ?= cargo
 CLIENTS = crates/kirin-memcache/tests/install_clients.sh
 
-.PHONY: demo build test lint test-rust test-perl test-browser bench bench-packages docs clean
+.PHONY: demo build test lint test-rust test-perl test-browser bench bench-packages docs fuzz clean
 
 demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
 	scripts/install-packages demo
@@ -51,3 +51,7 @@ docs: ## What is generated
 
 clean:
 	$(CARGO) clean
+
+fuzz: ## Each fuzz target for a minute; needs a nightly toolchain and cargo-fuzz
+	cd fuzz && for target in $$(cargo +nightly fuzz list); do \
+	    cargo +nightly fuzz run $$target -- -max_total_time=60 -max_len=4096 || exit 1; done

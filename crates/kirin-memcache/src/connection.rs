@@ -10,6 +10,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::BufMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -65,7 +66,7 @@ pub(crate) struct Connection<S> {
     stream: S,
     session: Session,
     /// Answers that did not fit into the socket. While there are any, nothing is read.
-    unsent: Output,
+    unsent: Option<Box<Output>>,
     /// Commands are left over from before the answers were taken.
     draining: bool,
     ending: Option<Ending>,
@@ -73,32 +74,38 @@ pub(crate) struct Connection<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) fn new(stream: S) -> Connection<S> {
-        Connection {
-            stream,
-            session: Session::default(),
-            unsent: Output::default(),
-            draining: false,
-            ending: None,
-        }
+        Connection { stream, session: Session::default(), unsent: None, draining: false, ending: None }
     }
 
     /// Serves the client until one of the two has enough.
-    pub(crate) async fn run(mut self, executor: &Executor, buffers: &LoopBuffers) -> Closed {
-        let idle_timeout = executor.server().options().idle_timeout;
+    pub(crate) async fn run(&mut self, executor: &Executor, buffers: &LoopBuffers) -> Closed {
+        match executor.server().options().idle_timeout {
+            None => loop {
+                if let Err(closed) = poll_fn(|cx| self.poll_turn(cx, executor, buffers)).await {
+                    return closed;
+                }
+            },
+            // In a box, so that connections without a timer do not carry the room for one.
+            Some(limit) => Box::pin(self.run_while_busy(limit, executor, buffers)).await,
+        }
+    }
+
+    /// The same, until the client is silent for `limit`.
+    async fn run_while_busy(
+        &mut self,
+        limit: Duration,
+        executor: &Executor,
+        buffers: &LoopBuffers,
+    ) -> Closed {
         loop {
             let turn = poll_fn(|cx| self.poll_turn(cx, executor, buffers));
-            let turned = match idle_timeout {
-                None => turn.await,
-                Some(limit) => match tokio::time::timeout(limit, turn).await {
-                    Ok(turned) => turned,
-                    Err(_) => {
-                        add(&executor.counters().idle_kicks, 1);
-                        Err(Closed::Idle)
-                    }
-                },
-            };
-            if let Err(closed) = turned {
-                return closed;
+            match tokio::time::timeout(limit, turn).await {
+                Ok(Ok(())) => {}
+                Ok(Err(closed)) => return closed,
+                Err(_) => {
+                    add(&executor.counters().idle_kicks, 1);
+                    return Closed::Idle;
+                }
             }
         }
     }
@@ -110,9 +117,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         executor: &Executor,
         buffers: &LoopBuffers,
     ) -> Poll<Result<(), Closed>> {
-        if !self.unsent.is_empty() {
-            ready!(poll_send(&mut self.stream, cx, &mut self.unsent, executor))?;
-            self.unsent = Output::default();
+        if let Some(unsent) = &mut self.unsent {
+            ready!(poll_send(&mut self.stream, cx, unsent, executor))?;
+            self.unsent = None;
         }
         if let Some(ending) = self.ending.take() {
             return Poll::Ready(Err(Closed::Ended(ending)));
@@ -183,7 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => {
-                    self.unsent = output.split_unsent();
+                    self.unsent = Some(Box::new(output.split_unsent()));
                     if self.draining {
                         add(&executor.counters().conn_yields, 1);
                     }

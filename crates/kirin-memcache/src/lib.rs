@@ -18,6 +18,7 @@ mod output;
 mod run;
 mod server;
 mod session;
+mod snapshot_file;
 
 pub use counters::Counters;
 pub use execute::{Executed, Executor, VERSION};
@@ -25,3 +26,4 @@ pub use output::{LARGE_VALUE_BYTES, Output};
 pub use run::run;
 pub use server::{Description, Listener, Server, ServerOptions, serve};
 pub use session::{Ending, Flow, OUTPUT_LIMIT_BYTES, Session};
+pub use snapshot_file::{Saving, SnapshotFile};

@@ -34,6 +34,13 @@ pub enum Command {
         #[arg(long, short, default_value = "kirin.toml")]
         config: PathBuf,
     },
+    /// Start only the store, with memcached's own options (`kirin memcached -h` lists them)
+    #[command(disable_help_flag = true)]
+    Memcached {
+        /// memcached's options
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Print the configuration reference as Markdown
     #[command(hide = true)]
     ConfigReference,

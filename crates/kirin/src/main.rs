@@ -22,6 +22,10 @@ fn main() -> ExitCode {
     let command_line = CommandLine::parse();
     start_log();
     let result = match command_line.command {
+        Command::Memcached { options } => match kirin_memcache::memcached_options::parse(options) {
+            Ok(invocation) => return kirin_memcache::run(invocation),
+            Err(message) => Err(message),
+        },
         Command::Serve(serve) => serve.source().and_then(|source| {
             if serve.print_config() {
                 return print(&source.text);

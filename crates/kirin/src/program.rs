@@ -8,6 +8,7 @@ use crate::run_directory::RunDirectory;
 use crate::signals::{End, Signals, Wish};
 use kirin_http::listener::ListenError;
 use kirin_http::{ListenAddress, Listener, LogFile};
+use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_store::{Now, Store, StoreConfig};
 use kirin_workers::{App, AppConfig, AppError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -79,7 +80,12 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
         item_limit_bytes: site.store.item_limit_bytes,
         ..StoreConfig::default()
     }));
-    let memcached_server = kirin_memcache::Server::new(Arc::clone(&store), Default::default());
+    let snapshot = site.store.snapshot.clone().map(|path| Arc::new(SnapshotFile::new(path)));
+    if let Some(snapshot) = &snapshot {
+        snapshot.load(&store);
+    }
+    let memcached_options = ServerOptions { snapshot: snapshot.clone(), ..ServerOptions::default() };
+    let memcached_server = kirin_memcache::Server::new(Arc::clone(&store), memcached_options);
     let mut loops = Vec::new();
     for index in 0..site.threads {
         loops.push(EventLoop::start(index)?);
@@ -139,6 +145,11 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
     }
     for app in &apps {
         app.stop(limit).await;
+    }
+    if let Some(snapshot) = &snapshot
+        && let Err(error) = snapshot.save(&store)
+    {
+        tracing::error!(%error, "snapshot not written; the one before is kept");
     }
     started.map(|_| ())
 }

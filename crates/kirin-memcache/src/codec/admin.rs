@@ -26,6 +26,7 @@ pub(super) fn parse<'a>(name: &[u8], tokens: &Tokens<'a>, limits: &Limits) -> Op
         b"slabs" => slabs(tokens),
         b"lru" => lru(tokens),
         b"lru_crawler" => lru_crawler(tokens),
+        b"snapshot" if tokens.count() == 1 => Line::Command(Command::Snapshot),
         _ => return None,
     })
 }

@@ -192,6 +192,8 @@ pub enum Command<'a> {
     Version,
     /// `stats`.
     Stats(StatsTopic),
+    /// `snapshot`, Kirin's own: write the items to the snapshot file now.
+    Snapshot,
     /// `quit`: close once everything before it is answered.
     Quit,
     /// A storage command whose value the store would not take. Its data block is skipped.

@@ -20,6 +20,7 @@ use crate::codec::{Arithmetic, Command, Exptime, Key, Limits, Storage};
 use crate::counters::{Counters, add};
 use crate::output::Output;
 use crate::server::Server;
+use crate::snapshot_file::Saving;
 
 const NON_NUMERIC: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
 const OUT_OF_MEMORY: &str = "SERVER_ERROR out of memory storing object";
@@ -129,12 +130,25 @@ impl Executor {
                 output.line(VERSION);
             }
             Command::Stats(topic) => self.stats(topic, output),
+            Command::Snapshot => output.line(self.snapshot()),
             Command::TooLarge { key, remove, noreply } => self.refuse_value(&key, remove, noreply, output),
             Command::Answer(text) => reply(output, text.is_none(), text.unwrap_or_default()),
             // The session ends at this and never passes it on.
             Command::Quit => {}
         }
         Executed::Whole
+    }
+
+    fn snapshot(&self) -> &'static str {
+        let saving = match &self.server.options().snapshot {
+            Some(file) => file.save_in_background(self.server.store()),
+            None => return "CLIENT_ERROR no snapshot file is configured",
+        };
+        match saving {
+            Saving::Begun => "OK",
+            Saving::Busy => "BUSY a snapshot is being written",
+            Saving::Failed => "SERVER_ERROR no thread to write the snapshot",
+        }
     }
 
     fn store_item(&self, storage: Storage<'_>, output: &mut Output) {

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use kirin_store::{Now, SnapshotError, Store, StoreConfig, load_snapshot_file, save_snapshot_file};
+use kirin_store::{Now, SnapshotError, Store, StoreConfig};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
@@ -27,6 +27,7 @@ use crate::codec::Limits;
 use crate::execute::VERSION;
 use crate::memcached_options::{HELP, Invocation, Options};
 use crate::server::{Description, Server, ServerOptions, serve};
+use crate::snapshot_file::SnapshotFile;
 use bind::Sockets;
 
 /// Places for items that one sweep looks at: a million items are gone through in a quarter of an
@@ -95,6 +96,9 @@ fn run_here(options: Options) -> Result<(), StartError> {
     }
     // The process in the background leaves this directory, paths stay what they were.
     let directory = env::current_dir().map_err(StartError::Daemon)?;
+    // Whoever sees a socket may already ask the program to end.
+    let runtime = event_loop()?;
+    let signals = Signals::new(&runtime)?;
     let sockets = Sockets::bind(&options)?;
     let store = Arc::new(Store::new(StoreConfig {
         memory_bytes: options.memory_bytes,
@@ -102,8 +106,11 @@ fn run_here(options: Options) -> Result<(), StartError> {
         evict: !options.no_evictions,
         ..StoreConfig::default()
     }));
-    load(&store, options.snapshot.as_deref());
-    let server = Server::new(Arc::clone(&store), server_options(&options, &sockets));
+    let snapshot = options.snapshot.as_ref().map(|path| Arc::new(SnapshotFile::new(directory.join(path))));
+    if let Some(snapshot) = &snapshot {
+        snapshot.load(&store);
+    }
+    let server = Server::new(Arc::clone(&store), server_options(&options, &sockets, snapshot.clone()));
     let pid_file = options.pid_file.as_deref().map(PidFile::write).transpose()?;
     let (stop, stopped) = watch::channel(false);
     let mut loops = Vec::new();
@@ -116,17 +123,15 @@ fn run_here(options: Options) -> Result<(), StartError> {
         loops.push(spawned.map_err(StartError::Loop)?);
     }
     daemon::report(Ok(()));
-    let runtime = event_loop()?;
-    let result = LocalSet::new().block_on(&runtime, async {
+    LocalSet::new().block_on(&runtime, async {
         let serving = tokio::task::spawn_local(serve_all(sockets, Arc::clone(&server), stopped));
         let housekeeping = tokio::task::spawn_local(housekeeping(Arc::clone(&store)));
-        let waited = wait_for_signal().await;
+        signals.wait().await;
         housekeeping.abort();
         stop.send_replace(true);
         if let Err(error) = serving.await {
             tracing::error!(%error, "the event loop failed");
         }
-        waited
     });
     for handle in loops {
         if handle.join().is_err() {
@@ -134,12 +139,11 @@ fn run_here(options: Options) -> Result<(), StartError> {
         }
     }
     bind::remove_unix(&options, &directory);
-    if let Some(path) = &options.snapshot {
-        let summary = save_snapshot_file(&store, &directory.join(path), now())?;
-        tracing::info!(items = summary.items, path = %path.display(), "snapshot written");
+    if let Some(snapshot) = &snapshot {
+        snapshot.save(&store)?;
     }
     drop(pid_file);
-    result
+    Ok(())
 }
 
 fn event_loop() -> Result<Runtime, StartError> {
@@ -173,15 +177,29 @@ async fn housekeeping(store: Arc<Store>) {
     }
 }
 
-async fn wait_for_signal() -> Result<(), StartError> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Loop)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Loop)?;
-    let name = tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    };
-    tracing::info!("stopping on {name}");
-    Ok(())
+/// The signals that end the program.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new(runtime: &Runtime) -> Result<Self, StartError> {
+        let _context = runtime.enter();
+        let listen = |kind| signal(kind).map_err(StartError::Loop);
+        Ok(Signals {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn wait(mut self) {
+        let name = tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        };
+        tracing::info!("stopping on {name}");
+    }
 }
 
 fn now() -> Now {
@@ -189,23 +207,11 @@ fn now() -> Now {
     Now::from_unix_seconds(since.as_secs())
 }
 
-/// A snapshot that cannot be used is set aside, and the store starts empty: a cache has to start.
-fn load(store: &Store, path: Option<&Path>) {
-    let Some(path) = path.filter(|path| path.exists()) else { return };
-    match load_snapshot_file(store, path, now()) {
-        Ok(summary) => tracing::info!(items = summary.items, path = %path.display(), "snapshot loaded"),
-        Err(error) => {
-            tracing::warn!(%error, path = %path.display(), "snapshot not loaded, set aside");
-            let mut aside = path.as_os_str().to_owned();
-            aside.push(".bad");
-            if let Err(error) = fs::rename(path, &aside) {
-                tracing::warn!(%error, path = %path.display(), "and it cannot be renamed");
-            }
-        }
-    }
-}
-
-fn server_options(options: &Options, sockets: &Sockets) -> ServerOptions {
+fn server_options(
+    options: &Options,
+    sockets: &Sockets,
+    snapshot: Option<Arc<SnapshotFile>>,
+) -> ServerOptions {
     let interfaces: Vec<_> = options.listen.iter().map(|address| address.host.as_str()).collect();
     ServerOptions {
         limits: Limits { item_size_bytes: options.item_size_bytes, flush_enabled: !options.no_flush_all },
@@ -213,6 +219,7 @@ fn server_options(options: &Options, sockets: &Sockets) -> ServerOptions {
         idle_timeout: options.idle_timeout,
         stampede_guard: options.stampede_guard,
         verbosity: options.verbosity,
+        snapshot,
         description: Description {
             tcp_port: sockets.tcp_port(),
             interfaces: (!interfaces.is_empty()).then(|| interfaces.join(",")),

@@ -1,6 +1,8 @@
 //! The two servers the tests talk to, and a client that speaks bytes.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod program;
+
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

@@ -58,6 +58,8 @@ pub struct StoreSite {
     pub item_limit_bytes: usize,
     /// Addresses of the memcached port.
     pub memcached: Vec<ListenAddress>,
+    /// The snapshot file.
+    pub snapshot: Option<PathBuf>,
 }
 
 /// An application.
@@ -169,7 +171,19 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
         )));
     }
     let memcached = store.memcached.iter().map(|text| address(text, source)).collect::<Result<_, _>>()?;
-    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached })
+    let snapshot = match &store.snapshot {
+        None => None,
+        Some(file) => {
+            let path = absolute(&source.directory.join(file.get_ref()));
+            if !path.parent().is_some_and(std::path::Path::is_dir) || path.is_dir() {
+                let message =
+                    format!("`store.snapshot`: {} is not a file in a directory that exists", path.display());
+                return Err(source.error(file.span(), message));
+            }
+            Some(path)
+        }
+    };
+    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached, snapshot })
 }
 
 fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {

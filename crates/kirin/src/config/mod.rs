@@ -74,6 +74,10 @@ pub struct StoreConfig {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub memcached: Vec<Spanned<String>>,
+    /// A file for the items while Kirin is stopped: loaded at the start, written at the end and at the command `snapshot`
+    /// on the memcached port. Times to live count on meanwhile. Default: none, the store starts empty.
+    #[schemars(with = "Option<String>")]
+    pub snapshot: Option<Spanned<String>>,
 }
 
 impl Default for StoreConfig {
@@ -82,6 +86,7 @@ impl Default for StoreConfig {
             memory: default::store_memory(),
             item_limit: default::store_item_limit(),
             memcached: Vec::new(),
+            snapshot: None,
         }
     }
 }

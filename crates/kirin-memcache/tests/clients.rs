@@ -1,0 +1,194 @@
+//! The clients that people use, as Debian, PyPI and Go's module proxy have them, over TCP and over
+//! a unix socket. `install_clients.sh` beside this file installs them; a missing one is a failure.
+
+mod peer;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use peer::{Kirin, example, wait_until};
+use tempfile::TempDir;
+
+/// Where `install_clients.sh` puts what no package installs.
+fn installed(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients").join(name);
+    assert!(
+        path.exists(),
+        "{} is missing: run crates/kirin-memcache/tests/install_clients.sh",
+        path.display()
+    );
+    path
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client_scripts").join(name)
+}
+
+/// Runs a client to its end.
+fn run(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).output().unwrap_or_else(|error| {
+        let program = command.get_program().display();
+        panic!("{program} does not start ({error}): run crates/kirin-memcache/tests/install_clients.sh")
+    })
+}
+
+fn assert_ok(what: &str, output: &Output) {
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    let ok = output.status.success() && said.trim_end().ends_with("OK");
+    assert!(ok, "{what}: {}\n{said}\n{complained}", output.status);
+}
+
+/// A server on a unix socket: the program, for a unix socket is what `-s` makes.
+struct OnUnixSocket {
+    child: Child,
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+impl OnUnixSocket {
+    fn start() -> OnUnixSocket {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("kirin.sock");
+        let child = Command::new(example())
+            .args(["-m", "256", "-t", "2", "-s"])
+            .arg(&path)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server starts");
+        wait_until("the socket of the server", || std::os::unix::net::UnixStream::connect(&path).is_ok());
+        OnUnixSocket { child, path, _directory: directory }
+    }
+
+    fn address(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+impl Drop for OnUnixSocket {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Runs a client's script against TCP, and against a unix socket where the client can.
+fn both_ways(client: impl Fn(&str) -> Command, unix: bool) {
+    let kirin = Kirin::with(Default::default(), 2);
+    let address = kirin.address.to_string();
+    assert_ok(&address, &run(&mut client(&address)));
+    if unix {
+        let server = OnUnixSocket::start();
+        assert_ok(&server.address(), &run(&mut client(&server.address())));
+    }
+}
+
+#[test]
+fn pymemcache_gets_the_answers_it_expects() {
+    both_ways(
+        |address| {
+            let mut command = Command::new(installed("python/bin/python"));
+            command.arg(script("pymemcache_client.py")).arg(address);
+            command
+        },
+        true,
+    );
+}
+
+#[test]
+fn pylibmc_gets_the_answers_it_expects() {
+    both_ways(
+        |address| {
+            let mut command = Command::new(installed("python/bin/python"));
+            command.arg(script("pylibmc_client.py")).arg(address);
+            command
+        },
+        true,
+    );
+}
+
+#[test]
+fn cache_memcached_fast_gets_the_answers_it_expects() {
+    both_ways(
+        |address| {
+            let mut command = Command::new("perl");
+            command.arg(script("cache_memcached_fast.pl")).arg(address);
+            command
+        },
+        true,
+    );
+}
+
+#[test]
+fn cache_memcached_gets_the_answers_it_expects() {
+    both_ways(
+        |address| {
+            let mut command = Command::new("perl");
+            command.arg(script("cache_memcached.pl")).arg(address);
+            command
+        },
+        true,
+    );
+}
+
+#[test]
+fn gomemcache_gets_the_answers_it_expects() {
+    both_ways(
+        |address| {
+            let mut command = Command::new(installed("go_client"));
+            command.arg(address);
+            command
+        },
+        true,
+    );
+}
+
+fn at(address: SocketAddr) -> [String; 4] {
+    ["-h".into(), address.ip().to_string(), "-p".into(), address.port().to_string()]
+}
+
+#[test]
+fn libmemcacheds_own_test_of_servers_passes() {
+    let kirin = Kirin::start();
+    let output = run(Command::new("memccapable").args(at(kirin.address)).arg("-a"));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let failed = said.lines().filter(|line| line.contains("[FAIL]")).count();
+    assert!(output.status.success() && failed == 0, "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let passed = said.lines().filter(|line| line.contains("[pass]")).count();
+    assert!(passed > 20, "{passed} passed:\n{said}");
+}
+
+#[test]
+fn libmemcacheds_tools_store_and_fetch_a_file() {
+    let kirin = Kirin::start();
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("page");
+    std::fs::write(&file, "a page\n").expect("a file");
+    let servers = format!("--servers={}", kirin.address);
+    let copied = run(Command::new("memccp").arg(&servers).arg(&file));
+    assert!(copied.status.success(), "{copied:?}");
+    let fetched = run(Command::new("memccat").arg(&servers).arg("page"));
+    assert_eq!(String::from_utf8_lossy(&fetched.stdout).trim_end(), "a page");
+    for tool in ["memcping", "memcstat", "memcflush"] {
+        let output = run(Command::new(tool).arg(&servers));
+        assert!(output.status.success(), "{tool}: {output:?}");
+    }
+    let gone = run(Command::new("memccat").arg(&servers).arg("page"));
+    assert!(!gone.status.success(), "memcflush left the page there");
+}
+
+#[test]
+fn memcached_tool_shows_its_tables() {
+    let kirin = Kirin::start();
+    assert_eq!(kirin.connect().ask(b"set a 0 0 3\r\nabc\r\n"), b"STORED\r\n");
+    let tool = "/usr/share/memcached/scripts/memcached-tool";
+    assert!(Path::new(tool).exists(), "{tool}: run crates/kirin-memcache/tests/install_clients.sh");
+    for (mode, expected) in
+        [("display", "#  Item_Size"), ("stats", "curr_items"), ("settings", "maxconns"), ("sizes", "Count")]
+    {
+        let output = run(Command::new("perl").arg(tool).arg(kirin.address.to_string()).arg(mode));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains(expected), "{mode}: {output:?}");
+    }
+}

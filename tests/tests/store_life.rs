@@ -1,0 +1,72 @@
+//! The store from start to stop: snapshots and the stand-alone memcached.
+
+use kirin_tests::{Kirin, Memcached, Site, wait_for};
+use rustix::process::Signal;
+
+const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n\
+    snapshot = \"store.snapshot\"\n[[route]]\npath = \"/\"\ntry = [\"store\"]\n";
+
+#[test]
+fn a_restarted_kirin_serves_what_it_had() {
+    let site = Site::new();
+    let mut kirin = Kirin::start(&site, CONFIG);
+    let mut memcached = Memcached::connect(&site.path("m.sock"));
+    for number in 0..1000 {
+        memcached.set(&format!("/page/{number}"), format!("text/plain\r\npage {number}").as_bytes());
+    }
+    memcached.send("set /short 0 1 16\r\ntext/plain\r\ngone\r\n");
+    assert_eq!(memcached.line(), "STORED");
+    kirin.signal(Signal::TERM);
+    assert_eq!(kirin.wait().code(), Some(0), "{}", kirin.log());
+    drop(kirin);
+
+    let kirin = Kirin::start(&site, CONFIG);
+    kirin.wait_for_log("snapshot loaded");
+    assert_eq!(kirin.get("/page/999").text(), "page 999");
+    // Its time went on while nothing ran.
+    wait_for("/short to expire", || (kirin.get("/short").status == 404).then_some(()));
+}
+
+#[test]
+fn a_snapshot_is_written_on_command_while_serving() {
+    let site = Site::new();
+    let mut kirin = Kirin::start(&site, CONFIG);
+    let mut memcached = Memcached::connect(&site.path("m.sock"));
+    memcached.set("/kept", b"text/plain\r\nkept");
+    memcached.send("snapshot\r\n");
+    assert_eq!(memcached.line(), "OK");
+    kirin.wait_for_log("snapshot written");
+    // Killed without a chance to write another.
+    kirin.signal(Signal::KILL);
+    kirin.wait();
+    drop(kirin);
+    let kirin = Kirin::start(&site, CONFIG);
+    assert_eq!(kirin.get("/kept").text(), "kept");
+}
+
+#[test]
+fn a_damaged_snapshot_is_set_aside_and_the_store_starts_empty() {
+    let site = Site::new();
+    let mut kirin = Kirin::start(&site, CONFIG);
+    Memcached::connect(&site.path("m.sock")).set("/kept", b"text/plain\r\nkept");
+    kirin.signal(Signal::TERM);
+    kirin.wait();
+    drop(kirin);
+    let mut bytes = std::fs::read(site.path("store.snapshot")).expect("a snapshot");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(site.path("store.snapshot"), bytes).expect("a damaged snapshot");
+    let kirin = Kirin::start(&site, CONFIG);
+    kirin.wait_for_log("snapshot not loaded, set aside");
+    assert_eq!(kirin.get("/kept").status, 404);
+    assert!(site.path("store.snapshot.bad").exists());
+}
+
+#[test]
+fn a_snapshot_command_without_a_file_says_so() {
+    let site = Site::new();
+    let _kirin = Kirin::start(&site, &CONFIG.replace("snapshot = \"store.snapshot\"\n", ""));
+    let mut memcached = Memcached::connect(&site.path("m.sock"));
+    memcached.send("snapshot\r\n");
+    assert_eq!(memcached.line(), "CLIENT_ERROR no snapshot file is configured");
+}
