@@ -4,6 +4,7 @@ use kirin_tests::{Kirin, Site, wait_for};
 use rustix::process::Signal;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
@@ -166,22 +167,30 @@ fn a_stop_while_applications_load_does_not_speak_of_workers_that_take_too_long()
     assert!(!kirin.log().contains("WARN") && !kirin.log().contains("ERROR"), "{}", kirin.log());
 }
 
-/// Processes with the title of a worker of this program's application.
-fn worker_count(kirin: &Kirin) -> usize {
+/// Pids of the processes with the title of a worker of this program's application.
+fn workers_of(kirin: &Kirin) -> Vec<String> {
     let list = |arguments: &[&str]| {
         let output = Command::new("ps").args(arguments).output().expect("ps");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let parents = list(&["-o", "pid=", "--ppid", &kirin.pid().to_string()]);
-    let count = |parent: &str| {
-        let workers = list(&["-o", "stat=,args=", "--ppid", parent]);
-        workers.lines().filter(|line| !line.starts_with('Z') && line.contains("worker")).count()
-    };
-    parents.split_whitespace().map(count).sum()
+    let mut workers = Vec::new();
+    for parent in parents.split_whitespace() {
+        for line in list(&["-o", "pid=,stat=,args=", "--ppid", parent]).lines() {
+            let mut fields = line.split_whitespace();
+            if let (Some(pid), Some(state)) = (fields.next(), fields.next())
+                && !state.starts_with('Z')
+                && line.contains("worker")
+            {
+                workers.push(pid.to_owned());
+            }
+        }
+    }
+    workers
 }
 
 fn wait_for_workers(kirin: &Kirin, count: usize) {
-    wait_for(&format!("{count} workers"), || (worker_count(kirin) == count).then_some(()));
+    wait_for(&format!("{count} workers"), || (workers_of(kirin).len() == count).then_some(()));
 }
 
 /// Sends as many requests at once as there are workers, and sees them all begun.
@@ -211,7 +220,7 @@ fn ttin_and_ttou_change_the_number_of_workers_and_new_generations_keep_it() {
     kirin.signal(Signal::TTOU);
     wait_for_workers(&kirin, 3);
     assert_parallel(&site, &kirin, 3);
-    assert_eq!(worker_count(&kirin), 3);
+    assert_eq!(workers_of(&kirin).len(), 3);
 }
 
 #[test]
@@ -278,6 +287,64 @@ fn a_log_that_cannot_be_opened_anew_is_written_on() {
         let content = std::fs::read_to_string(site.path("moved/access.log")).expect("the log");
         content.contains("/still").then_some(())
     });
+}
+
+/// A site whose only worker is replaced by `limit`, a line of the configuration.
+fn serve_limited(limit: &str) -> (Site, Kirin) {
+    let program = r#"
+use v5.16; use warnings; use Time::HiRes;
+my @grown;
+sub {
+    my $env = shift;
+    push @grown, 'x' x 150_000_000 if $env->{PATH_INFO} =~ /grow/;
+    if ($env->{PATH_INFO} =~ /wait/) {
+        open my $begun, '>', "begun.$$";
+        select undef, undef, undef, 0.01 until -e 'go';
+    }
+    [200, ['Content-Type' => 'text/plain'], [$$]];
+};
+"#;
+    let site = Site::new().with("app.psgi", program);
+    let kirin = Kirin::start(&site, &CONFIG.replace("workers = 2", &format!("workers = 1\n{limit}")));
+    (site, kirin)
+}
+
+#[test]
+fn a_worker_is_replaced_at_its_age_but_not_inside_a_request() {
+    let (site, kirin) = serve_limited("max_age = \"1s\"");
+    let first = kirin.get("/").text();
+    wait_for("an idle worker to be replaced", || (kirin.get("/").text() != first).then_some(()));
+    let mut client = kirin.connect();
+    client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_for_begun(&site, 1);
+    let before = workers_of(&kirin);
+    let start = Instant::now();
+    wait_for("more than its age", || (start.elapsed() > Duration::from_secs(3)).then_some(()));
+    assert_eq!(workers_of(&kirin), before, "the busy worker stays");
+    std::fs::write(site.path("go"), "").expect("a file");
+    let reply = client.read_reply();
+    assert_eq!(vec![reply.text()], before);
+    let next = client.get("/");
+    assert_eq!(next.status, 200);
+    assert_ne!(vec![next.text()], before);
+    assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
+}
+
+#[test]
+fn a_worker_is_replaced_when_its_memory_has_grown_but_not_inside_a_request() {
+    let (site, kirin) = serve_limited("max_memory = \"120MB\"");
+    let mut client = kirin.connect();
+    let small = client.get("/").text();
+    client.send("GET /grow-and-wait HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_for_begun(&site, 1);
+    kirin.wait_for_log("worker is replaced because of its memory");
+    assert_eq!(workers_of(&kirin), vec![small.clone()]);
+    std::fs::write(site.path("go"), "").expect("a file");
+    assert_eq!(client.read_reply().text(), small, "the request is finished");
+    let next = client.get("/");
+    assert_eq!(next.status, 200);
+    assert_ne!(next.text(), small);
+    assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
 }
 
 /// The promise of a reload: nobody notices.

@@ -9,6 +9,7 @@ use crate::scgi;
 use crate::sendfile::{NotSent, SendfileRoots};
 use crate::spool::{SpoolError, SpooledBody};
 use crate::supervisor::{Event, Supervisor};
+use crate::wear::Wear;
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 use kirin_http::{Answer, FileRange, Method, Origin, RequestBody, RequestHead, Response, StatusCode};
@@ -253,6 +254,11 @@ impl App {
         self.pool.release(connection);
     }
 
+    /// The worker has said that it leaves.
+    pub(crate) fn count_leaving(&self) {
+        self.counters.workers_left.add(1);
+    }
+
     pub(crate) fn begin_deadline(&self, worker: &WorkerHandle) {
         worker.begin(self.now_ms() + self.config.request_deadline.as_millis() as u64);
     }
@@ -292,6 +298,40 @@ impl App {
 
     pub(crate) fn set_ready(&self) {
         self.state.send_replace(AppState::Ready);
+    }
+
+    /// Has workers that have served long enough leave.
+    pub(crate) fn retire_worn_workers(&self, now: Instant) {
+        if self.config.max_age.is_none() && self.config.max_memory_bytes.is_none() {
+            return;
+        }
+        let workers: Vec<_> =
+            self.workers.lock().values().filter(|worker| !worker.is_leaving()).cloned().collect();
+        let mut retired = false;
+        for worker in workers {
+            let Some(wear) = worker.wear(now, self.config.max_memory_bytes) else { continue };
+            let (app, pid) = (&self.config.name, worker.pid);
+            match wear {
+                Wear::Age(age) => {
+                    self.counters.replaced_by_age.add(1);
+                    tracing::debug!(app, pid, ?age, "worker is replaced because of its age");
+                }
+                Wear::Memory(bytes) => {
+                    self.counters.replaced_by_memory.add(1);
+                    tracing::info!(
+                        app,
+                        pid,
+                        megabytes = bytes >> 20,
+                        "worker is replaced because of its memory"
+                    );
+                }
+            }
+            worker.leave();
+            retired = true;
+        }
+        if retired {
+            drop(self.pool.remove_idle(|connection| connection.handle.is_leaving()));
+        }
     }
 
     /// The workers of a generation get no further request; the idle ones are let go.

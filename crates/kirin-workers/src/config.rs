@@ -26,6 +26,10 @@ pub struct AppConfig {
     pub adapter: Option<PathBuf>,
     /// Requests after which a worker is replaced; up to a tenth less by lot. Default: never.
     pub max_requests: Option<u64>,
+    /// Age at which a worker is replaced; up to a tenth less by lot. Default: never.
+    pub max_age: Option<Duration>,
+    /// Resident memory, in bytes, at which a worker is replaced. Default: never.
+    pub max_memory_bytes: Option<u64>,
     /// Longest request body, in bytes. Default: 1 GiB.
     pub body_limit_bytes: u64,
     /// Where request bodies of more than 1 MiB are kept while they are read. Default: the system's directory for
@@ -59,6 +63,8 @@ impl AppConfig {
             perl: None,
             adapter: None,
             max_requests: None,
+            max_age: None,
+            max_memory_bytes: None,
             body_limit_bytes: 1 << 30,
             spool_directory: None,
             run_directory: None,

@@ -92,6 +92,9 @@ pub(crate) async fn exchange(
         Err(failure) => return Err(failure),
     };
     let close = !connection.handle.end() || head.close;
+    if head.close {
+        app.count_leaving();
+    }
     match reading {
         Reading::Whole(data) => {
             if !close {

@@ -172,7 +172,7 @@ impl Generation {
                         adapter = worker.greeting.adapter,
                         "worker is there"
                     );
-                    let connection = Box::new(WorkerConnection::new(worker, slot));
+                    let connection = Box::new(WorkerConnection::new(worker, slot, app.config().max_age));
                     // Nobody listens when the application is being stopped.
                     let _ = app.events().send(Event::Greeted { connection });
                 }

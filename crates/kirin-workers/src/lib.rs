@@ -23,6 +23,7 @@ mod scgi;
 mod sendfile;
 mod spool;
 mod supervisor;
+mod wear;
 mod worker;
 mod worker_response;
 

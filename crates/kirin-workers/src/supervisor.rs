@@ -23,6 +23,9 @@ use tokio::sync::{mpsc, oneshot};
 /// How long workers whose parent has been killed may take to end.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(10);
 
+/// How often workers' age and memory are looked at, at most.
+const WEAR_INTERVAL: Duration = Duration::from_millis(900);
+
 /// What happens in the life of an application.
 pub(crate) enum Event {
     /// A parent said something.
@@ -57,6 +60,8 @@ pub(crate) struct Supervisor {
     workers: usize,
     /// A reload that came while a generation was starting.
     reload_again: bool,
+    /// When workers' age and memory were looked at last.
+    worn_at: Instant,
     /// Groups of parents that have died, and when what is left of them is killed.
     orphans: Vec<(Pid, Instant)>,
 }
@@ -80,6 +85,7 @@ impl Supervisor {
             newest: 0,
             workers,
             reload_again: false,
+            worn_at: Instant::now(),
             orphans: Vec::new(),
         };
         supervisor.start_generation()?;
@@ -290,6 +296,10 @@ impl Supervisor {
         let now = Instant::now();
         self.kill_overdue();
         self.app.expire_waiting();
+        if self.worn_at + WEAR_INTERVAL <= now {
+            self.worn_at = now;
+            self.app.retire_worn_workers(now);
+        }
         self.orphans.retain(|(group, deadline)| {
             group_exists(*group) && (*deadline > now || !signal_group(*group, Signal::KILL))
         });

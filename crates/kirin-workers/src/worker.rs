@@ -3,6 +3,7 @@
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
 use crate::pool::Pooled;
 use crate::supervisor::Event;
+use crate::wear::{self, Wear};
 use rustix::net::Shutdown;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
@@ -49,6 +51,10 @@ pub(crate) struct WorkerConnection {
 pub(crate) struct WorkerHandle {
     pub(crate) pid: u32,
     pub(crate) generation: u64,
+    /// When it greeted.
+    born: Instant,
+    /// Its age at which it is to be replaced.
+    lifetime: Option<Duration>,
     /// It is to end when its request has ended.
     leaving: AtomicBool,
     socket: OwnedFd,
@@ -63,6 +69,16 @@ impl WorkerHandle {
     pub(crate) fn cut(&self) {
         // Fails only when it has ended already.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+    }
+
+    /// Why it is to be replaced, if it is.
+    pub(crate) fn wear(&self, now: Instant, max_memory_bytes: Option<u64>) -> Option<Wear> {
+        let age = now.saturating_duration_since(self.born);
+        if self.lifetime.is_some_and(|lifetime| age >= lifetime) {
+            return Some(Wear::Age(age));
+        }
+        let limit = max_memory_bytes?;
+        wear::resident_bytes(self.pid).filter(|resident| *resident > limit).map(Wear::Memory)
     }
 
     /// It gets no further request. To be followed by taking it out of the pool, where it may be idle.
@@ -119,7 +135,7 @@ impl Drop for WorkerConnection {
 
 impl WorkerConnection {
     /// The connection in `slot`. Call on the loop that is to be its home.
-    pub(crate) fn new(worker: GreetedWorker, slot: Slot) -> Self {
+    pub(crate) fn new(worker: GreetedWorker, slot: Slot, max_age: Option<Duration>) -> Self {
         let GreetedWorker { stream, socket, greeting } = worker;
         Self {
             stream,
@@ -129,6 +145,8 @@ impl WorkerConnection {
             handle: Arc::new(WorkerHandle {
                 pid: greeting.pid,
                 generation: slot.generation,
+                born: Instant::now(),
+                lifetime: max_age.map(|age| wear::lifetime(age, wear::draw())),
                 leaving: AtomicBool::new(false),
                 socket,
                 deadline: AtomicU64::new(0),

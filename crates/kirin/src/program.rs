@@ -192,6 +192,8 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
         request_deadline: app.deadline,
         start_limit: app.start_limit,
         max_requests: (app.max_requests > 0).then_some(app.max_requests),
+        max_age: app.max_age,
+        max_memory_bytes: app.max_memory_bytes,
         body_limit_bytes: app.body_limit_bytes,
         sendfile_roots: app.sendfile.clone(),
         ..AppConfig::new(&app.name, &app.load)

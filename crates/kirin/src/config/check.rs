@@ -85,6 +85,10 @@ pub struct AppSite {
     pub start_limit: Duration,
     /// Requests of a worker's life; 0 for no end.
     pub max_requests: u64,
+    /// Age of a worker's life.
+    pub max_age: Option<Duration>,
+    /// Resident memory at which a worker is replaced, in bytes.
+    pub max_memory_bytes: Option<u64>,
     /// Largest request body in bytes.
     pub body_limit_bytes: u64,
     /// Roots for X-Sendfile.
@@ -213,6 +217,8 @@ fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
         deadline: app.deadline.into(),
         start_limit: app.start_limit.into(),
         max_requests: app.max_requests,
+        max_age: app.max_age.map(Duration::from),
+        max_memory_bytes: app.max_memory.map(|size| size.0),
         body_limit_bytes: app.body_limit.0,
         sendfile: app
             .sendfile

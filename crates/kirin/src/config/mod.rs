@@ -130,6 +130,14 @@ pub struct AppConfig {
     /// all go at once.
     #[serde(default)]
     pub max_requests: u64,
+    /// Age at which a worker is replaced, such as `"1h"`; up to a tenth less by lot. Looked at every second, and never while
+    /// the worker is at a request. Default: never.
+    #[schemars(with = "Option<String>")]
+    pub max_age: Option<Seconds>,
+    /// Resident memory at which a worker is replaced, such as `"300MB"`, as `ps` shows it: what it shares with its parent
+    /// counts. Looked at every second, and never while the worker is at a request. Default: never.
+    #[schemars(with = "Option<String>")]
+    pub max_memory: Option<ByteSize>,
     /// The largest request body; a larger one is answered 413.
     #[serde(default = "default::body_limit")]
     #[schemars(with = "String", default = "default::body_limit")]
