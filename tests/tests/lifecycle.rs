@@ -347,6 +347,62 @@ fn a_worker_is_replaced_when_its_memory_has_grown_but_not_inside_a_request() {
     assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
 }
 
+#[test]
+fn a_request_past_its_deadline_tells_where_it_hangs_before_its_worker_is_killed() {
+    let program = r#"
+use v5.16; use warnings;
+package Shop::Basket {
+    sub wait_for_stock { my ($how) = @_; $how eq 'sleep' ? sleep 600 : $how eq 'read' ? <$Shop::never> : 1 while 1 }
+}
+pipe $Shop::never, my $writer;
+sub {
+    my ($how) = $_[0]{PATH_INFO} =~ m{^/hang/(.*)} or return [200, ['Content-Type' => 'text/plain'], ["$$"]];
+    Shop::Basket::wait_for_stock($how);
+};
+"#;
+    let site = Site::new().with("app.psgi", program);
+    let config = CONFIG.replace("workers = 2", "workers = 1\ndeadline = \"1s\"");
+    let kirin = Kirin::start(&site, &config);
+    for how in ["sleep", "read", "loop"] {
+        let before = kirin.get("/").text();
+        let target = format!("/hang/{how}");
+        assert_eq!(kirin.get(&target).status, 504);
+        kirin.wait_for_log(&format!("worker {before}: GET {target}: took too long"));
+        let call = format!("Shop::Basket::wait_for_stock(\"{how}\") called at");
+        kirin.wait_for_log(&call);
+        let log = kirin.log();
+        let line = log.lines().skip_while(|line| !line.contains(&format!("GET {target}: took"))).nth(1);
+        assert!(line.is_some_and(|line| line.contains("app.psgi line 4")), "{log}");
+        wait_for("the worker to end", || (!workers_of(&kirin).contains(&before)).then_some(()));
+        assert_ne!(kirin.get("/").text(), before);
+    }
+    let log = kirin.log();
+    assert_eq!(log.matches("request failed").count(), 3, "{log}");
+    assert!(!log.contains("worker ended"), "{log}");
+}
+
+#[test]
+fn a_worker_that_comes_to_its_end_after_all_is_not_used_again() {
+    let program = r#"
+use v5.16; use warnings;
+sub {
+    # USR2 ends the pause early, and the application goes on as if nothing had happened.
+    select undef, undef, undef, 60 if $_[0]{PATH_INFO} eq '/slow';
+    [200, ['Content-Type' => 'text/plain'], ["$$"]];
+};
+"#;
+    let site = Site::new().with("app.psgi", program);
+    let config = CONFIG.replace("workers = 2", "workers = 1\ndeadline = \"1s\"");
+    let kirin = Kirin::start(&site, &config);
+    let before = kirin.get("/").text();
+    assert_eq!(kirin.get("/slow").status, 504);
+    for _ in 0..50 {
+        let reply = kirin.get("/");
+        assert_eq!(reply.status, 200);
+        assert_ne!(reply.text(), before);
+    }
+}
+
 /// The promise of a reload: nobody notices.
 #[test]
 fn no_request_fails_while_generations_come_and_go() {

@@ -41,7 +41,7 @@ pub(crate) enum Failure {
     #[error("worker {pid} was lost inside its response")]
     Truncated { pid: u32 },
     /// It took too long and was killed.
-    #[error("worker {pid} took too long and was killed")]
+    #[error("worker {pid} took too long and is killed")]
     Overdue { pid: u32 },
     /// What it sent is no response.
     #[error("worker {pid}: {error}")]

@@ -55,6 +55,8 @@ pub(crate) struct Generation {
     failure: Option<String>,
     /// Processes that the parent has forked: the only ones that are ever killed by number.
     children: HashSet<u32>,
+    /// Workers among them whose request took too long.
+    condemned: HashSet<u32>,
     /// Workers that the parent is to keep.
     workers: usize,
     /// Workers that it was started with.
@@ -89,6 +91,7 @@ impl Generation {
             pause: FIRST_PAUSE,
             failure: None,
             children: HashSet::new(),
+            condemned: HashSet::new(),
             workers: birth.workers,
             workers_at_birth: birth.workers,
             told_workers: None,
@@ -102,6 +105,7 @@ impl Generation {
         self.life = life;
         self.born = Instant::now();
         self.children.clear();
+        self.condemned.clear();
         self.workers_at_birth = self.workers;
         self.told_workers = None;
         let birth = Birth { generation: self.number, life, workers: self.workers };
@@ -212,8 +216,9 @@ impl Generation {
                     greeted.retain(|connection| connection.handle.pid != pid);
                 }
                 let text = describe_wait_status(status);
-                // TERM is what we have sent it ourselves.
-                let expected = status == 0
+                // What we have brought about ourselves is no news.
+                let expected = self.condemned.remove(&pid)
+                    || status == 0
                     || status == Signal::TERM.as_raw() && matches!(self.role, Role::Leaving { .. });
                 if expected {
                     tracing::debug!(app = name, generation, pid, status = text, "worker ended");
@@ -297,10 +302,28 @@ impl Generation {
         app.cut_generation(self.number);
     }
 
-    /// Kills a worker if it is one of ours.
-    pub(crate) fn kill_worker(&self, pid: u32) {
+    /// Asks a worker whose request took too long to log where it is.
+    pub(crate) fn condemn_worker(&mut self, pid: u32) {
+        self.condemned.insert(pid);
+        self.signal_worker(pid, Signal::USR2);
+    }
+
+    /// Whether a worker is about to be killed.
+    pub(crate) fn is_condemned(&self, pid: u32) -> bool {
+        self.condemned.contains(&pid)
+    }
+
+    /// Kills a condemned worker if it is still there.
+    pub(crate) fn kill_condemned(&self, pid: u32) {
+        if self.is_condemned(pid) {
+            self.signal_worker(pid, Signal::KILL);
+        }
+    }
+
+    /// Only if it is one of ours.
+    fn signal_worker(&self, pid: u32, signal: Signal) {
         if let (true, Some(pid)) = (self.children.contains(&pid), Pid::from_raw(pid.cast_signed())) {
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
+            let _ = rustix::process::kill_process(pid, signal);
         }
     }
 }

@@ -23,6 +23,9 @@ use tokio::sync::{mpsc, oneshot};
 /// How long workers whose parent has been killed may take to end.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(10);
 
+/// How long a worker that took too long may say where it is, before it is killed. Its client has been answered.
+const TRACE_GRACE: Duration = Duration::from_secs(1);
+
 /// How often workers' age and memory are looked at, at most.
 const WEAR_INTERVAL: Duration = Duration::from_millis(900);
 
@@ -36,6 +39,8 @@ pub(crate) enum Event {
     Greeted { connection: Box<WorkerConnection> },
     /// The connection in a slot is gone.
     Lost { generation: u64, slot: usize },
+    /// The time is over in which a worker that took too long could say where it was.
+    GraceOver { generation: u64, pid: u32 },
     /// [`App::reload`].
     Reload,
     /// [`App::add_worker`] and [`App::remove_worker`].
@@ -140,6 +145,7 @@ impl Supervisor {
                     generation.lost(slot, &self.app, &self.loops);
                 }
             }
+            Event::GraceOver { generation, pid } => self.grace_over(generation, pid),
             Event::Reload => self.reload(),
             Event::Resize { more } => self.resize(more),
             // Said to one that is stopping already; `run` takes the first.
@@ -189,6 +195,10 @@ impl Supervisor {
         let number = connection.handle.generation;
         let is_first = self.serving().is_none();
         let Some(index) = self.generations.iter().position(|known| known.number == number) else { return };
+        // One that took too long may come to its end after all, and would go on.
+        if self.generations[index].is_condemned(connection.handle.pid) {
+            return;
+        }
         match &mut self.generations[index].role {
             Role::Leaving { .. } => {}
             Role::Serving => {
@@ -294,7 +304,7 @@ impl Supervisor {
     /// What takes too long is ended here.
     async fn keep_house(&mut self) -> Result<(), AppError> {
         let now = Instant::now();
-        self.kill_overdue();
+        self.condemn_overdue();
         self.app.expire_waiting();
         if self.worn_at + WEAR_INTERVAL <= now {
             self.worn_at = now;
@@ -328,10 +338,26 @@ impl Supervisor {
         Ok(())
     }
 
-    fn kill_overdue(&self) {
+    /// Answers 504 for requests that took too long. Their workers are asked where they are, and killed a little later.
+    fn condemn_overdue(&mut self) {
         for worker in self.app.condemn_overdue() {
-            self.generations.iter().for_each(|generation| generation.kill_worker(worker.pid));
+            let (number, pid) = (worker.generation, worker.pid);
+            if let Some(generation) = self.generations.iter_mut().find(|known| known.number == number) {
+                generation.condemn_worker(pid);
+                let events = self.app.events();
+                tokio::spawn(async move {
+                    tokio::time::sleep(TRACE_GRACE).await;
+                    // Nobody listens when the application has been stopped.
+                    let _ = events.send(Event::GraceOver { generation: number, pid });
+                });
+            }
             worker.cut();
+        }
+    }
+
+    fn grace_over(&mut self, generation: u64, pid: u32) {
+        if let Some(generation) = self.generations.iter_mut().find(|known| known.number == generation) {
+            generation.kill_condemned(pid);
         }
     }
 
@@ -358,7 +384,7 @@ impl Supervisor {
         tracing::info!(app = self.app.name(), "app has ended");
     }
 
-    /// Waits for the end of all parents and goes on to kill what is overdue.
+    /// Waits for the end of all parents and goes on to end what is overdue.
     async fn all_ended(&mut self) {
         let mut tick = tokio::time::interval(self.tick());
         while self.generations.iter().any(Generation::has_parent) {
@@ -373,10 +399,11 @@ impl Supervisor {
                             self.orphans.push((end.group, Instant::now()));
                         }
                     },
+                    Some(Event::GraceOver { generation, pid }) => self.grace_over(generation, pid),
                     Some(_) => {}
                     None => return,
                 },
-                _ = tick.tick() => self.kill_overdue(),
+                _ = tick.tick() => self.condemn_overdue(),
             }
         }
     }

@@ -118,7 +118,8 @@ pub struct AppConfig {
     #[serde(default = "default::queue_wait")]
     #[schemars(with = "String", default = "default::queue_wait")]
     pub queue_wait: Seconds,
-    /// How long a worker may take for a request; then it is killed and the client gets 504.
+    /// How long a worker may take for a request. Then the client gets 504, the worker logs where it is (a Perl stack), and a
+    /// second later it is killed.
     #[serde(default = "default::deadline")]
     #[schemars(with = "String", default = "default::deadline")]
     pub deadline: Seconds,
