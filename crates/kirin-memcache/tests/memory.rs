@@ -45,7 +45,9 @@ fn an_idle_connection_takes_little_memory() {
     clients.iter_mut().for_each(used);
     let each = program.resident_bytes().saturating_sub(before) / clients.len();
     eprintln!("{each} bytes of memory each idle connection");
-    assert!(each < 1100, "{each} bytes each");
+    // About 1,300 here with the C library's allocator, 1,050 in `kirin` with mimalloc; one buffer a
+    // connection would be several thousand.
+    assert!(each < 1600, "{each} bytes each");
 }
 
 #[test]

@@ -175,14 +175,14 @@ impl Client {
 
     /// Sends `bytes` and a no-op, and returns the answer to `bytes`.
     pub fn ask(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.ask_before(bytes, b"mn\r\n")
+        self.ask_before(bytes, (b"mn\r\n", b"MN\r\n"))
     }
 
-    /// Sends `bytes` and `no_op`, which ends in one, and returns the answer up to that of the no-op.
-    pub fn ask_before(&mut self, bytes: &[u8], no_op: &[u8]) -> Vec<u8> {
-        let mut answer = self.ask_until(&[bytes, no_op].concat(), b"MN\r\n");
-        if answer.ends_with(b"MN\r\n") {
-            answer.truncate(answer.len() - 4);
+    /// Sends `bytes` and a no-op, and returns the answer up to that of the no-op.
+    pub fn ask_before(&mut self, bytes: &[u8], (no_op, end): (&[u8], &[u8])) -> Vec<u8> {
+        let mut answer = self.ask_until(&[bytes, no_op].concat(), end);
+        if answer.ends_with(end) {
+            answer.truncate(answer.len() - end.len());
         } else {
             answer.extend_from_slice(b"<closed>");
         }

@@ -1,11 +1,15 @@
 //! memcached's command line, for scripts and test harnesses that start one.
 //!
 //! Pure: words in, [`Options`] out. `run.rs` acts on them; the help text is in
-//! `memcached_help.txt`. An option that has nothing to act on here is accepted when leaving it out
+//! `help.txt`. An option that has nothing to act on here is accepted when leaving it out
 //! changes nothing a client could see, and refused with a reason when it would.
+
+mod names;
 
 use std::path::PathBuf;
 use std::time::Duration;
+
+use names::{LONG_NAMES, WITH_VALUE, WITHOUT_EFFECT, WITHOUT_VALUE};
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +23,7 @@ pub enum Invocation {
 }
 
 /// The text that `-h` prints.
-pub const HELP: &str = include_str!("memcached_help.txt");
+pub const HELP: &str = include_str!("help.txt");
 
 /// Everything that starting a store depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,94 +104,6 @@ impl Default for Options {
         }
     }
 }
-
-/// Long names and the letters they stand for.
-const LONG_NAMES: &[(&str, char)] = &[
-    ("unix-mask", 'a'),
-    ("enable-shutdown", 'A'),
-    ("enable-ssl", 'Z'),
-    ("port", 'p'),
-    ("unix-socket", 's'),
-    ("udp-port", 'U'),
-    ("memory-limit", 'm'),
-    ("disable-evictions", 'M'),
-    ("conn-limit", 'c'),
-    ("lock-memory", 'k'),
-    ("help", 'h'),
-    ("license", 'i'),
-    ("version", 'V'),
-    ("enable-coredumps", 'r'),
-    ("verbose", 'v'),
-    ("daemon", 'd'),
-    ("listen", 'l'),
-    ("user", 'u'),
-    ("pidfile", 'P'),
-    ("slab-growth-factor", 'f'),
-    ("slab-min-size", 'n'),
-    ("threads", 't'),
-    ("enable-largepages", 'L'),
-    ("max-reqs-per-event", 'R'),
-    ("disable-cas", 'C'),
-    ("listen-backlog", 'b'),
-    ("protocol", 'B'),
-    ("max-item-size", 'I'),
-    ("enable-sasl", 'S'),
-    ("disable-flush-all", 'F'),
-    ("disable-dumping", 'X'),
-    ("disable-watch", 'W'),
-    ("auth-file", 'Y'),
-    ("memory-file", 'e'),
-    ("extended", 'o'),
-    ("napi-ids", 'N'),
-];
-
-/// The letters that take a value.
-const WITH_VALUE: &str = "apsUmclPufntDRbBIYeoN";
-
-/// The letters that do not.
-const WITHOUT_VALUE: &str = "AZMkhiVrvdLCSFXW";
-
-/// Suboptions of `-o` that tune parts of memcached Kirin does not have.
-const WITHOUT_EFFECT: &[&str] = &[
-    "maxconns_fast",
-    "hashpower",
-    "no_hashexpand",
-    "slab_reassign",
-    "no_slab_reassign",
-    "slab_automove",
-    "no_slab_automove",
-    "slab_automove_ratio",
-    "slab_automove_window",
-    "slab_automove_freeratio",
-    "slab_chunk_max",
-    "slab_sizes",
-    "tail_repair_time",
-    "hash_algorithm",
-    "lru_crawler",
-    "no_lru_crawler",
-    "lru_crawler_sleep",
-    "lru_crawler_tocrawl",
-    "lru_maintainer",
-    "no_lru_maintainer",
-    "hot_lru_pct",
-    "warm_lru_pct",
-    "hot_max_factor",
-    "warm_max_factor",
-    "temporary_ttl",
-    "watcher_logbuf_size",
-    "worker_logbuf_size",
-    "read_buf_mem_limit",
-    "resp_obj_mem_limit",
-    "track_sizes",
-    "inline_ascii_resp",
-    "no_inline_ascii_resp",
-    "relaxed_privileges",
-    "no_relaxed_privileges",
-    "drop_privileges",
-    "no_drop_privileges",
-    "modern",
-    "no_modern",
-];
 
 /// Reads the words after `memcached`. An error is one line that names the option.
 pub fn parse<I, S>(words: I) -> Result<Invocation, String>
