@@ -39,6 +39,27 @@ impl Kirin {
     /// # Panics
     /// As [`Kirin::start`].
     pub fn start_command(command: &mut Command) -> Self {
+        let mut kirin = Self::spawn_command(command);
+        kirin.address = wait_for("kirin to serve", || {
+            let log = kirin.log();
+            if let Some(status) = kirin.child.try_wait().expect("wait") {
+                panic!("kirin ended with {status}:\n{}", kirin.log());
+            }
+            let (_, url) = log.split_once("serving on http://")?;
+            url.split_once('/')?.0.parse().ok()
+        });
+        kirin
+    }
+
+    /// Starts with a command line and does not wait for it to serve.
+    ///
+    /// # Panics
+    /// When there is no program.
+    pub fn spawn(site: &Site, arguments: &[&str]) -> Self {
+        Self::spawn_command(command(site).args(arguments))
+    }
+
+    fn spawn_command(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("kirin starts");
         let log = Arc::new(Mutex::new(Vec::new()));
         let mut stderr = child.stderr.take().expect("stderr");
@@ -49,16 +70,7 @@ impl Kirin {
                 lines.lock().expect("log").extend_from_slice(&buffer[..count]);
             }
         });
-        let mut kirin = Self { child, log, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
-        kirin.address = wait_for("kirin to serve", || {
-            let log = kirin.log();
-            if let Some(status) = kirin.child.try_wait().expect("wait") {
-                panic!("kirin ended with {status}:\n{}", kirin.log());
-            }
-            let (_, url) = log.split_once("serving on http://")?;
-            url.split_once('/')?.0.parse().ok()
-        });
-        kirin
+        Self { child, log, address: SocketAddr::from(([127, 0, 0, 1], 0)) }
     }
 
     /// Where it serves.
