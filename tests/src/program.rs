@@ -56,7 +56,7 @@ impl Kirin {
     /// # Panics
     /// When there is no program.
     pub fn spawn(site: &Site, arguments: &[&str]) -> Self {
-        Self::spawn_command(command(site).args(arguments))
+        Self::spawn_command(kirin_command(site).args(arguments))
     }
 
     fn spawn_command(command: &mut Command) -> Self {
