@@ -7,14 +7,14 @@
 use crate::adapter::Adapter;
 use crate::config::AppConfig;
 use crate::error::AppError;
-use crate::parent::{Parent, WorkerSocket};
+use crate::parent::{Birth, Parent, WorkerSocket};
 use crate::supervisor::Event;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::net::unix::pipe;
@@ -32,11 +32,11 @@ pub struct LoadedParent {
     pub socket: PathBuf,
 }
 
-/// Where an application's parent comes from.
+/// Where an application's parents come from.
 pub(crate) enum Launch {
-    /// Kirin starts it, and starts it again when it has ended.
-    Spawn { adapter: Adapter, socket: WorkerSocket },
-    /// It is there.
+    /// Kirin starts them: one for each generation, and again when one has ended.
+    Spawn(Adapter),
+    /// It is there, and there will be no other.
     Adopt(LoadedParent),
 }
 
@@ -44,32 +44,35 @@ impl Launch {
     pub(crate) fn prepare(config: &AppConfig) -> Result<Self, AppError> {
         match &config.loaded {
             Some(loaded) => Ok(Self::Adopt(loaded.clone())),
-            None => Ok(Self::Spawn { adapter: Adapter::find(config)?, socket: WorkerSocket::bind(config)? }),
+            None => Ok(Self::Spawn(Adapter::find(config)?)),
         }
     }
 
-    pub(crate) fn socket(&self) -> &Path {
+    /// The socket on which a generation's workers accept.
+    pub(crate) fn socket(&self, config: &AppConfig) -> Result<WorkerSocket, AppError> {
         match self {
-            Self::Spawn { socket, .. } => socket.path(),
-            Self::Adopt(loaded) => &loaded.socket,
+            Self::Spawn(_) => WorkerSocket::bind(config),
+            Self::Adopt(loaded) => Ok(WorkerSocket::of_parent(&loaded.socket)),
         }
     }
 
     /// Whether there can be another parent after the first.
     pub(crate) fn is_repeatable(&self) -> bool {
-        matches!(self, Self::Spawn { .. })
+        matches!(self, Self::Spawn(_))
     }
 
     pub(crate) fn parent(
         &self,
         config: &AppConfig,
+        socket: &WorkerSocket,
         sendfile: bool,
-        life: u64,
+        birth: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Parent, AppError> {
         let loaded = match self {
-            Self::Spawn { adapter, socket } => {
-                return Parent::spawn(config, adapter, socket, sendfile, life, events);
+            Self::Spawn(adapter) => return Parent::spawn(config, adapter, socket, sendfile, birth, events),
+            Self::Adopt(_) if birth.life > 1 => {
+                return Err(AppError::LoadedBefore { app: config.name.clone() });
             }
             Self::Adopt(loaded) => loaded,
         };
@@ -78,7 +81,7 @@ impl Launch {
             .ok_or_else(|| failed(io::Error::other("the process id of the app parent is 0")))?;
         let control = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
         let control = pipe::Receiver::from_owned_fd(control).map_err(failed)?;
-        Ok(Parent::adopt(pid, control, life, events))
+        Ok(Parent::adopt(pid, control, birth.life, events))
     }
 }
 

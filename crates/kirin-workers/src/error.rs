@@ -71,6 +71,12 @@ pub enum AppError {
         /// The limit.
         limit: Duration,
     },
+    /// A second start of what only the process that has become Kirin could load.
+    #[error("app `{app}` was loaded before Kirin started and cannot be loaded anew: start the server again")]
+    LoadedBefore {
+        /// The application's name.
+        app: String,
+    },
     /// It has been stopped.
     #[error("app `{app}` has been stopped")]
     Stopped {

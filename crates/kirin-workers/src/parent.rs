@@ -20,9 +20,9 @@ use tokio::sync::mpsc::UnboundedSender;
 /// The socket of one generation, in a directory that only this user can enter. It stays when the parent dies: what waits on
 /// it is accepted by the next one's workers.
 pub(crate) struct WorkerSocket {
-    listener: UnixListener,
     path: PathBuf,
-    _directory: tempfile::TempDir,
+    /// Unless the parent has made it.
+    bound: Option<(UnixListener, tempfile::TempDir)>,
 }
 
 impl WorkerSocket {
@@ -34,12 +34,35 @@ impl WorkerSocket {
         let directory = directory.map_err(failed)?;
         let path = directory.path().join("workers");
         let listener = UnixListener::bind(&path).map_err(failed)?;
-        Ok(Self { listener, path, _directory: directory })
+        Ok(Self { path, bound: Some((listener, directory)) })
+    }
+
+    /// One that a parent has which was there before Kirin.
+    pub(crate) fn of_parent(path: &Path) -> Self {
+        Self { path: path.to_owned(), bound: None }
+    }
+
+    fn listener(&self) -> std::io::Result<UnixListener> {
+        match &self.bound {
+            Some((listener, _)) => listener.try_clone(),
+            None => Err(std::io::ErrorKind::NotConnected.into()),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Which parent this is.
+#[derive(Clone, Copy)]
+pub(crate) struct Birth {
+    /// Of the application's code.
+    pub(crate) generation: u64,
+    /// Counts parents, so that what an earlier one said is not taken for the present one's.
+    pub(crate) life: u64,
+    /// How many workers it is to keep.
+    pub(crate) workers: usize,
 }
 
 /// A running app parent and the process group of it and its workers.
@@ -63,12 +86,11 @@ impl Parent {
         adapter: &Adapter,
         socket: &WorkerSocket,
         sendfile: bool,
-        life: u64,
+        Birth { generation, life, workers }: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
         let failed = |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
-        let listener =
-            socket.listener.try_clone().map_err(|error| failed("socket for the workers", error))?;
+        let listener = socket.listener().map_err(|error| failed("socket for the workers", error))?;
         let load = config.directory.clone().unwrap_or_default().join(&config.load);
         let load = std::path::absolute(&load).map_err(|error| failed("path of the application", error))?;
         File::open(&load).map_err(|error| AppError::NoSuchFile {
@@ -79,8 +101,8 @@ impl Parent {
 
         let mut command = Command::new(&adapter.perl);
         command.args(&adapter.arguments);
-        command.args(["--workers", &config.workers.to_string()]);
-        command.args(["--generation", &config.generation.to_string()]);
+        command.args(["--workers", &workers.to_string()]);
+        command.args(["--generation", &generation.to_string()]);
         command.args(["--name", &config.name]);
         command.args(["--front", &std::process::id().to_string()]);
         if let Some(requests) = config.max_requests {

@@ -74,6 +74,7 @@ sub run {
         $self->reap;
         $self->stop('TERM') if $self->front_is_gone;
         $self->fork_missing unless defined $self->{stopping};
+        $self->dismiss_surplus;
         $self->pause;
     }
     $self->wait_for_workers;
@@ -127,6 +128,8 @@ sub install_signals {
     $SIG{TERM} = $SIG{QUIT} = sub { $self->stop('TERM') };
     $SIG{INT}  = sub { $self->stop('INT') };
     $SIG{CHLD} = sub { $self->{child_ended} = 1 };
+    $SIG{TTIN} = sub { $self->resize(1) };
+    $SIG{TTOU} = sub { $self->resize(-1) };
     $SIG{PIPE} = 'IGNORE';
 }
 
@@ -189,9 +192,22 @@ sub fork_missing {
     }
 }
 
+# One worker more or less. The front waits for the answer before it sends the next such signal.
+sub resize {
+    my ($self, $difference) = @_;
+    $self->{workers} += $difference if $self->{workers} + $difference >= 1;
+    $self->report(workers => $self->{workers});
+}
+
+# Again each tick, for the reason that wait_for_workers has.
+sub dismiss_surplus {
+    my $self = shift;
+    kill TERM => grep { $self->{alive}{$_}{number} > $self->{workers} } keys %{ $self->{alive} };
+}
+
 sub be_worker {
     my ($self, $number) = @_;
-    $SIG{$_} = 'DEFAULT' for qw(CHLD INT);
+    $SIG{$_} = 'DEFAULT' for qw(CHLD INT TTIN TTOU);
     srand;
     Kirin::Worker::Scheduling::give_way();
     close $self->{control};
@@ -292,12 +308,14 @@ workers share its memory, replaces workers that end, and tells the front about b
     ready
     started PID
     exited PID WAIT-STATUS
+    workers N
     failed MESSAGE
 
 With C<app> the application need not be loaded; C<listener>, which must not block, and C<control> are then what STDIN and
 STDOUT are otherwise.
 
-It ends when it is told to (TERM and QUIT: after the requests in progress; INT: at once) and when the front is gone.
+TTIN and TTOU make it keep one worker more or less, which it answers with the new number. It ends when it is told to (TERM
+and QUIT: after the requests in progress; INT: at once) and when the front is gone.
 
 =head1 ARGUMENTS
 
