@@ -86,6 +86,22 @@ subtest 'a worker is replaced after its number of requests' => sub {
     is_deeply [grep { $_ > 3 } @counts], [], 'none had more than 3 requests' or diag explain \%count;
 };
 
+subtest 'HUP, TTIN' => sub {
+    my $server = Plackup->start($PIDS, '--workers', 1);
+    my (undef, $worker) = split ' ', $server->get('/');
+    kill HUP => $server->{pid};
+    $server->wait_until('the log says that it cannot be', sub { $server->log =~ /cannot be loaded anew/ });
+    is +(split ' ', $server->get('/'))[1], $worker, 'the application is not loaded anew, and serves on';
+    kill TTIN => $server->{pid};
+    my %seen;
+    $server->wait_until('a second worker serves', sub {
+        $seen{ (split ' ', $server->get('/'))[1] }++;
+        keys %seen > 1;
+    });
+    is keys %seen, 2, 'one worker more';
+    is $server->stop('TERM'), 0, 'status';
+};
+
 subtest 'a loader that delays loads in the worker' => sub {
     my $server = Plackup->start($PIDS, '-L', 'Delayed', '--workers', 1);
     my ($loaded, $worker) = split ' ', $server->get('/');

@@ -192,6 +192,14 @@ No further connection is taken, responses in progress are finished, workers leav
 
 At once.
 
+=item TTIN, TTOU
+
+One worker more, one less.
+
+=item HUP
+
+Refused in the log: the application has been loaded here, and C<kirin> cannot do that again.
+
 =back
 
 When C<kirin> ends, for whatever reason, the workers do. When the application's parent ends, C<kirin> does, with status 1.
@@ -342,7 +350,7 @@ Event loops. Default: as many as there are cores.
 
 =head1 LIMITS
 
-No HUP and no L<Server::Starter>: the application is loaded once. C<listen_sock> cannot be taken over.
+No new code while it runs and no L<Server::Starter>: the application is loaded once. C<listen_sock> cannot be taken over.
 
 =head1 SEE ALSO
 
