@@ -62,6 +62,12 @@ subtest 'values that cannot be' => sub {
     }
 };
 
+subtest 'start_server' => sub {
+    local $ENV{SERVER_STARTER_PORT} = '8080=3';
+    ok !eval { Plack::Handler::Kirin->new; 1 }, 'is not ignored';
+    like $@, qr/start_server/, 'the error';
+};
+
 subtest 'the configuration' => sub {
     my $directory = File::Temp->newdir(qq(a "quoted" directory XXXXXX), TMPDIR => 1);
     my $file      = "$directory/kirin.toml";

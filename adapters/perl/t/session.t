@@ -7,6 +7,7 @@ use JSON::PP ();
 use Plack::Builder;
 use Plack::Middleware::Session::Kirin;
 use Test::More;
+use UnreadableStore;
 
 # An application whose behaviour is the code that was set last.
 my $code;
@@ -260,6 +261,21 @@ subtest 'a serializer, and times to live' => sub {
     does { $_[0]{a} // 'none' };
     is $browser->get('/'), 'none', 'what cannot be read is no session';
     like ${ $browser->{log} }, qr/session is not read/, 'the log has a line';
+};
+
+subtest 'a session that cannot be read is not replaced' => sub {
+    my $store   = UnreadableStore->new;
+    my $browser = site($store);
+    my $id      = 'b' x 40;
+    $browser->{cookie}{simple_session} = $id;
+    does { $_[0]{n}++; $_[1]{change_id} = 1; '' };
+    $browser->get('/');
+    is_deeply [@{ $store->{done} }, @{ $browser->{sent} }], [], 'nothing is written, and the client keeps its cookie';
+    like ${ $browser->{log} }, qr/session is not read: no answer/, 'the log has a line';
+    does { my @keys = keys %{ $_[0] }; $_[1]{expire} = 1; '' };
+    $browser->get('/');
+    is_deeply $store->{done}, ["remove $id"], 'but it can be ended';
+    is_deeply $browser->{cookie}, {}, 'with its cookie';
 };
 
 subtest 'arguments that cannot be' => sub {

@@ -81,6 +81,8 @@ sub new {
             $option{$name} = $value;
         }
     }
+    # Listening elsewhere than start_server has been told to would help nobody.
+    Carp::croak('Plack::Handler::Kirin: start_server: Kirin cannot take over its sockets') if $ENV{SERVER_STARTER_PORT};
     my $self = bless { %option, server_software => 'Kirin' }, $class;
     $self->{child_exit} = code_block($self->{child_exit}) if defined $self->{child_exit};
     $self->{listen} = $self->listen_addresses;
