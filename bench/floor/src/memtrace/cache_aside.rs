@@ -18,6 +18,10 @@ pub struct Outcome {
     pub later_requests: usize,
     /// Misses among them.
     pub later_misses: usize,
+    /// Bytes of all values asked for.
+    pub requested_bytes: usize,
+    /// Bytes of those that were not there.
+    pub missed_bytes: usize,
     /// Misses of an object that another request of the same batch had missed: a client that makes one request
     /// after the other would have had most of these as hits.
     pub repeated_misses: usize,
@@ -47,6 +51,8 @@ pub fn play(
         }
         outcome.requests += objects.len();
         outcome.misses += missed.len();
+        outcome.requested_bytes += objects.iter().map(|&object| values.of(object)).sum::<usize>();
+        outcome.missed_bytes += missed.iter().map(|&object| values.of(object)).sum::<usize>();
         if done >= requests.len() / 2 {
             outcome.later_requests += objects.len();
             outcome.later_misses += missed.len();
@@ -152,7 +158,7 @@ fn not_asked_for(key: &[u8], bytes: usize) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::{Outcome, play};
-    use crate::objects::object_of;
+    use crate::objects::{ValueSizes, object_of};
     use std::collections::VecDeque;
     use std::io::{self, Read, Write};
 
@@ -217,11 +223,19 @@ mod tests {
     #[test]
     fn misses_are_stored_and_hit_from_then_on() {
         for piece_bytes in [1, 7, 1000] {
-            let values = "1-50".parse().expect("sizes");
-            let outcome =
-                play(Fifo::new(10, piece_bytes), &[1, 2, 3, 1, 4, 2, 2, 5], values, 2).expect("played");
-            let expected =
-                Outcome { requests: 8, misses: 5, later_requests: 4, later_misses: 2, repeated_misses: 0 };
+            let values: ValueSizes = "1-50".parse().expect("sizes");
+            let requests = [1, 2, 3, 1, 4, 2, 2, 5];
+            let outcome = play(Fifo::new(10, piece_bytes), &requests, values, 2).expect("played");
+            let bytes = |objects: &[u32]| objects.iter().map(|&object| values.of(object)).sum();
+            let expected = Outcome {
+                requests: 8,
+                misses: 5,
+                later_requests: 4,
+                later_misses: 2,
+                requested_bytes: bytes(&requests),
+                missed_bytes: bytes(&[1, 2, 3, 4, 5]),
+                repeated_misses: 0,
+            };
             assert_eq!(outcome, expected, "pieces of {piece_bytes}");
         }
     }

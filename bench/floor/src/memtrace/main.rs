@@ -60,6 +60,8 @@ fn run(arguments: &Arguments) -> io::Result<()> {
     println!("misses {}", outcome.misses);
     println!("later_requests {}", outcome.later_requests);
     println!("later_misses {}", outcome.later_misses);
+    println!("requested_bytes {}", outcome.requested_bytes);
+    println!("missed_bytes {}", outcome.missed_bytes);
     println!("repeated_misses {}", outcome.repeated_misses);
     Ok(())
 }
