@@ -31,7 +31,7 @@ impl Kirin {
     /// # Panics
     /// As [`Kirin::start`].
     pub fn start_with(site: &Site, arguments: &[&str]) -> Self {
-        Self::start_command(command(site).args(arguments))
+        Self::start_command(kirin_command(site).args(arguments))
     }
 
     /// Starts a prepared command.
@@ -39,6 +39,27 @@ impl Kirin {
     /// # Panics
     /// As [`Kirin::start`].
     pub fn start_command(command: &mut Command) -> Self {
+        let mut kirin = Self::spawn_command(command);
+        kirin.address = wait_for("kirin to serve", || {
+            let log = kirin.log();
+            if let Some(status) = kirin.child.try_wait().expect("wait") {
+                panic!("kirin ended with {status}:\n{}", kirin.log());
+            }
+            let (_, url) = log.split_once("serving on http://")?;
+            url.split_once('/')?.0.parse().ok()
+        });
+        kirin
+    }
+
+    /// Starts with a command line and does not wait for it to serve.
+    ///
+    /// # Panics
+    /// When there is no program.
+    pub fn spawn(site: &Site, arguments: &[&str]) -> Self {
+        Self::spawn_command(kirin_command(site).args(arguments))
+    }
+
+    fn spawn_command(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("kirin starts");
         let log = Arc::new(Mutex::new(Vec::new()));
         let mut stderr = child.stderr.take().expect("stderr");
@@ -49,16 +70,7 @@ impl Kirin {
                 lines.lock().expect("log").extend_from_slice(&buffer[..count]);
             }
         });
-        let mut kirin = Self { child, log, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
-        kirin.address = wait_for("kirin to serve", || {
-            let log = kirin.log();
-            if let Some(status) = kirin.child.try_wait().expect("wait") {
-                panic!("kirin ended with {status}:\n{}", kirin.log());
-            }
-            let (_, url) = log.split_once("serving on http://")?;
-            url.split_once('/')?.0.parse().ok()
-        });
-        kirin
+        Self { child, log, address: SocketAddr::from(([127, 0, 0, 1], 0)) }
     }
 
     /// Where it serves.
@@ -101,13 +113,7 @@ impl Kirin {
 
     /// Waits for its end.
     pub fn wait(&mut self) -> ExitStatus {
-        let log = Arc::clone(&self.log);
-        wait_for("kirin to end", || {
-            self.child.try_wait().expect("wait").or_else(|| {
-                let _ = &log;
-                None
-            })
-        })
+        wait_for("kirin to end", || self.child.try_wait().expect("wait"))
     }
 }
 
@@ -133,10 +139,11 @@ impl Drop for Kirin {
 /// # Panics
 /// When it cannot be started.
 pub fn run_kirin(site: &Site, arguments: &[&str]) -> Output {
-    command(site).args(arguments).output().expect("kirin runs")
+    kirin_command(site).args(arguments).output().expect("kirin runs")
 }
 
-fn command(site: &Site) -> Command {
+/// The program, to be started in the directory of `site`.
+pub fn kirin_command(site: &Site) -> Command {
     let mut command = Command::new(binary());
     command.current_dir(site.root()).env_remove("KIRIN_LOG");
     command

@@ -48,6 +48,21 @@ subtest 'a worker that ends is replaced' => sub {
     isnt $next, $pid, 'which serves';
 };
 
+subtest 'TTIN and TTOU change the number of workers' => sub {
+    my $front = FakeFront->start($HELLO);
+    $front->control_line;
+    my ($first) = $front->control_line =~ /\Astarted ([0-9]+)\z/;
+    kill TTIN => $front->{pid};
+    is $front->control_line, 'workers 2', 'one more';
+    my ($second) = $front->control_line =~ /\Astarted ([0-9]+)\z/;
+    kill TTOU => $front->{pid};
+    is $front->control_line, 'workers 1', 'one less';
+    is $front->control_line, "exited $second 0", 'the one that came last leaves';
+    kill TTOU => $front->{pid};
+    is $front->control_line, 'workers 1', 'the last one stays';
+    like $front->request->{body}, qr/\A[0-9]+ $first /, 'and serves';
+};
+
 subtest 'an application that cannot be loaded' => sub {
     my $front = FakeFront->start("die qq(line one\\nback\\\\slash\\n);\n");
     my $line = $front->control_line;

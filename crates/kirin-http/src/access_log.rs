@@ -7,18 +7,64 @@ use crate::handler::Peer;
 use crate::request::RequestHead;
 use crate::response::Place;
 use http::StatusCode;
+use parking_lot::RwLock;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Gathered bytes after which a write is due before the second is over.
 const FLUSH_BYTES: usize = 32 * 1024;
 
+/// What access logs are written to: shared by all loops, and opened anew when the file has been renamed.
+pub struct LogFile {
+    /// Looked at once a flush.
+    current: RwLock<Arc<File>>,
+    /// None for a stream that the process was given.
+    path: Option<PathBuf>,
+}
+
+impl LogFile {
+    /// Opens a file for appending; makes it if it is not there.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
+        let path = path.into();
+        let file = open_for_appending(&path)?;
+        Ok(Self { current: RwLock::new(Arc::new(file)), path: Some(path) })
+    }
+
+    /// A stream, such as standard error. It is never opened anew.
+    pub fn stream(file: File) -> Self {
+        Self { current: RwLock::new(Arc::new(file)), path: None }
+    }
+
+    /// Opens the file of the same path again. If that fails, the old one is written on.
+    pub fn reopen(&self) -> io::Result<()> {
+        if let Some(path) = &self.path {
+            let file = open_for_appending(path)?;
+            *self.current.write() = Arc::new(file);
+        }
+        Ok(())
+    }
+
+    /// The file's path; none for a stream.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    fn current(&self) -> Arc<File> {
+        Arc::clone(&self.current.read())
+    }
+}
+
+fn open_for_appending(path: &Path) -> io::Result<File> {
+    File::options().append(true).create(true).open(path)
+}
+
 /// Writes one line a response.
 pub struct AccessLog {
-    file: Arc<File>,
+    file: Arc<LogFile>,
     lines: RefCell<Vec<u8>>,
     lost_lines: Cell<u64>,
 }
@@ -58,7 +104,7 @@ pub struct ResponseRecord {
 
 impl AccessLog {
     /// A log that appends to `file`.
-    pub fn new(file: Arc<File>) -> Self {
+    pub fn new(file: Arc<LogFile>) -> Self {
         Self { file, lines: RefCell::new(Vec::new()), lost_lines: Cell::new(0) }
     }
 
@@ -106,7 +152,7 @@ impl AccessLog {
         if lines.is_empty() {
             return;
         }
-        if let Err(error) = (&*self.file).write_all(&lines) {
+        if let Err(error) = (&*self.file.current()).write_all(&lines) {
             let lost = memchr::memchr_iter(b'\n', &lines).count() as u64;
             if self.lost_lines.get() == 0 {
                 tracing::error!(%error, "access log cannot be written; lines are lost until it can");

@@ -26,7 +26,7 @@ pub mod response_writer;
 mod sending;
 pub mod server;
 
-pub use access_log::AccessLog;
+pub use access_log::{AccessLog, LogFile};
 pub use body::{Body, BodyStream, FileRange, StreamError};
 pub use clock::Clock;
 pub use field_lines::FieldLines;

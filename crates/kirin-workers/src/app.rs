@@ -9,7 +9,8 @@ use crate::scgi;
 use crate::sendfile::{NotSent, SendfileRoots};
 use crate::spool::{SpoolError, SpooledBody};
 use crate::supervisor::{Event, Supervisor};
-use crate::worker::{GreetedWorker, Slot, WorkerConnection, WorkerHandle};
+use crate::wear::Wear;
+use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 use kirin_http::{Answer, FileRange, Method, Origin, RequestBody, RequestHead, Response, StatusCode};
 use parking_lot::Mutex;
@@ -19,6 +20,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
+
+/// Workers at most that a request is tried on again after the first, as long as none of them has read it.
+const UNREAD_TRIES: u32 = 3;
 
 /// An application and its workers. One for each application, shared by all event loops.
 pub struct App {
@@ -95,6 +99,23 @@ impl App {
         }
     }
 
+    /// Loads the application anew, beside the one that runs. It takes over when all of its workers are there; if it cannot
+    /// be loaded, or not within the start limit, the old one goes on and the log says why.
+    pub fn reload(&self) {
+        // An error means that the application has ended.
+        let _ = self.supervisor.send(Event::Reload);
+    }
+
+    /// One worker more, up to [`MAX_WORKERS`](crate::MAX_WORKERS).
+    pub fn add_worker(&self) {
+        let _ = self.supervisor.send(Event::Resize { more: true });
+    }
+
+    /// One worker less, down to one. It finishes its request.
+    pub fn remove_worker(&self) {
+        let _ = self.supervisor.send(Event::Resize { more: false });
+    }
+
     /// Answers one request. Call on an event loop, from a task of its `LocalSet`.
     pub fn answer(self: &Arc<Self>, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
         self.counters.requests.add(1);
@@ -155,9 +176,22 @@ impl App {
                 Err(failure) => failure,
             };
             tries += 1;
-            if tries == 1 && failure.may_be_retried(&call) {
+            // A worker may be told to leave in the moment in which it is given a request, so that more tries are allowed when
+            // the application has not seen it.
+            let most = if matches!(failure, Failure::NotRead { .. }) { UNREAD_TRIES } else { 1 };
+            if tries <= most && failure.may_be_retried(&call) {
                 self.counters.retried.add(1);
-                self.log_failure(&failure, &call, "another worker tries");
+                match failure {
+                    // An everyday event when workers leave.
+                    Failure::NotRead { pid } => {
+                        tracing::debug!(
+                            app = self.config.name,
+                            pid,
+                            "worker left before it read the request"
+                        );
+                    }
+                    _ => self.log_failure(&failure, &call, "another worker tries"),
+                }
                 continue;
             }
             let counter = if matches!(failure, Failure::Overdue { .. }) {
@@ -220,6 +254,11 @@ impl App {
         self.pool.release(connection);
     }
 
+    /// The worker has said that it leaves.
+    pub(crate) fn count_leaving(&self) {
+        self.counters.workers_left.add(1);
+    }
+
     pub(crate) fn begin_deadline(&self, worker: &WorkerHandle) {
         worker.begin(self.now_ms() + self.config.request_deadline.as_millis() as u64);
     }
@@ -248,27 +287,69 @@ impl App {
         !self.sendfile_roots.is_empty()
     }
 
-    pub(crate) fn slot(&self, index: usize) -> Slot {
-        Slot { index, lost: self.supervisor.clone() }
-    }
-
     pub(crate) fn events(&self) -> mpsc::UnboundedSender<Event> {
         self.supervisor.clone()
     }
 
-    /// A worker has taken the connection in `slot`. Runs on the connection's home loop.
-    pub(crate) fn welcome(&self, worker: GreetedWorker, slot: Slot) {
-        let (pid, adapter) = (worker.greeting.pid, worker.greeting.adapter.clone());
-        tracing::debug!(app = self.config.name, pid, adapter, "worker is there");
-        let connection = WorkerConnection::new(worker, slot);
-        self.workers.lock().insert(pid, Arc::clone(&connection.handle));
-        self.pool.release(connection);
-        self.state.send_if_modified(|state| {
-            let first = matches!(state, AppState::Starting);
-            if first {
-                *state = AppState::Ready;
+    /// Keeps the worker in mind from its greeting to its end.
+    pub(crate) fn remember_worker(&self, worker: &Arc<WorkerHandle>) {
+        self.workers.lock().insert(worker.pid, Arc::clone(worker));
+    }
+
+    pub(crate) fn set_ready(&self) {
+        self.state.send_replace(AppState::Ready);
+    }
+
+    /// Has workers that have served long enough leave.
+    pub(crate) fn retire_worn_workers(&self, now: Instant) {
+        if self.config.max_age.is_none() && self.config.max_memory_bytes.is_none() {
+            return;
+        }
+        let workers: Vec<_> =
+            self.workers.lock().values().filter(|worker| !worker.is_leaving()).cloned().collect();
+        let mut retired = false;
+        for worker in workers {
+            let Some(wear) = worker.wear(now, self.config.max_memory_bytes) else { continue };
+            let (app, pid) = (&self.config.name, worker.pid);
+            match wear {
+                Wear::Age(age) => {
+                    self.counters.replaced_by_age.add(1);
+                    tracing::debug!(app, pid, ?age, "worker is replaced because of its age");
+                }
+                Wear::Memory(bytes) => {
+                    self.counters.replaced_by_memory.add(1);
+                    tracing::info!(
+                        app,
+                        pid,
+                        megabytes = bytes >> 20,
+                        "worker is replaced because of its memory"
+                    );
+                }
             }
-            first
+            worker.leave();
+            retired = true;
+        }
+        if retired {
+            drop(self.pool.remove_idle(|connection| connection.handle.is_leaving()));
+        }
+    }
+
+    /// The workers of a generation get no further request; the idle ones are let go.
+    pub(crate) fn retire_generation(&self, generation: u64) {
+        let workers = self.workers.lock();
+        workers.values().filter(|worker| worker.generation == generation).for_each(|worker| worker.leave());
+        drop(workers);
+        drop(self.pool.remove_idle(|connection| connection.handle.is_leaving()));
+    }
+
+    /// Ends the connections that a generation still has.
+    pub(crate) fn cut_generation(&self, generation: u64) {
+        self.workers.lock().retain(|_, worker| {
+            let other = worker.generation != generation;
+            if !other {
+                worker.cut();
+            }
+            other
         });
     }
 

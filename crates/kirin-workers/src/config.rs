@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Workers of one application at most.
+pub const MAX_WORKERS: usize = 4096;
+
 /// One application.
 #[derive(Clone, Debug)]
 pub struct AppConfig {
@@ -14,7 +17,7 @@ pub struct AppConfig {
     pub directory: Option<PathBuf>,
     /// Environment variables added to Kirin's own. `PLACK_ENV` is `deployment` unless it is set here or there.
     pub env: Vec<(String, String)>,
-    /// Number of workers. Default: 5.
+    /// Number of workers, up to [`MAX_WORKERS`]. Default: 5.
     pub workers: usize,
     /// The Perl to run. Default: `perl` in `PATH`.
     pub perl: Option<PathBuf>,
@@ -23,6 +26,10 @@ pub struct AppConfig {
     pub adapter: Option<PathBuf>,
     /// Requests after which a worker is replaced; up to a tenth less by lot. Default: never.
     pub max_requests: Option<u64>,
+    /// Age at which a worker is replaced; up to a tenth less by lot. Default: never.
+    pub max_age: Option<Duration>,
+    /// Resident memory, in bytes, at which a worker is replaced. Default: never.
+    pub max_memory_bytes: Option<u64>,
     /// Longest request body, in bytes. Default: 1 GiB.
     pub body_limit_bytes: u64,
     /// Where request bodies of more than 1 MiB are kept while they are read. Default: the system's directory for
@@ -38,12 +45,10 @@ pub struct AppConfig {
     /// How long a worker may take from request to response before it is killed and the client gets 504. For a response that
     /// is streamed, to its head. Default: 60 s.
     pub request_deadline: Duration,
-    /// How long loading and the first worker may take. Default: 60 s.
+    /// How long loading and the first worker may take; in a reload, all workers. Default: 60 s.
     pub start_limit: Duration,
     /// Directories below which files may be that the application hands back with `X-Sendfile`. Default: none.
     pub sendfile_roots: Vec<PathBuf>,
-    /// Counts the application's starts with new code. Default: 1.
-    pub generation: u64,
 }
 
 impl AppConfig {
@@ -58,6 +63,8 @@ impl AppConfig {
             perl: None,
             adapter: None,
             max_requests: None,
+            max_age: None,
+            max_memory_bytes: None,
             body_limit_bytes: 1 << 30,
             spool_directory: None,
             run_directory: None,
@@ -66,7 +73,6 @@ impl AppConfig {
             request_deadline: Duration::from_secs(60),
             start_limit: Duration::from_secs(60),
             sendfile_roots: Vec::new(),
-            generation: 1,
         }
     }
 }

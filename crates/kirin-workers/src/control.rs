@@ -12,6 +12,8 @@ pub(crate) enum ControlLine {
     Started { pid: u32 },
     /// A worker has ended, with this wait status.
     Exited { pid: u32, status: i32 },
+    /// It keeps this number of workers from now on.
+    Workers { count: usize },
     /// The application cannot be loaded.
     Failed { message: String },
     /// Something that this version does not know.
@@ -26,6 +28,10 @@ pub(crate) fn parse(line: &[u8]) -> ControlLine {
     match word {
         "ready" => ControlLine::Ready,
         "failed" => ControlLine::Failed { message: unescape(rest) },
+        "workers" => match numbers.next().map(str::parse) {
+            Some(Ok(count)) => ControlLine::Workers { count },
+            _ => ControlLine::Unknown,
+        },
         "started" => match numbers.next().map(str::parse) {
             Some(Ok(pid)) => ControlLine::Started { pid },
             _ => ControlLine::Unknown,
@@ -72,6 +78,8 @@ mod tests {
         for (line, expected) in [
             (&b"ready"[..], ControlLine::Ready),
             (b"started 17", ControlLine::Started { pid: 17 }),
+            (b"workers 3", ControlLine::Workers { count: 3 }),
+            (b"workers -3", ControlLine::Unknown),
             (b"exited 17 9", ControlLine::Exited { pid: 17, status: 9 }),
             (b"failed a\\nb \\\\n\\n", ControlLine::Failed { message: "a\nb \\n".into() }),
             (b"started x", ControlLine::Unknown),

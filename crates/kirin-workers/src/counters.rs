@@ -40,6 +40,12 @@ counters! {
     failed,
     /// Requests answered 504: their worker took too long and was killed.
     overdue,
+    /// Workers that said that they leave after a response: their number of requests was over, or the application wished it.
+    workers_left,
+    /// Workers replaced because of their age.
+    replaced_by_age,
+    /// Workers replaced because of their resident memory.
+    replaced_by_memory,
     /// Workers that have ended.
     workers_ended,
     /// Request bodies that could not be written to a spool file.

@@ -41,7 +41,7 @@ pub(crate) enum Failure {
     #[error("worker {pid} was lost inside its response")]
     Truncated { pid: u32 },
     /// It took too long and was killed.
-    #[error("worker {pid} took too long and was killed")]
+    #[error("worker {pid} took too long and is killed")]
     Overdue { pid: u32 },
     /// What it sent is no response.
     #[error("worker {pid}: {error}")]
@@ -92,6 +92,9 @@ pub(crate) async fn exchange(
         Err(failure) => return Err(failure),
     };
     let close = !connection.handle.end() || head.close;
+    if head.close {
+        app.count_leaving();
+    }
     match reading {
         Reading::Whole(data) => {
             if !close {
@@ -125,7 +128,9 @@ async fn send(connection: &mut WorkerConnection, call: &Call, body: &SpooledBody
             IoSlice::new(head.get(sent..).unwrap_or_default()),
             IoSlice::new(&memory[sent.saturating_sub(head.len())..]),
         ];
-        let count = poll_fn(|context| connection.poll_write_vectored(context, &slices)).await?;
+        // Most requests have no body.
+        let slices = if memory.is_empty() { &slices[..1] } else { &slices[..] };
+        let count = poll_fn(|context| connection.poll_write_vectored(context, slices)).await?;
         if count == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }

@@ -41,6 +41,17 @@ impl WorkerSocket {
     }
 }
 
+/// Which parent this is.
+#[derive(Clone, Copy)]
+pub(crate) struct Birth {
+    /// Of the application's code.
+    pub(crate) generation: u64,
+    /// Counts parents, so that what an earlier one said is not taken for the present one's.
+    pub(crate) life: u64,
+    /// How many workers it is to keep.
+    pub(crate) workers: usize,
+}
+
 /// A running app parent and the process group of it and its workers.
 pub(crate) struct Parent {
     child: Child,
@@ -54,7 +65,7 @@ impl Parent {
         adapter: &Adapter,
         socket: &WorkerSocket,
         sendfile: bool,
-        life: u64,
+        Birth { generation, life, workers }: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
         let failed = |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
@@ -70,8 +81,8 @@ impl Parent {
 
         let mut command = Command::new(&adapter.perl);
         command.args(&adapter.arguments);
-        command.args(["--workers", &config.workers.to_string()]);
-        command.args(["--generation", &config.generation.to_string()]);
+        command.args(["--workers", &workers.to_string()]);
+        command.args(["--generation", &generation.to_string()]);
         command.args(["--name", &config.name]);
         command.args(["--front", &std::process::id().to_string()]);
         if let Some(requests) = config.max_requests {

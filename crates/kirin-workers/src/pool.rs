@@ -19,22 +19,25 @@ const OVERTAKING: Duration = Duration::from_millis(5);
 /// Waiting requests looked at for one that is at home.
 const LOOKED_AT: usize = 16;
 
-/// Something that is cheaper to use in one place than in others.
-pub(crate) trait AtHome {
+/// What the pool must know of a worker.
+pub(crate) trait Pooled {
     /// An event loop.
     type Home: Copy + PartialEq;
 
-    /// Where it is at home.
+    /// Where it is at home: cheaper to use than elsewhere.
     fn home(&self) -> Self::Home;
+
+    /// Whether it is to get no further request.
+    fn is_leaving(&self) -> bool;
 }
 
 /// The queue of one application. `W` is a worker's connection.
-pub(crate) struct Pool<W: AtHome> {
+pub(crate) struct Pool<W: Pooled> {
     state: Mutex<State<W>>,
     limit: usize,
 }
 
-struct State<W: AtHome> {
+struct State<W: Pooled> {
     /// The one that worked last is last: its memory is warm, and those that are not needed stay idle.
     idle: Vec<W>,
     /// In the order of their tickets.
@@ -43,7 +46,7 @@ struct State<W: AtHome> {
     closed: bool,
 }
 
-struct Waiter<W: AtHome> {
+struct Waiter<W: Pooled> {
     ticket: u64,
     home: W::Home,
     since: Instant,
@@ -62,12 +65,12 @@ pub(crate) enum Refused {
 }
 
 /// What asking for a worker came to.
-pub(crate) enum Taken<W: AtHome> {
+pub(crate) enum Taken<W: Pooled> {
     Worker(W),
     Wait(Wait<W>),
 }
 
-impl<W: AtHome> Pool<W> {
+impl<W: Pooled> Pool<W> {
     /// A pool in which at most `limit` requests wait.
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         let state = State { idle: Vec::new(), waiting: VecDeque::new(), next_ticket: 0, closed: false };
@@ -94,9 +97,14 @@ impl<W: AtHome> Pool<W> {
         Ok(Taken::Wait(Wait { pool: Arc::clone(self), ticket, receiver, answered: false }))
     }
 
-    /// Gives a worker to a request that waits, or keeps it. A closed pool drops it.
+    /// Gives a worker to a request that waits, or keeps it. A closed pool drops it, and a worker that is leaving is dropped.
     pub(crate) fn release(&self, worker: W) {
         let mut state = self.state.lock();
+        // Under the lock: who marks a worker and then takes it out of the idle ones does not miss it.
+        if worker.is_leaving() {
+            drop(state);
+            return;
+        }
         let mut worker = worker;
         while let Some(waiter) = state.next_for(worker.home()) {
             // A receiver leaves the queue before it goes, so this does not fail.
@@ -154,7 +162,7 @@ impl<W: AtHome> Pool<W> {
     }
 }
 
-impl<W: AtHome> State<W> {
+impl<W: Pooled> State<W> {
     /// The request that has waited longest, or one nearly as long that is at home `here`.
     fn next_for(&mut self, here: W::Home) -> Option<Waiter<W>> {
         let oldest = self.waiting.front()?.since;
@@ -166,14 +174,14 @@ impl<W: AtHome> State<W> {
 }
 
 /// A request's place in the queue. Dropping it leaves the queue; a worker that was on its way goes to the next.
-pub(crate) struct Wait<W: AtHome> {
+pub(crate) struct Wait<W: Pooled> {
     pool: Arc<Pool<W>>,
     ticket: u64,
     receiver: oneshot::Receiver<Result<W, Refused>>,
     answered: bool,
 }
 
-impl<W: AtHome> Future for Wait<W> {
+impl<W: Pooled> Future for Wait<W> {
     type Output = Result<W, Refused>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -184,7 +192,7 @@ impl<W: AtHome> Future for Wait<W> {
     }
 }
 
-impl<W: AtHome> Drop for Wait<W> {
+impl<W: Pooled> Drop for Wait<W> {
     fn drop(&mut self) {
         if self.answered {
             return;

@@ -4,11 +4,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
 
 /// Workers are numbers; even ones and odd ones are at home in different places.
-impl AtHome for u32 {
+impl Pooled for u32 {
     type Home = u32;
 
     fn home(&self) -> u32 {
         self % 2
+    }
+
+    /// Numbers from 1,000 are leaving.
+    fn is_leaving(&self) -> bool {
+        *self >= 1000
     }
 }
 
@@ -33,6 +38,17 @@ fn the_worker_that_worked_last_is_taken_first_unless_another_is_at_home() {
         let Ok(Taken::Worker(worker)) = pool.take(here) else { panic!("all are idle") };
         assert_eq!(worker, expected);
     }
+}
+
+#[test]
+fn a_worker_that_is_leaving_gets_no_request() {
+    let pool = Pool::new(8);
+    let mut first = wait(&pool, 0);
+    pool.release(1000);
+    assert!(poll(&mut first).is_pending());
+    assert_eq!(pool.idle(), 0);
+    pool.release(1);
+    assert_eq!(poll(&mut first), Poll::Ready(Ok(1)));
 }
 
 #[test]

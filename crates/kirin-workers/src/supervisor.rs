@@ -1,43 +1,50 @@
-//! Watches over one application: starts its parent, keeps a connection open for each worker, ends what takes too long.
+//! Watches over one application: which generation of it gets the requests, and what takes too long.
 //!
 //! One task a running application. Everything that happens reaches it as an [`Event`] through one channel.
+//!
+//! The queue belongs to the application, workers to a generation: a request that waits is served by a worker of whichever
+//! generation is serving when one is free. A reload starts a generation beside the one that serves; with all its workers
+//! there it takes over, before that nobody sees it.
 
 use crate::adapter::Adapter;
 use crate::app::{App, AppState};
-use crate::control::{ControlLine, describe_wait_status};
+use crate::config::MAX_WORKERS;
+use crate::control::ControlLine;
 use crate::error::AppError;
-use crate::parent::{Parent, WorkerSocket, group_exists, signal_group};
-use crate::worker::connect;
+use crate::generation::{Generation, Role};
+use crate::parent::{Birth, group_exists, signal_group};
+use crate::worker::WorkerConnection;
 use rustix::process::{Pid, Signal};
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
-
-/// A parent that lived shorter than this is restarted with a pause, which doubles from the first value to the second.
-const SHORT_LIFE: Duration = Duration::from_secs(10);
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// Pause after a connection that no worker took.
-const CONNECT_PAUSE: Duration = Duration::from_millis(100);
-
-/// How long a parent that has closed its control channel may take to end.
-const EXIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long workers whose parent has been killed may take to end.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(10);
 
+/// How long a worker that took too long may say where it is, before it is killed. Its client has been answered.
+const TRACE_GRACE: Duration = Duration::from_secs(1);
+
+/// How often workers' age and memory are looked at, at most.
+const WEAR_INTERVAL: Duration = Duration::from_millis(900);
+
 /// What happens in the life of an application.
 pub(crate) enum Event {
-    /// The parent said something.
+    /// A parent said something.
     Control { life: u64, line: ControlLine },
-    /// The parent's end of the control channel is closed: it has ended.
+    /// A parent's end of the control channel is closed: it has ended.
     ControlClosed { life: u64 },
+    /// A worker has taken a connection and said who it is.
+    Greeted { connection: Box<WorkerConnection> },
     /// The connection in a slot is gone.
-    Lost { slot: usize },
+    Lost { generation: u64, slot: usize },
+    /// The time is over in which a worker that took too long could say where it was.
+    GraceOver { generation: u64, pid: u32 },
+    /// [`App::reload`].
+    Reload,
+    /// [`App::add_worker`] and [`App::remove_worker`].
+    Resize { more: bool },
     /// [`App::stop`].
     Stop { limit: Duration, done: oneshot::Sender<()> },
 }
@@ -48,92 +55,70 @@ pub(crate) struct Supervisor {
     events: mpsc::UnboundedReceiver<Event>,
     loops: Vec<Handle>,
     adapter: Adapter,
-    socket: WorkerSocket,
-    parent: Option<Parent>,
-    /// Counts parents, so that what an earlier one said is not taken for the present one's.
-    life: u64,
-    born: Instant,
-    /// Ends with an error if the application has not been ready by then.
-    start_deadline: Option<Instant>,
-    /// When to start the next parent.
-    restart_at: Option<Instant>,
-    pause: Duration,
-    /// Why the application cannot be loaded, as it said itself.
-    failure: Option<String>,
-    /// Processes that the parent has forked: the only ones that are ever killed by number.
-    children: HashSet<u32>,
+    /// Oldest first. At most one serves and at most one starts.
+    generations: Vec<Generation>,
+    /// Parents that have been started.
+    lives: u64,
+    /// The number of the generation that was started last.
+    newest: u64,
+    /// Workers that each generation is to have.
+    workers: usize,
+    /// A reload that came while a generation was starting.
+    reload_again: bool,
+    /// When workers' age and memory were looked at last.
+    worn_at: Instant,
     /// Groups of parents that have died, and when what is left of them is killed.
     orphans: Vec<(Pid, Instant)>,
-    /// Connections that wait for a worker, by slot.
-    connecting: Vec<Option<JoinHandle<()>>>,
 }
 
 impl Supervisor {
-    /// Starts the first parent.
+    /// Starts the first generation.
     pub(crate) fn start(
         app: Arc<App>,
         loops: Vec<Handle>,
         events: mpsc::UnboundedReceiver<Event>,
     ) -> Result<Self, AppError> {
-        let config = app.config();
-        let adapter = Adapter::find(config)?;
-        let socket = WorkerSocket::bind(config)?;
-        let now = Instant::now();
-        let start_deadline = Some(now + config.start_limit);
-        let connecting = (0..config.workers).map(|_| None).collect();
+        let adapter = Adapter::find(app.config())?;
+        let workers = app.config().workers;
         let mut supervisor = Self {
             app,
             events,
             loops,
             adapter,
-            socket,
-            parent: None,
-            life: 0,
-            born: now,
-            start_deadline,
-            restart_at: None,
-            pause: FIRST_PAUSE,
-            failure: None,
-            children: HashSet::new(),
+            generations: Vec::new(),
+            lives: 0,
+            newest: 0,
+            workers,
+            reload_again: false,
+            worn_at: Instant::now(),
             orphans: Vec::new(),
-            connecting,
         };
-        supervisor.spawn_parent()?;
+        supervisor.start_generation()?;
         Ok(supervisor)
     }
 
     /// Until the application is stopped or cannot be started.
     pub(crate) async fn run(mut self) {
-        for slot in 0..self.connecting.len() {
-            self.open(slot);
-        }
         let mut tick = tokio::time::interval(self.tick());
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
+            let result = tokio::select! {
                 event = self.events.recv() => match event {
-                    Some(Event::Control { life, line }) if life == self.life => self.heard(line),
-                    Some(Event::ControlClosed { life }) if life == self.life => {
-                        if let Err(error) = self.parent_ended().await {
-                            return self.fail(error).await;
-                        }
-                    }
-                    Some(Event::Lost { slot }) => self.open(slot),
                     Some(Event::Stop { limit, done }) => {
                         self.stop(limit, AppState::Stopped).await;
-                        // The socket's directory goes before anyone is told that all is gone.
+                        // The sockets' directories go before anyone is told that all is gone.
                         drop(self);
                         let _ = done.send(());
                         return;
                     }
-                    Some(Event::Control { .. } | Event::ControlClosed { .. }) => {}
+                    Some(event) => self.happened(event).await,
                     None => return,
                 },
-                _ = tick.tick() => {
-                    if let Err(error) = self.keep_house() {
-                        return self.fail(error).await;
-                    }
-                }
+                _ = tick.tick() => self.keep_house().await,
+            };
+            if let Err(error) = result {
+                tracing::error!(%error, "app is not running");
+                return self.stop(Duration::ZERO, AppState::Failed(error)).await;
             }
         }
     }
@@ -145,176 +130,280 @@ impl Supervisor {
         (shortest / 4).clamp(Duration::from_millis(20), Duration::from_secs(1))
     }
 
-    fn spawn_parent(&mut self) -> Result<(), AppError> {
-        self.life += 1;
-        self.born = Instant::now();
-        self.children.clear();
-        let (config, files) = (self.app.config(), self.app.takes_files());
-        let parent = Parent::spawn(config, &self.adapter, &self.socket, files, self.life, self.app.events())?;
-        tracing::info!(app = config.name, pid = parent.pid().as_raw_nonzero(), "app parent started");
-        self.parent = Some(parent);
+    async fn happened(&mut self, event: Event) -> Result<(), AppError> {
+        match event {
+            Event::Control { life, line } => {
+                if let Some(generation) = self.by_life(life) {
+                    self.generations[generation].heard(&self.app, line);
+                }
+            }
+            Event::ControlClosed { life } => return self.parent_ended(life).await,
+            Event::Greeted { connection } => self.greeted(*connection),
+            Event::Lost { generation, slot } => {
+                if let Some(generation) = self.generations.iter_mut().find(|known| known.number == generation)
+                {
+                    generation.lost(slot, &self.app, &self.loops);
+                }
+            }
+            Event::GraceOver { generation, pid } => self.grace_over(generation, pid),
+            Event::Reload => self.reload(),
+            Event::Resize { more } => self.resize(more),
+            // Said to one that is stopping already; `run` takes the first.
+            Event::Stop { done, .. } => drop(done),
+        }
         Ok(())
     }
 
-    /// Opens a connection on the slot's home loop. It waits there until a worker is free to take it.
-    fn open(&mut self, slot: usize) {
-        let Some(connecting) = self.connecting.get_mut(slot) else { return };
-        let home = &self.loops[slot % self.loops.len()];
-        let (app, socket) = (Arc::clone(&self.app), self.socket.path().to_owned());
-        *connecting = Some(home.spawn(async move {
-            let slot = app.slot(slot);
-            match connect(&socket).await {
-                Ok(worker) => app.welcome(worker, slot),
-                Err(error) => {
-                    tracing::debug!(app = app.name(), %error, "no worker took the connection");
-                    // The slot is reported as lost only then.
-                    tokio::time::sleep(CONNECT_PAUSE).await;
-                    drop(slot);
-                }
-            }
-        }));
+    /// The index of the generation whose present parent this is.
+    fn by_life(&self, life: u64) -> Option<usize> {
+        self.generations.iter().position(|generation| generation.life == life)
     }
 
-    fn heard(&mut self, line: ControlLine) {
-        let app = self.app.name();
-        match line {
-            ControlLine::Ready => {
-                tracing::info!(app, seconds = self.born.elapsed().as_secs_f32(), "app is loaded")
-            }
-            ControlLine::Failed { message } => self.failure = Some(message),
-            ControlLine::Started { pid } => {
-                self.children.insert(pid);
-            }
-            ControlLine::Exited { pid, status } => {
-                self.children.remove(&pid);
-                self.app.forget_worker(pid);
-                let status_text = describe_wait_status(status);
-                if status == 0 {
-                    tracing::debug!(app, pid, status = status_text, "worker ended");
-                } else {
-                    tracing::warn!(app, pid, status = status_text, "worker ended");
-                }
-            }
-            ControlLine::Unknown => {}
-        }
+    fn serving(&self) -> Option<usize> {
+        self.generations.iter().position(|generation| matches!(generation.role, Role::Serving))
     }
 
-    /// The parent has ended by itself or has been killed. Before the application was ready that is an error, later it is
-    /// started again.
-    async fn parent_ended(&mut self) -> Result<(), AppError> {
-        let Some(mut parent) = self.parent.take() else { return Ok(()) };
-        let name = self.app.name().to_owned();
-        let group = parent.pid();
-        let ended = match tokio::time::timeout(EXIT_LIMIT, parent.wait()).await {
-            Ok(ended) => ended,
-            Err(_) => {
-                parent.signal_group(Signal::KILL);
-                parent.wait().await
-            }
-        };
-        // Workers that are left finish their request. Nobody else can have the group's number while there are any.
-        signal_group(group, Signal::TERM);
-        let status = ended.map_err(|error| AppError::system(&name, "app parent", &error))?;
-        self.orphans.push((group, Instant::now() + ORPHAN_LIMIT));
-        if self.is_starting() {
-            return Err(match self.failure.take() {
-                Some(message) => AppError::Load { app: name, message },
-                None => AppError::Ended { app: name, status },
-            });
-        }
-        let failure = self.failure.take();
-        self.pause = match self.born.elapsed() {
-            lived if lived > SHORT_LIFE => FIRST_PAUSE,
-            _ => (self.pause * 2).min(LONGEST_PAUSE),
-        };
-        self.restart_at = Some(Instant::now() + self.pause);
-        tracing::error!(app = name, %status, failure, pause = ?self.pause, "app parent ended; it is started again");
+    fn starting(&self) -> Option<usize> {
+        self.generations.iter().position(|generation| matches!(generation.role, Role::Starting { .. }))
+    }
+
+    fn start_generation(&mut self) -> Result<(), AppError> {
+        self.lives += 1;
+        self.newest += 1;
+        let birth = Birth { generation: self.newest, life: self.lives, workers: self.workers };
+        let mut generation = Generation::start(&self.app, &self.adapter, birth)?;
+        generation.open_missing(&self.app, &self.loops);
+        self.generations.push(generation);
         Ok(())
     }
 
-    fn is_starting(&self) -> bool {
-        matches!(self.app.state(), AppState::Starting)
+    /// Starts a generation with new code, or remembers to when the one that is starting has come to its end: what that has
+    /// read of the code may be older than the wish.
+    fn reload(&mut self) {
+        if self.starting().is_some() {
+            self.reload_again = true;
+            return;
+        }
+        self.reload_again = false;
+        if let Err(error) = self.start_generation() {
+            tracing::error!(app = self.app.name(), %error, "reload failed; the old generation keeps serving");
+        }
+    }
+
+    /// A worker is there. The first generation serves from its first worker on, another one when all are there.
+    fn greeted(&mut self, connection: WorkerConnection) {
+        let number = connection.handle.generation;
+        let is_first = self.serving().is_none();
+        let Some(index) = self.generations.iter().position(|known| known.number == number) else { return };
+        // One that took too long may come to its end after all, and would go on.
+        if self.generations[index].is_condemned(connection.handle.pid) {
+            return;
+        }
+        match &mut self.generations[index].role {
+            Role::Leaving { .. } => {}
+            Role::Serving => {
+                self.app.remember_worker(&connection.handle);
+                self.app.release(connection);
+            }
+            Role::Starting { greeted, .. } => {
+                self.app.remember_worker(&connection.handle);
+                greeted.push(connection);
+                if is_first || greeted.len() >= self.workers {
+                    self.take_over(index);
+                }
+            }
+        }
+    }
+
+    fn resize(&mut self, more: bool) {
+        let wanted = if more { self.workers + 1 } else { self.workers - 1 };
+        if !(1..=MAX_WORKERS).contains(&wanted) {
+            tracing::warn!(app = self.app.name(), workers = self.workers, "the number of workers stays");
+            return;
+        }
+        self.workers = wanted;
+        tracing::info!(app = self.app.name(), workers = wanted, "the number of workers changes");
+        for generation in &mut self.generations {
+            generation.resize(wanted, &self.app, &self.loops);
+        }
+        if let (Some(index), Some(_)) = (self.starting(), self.serving())
+            && matches!(&self.generations[index].role, Role::Starting { greeted, .. } if greeted.len() >= wanted)
+        {
+            self.take_over(index);
+        }
+    }
+
+    /// The generation that was starting serves from now on, and the one that served leaves.
+    fn take_over(&mut self, index: usize) {
+        let old = self.serving();
+        let role = std::mem::replace(&mut self.generations[index].role, Role::Serving);
+        if let Role::Starting { greeted, .. } = role {
+            greeted.into_iter().for_each(|connection| self.app.release(connection));
+        }
+        let number = self.generations[index].number;
+        match old {
+            None => self.app.set_ready(),
+            Some(old) => {
+                tracing::info!(app = self.app.name(), generation = number, "new generation serves");
+                self.retire(old);
+            }
+        }
+        if self.reload_again {
+            self.reload();
+        }
+    }
+
+    /// The generation's workers finish their requests and leave. They may take as long as a request may.
+    fn retire(&mut self, index: usize) {
+        let generation = &mut self.generations[index];
+        let deadline = Instant::now() + self.app.config().request_deadline;
+        generation.role = Role::Leaving { deadline };
+        generation.stop_connecting();
+        self.app.retire_generation(generation.number);
+        generation.terminate();
+        if !generation.has_parent() {
+            self.generations.remove(index);
+        }
+    }
+
+    /// A parent has ended by itself or has been killed.
+    async fn parent_ended(&mut self, life: u64) -> Result<(), AppError> {
+        let Some(index) = self.by_life(life) else { return Ok(()) };
+        let Some(end) = self.generations[index].parent_ended(&self.app).await else { return Ok(()) };
+        self.orphans.push((end.group, Instant::now() + ORPHAN_LIMIT));
+        match self.generations[index].role {
+            Role::Starting { .. } => return self.give_up(index, end.into_error(&self.app)).await,
+            Role::Serving => self.generations[index].restart_later(&self.app, &end),
+            Role::Leaving { .. } => {
+                let generation = self.generations.remove(index);
+                self.app.cut_generation(generation.number);
+                tracing::debug!(app = self.app.name(), generation = generation.number, "generation has left");
+            }
+        }
+        Ok(())
+    }
+
+    /// A generation that was starting does not. Without another one that is the application's end.
+    async fn give_up(&mut self, index: usize, error: AppError) -> Result<(), AppError> {
+        let Some(serving) = self.serving() else { return Err(error) };
+        let keeps = self.generations[serving].number;
+        let mut generation = self.generations.remove(index);
+        generation.kill(&self.app).await;
+        tracing::error!(
+            app = self.app.name(),
+            generation = generation.number,
+            %error,
+            "reload failed; generation {keeps} keeps serving"
+        );
+        if self.reload_again {
+            self.reload();
+        }
+        Ok(())
     }
 
     /// What takes too long is ended here.
-    fn keep_house(&mut self) -> Result<(), AppError> {
+    async fn keep_house(&mut self) -> Result<(), AppError> {
         let now = Instant::now();
-        if self.start_deadline.is_some_and(|deadline| deadline < now) {
-            self.start_deadline = None;
-            if self.is_starting() {
-                let limit = self.app.config().start_limit;
-                return Err(AppError::TooSlow { app: self.app.name().to_owned(), limit });
-            }
-        }
-        if self.restart_at.is_some_and(|at| at <= now) {
-            self.restart_at = None;
-            if let Err(error) = self.spawn_parent() {
-                tracing::error!(app = self.app.name(), %error, "app parent cannot be started");
-                self.restart_at = Some(now + LONGEST_PAUSE);
-            }
-        }
-        for worker in self.app.condemn_overdue() {
-            self.kill_worker(worker.pid);
-            worker.cut();
-        }
+        self.condemn_overdue();
         self.app.expire_waiting();
+        if self.worn_at + WEAR_INTERVAL <= now {
+            self.worn_at = now;
+            self.app.retire_worn_workers(now);
+        }
         self.orphans.retain(|(group, deadline)| {
             group_exists(*group) && (*deadline > now || !signal_group(*group, Signal::KILL))
         });
+        let mut late = None;
+        for (index, generation) in self.generations.iter_mut().enumerate() {
+            generation.restart_if_due(&self.app, &self.adapter, &mut self.lives, now);
+            match generation.role {
+                Role::Starting { deadline, .. } if deadline <= now => late = Some(index),
+                Role::Leaving { deadline } if deadline <= now => {
+                    tracing::warn!(
+                        app = self.app.name(),
+                        generation = generation.number,
+                        "workers of the old generation are killed: they took too long to leave"
+                    );
+                    generation.kill(&self.app).await;
+                }
+                _ => {}
+            }
+        }
+        if let Some(index) = late {
+            let (app, limit) = (self.app.name().to_owned(), self.app.config().start_limit);
+            self.give_up(index, AppError::TooSlow { app, limit }).await?;
+        }
+        self.generations
+            .retain(|generation| !matches!(generation.role, Role::Leaving { .. }) || generation.has_parent());
         Ok(())
     }
 
-    fn kill_worker(&self, pid: u32) {
-        if let (true, Some(pid)) = (self.children.contains(&pid), Pid::from_raw(pid.cast_signed())) {
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
+    /// Answers 504 for requests that took too long. Their workers are asked where they are, and killed a little later.
+    fn condemn_overdue(&mut self) {
+        for worker in self.app.condemn_overdue() {
+            let (number, pid) = (worker.generation, worker.pid);
+            if let Some(generation) = self.generations.iter_mut().find(|known| known.number == number) {
+                generation.condemn_worker(pid);
+                let events = self.app.events();
+                tokio::spawn(async move {
+                    tokio::time::sleep(TRACE_GRACE).await;
+                    // Nobody listens when the application has been stopped.
+                    let _ = events.send(Event::GraceOver { generation: number, pid });
+                });
+            }
+            worker.cut();
         }
     }
 
-    async fn fail(&mut self, error: AppError) {
-        tracing::error!(%error, "app is not running");
-        self.stop(Duration::ZERO, AppState::Failed(error)).await;
+    fn grace_over(&mut self, generation: u64, pid: u32) {
+        if let Some(generation) = self.generations.iter_mut().find(|known| known.number == generation) {
+            generation.kill_condemned(pid);
+        }
     }
 
     /// Ends every process, by force after `limit`.
     async fn stop(&mut self, limit: Duration, state: AppState) {
-        for connecting in self.connecting.iter().flatten() {
-            connecting.abort();
-        }
         self.app.close(state);
-        if let Some(mut parent) = self.parent.take() {
-            parent.signal(Signal::TERM);
-            if tokio::time::timeout(limit, self.events_until_closed()).await.is_err() {
-                tracing::warn!(app = self.app.name(), "workers are killed: they took too long to stop");
-            }
-            parent.signal_group(Signal::KILL);
-            if let Err(error) = parent.wait().await {
-                tracing::error!(app = self.app.name(), %error, "app parent");
-            }
+        let deadline = Instant::now() + limit;
+        for generation in &mut self.generations {
+            generation.stop_connecting();
+            generation.terminate();
+            generation.role = Role::Leaving { deadline };
+        }
+        let is_patient = !limit.is_zero();
+        if is_patient && tokio::time::timeout(limit, self.all_ended()).await.is_err() {
+            tracing::warn!(app = self.app.name(), "workers are killed: they did not end within {limit:?}");
+        }
+        for generation in &mut self.generations {
+            generation.kill(&self.app).await;
         }
         self.app.cut_all();
         for (group, _) in self.orphans.drain(..) {
             signal_group(group, Signal::KILL);
         }
+        tracing::info!(app = self.app.name(), "app has ended");
     }
 
-    /// Waits for the parent's end and goes on to kill what is overdue.
-    async fn events_until_closed(&mut self) {
+    /// Waits for the end of all parents and goes on to end what is overdue.
+    async fn all_ended(&mut self) {
         let mut tick = tokio::time::interval(self.tick());
-        loop {
+        while self.generations.iter().any(Generation::has_parent) {
             tokio::select! {
                 event = self.events.recv() => match event {
-                    Some(Event::ControlClosed { life }) if life == self.life => return,
-                    Some(Event::Control { life, line }) if life == self.life => self.heard(line),
-                    Some(Event::Stop { done, .. }) => drop(done),
+                    Some(Event::Control { life, line }) => if let Some(index) = self.by_life(life) {
+                        self.generations[index].heard(&self.app, line);
+                    },
+                    Some(Event::ControlClosed { life }) => if let Some(index) = self.by_life(life) {
+                        // Whoever is left of its group is killed with the orphans.
+                        if let Some(end) = self.generations[index].parent_ended(&self.app).await {
+                            self.orphans.push((end.group, Instant::now()));
+                        }
+                    },
+                    Some(Event::GraceOver { generation, pid }) => self.grace_over(generation, pid),
                     Some(_) => {}
                     None => return,
                 },
-                _ = tick.tick() => {
-                    for worker in self.app.condemn_overdue() {
-                        self.kill_worker(worker.pid);
-                        worker.cut();
-                    }
-                }
+                _ = tick.tick() => self.condemn_overdue(),
             }
         }
     }

@@ -1,17 +1,19 @@
 //! One worker's connection: the only file that reads from or writes to a worker.
 
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
-use crate::pool::AtHome;
+use crate::pool::Pooled;
 use crate::supervisor::Event;
+use crate::wear::{self, Wear};
 use rustix::net::Shutdown;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
@@ -19,9 +21,10 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Bytes read from a worker at once, and the longest response head.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A place for one worker. When the connection in it is dropped, whoever does it, the supervisor hears of it and opens a
-/// new one.
+/// A generation's place for one worker. When the connection in it is dropped, whoever does it, the supervisor hears of it
+/// and opens a new one.
 pub(crate) struct Slot {
+    pub(crate) generation: u64,
     pub(crate) index: usize,
     pub(crate) lost: UnboundedSender<Event>,
 }
@@ -29,7 +32,7 @@ pub(crate) struct Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         // Nobody listens when the application is being stopped.
-        let _ = self.lost.send(Event::Lost { slot: self.index });
+        let _ = self.lost.send(Event::Lost { generation: self.generation, slot: self.index });
     }
 }
 
@@ -47,6 +50,13 @@ pub(crate) struct WorkerConnection {
 /// What the supervisor keeps of a worker while somebody else uses its connection.
 pub(crate) struct WorkerHandle {
     pub(crate) pid: u32,
+    pub(crate) generation: u64,
+    /// When it greeted.
+    born: Instant,
+    /// Its age at which it is to be replaced.
+    lifetime: Option<Duration>,
+    /// It is to end when its request has ended.
+    leaving: AtomicBool,
     socket: OwnedFd,
     /// Milliseconds on the application's clock at which the request in progress is overdue; 0 for none, `KILLED` after that.
     deadline: AtomicU64,
@@ -59,6 +69,25 @@ impl WorkerHandle {
     pub(crate) fn cut(&self) {
         // Fails only when it has ended already.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+    }
+
+    /// Why it is to be replaced, if it is.
+    pub(crate) fn wear(&self, now: Instant, max_memory_bytes: Option<u64>) -> Option<Wear> {
+        let age = now.saturating_duration_since(self.born);
+        if self.lifetime.is_some_and(|lifetime| age >= lifetime) {
+            return Some(Wear::Age(age));
+        }
+        let limit = max_memory_bytes?;
+        wear::resident_bytes(self.pid).filter(|resident| *resident > limit).map(Wear::Memory)
+    }
+
+    /// It gets no further request. To be followed by taking it out of the pool, where it may be idle.
+    pub(crate) fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
     }
 
     /// A request has begun.
@@ -85,11 +114,15 @@ impl WorkerHandle {
     }
 }
 
-impl AtHome for WorkerConnection {
+impl Pooled for WorkerConnection {
     type Home = ThreadId;
 
     fn home(&self) -> ThreadId {
         self.home
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.handle.is_leaving()
     }
 }
 
@@ -102,14 +135,22 @@ impl Drop for WorkerConnection {
 
 impl WorkerConnection {
     /// The connection in `slot`. Call on the loop that is to be its home.
-    pub(crate) fn new(worker: GreetedWorker, slot: Slot) -> Self {
+    pub(crate) fn new(worker: GreetedWorker, slot: Slot, max_age: Option<Duration>) -> Self {
         let GreetedWorker { stream, socket, greeting } = worker;
         Self {
             stream,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             filled: 0,
             home: std::thread::current().id(),
-            handle: Arc::new(WorkerHandle { pid: greeting.pid, socket, deadline: AtomicU64::new(0) }),
+            handle: Arc::new(WorkerHandle {
+                pid: greeting.pid,
+                generation: slot.generation,
+                born: Instant::now(),
+                lifetime: max_age.map(|age| wear::lifetime(age, wear::draw())),
+                leaving: AtomicBool::new(false),
+                socket,
+                deadline: AtomicU64::new(0),
+            }),
             _slot: slot,
         }
     }

@@ -6,10 +6,9 @@
 use crate::config::check::Site;
 use crate::router::Router;
 use kirin_files::FilesError;
-use kirin_http::{AccessLog, ListenAddress, Listener, Server, listener};
+use kirin_http::{AccessLog, ListenAddress, Listener, LogFile, Server, listener};
 use kirin_store::Store;
 use kirin_workers::App;
-use std::fs::File;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -36,7 +35,7 @@ pub struct Door {
     /// Its address as bound.
     pub address: ListenAddress,
     /// Where its access log goes.
-    pub log: Option<Arc<File>>,
+    pub log: Option<Arc<LogFile>>,
     /// How long an idle connection is kept.
     pub keep_alive: Duration,
 }

@@ -9,6 +9,7 @@ mod page;
 mod program;
 mod router;
 mod run_directory;
+mod signals;
 mod store_place;
 
 use clap::Parser;

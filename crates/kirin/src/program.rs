@@ -5,8 +5,10 @@
 use crate::config::check::{ListenerSite, LogTarget, Site};
 use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage};
 use crate::run_directory::RunDirectory;
+use crate::signals::{End, Signals, Wish};
 use kirin_http::listener::ListenError;
-use kirin_http::{ListenAddress, Listener};
+use kirin_http::{ListenAddress, Listener, LogFile};
+use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_store::{Now, Store, StoreConfig};
 use kirin_workers::{App, AppConfig, AppError};
@@ -14,11 +16,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// How long responses in progress may take after TERM or QUIT.
@@ -26,6 +27,9 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 
 /// Items that the sweep looks at in a second; it holds a shard's lock for a part of them at a time.
 const SWEEP_ITEMS: usize = 20_000;
+
+/// The access logs that are open.
+type Logs = HashMap<LogTarget, Arc<LogFile>>;
 
 /// Why the program ends with an error.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +73,8 @@ fn raise_descriptor_limit() {
 
 async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), ProgramError> {
     let mut signals = Signals::new()?;
-    let (doors, addresses) = open_doors(&site)?;
+    let mut logs = Logs::new();
+    let (doors, addresses) = open_doors(&site, &mut logs)?;
     let memcached = open_memcached(&site, run_directory)?;
     let store = Arc::new(Store::new(StoreConfig {
         memory_bytes: site.store.memory_bytes,
@@ -80,7 +85,12 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
     if let Some(snapshot) = &snapshot {
         snapshot.load(&store);
     }
-    let memcached_options = ServerOptions { snapshot: snapshot.clone(), ..ServerOptions::default() };
+    let memcached_options = ServerOptions {
+        limits: Limits { item_size_bytes: site.store.item_limit_bytes, ..Limits::default() },
+        stampede_guard: site.store.stampede_guard,
+        snapshot: snapshot.clone(),
+        ..ServerOptions::default()
+    };
     let memcached_server = kirin_memcache::Server::new(Arc::clone(&store), memcached_options);
     let mut loops = Vec::new();
     for index in 0..site.threads {
@@ -107,8 +117,8 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
 
     let started = tokio::select! {
         started = all_ready(&apps) => started.map(|()| true),
-        end = signals.next() => {
-            tracing::info!("{end:?} while starting");
+        end = signals.end() => {
+            tracing::info!("stopping while starting: {}", end.description());
             Ok(false)
         }
     };
@@ -119,7 +129,7 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
             tracing::info!("serving on {}", url(address));
         }
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
-        let end = signals.next().await;
+        let end = serve_wishes(&mut signals, &apps, &logs).await;
         sweeping.abort();
         if end == End::Graceful {
             limit = DRAIN_LIMIT;
@@ -134,7 +144,7 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
             tracing::error!("an event loop ended by a panic");
         },
         // A second signal does not wait for responses in progress.
-        _ = signals.next() => {
+        _ = signals.end() => {
             tracing::warn!("stopping at once");
             limit = Duration::ZERO;
         }
@@ -148,6 +158,22 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
         tracing::error!(%error, "snapshot not written; the one before is kept");
     }
     started.map(|_| ())
+}
+
+/// Does what signals ask for until one asks to end.
+async fn serve_wishes(signals: &mut Signals, apps: &[Arc<App>], logs: &Logs) -> End {
+    loop {
+        match signals.next().await {
+            Wish::End(end) => return end,
+            Wish::Reload => {
+                tracing::info!("reloading applications");
+                apps.iter().for_each(|app| app.reload());
+            }
+            Wish::MoreWorkers => apps.iter().for_each(|app| app.add_worker()),
+            Wish::FewerWorkers => apps.iter().for_each(|app| app.remove_worker()),
+            Wish::ReopenLogs => reopen_logs(logs),
+        }
+    }
 }
 
 /// Waits until every application is loaded; fails with the first that cannot be.
@@ -172,6 +198,8 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
         request_deadline: app.deadline,
         start_limit: app.start_limit,
         max_requests: (app.max_requests > 0).then_some(app.max_requests),
+        max_age: app.max_age,
+        max_memory_bytes: app.max_memory_bytes,
         body_limit_bytes: app.body_limit_bytes,
         sendfile_roots: app.sendfile.clone(),
         ..AppConfig::new(&app.name, &app.load)
@@ -179,14 +207,13 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
 }
 
 /// Binds the listeners once a loop; the outer list is by loop.
-fn open_doors(site: &Site) -> Result<(Vec<Vec<Door>>, Vec<ListenAddress>), ProgramError> {
-    let mut logs = HashMap::new();
+fn open_doors(site: &Site, logs: &mut Logs) -> Result<(Vec<Vec<Door>>, Vec<ListenAddress>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
     for listener in &site.listeners {
         let log = match &listener.access_log {
             None => None,
-            Some(target) => Some(open_log(target, &mut logs)?),
+            Some(target) => Some(open_log(target, logs)?),
         };
         let bound = Listener::bind(&listener.address, site.threads)?;
         for (doors, listener_of_loop) in by_loop.iter_mut().zip(bound) {
@@ -215,20 +242,30 @@ fn open_memcached(site: &Site, run_directory: &RunDirectory) -> Result<Vec<Vec<L
 }
 
 /// Opens a log once, however many listeners write to it.
-fn open_log(target: &LogTarget, open: &mut HashMap<LogTarget, Arc<File>>) -> Result<Arc<File>, ProgramError> {
+fn open_log(target: &LogTarget, open: &mut Logs) -> Result<Arc<LogFile>, ProgramError> {
     if let Some(file) = open.get(target) {
         return Ok(Arc::clone(file));
     }
+    let stream = |stream: io::Result<OwnedFd>| stream.map(|stream| LogFile::stream(File::from(stream)));
     let (name, opened) = match target {
-        LogTarget::Stdout => ("stdout".into(), io::stdout().as_fd().try_clone_to_owned().map(File::from)),
-        LogTarget::Stderr => ("stderr".into(), io::stderr().as_fd().try_clone_to_owned().map(File::from)),
-        LogTarget::File(path) => {
-            (path.display().to_string(), File::options().append(true).create(true).open(path))
-        }
+        LogTarget::Stdout => ("stdout".into(), stream(io::stdout().as_fd().try_clone_to_owned())),
+        LogTarget::Stderr => ("stderr".into(), stream(io::stderr().as_fd().try_clone_to_owned())),
+        LogTarget::File(path) => (path.display().to_string(), LogFile::open(path)),
     };
     let file = Arc::new(opened.map_err(|error| ProgramError::AccessLog(name, error))?);
     open.insert(target.clone(), Arc::clone(&file));
     Ok(file)
+}
+
+/// Opens logs anew after they have been renamed. One that cannot be opened is written on under its old name.
+fn reopen_logs(logs: &Logs) {
+    for log in logs.values() {
+        let Some(path) = log.path() else { continue };
+        match log.reopen() {
+            Ok(()) => tracing::info!("access log {} is opened anew", path.display()),
+            Err(error) => tracing::error!(%error, "access log {} cannot be opened anew", path.display()),
+        }
+    }
 }
 
 /// Takes expired items out of the store, a bounded number each second.
@@ -245,47 +282,5 @@ fn url(address: &ListenAddress) -> String {
     match address {
         ListenAddress::Tcp(address) => format!("http://{address}/"),
         ListenAddress::Unix(path) => format!("unix:{}", path.display()),
-    }
-}
-
-/// How the program is asked to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// TERM or QUIT: responses in progress are finished.
-    Graceful,
-    /// INT: at once.
-    Fast,
-}
-
-impl End {
-    fn description(self) -> &'static str {
-        match self {
-            End::Graceful => "responses in progress are finished",
-            End::Fast => "at once",
-        }
-    }
-}
-
-struct Signals {
-    terminate: Signal,
-    quit: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            quit: signal(SignalKind::quit())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next(&mut self) -> End {
-        tokio::select! {
-            _ = self.terminate.recv() => End::Graceful,
-            _ = self.quit.recv() => End::Graceful,
-            _ = self.interrupt.recv() => End::Fast,
-        }
     }
 }

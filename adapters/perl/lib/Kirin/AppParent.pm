@@ -79,6 +79,7 @@ sub run {
         $self->reap;
         $self->stop('TERM') if $self->front_is_gone;
         $self->fork_missing unless defined $self->{stopping};
+        $self->dismiss_surplus;
         $self->pause;
     }
     $self->wait_for_workers;
@@ -109,6 +110,8 @@ sub install_signals {
     $SIG{TERM} = $SIG{QUIT} = sub { $self->stop('TERM') };
     $SIG{INT}  = sub { $self->stop('INT') };
     $SIG{CHLD} = sub { $self->{child_ended} = 1 };
+    $SIG{TTIN} = sub { $self->resize(1) };
+    $SIG{TTOU} = sub { $self->resize(-1) };
     $SIG{PIPE} = 'IGNORE';
 }
 
@@ -167,9 +170,22 @@ sub fork_missing {
     }
 }
 
+# One worker more or less. The front waits for the answer before it sends the next such signal.
+sub resize {
+    my ($self, $difference) = @_;
+    $self->{workers} += $difference if $self->{workers} + $difference >= 1;
+    $self->report(workers => $self->{workers});
+}
+
+# Again each tick, for the reason that wait_for_workers has.
+sub dismiss_surplus {
+    my $self = shift;
+    kill TERM => grep { $self->{alive}{$_}{number} > $self->{workers} } keys %{ $self->{alive} };
+}
+
 sub be_worker {
     my ($self, $number) = @_;
-    $SIG{$_} = 'DEFAULT' for qw(CHLD INT);
+    $SIG{$_} = 'DEFAULT' for qw(CHLD INT TTIN TTOU);
     srand;
     Kirin::Worker::Scheduling::give_way();
     close $self->{control};
@@ -253,8 +269,9 @@ workers share its memory, replaces workers that end, and tells the front about b
     ready
     started PID
     exited PID WAIT-STATUS
+    workers N
     failed MESSAGE
 
-It ends when it is told to (TERM and QUIT: after the requests in progress; INT: at once) and when the front is gone.
+TTIN and TTOU make it keep one worker more or less, which it answers with the new number. It ends when it is told to (TERM and QUIT: after the requests in progress; INT: at once) and when the front is gone.
 
 =cut

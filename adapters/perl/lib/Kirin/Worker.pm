@@ -78,6 +78,12 @@ sub accept {
 sub serve {
     my ($self, $socket) = @_;
     my ($app, $always) = @$self{qw(app always)};
+    my $env;
+    # The front asks with it where a request hangs that took too long. Whoever has been asked must not go on.
+    local $SIG{USR2} = sub {
+        $self->{stopping} = 1;
+        Kirin::Worker::Trace::log_overdue($env) if $env;
+    };
     until ($self->{stopping}) {
         my $count = sysread $socket, my $buffer, READ_BYTES;
         if (!$count) {
@@ -91,7 +97,7 @@ sub serve {
             ($colon, $comma) = $self->read_head($socket, \$buffer) or return 0;
         }
         my %env = (@$always, split /\0/, substr($buffer, $colon + 1, $comma - $colon - 2), -1);
-        my $env = \%env;
+        $env = \%env;
         $env{'psgi.url_scheme'} = 'https' if exists $env{HTTPS};
         $env{'psgi.input'} =
               $env{CONTENT_LENGTH}
@@ -120,6 +126,8 @@ sub serve {
             eval { Kirin::Worker::Writer::write_all($socket, substr $output, $written // 0) } or return !$leaving;
         }
         return 0 if $leaving || $env{'psgix.harakiri.commit'};
+        # What the application has put there goes before the next request comes.
+        undef $env;
     }
     return 0;
 }
@@ -169,7 +177,10 @@ protocol is described in F<docs/worker-protocol.md>. Waiting, parsing of HTTP, s
 in pieces are the front's business: C<serve> is all there is, and for a response that is an array it makes two system
 calls a request.
 
-TERM and QUIT let the request in progress finish; then C<run> returns.
+TERM and QUIT let the request in progress finish; then C<run> returns. USR2 makes the worker log the Perl stack of the
+request in progress; the front sends it when a request has taken too long, and KILL a second later. Perl runs signal
+handlers between its own operations, so that time spent in a library written in C that restarts its system calls
+is not interrupted, and the log has no stack then.
 
 =head1 PSGI
 

@@ -3,6 +3,7 @@
 use super::load::{ConfigError, Source};
 use super::{AppConfig, Config, RouteConfig};
 use kirin_http::ListenAddress;
+use kirin_workers::MAX_WORKERS;
 use serde_spanned::Spanned;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,9 +11,6 @@ use std::time::Duration;
 
 /// Event loops at most; more than any machine has cores.
 const MAX_THREADS: usize = 1024;
-
-/// Workers of one application at most.
-const MAX_WORKERS: usize = 4096;
 
 /// A checked configuration.
 #[derive(Debug)]
@@ -60,6 +58,8 @@ pub struct StoreSite {
     pub item_limit_bytes: usize,
     /// Addresses of the memcached port.
     pub memcached: Vec<ListenAddress>,
+    /// How long before its end a plain `get` misses once.
+    pub stampede_guard: Option<Duration>,
     /// The snapshot file.
     pub snapshot: Option<PathBuf>,
 }
@@ -87,6 +87,10 @@ pub struct AppSite {
     pub start_limit: Duration,
     /// Requests of a worker's life; 0 for no end.
     pub max_requests: u64,
+    /// Age of a worker's life.
+    pub max_age: Option<Duration>,
+    /// Resident memory at which a worker is replaced, in bytes.
+    pub max_memory_bytes: Option<u64>,
     /// Largest request body in bytes.
     pub body_limit_bytes: u64,
     /// Roots for X-Sendfile.
@@ -185,7 +189,8 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
             Some(path)
         }
     };
-    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached, snapshot })
+    let stampede_guard = store.stampede_guard.map(Duration::from);
+    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached, stampede_guard, snapshot })
 }
 
 fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
@@ -215,6 +220,8 @@ fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
         deadline: app.deadline.into(),
         start_limit: app.start_limit.into(),
         max_requests: app.max_requests,
+        max_age: app.max_age.map(Duration::from),
+        max_memory_bytes: app.max_memory.map(|size| size.0),
         body_limit_bytes: app.body_limit.0,
         sendfile: app
             .sendfile

@@ -74,6 +74,11 @@ pub struct StoreConfig {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub memcached: Vec<Spanned<String>>,
+    /// Keeps clients from making the same item anew all at once, also those that only know `get`: within this time before an
+    /// item expires, one of them misses and the others get the old value. Default: none, an item is there until it
+    /// expires.
+    #[schemars(with = "Option<String>")]
+    pub stampede_guard: Option<Seconds>,
     /// A file for the items while Kirin is stopped: loaded at the start, written at the end and at the command `snapshot`
     /// on the memcached port. Times to live count on meanwhile. Default: none, the store starts empty.
     #[schemars(with = "Option<String>")]
@@ -86,6 +91,7 @@ impl Default for StoreConfig {
             memory: default::store_memory(),
             item_limit: default::store_item_limit(),
             memcached: Vec::new(),
+            stampede_guard: None,
             snapshot: None,
         }
     }
@@ -118,7 +124,8 @@ pub struct AppConfig {
     #[serde(default = "default::queue_wait")]
     #[schemars(with = "String", default = "default::queue_wait")]
     pub queue_wait: Seconds,
-    /// How long a worker may take for a request; then it is killed and the client gets 504.
+    /// How long a worker may take for a request. Then the client gets 504, the worker logs where it is (a Perl stack), and a
+    /// second later it is killed.
     #[serde(default = "default::deadline")]
     #[schemars(with = "String", default = "default::deadline")]
     pub deadline: Seconds,
@@ -130,6 +137,14 @@ pub struct AppConfig {
     /// all go at once.
     #[serde(default)]
     pub max_requests: u64,
+    /// Age at which a worker is replaced, such as `"1h"`; up to a tenth less by lot. Looked at every second, and never while
+    /// the worker is at a request. Default: never.
+    #[schemars(with = "Option<String>")]
+    pub max_age: Option<Seconds>,
+    /// Resident memory at which a worker is replaced, such as `"300MB"`, as `ps` shows it: what it shares with its parent
+    /// counts. Looked at every second, and never while the worker is at a request. Default: never.
+    #[schemars(with = "Option<String>")]
+    pub max_memory: Option<ByteSize>,
     /// The largest request body; a larger one is answered 413.
     #[serde(default = "default::body_limit")]
     #[schemars(with = "String", default = "default::body_limit")]

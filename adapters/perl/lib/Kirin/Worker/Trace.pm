@@ -28,6 +28,22 @@ sub log_failure {
     chomp $error;
     # The first line says where remember was called from: where it died.
     $trace =~ s/\A\s*at (?:.*?) line [0-9]+\.?\n//;
+    print_message($env, $error, $trace);
+}
+
+# Logs where a request is that takes too long. Called from a signal handler: what it interrupted is the first line.
+sub log_overdue {
+    my $env = shift;
+    my $trace = Carp::longmess('');
+    # The frame of the handler itself says where that was.
+    $trace =~ s/\A\s*at .*? line [0-9]+\.?\n\s*Kirin::Worker::__ANON__\(.*?\) called (?=at )/\t/;
+    # Perl calls handlers inside an eval of its own.
+    $trace =~ s/\A(\t(at .*)\n)\teval \{\.\.\.\} called \2\n/$1/;
+    print_message($env, 'took too long', $trace);
+}
+
+sub print_message {
+    my ($env, $error, $trace) = @_;
     # What is below the worker's eval is the same for every request.
     $trace =~ s{^\s*eval \{\.\.\.\} called at \S*Kirin/Worker\.pm .*}{}ms;
     $trace = "\n" . $trace if $trace ne '';
@@ -43,7 +59,7 @@ __END__
 
 =head1 NAME
 
-Kirin::Worker::Trace - where an application died
+Kirin::Worker::Trace - where an application died or hangs
 
 =head1 SYNOPSIS
 
@@ -53,6 +69,6 @@ Kirin::Worker::Trace - where an application died
 =head1 DESCRIPTION
 
 When C<eval> has caught an exception, the stack that led to it is gone. C<remember> keeps it, for exceptions that nothing
-but the worker is going to catch.
+but the worker is going to catch. C<log_overdue> logs the stack of what a signal has interrupted.
 
 =cut
