@@ -89,6 +89,16 @@ impl App {
         }
     }
 
+    /// Waits until the application has failed for good, which may never be.
+    pub async fn failed(&self) -> AppError {
+        let mut state = self.state.subscribe();
+        let state = state.wait_for(|state| matches!(state, AppState::Failed(_))).await;
+        match state.as_deref() {
+            Ok(AppState::Failed(error)) => error.clone(),
+            _ => AppError::Stopped { app: self.config.name.clone() },
+        }
+    }
+
     /// Stops the application: no further request is taken, requests in progress may end within `limit`, then every process is
     /// killed. Returns when none is left.
     pub async fn stop(&self, limit: Duration) {

@@ -1,5 +1,6 @@
 //! What an application needs to be run. The program makes it from `[app.NAME]` in the configuration file.
 
+use crate::adopted_parent::LoadedParent;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -49,6 +50,9 @@ pub struct AppConfig {
     pub start_limit: Duration,
     /// Directories below which files may be that the application hands back with `X-Sendfile`. Default: none.
     pub sendfile_roots: Vec<PathBuf>,
+    /// A process that has the application loaded already; `load`, `directory`, `env`, `perl` and `adapter` are not used then.
+    /// Default: Kirin starts one.
+    pub loaded: Option<LoadedParent>,
 }
 
 impl AppConfig {
@@ -73,6 +77,7 @@ impl AppConfig {
             request_deadline: Duration::from_secs(60),
             start_limit: Duration::from_secs(60),
             sendfile_roots: Vec::new(),
+            loaded: None,
         }
     }
 }

@@ -55,8 +55,8 @@ pub enum AppError {
         /// What it died with.
         message: String,
     },
-    /// The parent process ended before the application was loaded.
-    #[error("app `{app}`: its parent process ended before it was ready: {status}")]
+    /// The parent process ended before the application was loaded, or nobody can start it again.
+    #[error("app `{app}`: its parent process ended: {status}")]
     Ended {
         /// The application's name.
         app: String,
@@ -70,6 +70,12 @@ pub enum AppError {
         app: String,
         /// The limit.
         limit: Duration,
+    },
+    /// A second start of what only the process that has become Kirin could load.
+    #[error("app `{app}` was loaded before Kirin started and cannot be loaded anew: start the server again")]
+    LoadedBefore {
+        /// The application's name.
+        app: String,
     },
     /// It has been stopped.
     #[error("app `{app}` has been stopped")]

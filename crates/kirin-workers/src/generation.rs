@@ -3,7 +3,7 @@
 //! The supervisor owns one that serves, and beside it one that starts and those that leave. What happens to a generation by
 //! itself is here; which of them gets the requests is the supervisor's affair.
 
-use crate::adapter::Adapter;
+use crate::adopted_parent::Launch;
 use crate::app::App;
 use crate::control::{ControlLine, describe_wait_status};
 use crate::error::AppError;
@@ -77,7 +77,7 @@ enum SlotState {
 
 impl Generation {
     /// Starts the parent. Connections are opened with [`Generation::open_missing`].
-    pub(crate) fn start(app: &App, adapter: &Adapter, birth: Birth) -> Result<Self, AppError> {
+    pub(crate) fn start(app: &App, launch: &Launch, birth: Birth) -> Result<Self, AppError> {
         let config = app.config();
         let now = Instant::now();
         let mut generation = Self {
@@ -85,7 +85,7 @@ impl Generation {
             role: Role::Starting { greeted: Vec::new(), deadline: now + config.start_limit },
             life: birth.life,
             parent: None,
-            socket: WorkerSocket::bind(config)?,
+            socket: launch.socket(config)?,
             born: now,
             restart_at: None,
             pause: FIRST_PAUSE,
@@ -97,11 +97,11 @@ impl Generation {
             told_workers: None,
             slots: Vec::new(),
         };
-        generation.spawn_parent(app, adapter, birth.life)?;
+        generation.spawn_parent(app, launch, birth.life)?;
         Ok(generation)
     }
 
-    fn spawn_parent(&mut self, app: &App, adapter: &Adapter, life: u64) -> Result<(), AppError> {
+    fn spawn_parent(&mut self, app: &App, launch: &Launch, life: u64) -> Result<(), AppError> {
         self.life = life;
         self.born = Instant::now();
         self.children.clear();
@@ -109,8 +109,7 @@ impl Generation {
         self.workers_at_birth = self.workers;
         self.told_workers = None;
         let birth = Birth { generation: self.number, life, workers: self.workers };
-        let parent =
-            Parent::spawn(app.config(), adapter, &self.socket, app.takes_files(), birth, app.events())?;
+        let parent = launch.parent(app.config(), &self.socket, app.takes_files(), birth, app.events())?;
         let pid = parent.pid().as_raw_nonzero();
         tracing::info!(app = app.name(), generation = self.number, pid, "app parent started");
         self.parent = Some(parent);
@@ -259,11 +258,11 @@ impl Generation {
     }
 
     /// Starts a parent again when it is time to.
-    pub(crate) fn restart_if_due(&mut self, app: &App, adapter: &Adapter, lives: &mut u64, now: Instant) {
+    pub(crate) fn restart_if_due(&mut self, app: &App, launch: &Launch, lives: &mut u64, now: Instant) {
         if self.restart_at.is_some_and(|at| at <= now) {
             self.restart_at = None;
             *lives += 1;
-            if let Err(error) = self.spawn_parent(app, adapter, *lives) {
+            if let Err(error) = self.spawn_parent(app, launch, *lives) {
                 tracing::error!(app = app.name(), %error, "app parent cannot be started");
                 self.restart_at = Some(now + LONGEST_PAUSE);
             }

@@ -8,6 +8,7 @@
 //! sends the request and reads the response.
 
 mod adapter;
+mod adopted_parent;
 mod app;
 mod config;
 mod control;
@@ -27,6 +28,7 @@ mod wear;
 mod worker;
 mod worker_response;
 
+pub use adopted_parent::LoadedParent;
 pub use app::{App, AppState};
 pub use config::{AppConfig, MAX_WORKERS};
 pub use counters::CounterValues;

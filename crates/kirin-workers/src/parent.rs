@@ -1,6 +1,7 @@
 //! The app parent as the front sees it: a process, its control channel, and the socket that its workers accept on.
 
 use crate::adapter::Adapter;
+use crate::adopted_parent::wait_for_child;
 use crate::config::AppConfig;
 use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
@@ -12,16 +13,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::process::{Child, Command};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The socket of one generation, in a directory that only this user can enter. It stays when the parent dies: what waits on
 /// it is accepted by the next one's workers.
 pub(crate) struct WorkerSocket {
-    listener: UnixListener,
     path: PathBuf,
-    _directory: tempfile::TempDir,
+    /// Unless the parent has made it.
+    bound: Option<(UnixListener, tempfile::TempDir)>,
 }
 
 impl WorkerSocket {
@@ -33,7 +34,19 @@ impl WorkerSocket {
         let directory = directory.map_err(failed)?;
         let path = directory.path().join("workers");
         let listener = UnixListener::bind(&path).map_err(failed)?;
-        Ok(Self { listener, path, _directory: directory })
+        Ok(Self { path, bound: Some((listener, directory)) })
+    }
+
+    /// One that a parent has which was there before Kirin.
+    pub(crate) fn of_parent(path: &Path) -> Self {
+        Self { path: path.to_owned(), bound: None }
+    }
+
+    fn listener(&self) -> std::io::Result<UnixListener> {
+        match &self.bound {
+            Some((listener, _)) => listener.try_clone(),
+            None => Err(std::io::ErrorKind::NotConnected.into()),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -54,8 +67,16 @@ pub(crate) struct Birth {
 
 /// A running app parent and the process group of it and its workers.
 pub(crate) struct Parent {
-    child: Child,
+    process: Process,
     group: Pid,
+}
+
+/// Who has started it.
+enum Process {
+    /// Kirin.
+    Spawned(Child),
+    /// The program that has become Kirin; see [`crate::adopted_parent`].
+    Adopted,
 }
 
 impl Parent {
@@ -69,8 +90,7 @@ impl Parent {
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
         let failed = |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
-        let listener =
-            socket.listener.try_clone().map_err(|error| failed("socket for the workers", error))?;
+        let listener = socket.listener().map_err(|error| failed("socket for the workers", error))?;
         let load = config.directory.clone().unwrap_or_default().join(&config.load);
         let load = std::path::absolute(&load).map_err(|error| failed("path of the application", error))?;
         File::open(&load).map_err(|error| AppError::NoSuchFile {
@@ -116,7 +136,18 @@ impl Parent {
         if let Some(control) = child.stdout.take() {
             tokio::spawn(read_control(control, life, events));
         }
-        Ok(Self { child, group })
+        Ok(Self { process: Process::Spawned(child), group })
+    }
+
+    /// Takes over a child process that has the application loaded already.
+    pub(crate) fn adopt(
+        pid: Pid,
+        control: impl AsyncRead + Unpin + Send + 'static,
+        life: u64,
+        events: UnboundedSender<Event>,
+    ) -> Self {
+        tokio::spawn(read_control(control, life, events));
+        Self { process: Process::Adopted, group: pid }
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -135,7 +166,10 @@ impl Parent {
     }
 
     pub(crate) async fn wait(&mut self) -> std::io::Result<ExitStatus> {
-        self.child.wait().await
+        match &mut self.process {
+            Process::Spawned(child) => child.wait().await,
+            Process::Adopted => wait_for_child(self.group).await,
+        }
     }
 }
 
@@ -149,7 +183,7 @@ pub(crate) fn group_exists(group: Pid) -> bool {
     rustix::process::test_kill_process_group(group).is_ok()
 }
 
-async fn read_control(control: ChildStdout, life: u64, events: UnboundedSender<Event>) {
+async fn read_control(control: impl AsyncRead + Unpin, life: u64, events: UnboundedSender<Event>) {
     let mut control = BufReader::new(control);
     let mut line = Vec::new();
     loop {

@@ -6,7 +6,7 @@
 //! generation is serving when one is free. A reload starts a generation beside the one that serves; with all its workers
 //! there it takes over, before that nobody sees it.
 
-use crate::adapter::Adapter;
+use crate::adopted_parent::Launch;
 use crate::app::{App, AppState};
 use crate::config::MAX_WORKERS;
 use crate::control::ControlLine;
@@ -54,7 +54,7 @@ pub(crate) struct Supervisor {
     app: Arc<App>,
     events: mpsc::UnboundedReceiver<Event>,
     loops: Vec<Handle>,
-    adapter: Adapter,
+    launch: Launch,
     /// Oldest first. At most one serves and at most one starts.
     generations: Vec<Generation>,
     /// Parents that have been started.
@@ -78,13 +78,13 @@ impl Supervisor {
         loops: Vec<Handle>,
         events: mpsc::UnboundedReceiver<Event>,
     ) -> Result<Self, AppError> {
-        let adapter = Adapter::find(app.config())?;
+        let launch = Launch::prepare(app.config())?;
         let workers = app.config().workers;
         let mut supervisor = Self {
             app,
             events,
             loops,
-            adapter,
+            launch,
             generations: Vec::new(),
             lives: 0,
             newest: 0,
@@ -171,7 +171,7 @@ impl Supervisor {
         self.lives += 1;
         self.newest += 1;
         let birth = Birth { generation: self.newest, life: self.lives, workers: self.workers };
-        let mut generation = Generation::start(&self.app, &self.adapter, birth)?;
+        let mut generation = Generation::start(&self.app, &self.launch, birth)?;
         generation.open_missing(&self.app, &self.loops);
         self.generations.push(generation);
         Ok(())
@@ -273,6 +273,7 @@ impl Supervisor {
         self.orphans.push((end.group, Instant::now() + ORPHAN_LIMIT));
         match self.generations[index].role {
             Role::Starting { .. } => return self.give_up(index, end.into_error(&self.app)).await,
+            Role::Serving if !self.launch.is_repeatable() => return Err(end.into_error(&self.app)),
             Role::Serving => self.generations[index].restart_later(&self.app, &end),
             Role::Leaving { .. } => {
                 let generation = self.generations.remove(index);
@@ -315,7 +316,7 @@ impl Supervisor {
         });
         let mut late = None;
         for (index, generation) in self.generations.iter_mut().enumerate() {
-            generation.restart_if_due(&self.app, &self.adapter, &mut self.lives, now);
+            generation.restart_if_due(&self.app, &self.launch, &mut self.lives, now);
             match generation.role {
                 Role::Starting { deadline, .. } if deadline <= now => late = Some(index),
                 Role::Leaving { deadline } if deadline <= now => {

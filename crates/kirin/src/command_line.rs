@@ -34,6 +34,16 @@ pub enum Command {
         #[arg(long, short, default_value = "kirin.toml")]
         config: PathBuf,
     },
+    /// Serve an application that the program which has become Kirin had loaded; see Plack::Handler::Kirin
+    #[command(hide = true)]
+    ServeLoaded {
+        /// A directory made for this Kirin, with a configuration and the socket of the workers; Kirin removes it in the end
+        #[arg(long)]
+        directory: PathBuf,
+        /// The child process that has the application loaded; its control channel is standard input
+        #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
+        app_parent: u32,
+    },
     /// Start only the store, with memcached's own options (`kirin memcached -h` lists them)
     #[command(disable_help_flag = true)]
     Memcached {

@@ -14,7 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Barrier, oneshot, watch};
 use tokio::task::LocalSet;
 
 /// What all loops are to do; only ever goes forward.
@@ -56,6 +56,8 @@ pub struct Parts {
     pub memcached_server: Arc<kirin_memcache::Server>,
     /// What to do.
     pub stage: watch::Receiver<Stage>,
+    /// Where the loops, all of them, meet when they have drained.
+    pub drained: Arc<Barrier>,
 }
 
 /// A loop that could not start.
@@ -150,4 +152,7 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
             tracing::error!(%error, "draining failed");
         }
     }
+    // A response on another loop may come from a worker whose connection is registered with this one's reactor: it would be
+    // lost with it.
+    let _ = tokio::time::timeout(limit, parts.drained.wait()).await;
 }

@@ -37,6 +37,14 @@ fn main() -> ExitCode {
             .and_then(|source| command_line::site(&source))
             .map_err(|error| error.to_string())
             .and_then(|_| print(&format!("{}: good\n", config.display()))),
+        Command::ServeLoaded { directory, app_parent } => {
+            Source::read(&directory.join(run_directory::CONFIGURATION))
+                .and_then(|source| command_line::site(&source))
+                .map_err(|error| error.to_string())
+                .and_then(|site| {
+                    program::run_loaded(site, &directory, app_parent).map_err(|error| error.to_string())
+                })
+        }
         Command::ConfigReference => print(&config::reference::reference()),
     };
     match result {

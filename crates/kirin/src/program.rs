@@ -4,23 +4,25 @@
 
 use crate::config::check::{ListenerSite, LogTarget, Site};
 use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage};
-use crate::run_directory::RunDirectory;
+use crate::run_directory::{RunDirectory, WORKERS_SOCKET};
 use crate::signals::{End, Signals, Wish};
 use kirin_http::listener::ListenError;
 use kirin_http::{ListenAddress, Listener, LogFile};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_store::{Now, Store, StoreConfig};
-use kirin_workers::{App, AppConfig, AppError};
+use kirin_workers::{App, AppConfig, AppError, LoadedParent};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Barrier, watch};
+use tokio::task::JoinSet;
 
 /// How long responses in progress may take after TERM or QUIT.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
@@ -53,10 +55,23 @@ pub enum ProgramError {
 
 /// Serves `site` until a signal ends it.
 pub fn run(site: Site) -> Result<(), ProgramError> {
+    run_in(site, &RunDirectory::create()?, None)
+}
+
+/// Serves `site`, whose only application is loaded already, until a signal ends it or the application does.
+pub fn run_loaded(site: Site, directory: &Path, pid: u32) -> Result<(), ProgramError> {
+    let loaded = LoadedParent { pid, socket: directory.join(WORKERS_SOCKET) };
+    run_in(site, &RunDirectory::take_over(directory), Some(loaded))
+}
+
+fn run_in(
+    site: Site,
+    run_directory: &RunDirectory,
+    loaded: Option<LoadedParent>,
+) -> Result<(), ProgramError> {
     raise_descriptor_limit();
-    let run_directory = RunDirectory::create()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(supervise(Arc::new(site), &run_directory));
+    let ended = runtime.block_on(supervise(Arc::new(site), run_directory, loaded));
     // Does not wait for loops that were told to end at once.
     runtime.shutdown_background();
     ended
@@ -71,7 +86,11 @@ fn raise_descriptor_limit() {
     }
 }
 
-async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), ProgramError> {
+async fn supervise(
+    site: Arc<Site>,
+    run_directory: &RunDirectory,
+    loaded: Option<LoadedParent>,
+) -> Result<(), ProgramError> {
     let mut signals = Signals::new()?;
     let mut logs = Logs::new();
     let (doors, addresses) = open_doors(&site, &mut logs)?;
@@ -99,9 +118,11 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
     let handles: Vec<Handle> = loops.iter().map(|event_loop| event_loop.handle.clone()).collect();
     let mut apps = Vec::new();
     for app in &site.apps {
-        apps.push(App::start(app_config(app, run_directory), handles.clone())?);
+        let config = AppConfig { loaded: loaded.clone(), ..app_config(app, run_directory) };
+        apps.push(App::start(config, handles.clone())?);
     }
     let (stage, watching) = watch::channel(Stage::Prepare);
+    let drained = Arc::new(Barrier::new(loops.len()));
     let mut threads = Vec::new();
     for ((event_loop, doors), memcached) in loops.into_iter().zip(doors).zip(memcached) {
         threads.push(event_loop.serve(Parts {
@@ -112,10 +133,11 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
             memcached,
             memcached_server: Arc::clone(&memcached_server),
             stage: watching.clone(),
+            drained: Arc::clone(&drained),
         })?);
     }
 
-    let started = tokio::select! {
+    let mut started = tokio::select! {
         started = all_ready(&apps) => started.map(|()| true),
         end = signals.end() => {
             tracing::info!("stopping while starting: {}", end.description());
@@ -129,7 +151,14 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
             tracing::info!("serving on {}", url(address));
         }
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
-        let end = serve_wishes(&mut signals, &apps, &logs).await;
+        let end = tokio::select! {
+            end = serve_wishes(&mut signals, &apps, &logs) => end,
+            // One that can be started again is, so this is rare.
+            error = first_failure(&apps) => {
+                started = Err(error.into());
+                End::Fast
+            }
+        };
         sweeping.abort();
         if end == End::Graceful {
             limit = DRAIN_LIMIT;
@@ -182,6 +211,19 @@ async fn all_ready(apps: &[Arc<App>]) -> Result<(), ProgramError> {
         app.ready().await?;
     }
     Ok(())
+}
+
+/// The first application that fails for good, if one ever does.
+async fn first_failure(apps: &[Arc<App>]) -> AppError {
+    let mut failures = JoinSet::new();
+    for app in apps {
+        let app = Arc::clone(app);
+        failures.spawn(async move { app.failed().await });
+    }
+    match failures.join_next().await {
+        Some(Ok(error)) => error,
+        _ => std::future::pending().await,
+    }
 }
 
 fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory) -> AppConfig {

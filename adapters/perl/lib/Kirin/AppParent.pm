@@ -2,7 +2,6 @@ package Kirin::AppParent;
 use v5.16;
 use warnings;
 
-use Fcntl ();
 use File::Basename ();
 use Getopt::Long qw(GetOptionsFromArray);
 use IO::Handle;
@@ -62,18 +61,14 @@ sub run {
     my $self = shift;
     $self->{file_name} = ($self->{app_file} =~ m{([^/]+)\z})[0] // $self->{app_file};
     $0 = "kirin: $self->{name} parent ($self->{file_name})";
-    $self->take_channels;
+    $self->take_channels if !$self->{listener};
     $self->install_signals;
-
-    my $app = eval { Plack::Util::load_psgi($self->{app_file}) };
-    if (ref $app ne 'CODE' && !(Scalar::Util::blessed($app) && overload::Method($app, '&{}'))) {
-        my $reason = $@ || "$self->{app_file} does not return a PSGI application\n";
-        print STDERR "kirin: $self->{name}: $reason";
-        $self->report(failed => $reason);
-        return 1;
-    }
-    $self->{app} = $app;
+    $self->load or return 1 if !$self->{app};
     $self->report('ready');
+    if ($self->{on_ready}) {
+        $self->wait_for_front;
+        $self->{on_ready}->() if !defined $self->{stopping};
+    }
 
     until (defined $self->{stopping}) {
         $self->reap;
@@ -87,6 +82,30 @@ sub run {
     return 0;
 }
 
+# The front connects when it has its own sockets.
+sub wait_for_front {
+    my $self = shift;
+    until (defined $self->{stopping}) {
+        vec(my $wanted = '', fileno $self->{listener}, 1) = 1;
+        return if select($wanted, undef, undef, 0.1) > 0;
+        $self->stop('TERM') if $self->front_is_gone;
+    }
+}
+
+# Whether there is an application afterwards.
+sub load {
+    my $self = shift;
+    my $app = eval { Plack::Util::load_psgi($self->{app_file}) };
+    if (ref $app ne 'CODE' && !(Scalar::Util::blessed($app) && overload::Method($app, '&{}'))) {
+        my $reason = $@ || "$self->{app_file} does not return a PSGI application\n";
+        print STDERR "kirin: $self->{name}: $reason";
+        $self->report(failed => $reason);
+        return 0;
+    }
+    $self->{app} = $app;
+    return 1;
+}
+
 # The FastCGI convention: the listening socket comes as STDIN. What the application prints to STDOUT goes to the log,
 # so that it cannot be taken for control lines.
 sub take_channels {
@@ -95,8 +114,7 @@ sub take_channels {
     -S $listener or die "kirin-worker: STDIN is not a socket; kirin starts this program\n";
     open STDIN, '<', '/dev/null' or die "kirin-worker: /dev/null: $!\n";
     # Several workers wait for the same connection and only one gets it.
-    my $flags = fcntl $listener, Fcntl::F_GETFL(), 0 or die "kirin-worker: listener: $!\n";
-    fcntl $listener, Fcntl::F_SETFL(), $flags | Fcntl::O_NONBLOCK() or die "kirin-worker: listener: $!\n";
+    $listener->blocking(0) // die "kirin-worker: listener: $!\n";
     $self->{listener} = $listener;
 
     open $self->{control}, '>&', \*STDOUT or die "kirin-worker: STDOUT: $!\n";
@@ -128,13 +146,16 @@ sub report {
 
 sub front_is_gone { $_[0]{front} != getppid() }
 
-# A front that is killed cannot tidy up. The socket is the only file in a directory of its own.
+# A front that is killed cannot tidy up. The socket is in a directory of its own.
 sub remove_socket {
     my $self = shift;
     my $address = getsockname $self->{listener} or return;
     my $path = Socket::unpack_sockaddr_un($address);
     unlink $path or return;
-    rmdir File::Basename::dirname($path);
+    my $directory = File::Basename::dirname($path);
+    # What Plack::Handler::Kirin and the front have put there.
+    unlink "$directory/kirin.toml", "$directory/store.sock";
+    rmdir $directory;
 }
 
 sub stop {
@@ -167,6 +188,7 @@ sub fork_missing {
         $self->be_worker($number) if !$pid;
         $self->{alive}{$pid} = { number => $number, forked => Time::HiRes::time() };
         $self->report(started => $pid);
+        $self->{fork_after} = Time::HiRes::time() + $self->{spawn_interval} if $self->{spawn_interval};
     }
 }
 
@@ -190,17 +212,29 @@ sub be_worker {
     Kirin::Worker::Scheduling::give_way();
     close $self->{control};
     $0 = "kirin: $self->{name} worker $number ($self->{file_name})";
+    my $app = $self->{app};
+    if ($self->{app_builder}) {
+        $app = eval { $self->{app_builder}->() };
+        if (!$app) {
+            print STDERR "kirin: worker $$: $@";
+            exit 1;
+        }
+    }
     my $worker = Kirin::Worker->new(
-        app          => $self->{app},
+        app          => $app,
         listener     => $self->{listener},
         generation   => $self->{generation},
         multiprocess => $self->{workers} > 1,
         max_requests => $self->{max_requests},
+        min_requests => $self->{min_requests},
         sendfile     => $self->{sendfile},
     );
     delete $self->{app};
     my $finished = eval { $worker->run; 1 };
     print STDERR "kirin: worker $$: $@" if !$finished;
+    # It is leaving: being told to once more must not look like a violent end.
+    $SIG{TERM} = $SIG{QUIT} = 'IGNORE';
+    $self->{before_exit}->($app) if $self->{before_exit};
     exit($finished ? 0 : 1);
 }
 
@@ -261,6 +295,11 @@ Kirin::AppParent - loads a PSGI application once and keeps its workers alive
     # STDIN is a listening unix socket, STDOUT a pipe that the front reads
     exit Kirin::AppParent->new(app_file => 'app.psgi', workers => 4)->run;
 
+    # Or with an application that is loaded already, as Plack::Handler::Kirin does it
+    Kirin::AppParent->new(
+        app => $app, app_file => 'app.psgi', listener => $socket, control => $pipe, workers => 4,
+    )->run;
+
 =head1 DESCRIPTION
 
 One such process runs for each generation of an application. It loads the application before it forks, so that the
@@ -272,6 +311,40 @@ workers share its memory, replaces workers that end, and tells the front about b
     workers N
     failed MESSAGE
 
-TTIN and TTOU make it keep one worker more or less, which it answers with the new number. It ends when it is told to (TERM and QUIT: after the requests in progress; INT: at once) and when the front is gone.
+With C<app> the application need not be loaded; C<listener>, which must not block, and C<control> are then what STDIN and
+STDOUT are otherwise.
+
+TTIN and TTOU make it keep one worker more or less, which it answers with the new number. It ends when it is told to (TERM
+and QUIT: after the requests in progress; INT: at once) and when the front is gone.
+
+=head1 ARGUMENTS
+
+=over
+
+=item workers, generation, name, front, max_requests, sendfile
+
+As the options of L<kirin-worker>, which F<docs/worker-protocol.md> describes.
+
+=item min_requests
+
+With C<max_requests>: each worker draws a number between both, after which it is replaced.
+
+=item spawn_interval
+
+Seconds between two forks, so that workers do not all start at once.
+
+=item app_builder
+
+Called in each worker after its fork; what it returns is the worker's application.
+
+=item on_ready
+
+Called before the first worker is forked, when the front is there and has its addresses.
+
+=item before_exit
+
+Called with the application in each worker that leaves in order.
+
+=back
 
 =cut

@@ -26,7 +26,8 @@ sub new {
     my ($class, %args) = @_;
     my $self = bless { generation => 1, %args, parent => getppid(), stopping => 0 }, $class;
     if (my $max = $self->{max_requests}) {
-        $self->{requests_left} = $max - int rand(1 + int $max * JITTER);
+        my $spread = defined $self->{min_requests} ? $max - $self->{min_requests} : int $max * JITTER;
+        $self->{requests_left} = $max - int rand(1 + ($spread > 0 ? $spread : 0));
     }
     $self->open_no_input;
     # What is the same in every request. A list fills a hash faster than another hash does.

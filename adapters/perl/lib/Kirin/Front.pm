@@ -1,0 +1,250 @@
+package Kirin::Front;
+use v5.16;
+use warnings;
+
+use Cwd ();
+use File::Basename ();
+use File::Spec;
+use File::Temp ();
+use IO::Socket::UNIX;
+use Kirin::AppParent;
+use POSIX ();
+use Socket ();
+
+# Paths of unix sockets are this long at most (unix(7)).
+use constant SOCKET_PATH_BYTES => 107;
+
+sub new {
+    my ($class, %args) = @_;
+    return bless {
+        keep_alive => undef,
+        memcached  => [],
+        sendfile   => [],
+        workers    => 1,
+        parent     => {},
+        %args,
+    }, $class;
+}
+
+# The program to put in front.
+sub binary {
+    my $named = $ENV{KIRIN_BINARY};
+    if (defined $named && $named ne '') {
+        return $named if is_program($named);
+        die "KIRIN_BINARY is $named, which is not a program\n";
+    }
+    my $here = Cwd::abs_path(__FILE__);
+    # ROOT/adapters/perl/lib/Kirin/Front.pm in the sources, PREFIX/share/kirin/adapters/perl/... when installed.
+    my $root = File::Spec->catdir(File::Basename::dirname($here), ('..') x 4);
+    my @built = sort { -M $a <=> -M $b } grep { is_program($_) } map { "$root/target/$_/kirin" } qw(release debug);
+    my @searched = (
+        @built,
+        "$root/../../bin/kirin",
+        map { "$_/kirin" } File::Spec->path,
+    );
+    my ($found) = grep { is_program($_) } @searched;
+    return Cwd::abs_path($found) if $found;
+    die "The program kirin is in none of: $root/target/release, $root/target/debug, PATH."
+        . " Build it with `cargo build --release -p kirin` or set KIRIN_BINARY to where it is\n";
+}
+
+sub is_program { -f $_[0] && -x _ }
+
+# Becomes kirin. Returns in a child process, which has been the application's parent, when it is time to end.
+sub run {
+    my ($self, $app) = @_;
+    my $binary = binary();
+    my $ready  = $self->{daemonize} ? $self->go_into_background : undef;
+    $self->append_output_to($self->{error_log}) if defined $self->{error_log};
+
+    my $directory = File::Temp::tempdir('kirin-XXXXXXXX', TMPDIR => 1);
+    my ($listener, $control_in, $control_out, $pid);
+    my $begun = eval {
+        $self->write_file("$directory/kirin.toml", $self->configuration("$directory/kirin.toml"));
+        $self->write_file($self->{pid}, "$$\n") if defined $self->{pid};
+        $listener = listen_on("$directory/workers");
+        pipe $control_in, $control_out or die "pipe: $!\n";
+        $pid = fork // die "fork: $!\n";
+        1;
+    };
+    my $failure = $@;
+    if ($begun && !$pid) {
+        close $control_in;
+        return $self->be_app_parent($app, $listener, $control_out, $directory, $ready);
+    }
+    if ($begun) {
+        # Both sides do it, so that it is done for both from here on.
+        POSIX::setpgid($pid, $pid);
+        close $control_out;
+        $failure = become($binary, $control_in, $directory, $pid);
+        kill KILL => $pid;
+        waitpid $pid, 0;
+    }
+    unlink "$directory/workers", "$directory/kirin.toml", $self->{pid} // ();
+    rmdir $directory;
+    die $failure;
+}
+
+# Returns only if it fails: why.
+sub become {
+    my ($binary, $control, $directory, $pid) = @_;
+    open STDIN, '<&', $control or return "STDIN: $!\n";
+    # What is ignored stays ignored through exec(2).
+    local $SIG{$_} = 'DEFAULT' for grep { ($SIG{$_} // '') eq 'IGNORE' } qw(CHLD HUP INT QUIT TERM USR1 USR2);
+    local $ENV{KIRIN_LOG} = $ENV{KIRIN_LOG} // 'warn';
+    no warnings 'exec';
+    exec {$binary} $binary, 'serve-loaded', '--directory', $directory, '--app-parent', $pid;
+    return "$binary: $!\n";
+}
+
+# In the child.
+sub be_app_parent {
+    my ($self, $app, $listener, $control, $directory, $ready) = @_;
+    my $front = getppid;
+    POSIX::setpgid(0, 0);
+    # Not in the terminal's foreground any more: reading from it would stop the process.
+    open STDIN, '<', '/dev/null' or die "/dev/null: $!\n";
+    $ENV{KIRIN_STORE} //= "unix:$directory/store.sock";
+    # Lives as long as the process: its end says that the process has ended.
+    our $CONTROL = $control;
+    my $parent = Kirin::AppParent->new(
+        %{ $self->{parent} },
+        app      => $app,
+        app_file => $0,
+        front    => $front,
+        listener => $listener,
+        control  => $control,
+        workers  => $self->{workers},
+        sendfile => scalar @{ $self->{sendfile} },
+        on_ready => sub {
+            $self->{on_ready}->() if $self->{on_ready};
+            close $ready if $ready && syswrite $ready, '.';
+        },
+    );
+    $parent->run;
+    unlink $self->{pid} if defined $self->{pid} && read_number($self->{pid}) == $front;
+    return;
+}
+
+sub listen_on {
+    my $path = shift;
+    length $path <= SOCKET_PATH_BYTES
+        or die "$path is longer than the path of a unix socket may be: set TMPDIR to a shorter one\n";
+    my $listener = IO::Socket::UNIX->new(Local => $path, Listen => Socket::SOMAXCONN) or die "$path: $!\n";
+    # Several workers wait for the same connection and only one gets it.
+    $listener->blocking(0);
+    return $listener;
+}
+
+# The first process waits until the server is ready, and ends. Returns the channel over which to tell it.
+sub go_into_background {
+    my $self = shift;
+    pipe my $in, my $out or die "pipe: $!\n";
+    $_->flush for \*STDOUT, \*STDERR;
+    my $pid = fork // die "fork: $!\n";
+    if ($pid) {
+        close $out;
+        my $is_ready = sysread $in, my $byte, 1;
+        if (!$is_ready) {
+            my $where = $self->{error_log} // 'nowhere without the option error-log';
+            print STDERR "The server has not started. Its log: $where\n";
+        }
+        POSIX::_exit($is_ready ? 0 : 1);
+    }
+    POSIX::setsid();
+    open STDIN, '<', '/dev/null' or die "/dev/null: $!\n";
+    $self->append_output_to($self->{error_log} // '/dev/null');
+    return $out;
+}
+
+sub append_output_to {
+    my ($self, $path) = @_;
+    open my $log, '>>', $path or die "$path: $!\n";
+    open STDOUT, '>&', $log or die "STDOUT: $!\n";
+    open STDERR, '>&', $log or die "STDERR: $!\n";
+}
+
+sub write_file {
+    my ($self, $path, $text) = @_;
+    open my $file, '>:raw', $path or die "$path: $!\n";
+    print {$file} $text or die "$path: $!\n";
+    close $file or die "$path: $!\n";
+}
+
+sub read_number {
+    open my $file, '<', $_[0] or return 0;
+    return (readline($file) // '') =~ /\A([0-9]+)/ ? $1 : 0;
+}
+
+# Kirin's configuration. $load stands for the application, which is not to be loaded.
+sub configuration {
+    my ($self, $load) = @_;
+    my $toml = '';
+    $toml .= "threads = $self->{threads}\n\n" if $self->{threads};
+    for my $address (@{ $self->{listen} }) {
+        $toml .= "[[listener]]\naddress = " . quoted($address) . "\n";
+        $toml .= 'keep_alive = ' . quoted("$self->{keep_alive}s") . "\n" if $self->{keep_alive};
+        $toml .= "\n";
+    }
+    $toml .= "[store]\n";
+    $toml .= 'memory = ' . quoted(in_bytes($self->{memory})) . "\n" if defined $self->{memory};
+    $toml .= 'memcached = ' . list(@{ $self->{memcached} }) . "\n\n";
+    $toml .= "[[app]]\nname = \"web\"\nload = " . quoted($load) . "\nworkers = $self->{workers}\n";
+    for my $time (qw(deadline start_limit queue_wait)) {
+        $toml .= "$time = " . quoted($self->{$time} =~ /[smh]\z/ ? $self->{$time} : "$self->{$time}s") . "\n"
+            if defined $self->{$time};
+    }
+    $toml .= "queue = $self->{queue}\n" if defined $self->{queue};
+    $toml .= 'body_limit = ' . quoted(in_bytes($self->{body_limit})) . "\n" if defined $self->{body_limit};
+    $toml .= 'sendfile = ' . list(map { Cwd::abs_path($_) // $_ } @{ $self->{sendfile} }) . "\n";
+    $toml .= "\n[[route]]\npath = \"/\"\ntry = [\"store\", \"app:web\"]\n";
+    return $toml;
+}
+
+sub in_bytes { $_[0] =~ /B\z/ ? $_[0] : "$_[0]B" }
+
+sub list { '[' . join(', ', map { quoted($_) } @_) . ']' }
+
+# A TOML basic string.
+sub quoted {
+    my $text = shift;
+    $text =~ s/([\\"])/\\$1/g;
+    $text =~ s/([\x00-\x1F\x7F])/sprintf '\\u%04X', ord $1/ge;
+    return qq("$text");
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Kirin::Front - puts the kirin program in front of an application that is loaded already
+
+=head1 SYNOPSIS
+
+    Kirin::Front->new(listen => ['127.0.0.1:8080'], workers => 5)->run($app);
+
+=head1 DESCRIPTION
+
+What L<Plack::Handler::Kirin> does, after it has read its options.
+
+This process gets the listening socket of the workers in a private directory, and a pipe. It forks: the child is the
+application's parent (L<Kirin::AppParent>), and the process itself becomes C<kirin serve-loaded> with exec(2), with the
+pipe's other end, the control channel, as its STDIN. So everything is as if Kirin had started the application's parent: it is
+its child, leads a process group, ends when Kirin ends, and is ended by Kirin. Whoever has started this process waits for
+Kirin's end, and its signals reach Kirin.
+
+C<run> returns in the child, when the server stops; it dies if Kirin cannot be started.
+
+=head1 FUNCTIONS
+
+=over
+
+=item Kirin::Front::binary()
+
+The path of the program; dies with what was searched if there is none.
+
+=back
+
+=cut

@@ -1,0 +1,129 @@
+package Kirin::Session;
+use v5.16;
+use warnings;
+
+use Kirin::Session::Hash;
+use Kirin::Session::Options;
+use Scalar::Util ();
+
+# $place says where sessions are: fetch and generate_id. $cookie is the id that the client has sent, if it may be one.
+sub new {
+    my ($class, $place, $cookie) = @_;
+    return bless { place => $place, cookie => $cookie, options => {} }, $class;
+}
+
+# The hashes that an application sees.
+sub hash {
+    my $self = shift;
+    tie my %hash, 'Kirin::Session::Hash', $self;
+    # Weak, since the hash has the session.
+    Scalar::Util::weaken($self->{hash} = \%hash);
+    return \%hash;
+}
+
+sub options_hash {
+    my $self = shift;
+    tie my %options, 'Kirin::Session::Options', $self;
+    return \%options;
+}
+
+# The content, fetched when it is first asked for.
+sub content {
+    my $self = shift;
+    $self->load if !$self->{content};
+    return $self->{content};
+}
+
+sub load {
+    my $self = shift;
+    my $found = defined $self->{cookie} ? $self->{place}->fetch($self, $self->{cookie}) : undef;
+    # A copy: a cache in memory may have given what it keeps.
+    $self->{content} = { $found ? %$found : () };
+    if ($found) {
+        $self->{id} = $self->{cookie};
+        # What is inside of a reference can change without this hash noticing.
+        $self->{before} = fingerprint($found) if grep { ref } values %$found;
+    }
+    elsif ($self->{is_lost}) {
+        $self->{id} = $self->{cookie};
+    }
+    else {
+        # An id that the store does not know is never taken over: whoever has chosen it would know it.
+        $self->{id} = $self->{place}->generate_id if !defined $self->{id};
+        $self->{is_new} = 1;
+    }
+}
+
+# The id that the session has, or will have when it is stored.
+sub id {
+    my $self = shift;
+    $self->load if !$self->{content};
+    return $self->{id};
+}
+
+sub change { $_[0]{changed} = 1 }
+
+# An application may put hashes of its own in the place of ours.
+sub take_replaced {
+    my ($self, $hash, $options) = @_;
+    if (is_hash($hash) && (!$self->{hash} || $hash != $self->{hash})) {
+        $self->load if !$self->{content};
+        $self->{content} = {%$hash};
+        $self->change;
+    }
+    if (is_hash($options) && !tied %$options) {
+        $self->{options} = { %{ $self->{options} }, %$options };
+    }
+}
+
+sub is_hash { (Scalar::Util::reftype($_[0]) // '') eq 'HASH' }
+
+# Whether anybody has looked at it.
+sub is_touched { defined $_[0]{content} }
+
+sub is_new { $_[0]{is_new} }
+
+sub is_empty { !%{ $_[0]{content} } }
+
+sub is_changed {
+    my $self = shift;
+    return 1 if $self->{changed};
+    return defined $self->{before} && $self->{before} ne fingerprint($self->{content});
+}
+
+# A text that is the same for the same data. Numbers and strings are not told apart: printing a number makes it both.
+sub fingerprint {
+    my ($data, $seen) = @_;
+    return 'u' if !defined $data;
+    my $type = ref $data or return length($data) . ":$data";
+    my $address = Scalar::Util::refaddr($data);
+    return "=$address" if $seen->{$address};
+    local $seen->{$address} = 1;
+    my $kind = Scalar::Util::reftype($data);
+    return "$type\[" . join(',', map { fingerprint($_, $seen) } @$data) . ']' if $kind eq 'ARRAY';
+    return "$type\{" . join(',', map { fingerprint($_) . fingerprint($data->{$_}, $seen) } sort keys %$data) . '}'
+        if $kind eq 'HASH';
+    return "$type\\" . fingerprint($$data, $seen) if $kind eq 'SCALAR' || $kind eq 'REF';
+    return "$type=$address";
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Kirin::Session - the session of one request
+
+=head1 SYNOPSIS
+
+    my $session = Kirin::Session->new($middleware, $id_from_cookie);
+    $env->{'psgix.session'}         = $session->hash;
+    $env->{'psgix.session.options'} = $session->options_hash;
+
+=head1 DESCRIPTION
+
+Used by L<Plack::Middleware::Session::Kirin>. Nothing is fetched before the application looks at the session or asks for its
+id. A change is noticed at any depth: by the hash itself, and inside of references by comparing with what was fetched.
+
+=cut

@@ -1,0 +1,31 @@
+package Kirin::Session::AtEnd;
+use v5.16;
+use warnings;
+
+sub new { my ($class, $code) = @_; return bless { code => $code }, $class }
+
+sub DESTROY {
+    my $self = shift;
+    # Nothing that is used has been destroyed yet, if the program is not ending.
+    return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
+    local ($@, $!, $?);
+    eval { $self->{code}->(); 1 } or warn $@;
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Kirin::Session::AtEnd - runs code when a request's environment goes
+
+=head1 SYNOPSIS
+
+    $env->{'psgix.session.cleanup'} = Kirin::Session::AtEnd->new(sub { ... });
+
+=head1 DESCRIPTION
+
+For servers without C<psgix.cleanup>. Part of L<Plack::Middleware::Session::Kirin>.
+
+=cut

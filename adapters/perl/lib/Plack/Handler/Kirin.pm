@@ -1,0 +1,361 @@
+package Plack::Handler::Kirin;
+use v5.16;
+use warnings;
+
+use Carp ();
+use Cwd ();
+use Kirin::Front;
+use Kirin::Worker;
+
+our $VERSION = $Kirin::Worker::VERSION;
+
+# Options and what their values must look like. Those without a pattern are taken as they are.
+my $COUNT   = qr/\A[1-9][0-9]{0,8}\z/;
+my $SECONDS = qr/\A[0-9]{1,8}(?:\.[0-9]+)?\z/;
+my $TIME    = qr/\A[1-9][0-9]{0,8}[smh]?\z/;
+my $SIZE    = qr/\A[1-9][0-9]{0,12}(?:B|KB|MB|GB)?\z/;
+my %OPTION = (
+    host               => undef,
+    port               => undef,
+    socket             => undef,
+    listen             => undef,
+    server_ready       => undef,
+    daemonize          => undef,
+    pid                => undef,
+    error_log          => undef,
+    max_workers        => qr/\A[0-9]{1,4}\z/,
+    max_reqs_per_child => qr/\A[0-9]{1,9}\z/,
+    min_reqs_per_child => qr/\A[0-9]{1,9}\z/,
+    spawn_interval     => $SECONDS,
+    keepalive_timeout  => $SECONDS,
+    keepalive          => undef,
+    child_exit         => undef,
+    threads            => $COUNT,
+    deadline           => $TIME,
+    queue              => $COUNT,
+    queue_wait         => $TIME,
+    start_limit        => $TIME,
+    body_limit         => $SIZE,
+    memory             => $SIZE,
+    memcached          => undef,
+    sendfile           => undef,
+);
+
+# Other names for the same.
+my %ALIAS = (
+    workers      => 'max_workers',
+    max_requests => 'max_reqs_per_child',
+    min_requests => 'min_reqs_per_child',
+    pid_file     => 'pid',
+);
+
+# What other servers need because a connection costs them a worker, or because they read from clients in Perl.
+my %NO_EFFECT = map { $_ => 1 } qw(
+    backlog err_respawn_interval main_process_delay max_keepalive_connection max_keepalive_reqs max_readahead_reqs
+    read_timeout server_software timeout write_timeout
+);
+
+# Monoceros' default; Kirin's own is the same.
+use constant WORKERS => 5;
+
+# Of programs; plackup gives 5000.
+use constant DEFAULT_PORT => 8080;
+
+sub new {
+    my ($class, @args) = @_;
+    my %option;
+    while (my ($name, $value) = splice @args, 0, 2) {
+        $name =~ tr/-/_/;
+        $name = $ALIAS{$name} // $name;
+        # plackup makes "keepalive", false, of --disable-keepalive.
+        ($name, $value) = (keepalive => !$value) if $name eq 'disable_keepalive';
+        if ($name eq 'listen_sock') {
+            Carp::croak("Plack::Handler::Kirin: listen_sock: Kirin cannot take over a socket; use host and port or listen");
+        }
+        elsif (!exists $OPTION{$name}) {
+            warn "Plack::Handler::Kirin: option $name is not known\n" if !$NO_EFFECT{$name};
+        }
+        elsif (defined $value) {
+            my $pattern = $OPTION{$name};
+            Carp::croak("Plack::Handler::Kirin: option $name cannot be '$value'") if $pattern && $value !~ $pattern;
+            $option{$name} = $value;
+        }
+    }
+    # Listening elsewhere than start_server has been told to would help nobody.
+    Carp::croak('Plack::Handler::Kirin: start_server: Kirin cannot take over its sockets') if $ENV{SERVER_STARTER_PORT};
+    my $self = bless { %option, server_software => 'Kirin' }, $class;
+    $self->{child_exit} = code_block($self->{child_exit}) if defined $self->{child_exit};
+    $self->{listen} = $self->listen_addresses;
+    return $self;
+}
+
+# As with Starlet, it may come as text from the command line.
+sub code_block {
+    my $code = shift;
+    return $code if ref $code eq 'CODE';
+    my $compiled = eval $code;    ## no critic: that is what the option is
+    Carp::croak("Plack::Handler::Kirin: child_exit is not a code block: " . ($@ || $code)) if ref $compiled ne 'CODE';
+    return $compiled;
+}
+
+# plackup gives "listen", what it came from, or both.
+sub listen_addresses {
+    my $self = shift;
+    my @given = ref $self->{listen} ? @{ $self->{listen} } : $self->{listen} // ();
+    if (!@given) {
+        # Starlet takes a path as port.
+        $self->{socket} //= delete $self->{port} if ($self->{port} // '') =~ /[^0-9]/;
+        $self->{port} //= DEFAULT_PORT if !defined $self->{socket};
+        @given = $self->{socket} // join ':', $self->{host} // '', $self->{port};
+    }
+    my @addresses = map { address($_) } @given;
+    # What plackup says when the server is ready.
+    $self->{port} //= $self->{socket} // $given[0];
+    return \@addresses;
+}
+
+# HOST:PORT, :PORT or a path, as Kirin writes it.
+sub address {
+    my $text = shift;
+    if ($text =~ /\A(.*):([0-9]+)\z/s) {
+        my ($host, $port) = ($1, $2);
+        $host = '*'       if $host eq '' || $host eq '0';
+        $host = "[$host]" if $host =~ /:/ && $host !~ /\A\[/;
+        return "$host:$port";
+    }
+    $text =~ s/\Aunix://;
+    return 'unix:' . Cwd::abs_path('.') . "/$text" if $text !~ m{\A/};
+    return "unix:$text";
+}
+
+sub run {
+    my ($self, $app) = @_;
+    my $child_exit = $self->{child_exit};
+    my $disabled   = exists $self->{keepalive} && !$self->{keepalive};
+    my $keep_alive = $disabled ? 1 : $self->{keepalive_timeout};
+    my $max_requests = $self->{max_reqs_per_child} || undef;
+    my $front = Kirin::Front->new(
+        listen     => $self->{listen},
+        keep_alive => defined $keep_alive ? int($keep_alive) || 1 : undef,
+        memcached  => ref $self->{memcached} ? $self->{memcached} : [$self->{memcached} // ()],
+        sendfile   => ref $self->{sendfile} ? $self->{sendfile} : [$self->{sendfile} // ()],
+        workers    => $self->{max_workers} // WORKERS || 1,
+        (map { $_ => $self->{$_} } qw(
+            body_limit daemonize deadline error_log memory pid queue queue_wait start_limit threads
+        )),
+        on_ready => sub { $self->{server_ready}->($self) if $self->{server_ready} },
+        parent   => {
+            max_requests   => $max_requests,
+            min_requests   => $max_requests && $self->{min_reqs_per_child} || undef,
+            spawn_interval => $self->{spawn_interval},
+            # Plack::Loader::Delayed: the worker loads the application before its first request, not in it.
+            app_builder => $self->{psgi_app_builder},
+            before_exit => $child_exit && sub { $child_exit->($self, $_[0]) },
+        },
+    );
+    return $front->run($app);
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Plack::Handler::Kirin - run a PSGI application behind Kirin with plackup
+
+=head1 SYNOPSIS
+
+    plackup -s Kirin -p 8080 app.psgi
+    plackup -s Kirin -E deployment --max-workers 10 --listen :8080 --listen /run/app.sock app.psgi
+
+    # In a program
+    Plack::Loader->load('Kirin', host => '127.0.0.1', port => 8080, max_workers => 4)->run($app);
+
+    # All of an application's tests through a real server
+    PLACK_TEST_IMPL=Server PLACK_SERVER=Kirin prove -l t
+
+=head1 DESCRIPTION
+
+Puts the C<kirin> program in front of an application that this process has loaded. For production there is
+C<kirin serve app.psgi> or C<kirin serve --config kirin.toml>, which can do more: new code without a pause, several
+applications, files, routes. This handler is for everything that expects a Plack handler.
+
+C<run> forks. The child, with the application, becomes the parent of the workers; this process becomes C<kirin> with
+exec(2), so its process id is the server's. Signals that Kirin knows can be sent to it:
+
+=over
+
+=item TERM, QUIT
+
+No further connection is taken, responses in progress are finished, workers leave.
+
+=item INT
+
+At once.
+
+=item TTIN, TTOU
+
+One worker more, one less.
+
+=item HUP
+
+Refused in the log: the application has been loaded here, and C<kirin> cannot do that again.
+
+=back
+
+When C<kirin> ends, for whatever reason, the workers do. When the application's parent ends, C<kirin> does, with status 1.
+C<run> returns in the child when the server stops, so that C<END> blocks run once, in the process that has loaded the
+application.
+
+C<kirin> is the first of: the environment variable C<KIRIN_BINARY>; F<target/release/kirin> or F<target/debug/kirin>, the
+newer, of the source tree that this file is in; F<bin/kirin> of the prefix that it is installed in; C<kirin> in C<PATH>.
+What it logs goes to STDERR, warnings and errors only; C<KIRIN_LOG=info> shows more.
+
+=head1 OPTIONS
+
+On plackup's command line with hyphens, C<--max-workers 5>; in Perl with underscores. An option that is not known is
+warned about.
+
+=head2 Where to listen
+
+=over
+
+=item host, port (-o, -p)
+
+Default: all addresses, port 8080 (plackup: 5000).
+
+=item socket (-S)
+
+Path of a unix socket, instead of a port.
+
+=item listen (-l)
+
+C<HOST:PORT>, C<:PORT> or a path. May be repeated.
+
+=back
+
+=head2 Of Starlet and Monoceros
+
+=over
+
+=item max-workers, workers
+
+Number of worker processes. Default: 5, as in Monoceros. 0, which has Starlet work without workers, is 1 here.
+
+=item max-reqs-per-child, max-requests
+
+Requests after which a worker is replaced, with up to a tenth taken off by lot. Default: 0, never (Starlet: 100).
+
+=item min-reqs-per-child, min-requests
+
+Each worker draws its number between this and C<max-reqs-per-child>.
+
+=item spawn-interval
+
+Seconds between two forks of workers. Default: none.
+
+=item child-exit
+
+Code, or its text (C<--child-exit='sub { ... }'>), that is called with the handler and the application in each worker that
+leaves in order. Hooks for the parent are Perl's own C<END> blocks.
+
+=item keepalive-timeout
+
+Seconds that an idle connection is kept, 1 at least. Default: 75 (Starlet: 2, Monoceros: 10). There is no need for a small
+number: an idle connection costs about a kilobyte and no worker.
+
+=item disable-keepalive
+
+Idle connections are kept for a second only. Responses do not say C<Connection: close>.
+
+=item max-keepalive-reqs, max-keepalive-connection, max-readahead-reqs
+
+No effect. The number of requests of a connection has no limit, since a connection costs no worker.
+
+=item timeout, read-timeout, write-timeout
+
+No effect. They limit how long a worker waits for a client, and a worker never does; C<kirin> has limits of its own for
+slow clients. The time that the application may take is C<deadline>.
+
+=item err-respawn-interval, main-process-delay, backlog, server-software
+
+No effect. When workers die at start, the pause before the next grows from 0.1 to 5 seconds.
+
+=back
+
+=head2 Of plackup and Starman
+
+=over
+
+=item daemonize (-D)
+
+Goes into the background when the server is ready; status 1 if it cannot start. STDERR is then F</dev/null> unless there is
+C<error-log>.
+
+=item pid
+
+File to write the process id to. It is removed at the end.
+
+=item error-log
+
+File that STDOUT and STDERR are appended to.
+
+=item -E, -L Delayed, -L Restarter (-r, -R), -L Shotgun
+
+As with any handler. With Delayed each worker loads the application before its first request.
+
+=item server_ready
+
+In Perl only: a code reference, called with the handler when connections are taken. It is called in the application's
+parent, not in the process that becomes C<kirin>.
+
+=back
+
+=head2 Of Kirin
+
+These are entries of Kirin's configuration; F<docs/configuration.md> has their defaults.
+
+=over
+
+=item deadline, start-limit
+
+Time for a request and for the first worker to be there, such as C<60s> or C<5m>. A worker that takes longer is killed and
+the client gets 504. Default: 60s.
+
+=item queue, queue-wait
+
+How many requests may wait for a worker, and how long. Default: 1024, 30s.
+
+=item body-limit
+
+The longest request body. Default: 64MB.
+
+=item memory
+
+Memory for the store, from which pages that the application has put there are answered; see L<Kirin::Store>. Default: 64MB.
+
+=item memcached
+
+Address of the store for other processes, C<HOST:PORT> or C<unix:PATH>. May be an array. Workers find the store in
+C<$ENV{KIRIN_STORE}>, which is set after the application has been loaded: read it when it is used.
+
+=item sendfile
+
+Directory, or array of directories. A body that has a C<path> below one of them is sent by C<kirin>, which frees the worker.
+
+=item threads
+
+Event loops. Default: as many as there are cores.
+
+=back
+
+=head1 LIMITS
+
+No new code while it runs and no L<Server::Starter>: the application is loaded once. C<listen_sock> cannot be taken over.
+
+=head1 SEE ALSO
+
+L<Kirin::Front>, F<docs/perl.md> in Kirin's sources
+
+=cut

@@ -1,0 +1,186 @@
+use v5.16;
+use warnings;
+use lib 't/lib';
+use File::Spec;
+use File::Temp;
+use IO::Socket::INET;
+use NeedsKirin;
+use Plackup;
+use Test::More;
+use Test::TCP qw(empty_port);
+
+# Loaded in, served by, parent of that.
+my $PIDS = 'my $loaded = $$; sub { [200, [], [join " ", $loaded, $$, getppid]] }';
+
+subtest 'plackup serves and stops' => sub {
+    my $port = empty_port();
+    my $server = Plackup->start($PIDS, '--listen', "127.0.0.1:$port", '--workers', 2);
+    my ($loaded, $worker, $parent) = split ' ', $server->get('/');
+    is $loaded, $server->{pid}, 'loaded before Kirin took over the process';
+    ok kill(0, $worker, $parent) == 2, 'worker and parent are there';
+    my $tcp = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port);
+    ok $tcp && $server->get('/', $tcp), 'the second address';
+    ok $server->left_behind, 'a private directory';
+    is $server->stop('TERM'), 0, 'status after TERM';
+    ok $server->all_gone($worker, $parent), 'no process is left';
+    is_deeply [$server->left_behind], [], 'and no file';
+    is $server->log, '', 'nothing to log';
+};
+
+subtest 'TERM lets a response end, and a worker leaves in order' => sub {
+    my $server = Plackup->start('
+        sub { open my $f, ">", "$ENV{TMPDIR}/begun" or die; select undef, undef, undef, 0.5; [200, [], ["done $$"]] }',
+        '--child-exit', 'sub { open my $f, ">", "$ENV{TMPDIR}/exit-$$" or die }', '--max-workers', 1);
+    my $connection = $server->send('/');
+    $server->wait_until('the request has begun', sub { -e "$server->{directory}/tmp/begun" });
+    kill TERM => $server->{pid};
+    my (undef, $body) = $server->receive($connection);
+    my ($worker) = ($body // '') =~ /done ([0-9]+)/;
+    ok $worker, 'the response came';
+    is $server->wait, 0, 'status';
+    ok -e "$server->{directory}/tmp/exit-$worker", 'child-exit was called';
+};
+
+subtest 'INT ends a request in progress' => sub {
+    my $server = Plackup->start('
+        sub { open my $f, ">", "$ENV{TMPDIR}/begun" or die; print {$f} $$; close $f; sleep 100; [200, [], []] }');
+    my $connection = $server->send('/');
+    $server->wait_until('the request has begun', sub { -s "$server->{directory}/tmp/begun" });
+    open my $begun, '<', "$server->{directory}/tmp/begun" or die $!;
+    is $server->stop('INT'), 0, 'status';
+    ok $server->all_gone(readline $begun), 'the worker is gone';
+};
+
+subtest 'when kirin is killed all processes end' => sub {
+    my $server = Plackup->start($PIDS);
+    my (undef, $worker, $parent) = split ' ', $server->get('/');
+    is $server->stop('KILL'), 9, 'killed';
+    ok $server->all_gone($worker, $parent), 'no process is left';
+    is_deeply [$server->left_behind], [], 'and no file';
+};
+
+subtest 'when the parent of the application is killed all processes end' => sub {
+    my $server = Plackup->start($PIDS);
+    my (undef, $worker, $parent) = split ' ', $server->get('/');
+    kill KILL => $parent;
+    is $server->wait >> 8, 1, 'kirin ends with an error';
+    ok $server->all_gone($worker), 'no process is left';
+    is_deeply [$server->left_behind], [], 'and no file';
+    like $server->log, qr/parent process ended/, 'the log says why';
+};
+
+subtest 'an address that is taken' => sub {
+    my $taken = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1);
+    my $server = Plackup->spawn($PIDS, '--listen', '127.0.0.1:' . $taken->sockport);
+    is $server->wait >> 8, 1, 'status';
+    like $server->log, qr/in use/, 'the reason';
+    $server->wait_until('no file is left', sub { !$server->left_behind });
+};
+
+subtest 'a worker is replaced after its number of requests' => sub {
+    my $server = Plackup->start($PIDS, '--workers', 1, '--max-reqs-per-child', 3, '--min-reqs-per-child', 2);
+    my %count;
+    $count{ (split ' ', $server->get('/'))[1] }++ for 1 .. 12;
+    my @counts = sort values %count;
+    ok @counts >= 4, 'several workers' or diag explain \%count;
+    is_deeply [grep { $_ > 3 } @counts], [], 'none had more than 3 requests' or diag explain \%count;
+};
+
+subtest 'HUP, TTIN' => sub {
+    my $server = Plackup->start($PIDS, '--workers', 1);
+    my (undef, $worker) = split ' ', $server->get('/');
+    kill HUP => $server->{pid};
+    $server->wait_until('the log says that it cannot be', sub { $server->log =~ /cannot be loaded anew/ });
+    is +(split ' ', $server->get('/'))[1], $worker, 'the application is not loaded anew, and serves on';
+    kill TTIN => $server->{pid};
+    my %seen;
+    $server->wait_until('a second worker serves', sub {
+        $seen{ (split ' ', $server->get('/'))[1] }++;
+        keys %seen > 1;
+    });
+    is keys %seen, 2, 'one worker more';
+    is $server->stop('TERM'), 0, 'status';
+};
+
+subtest 'a loader that delays loads in the worker' => sub {
+    my $server = Plackup->start($PIDS, '-L', 'Delayed', '--workers', 1);
+    my ($loaded, $worker) = split ' ', $server->get('/');
+    is $loaded, $worker, 'loaded in the worker';
+    is $server->stop('TERM'), 0, 'status';
+};
+
+subtest 'a loader that restarts' => sub {
+    my $server = Plackup->start('sub { [200, [], ["first"]] }', '-r');
+    is $server->get('/'), 'first', 'the first code';
+    # The watcher may begin a moment later than the server.
+    $server->wait_until('it watches', sub { $server->log =~ /Watching/ });
+    my $seen = '';
+    my $tries = 0;
+    $server->wait_until('the second code', sub {
+        $server->write_app('sub { [200, [], ["second"]] } #' . ' ' x $tries) if $tries++ % 100 == 0;
+        my $socket = $server->connect or return 0;
+        return ($seen = $server->get('/', $socket)) eq 'second';
+    });
+    is $seen, 'second', 'the second code';
+    is $server->stop('TERM'), 0, 'status';
+};
+
+subtest 'in the background' => sub {
+    my $files = File::Temp->newdir;
+    my @options = ('-D', '--pid', "$files/pid", '--error-log', "$files/log");
+    my $server = Plackup->spawn($PIDS, @options);
+    is $server->wait, 0, 'the first process ends';
+    my (undef, $worker, $parent) = split ' ', $server->get('/');
+    open my $file, '<', "$files/pid" or die $!;
+    chomp(my $pid = readline $file);
+    ok kill(TERM => $pid), 'the file has the process id';
+    ok $server->all_gone($pid, $worker, $parent), 'all end';
+    ok !-e "$files/pid", 'the file is gone';
+
+    my $taken = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1);
+    $server = Plackup->spawn($PIDS, @options, '--listen', '127.0.0.1:' . $taken->sockport);
+    is $server->wait >> 8, 1, 'status if it cannot start';
+    like $server->log, qr/has not started.*log/, 'the terminal hears of it';
+    open my $log, '<', "$files/log" or die $!;
+    like join('', <$log>), qr/in use/, 'the log says why';
+};
+
+subtest 'run returns once, in the process that has the application' => sub {
+    my $directory = File::Temp->newdir;
+    my $code = q{
+        use Plack::Loader;
+        my $directory = shift;
+        END { open my $log, '>>', "$directory/ends"; print {$log} "$$\n" if $ENV{RETURNED} }
+        my $ready = sub { open my $file, '>', "$directory/ready"; print {$file} "$_[0]{server_software} $$" };
+        Plack::Loader->load('Kirin', listen => "$directory/http", server_ready => $ready)->run(sub { [200, [], []] });
+        $ENV{RETURNED} = 1;
+    };
+    my $pid = fork // die $!;
+    exec $^X, '-Ilib', '-e', $code, "$directory" or die $! if !$pid;
+    Plackup->wait_until('it is ready', sub { -s "$directory/ready" });
+    open my $ready, '<', "$directory/ready" or die $!;
+    my ($software, $parent) = split ' ', readline $ready;
+    is $software, 'Kirin', 'server_ready is called with the handler';
+    # Before it serves, TERM would end all processes at once.
+    my $server = bless { socket => "$directory/http" }, 'Plackup';
+    $server->get('/');
+    kill TERM => $pid;
+    waitpid $pid, 0;
+    is $?, 0, 'status';
+    open my $ends, '<', "$directory/ends" or die $!;
+    is_deeply [<$ends>], ["$parent\n"], 'END ran in the parent of the workers';
+};
+
+subtest 'files are handed to Kirin' => sub {
+    my $server = Plackup->spawn('
+        use Plack::App::File;
+        my $file = Plack::App::File->new(file => __FILE__)->to_app;
+        sub { my $r = $file->(@_); push @{ $r->[1] }, "X-Body" => ref $r->[2]; $r }', '--sendfile', File::Spec->tmpdir);
+    $server->wait_until('it serves', sub { $server->connect || !$server->is_running });
+    my ($head, $body) = $server->receive($server->send('/'));
+    like $head, qr{\AHTTP/1.1 200 }, 'status';
+    unlike $head, qr/X-Sendfile/i, 'the client does not see how';
+    like $body, qr/Plack::App::File/, 'the file';
+};
+
+done_testing;

@@ -1,0 +1,17 @@
+package NeedsKirin;
+use v5.16;
+use warnings;
+
+use Kirin::Front;
+use Test::More;
+
+# Skips the test file if the program has not been built. One that KIRIN_BINARY names must be there.
+
+sub import {
+    my $binary = eval { Kirin::Front::binary() };
+    return if $binary;
+    die $@ if length($ENV{KIRIN_BINARY} // '');
+    plan skip_all => 'kirin is not built: cargo build -p kirin';
+}
+
+1;

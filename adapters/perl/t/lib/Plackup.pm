@@ -1,0 +1,133 @@
+package Plackup;
+use v5.16;
+use warnings;
+
+use File::Temp ();
+use IO::Socket::UNIX;
+use Time::HiRes ();
+
+# plackup -s Kirin in a process of its own, on a unix socket.
+#
+#     my $server = Plackup->start('sub { [200, [], ["hello"]] }', '--workers', 2);
+#     my $body = $server->get('/');
+#     my $status = $server->stop('TERM');
+
+sub start {
+    my ($class, $program, @options) = @_;
+    my $self = $class->spawn($program, @options);
+    $self->wait_until('it serves', sub { $self->connect || !$self->is_running });
+    return $self;
+}
+
+sub spawn {
+    my ($class, $program, @options) = @_;
+    my $directory = File::Temp->newdir;
+    my $self = bless { directory => $directory, socket => "$directory/http.sock" }, $class;
+    $self->write_app($program);
+    mkdir "$directory/tmp" or die $!;
+    $self->{pid} = fork // die $!;
+    if (!$self->{pid}) {
+        open STDOUT, '>>', "$directory/log" or die $!;
+        open STDERR, '>&', \*STDOUT or die $!;
+        $ENV{TMPDIR} = "$directory/tmp";
+        my @listen = map { ('--listen', $_) } $self->{socket};
+        exec $^X, '-Ilib', '-S', 'plackup', '-s', 'Kirin', '-E', 'deployment', @listen, @options, "$directory/app.psgi"
+            or die $!;
+    }
+    return $self;
+}
+
+sub write_app {
+    my ($self, $program) = @_;
+    open my $file, '>', "$self->{directory}/app.psgi" or die $!;
+    print {$file} $program;
+    close $file or die $!;
+}
+
+sub connect {
+    my $self = shift;
+    return IO::Socket::UNIX->new($self->{socket});
+}
+
+# Sends a GET; returns the connection.
+sub send {
+    my ($self, $path, $socket) = @_;
+    $socket //= $self->connect // die "connect: $!\n" . $self->log;
+    syswrite $socket, "GET $path HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    return $socket;
+}
+
+# The head and the body of a response, to the end of the connection.
+sub receive {
+    my ($self, $socket) = @_;
+    my $response = do { local $/; readline($socket) // '' };
+    # Kirin waits for a client that may still be sending.
+    close $socket;
+    return split /\r\n\r\n/, $response, 2;
+}
+
+sub get {
+    my ($self, $path, $socket) = @_;
+    my (undef, $body) = $self->receive($self->send($path, $socket));
+    return $body // '';
+}
+
+sub log {
+    my $self = shift;
+    open my $log, '<', "$self->{directory}/log" or return '';
+    local $/;
+    return readline($log) // '';
+}
+
+# Files that Kirin has left in TMPDIR.
+sub left_behind {
+    my $self = shift;
+    return glob "$self->{directory}/tmp/*";
+}
+
+sub is_running {
+    my $self = shift;
+    return 0 if !$self->{pid};
+    return 1 if !waitpid $self->{pid}, 1;
+    $self->{status} = $?;
+    delete $self->{pid};
+    return 0;
+}
+
+# Waits for the end. Returns the status as of wait(2).
+sub wait {
+    my $self = shift;
+    $self->wait_until('it ends', sub { !$self->is_running });
+    return $self->{status};
+}
+
+sub stop {
+    my ($self, $signal) = @_;
+    kill $signal, $self->{pid};
+    return $self->wait;
+}
+
+sub wait_until {
+    my ($self, $what, $condition) = @_;
+    for (1 .. 1500) {
+        return 1 if $condition->();
+        Time::HiRes::sleep(0.02);
+    }
+    die "waited in vain: $what\n" . $self->log;
+}
+
+# Waits until none of these processes is there.
+sub all_gone {
+    my ($self, @pids) = @_;
+    return $self->wait_until("@pids have ended", sub { !grep { kill 0, $_ } @pids });
+}
+
+sub DESTROY {
+    my $self = shift;
+    local ($?, $!, $@);
+    return if !$self->{pid};
+    kill TERM => $self->{pid};
+    waitpid $self->{pid}, 0;
+}
+
+1;

@@ -1,0 +1,15 @@
+package UnreadableStore;
+use v5.16;
+use warnings;
+
+use parent 'Kirin::Store';
+
+# A Kirin::Store that cannot be read at the moment, but written: it has come back between the two, say.
+
+sub new { bless { done => [] }, shift }
+
+sub get    { $_[0]{error} = 'no answer'; return }
+sub set    { my ($self, @arguments) = @_; $self->{error} = undef; push @{ $self->{done} }, "set $arguments[0]"; return 1 }
+sub remove { my ($self, $key) = @_; $self->{error} = undef; push @{ $self->{done} }, "remove $key"; return 1 }
+
+1;

@@ -1,0 +1,99 @@
+//! An app parent that was there before Kirin: a process has loaded the application, forked, and become Kirin with exec(2),
+//! while its child serves as the app parent. `Plack::Handler::Kirin` does that.
+//!
+//! Everything is as with a parent that Kirin has started, for it is Kirin's child and leads a process group; only it cannot be
+//! started anew, since nobody else knows how the application was loaded.
+
+use crate::adapter::Adapter;
+use crate::config::AppConfig;
+use crate::error::AppError;
+use crate::parent::{Birth, Parent, WorkerSocket};
+use crate::supervisor::Event;
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, waitpid};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// How often an end that the control channel has announced is looked for.
+const WAIT_PAUSE: Duration = Duration::from_millis(10);
+
+/// A child process that has the application loaded and speaks for it. Its control channel is Kirin's standard input.
+#[derive(Clone, Debug)]
+pub struct LoadedParent {
+    /// Its process id, which is that of its process group too.
+    pub pid: u32,
+    /// The socket on which its workers accept.
+    pub socket: PathBuf,
+}
+
+/// Where an application's parents come from.
+pub(crate) enum Launch {
+    /// Kirin starts them: one for each generation, and again when one has ended.
+    Spawn(Adapter),
+    /// It is there, and there will be no other.
+    Adopt(LoadedParent),
+}
+
+impl Launch {
+    pub(crate) fn prepare(config: &AppConfig) -> Result<Self, AppError> {
+        match &config.loaded {
+            Some(loaded) => Ok(Self::Adopt(loaded.clone())),
+            None => Ok(Self::Spawn(Adapter::find(config)?)),
+        }
+    }
+
+    /// The socket on which a generation's workers accept.
+    pub(crate) fn socket(&self, config: &AppConfig) -> Result<WorkerSocket, AppError> {
+        match self {
+            Self::Spawn(_) => WorkerSocket::bind(config),
+            Self::Adopt(loaded) => Ok(WorkerSocket::of_parent(&loaded.socket)),
+        }
+    }
+
+    /// Whether there can be another parent after the first.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        matches!(self, Self::Spawn(_))
+    }
+
+    pub(crate) fn parent(
+        &self,
+        config: &AppConfig,
+        socket: &WorkerSocket,
+        sendfile: bool,
+        birth: Birth,
+        events: UnboundedSender<Event>,
+    ) -> Result<Parent, AppError> {
+        let loaded = match self {
+            Self::Spawn(adapter) => return Parent::spawn(config, adapter, socket, sendfile, birth, events),
+            Self::Adopt(_) if birth.life > 1 => {
+                return Err(AppError::LoadedBefore { app: config.name.clone() });
+            }
+            Self::Adopt(loaded) => loaded,
+        };
+        let failed = |error: io::Error| AppError::system(&config.name, "control channel on STDIN", &error);
+        let pid = Pid::from_raw(loaded.pid.cast_signed())
+            .ok_or_else(|| failed(io::Error::other("the process id of the app parent is 0")))?;
+        let control = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+        let control = pipe::Receiver::from_owned_fd(control).map_err(failed)?;
+        Ok(Parent::adopt(pid, control, birth.life, events))
+    }
+}
+
+/// Waits for the end of a child that the runtime does not know. May be dropped and called again.
+pub(crate) async fn wait_for_child(pid: Pid) -> io::Result<ExitStatus> {
+    loop {
+        match waitpid(Some(pid), WaitOptions::NOHANG) {
+            Ok(Some((_, status))) => return Ok(ExitStatus::from_raw(status.as_raw())),
+            // It has been waited for before.
+            Err(Errno::CHILD) => return Ok(ExitStatus::default()),
+            Ok(None) | Err(Errno::INTR) => tokio::time::sleep(WAIT_PAUSE).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
