@@ -267,6 +267,16 @@ impl App {
         self.sendfile_roots.find(path)
     }
 
+    pub(crate) fn log_slow_cleanup(&self, connection: &WorkerConnection) {
+        self.counters.overdue_cleanups.add(1);
+        let pid = connection.handle.pid;
+        tracing::warn!(
+            app = self.config.name,
+            pid,
+            "cleanup after a response took too long; the worker is killed"
+        );
+    }
+
     pub(crate) fn log_cut(&self, connection: &WorkerConnection, error: &ProtocolError) {
         let pid = connection.handle.pid;
         tracing::warn!(app = self.config.name, pid, %error, "response was cut");

@@ -5,7 +5,7 @@ use crate::response_pump::PumpedBody;
 use crate::scgi::RequestBlock;
 use crate::spool::SpooledBody;
 use crate::worker::WorkerConnection;
-use crate::worker_response::{BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head};
+use crate::worker_response::{Afterwards, BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head};
 use bytes::{Bytes, BytesMut};
 use kirin_http::{Body, BodyStream, Method, Place, Response, StatusCode, StreamError};
 use std::future::poll_fn;
@@ -86,20 +86,18 @@ pub(crate) async fn exchange(
         Ok(()) => receive(&mut connection, call).await,
         Err(_) => Err(Failure::NotRead { pid }),
     };
-    let (head, reading) = match result {
+    let (mut head, reading) = match result {
         Ok(received) => received,
         Err(_) if connection.handle.is_killed() => return Err(Failure::Overdue { pid }),
         Err(failure) => return Err(failure),
     };
-    let close = !connection.handle.end() || head.close;
-    if head.close {
-        app.count_leaving();
+    if !connection.handle.end() {
+        // It was condemned in the moment in which its response came.
+        head.afterwards = Afterwards::Leaves;
     }
     match reading {
         Reading::Whole(data) => {
-            if !close {
-                app.release(connection);
-            }
+            after_response(app, connection, head.afterwards);
             Ok(whole_response(app, head, data))
         }
         Reading::Begun(decoder, data) if head.sendfile.is_none() => {
@@ -107,11 +105,43 @@ pub(crate) async fn exchange(
                 WorkerBody::Length(length) => Some(length),
                 _ => None,
             };
-            let body = PumpedBody::start(Arc::clone(app), connection, decoder, data, close, length);
+            let body = PumpedBody::start(Arc::clone(app), connection, decoder, data, head.afterwards, length);
             Ok(response(head, Body::Stream(Box::new(body))))
         }
         // The file takes the place of the body, however long that is.
         Reading::Begun(..) => Ok(whole_response(app, head, Bytes::new())),
+    }
+}
+
+/// Gives a worker back whose response has been read, now or when it has cleaned up. Call on a `LocalSet`.
+pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, afterwards: Afterwards) {
+    match afterwards {
+        Afterwards::Waits => app.release(connection),
+        Afterwards::CleansUp => {
+            tokio::task::spawn_local(clean_up(Arc::clone(app), connection));
+        }
+        Afterwards::Leaves => app.count_leaving(),
+    }
+}
+
+/// Waits until a worker has cleaned up, for as long as a request may take. One that leaves then says nothing more.
+async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
+    app.begin_deadline(&connection.handle);
+    while connection.buffered().is_empty() {
+        if !matches!(poll_fn(|context| connection.poll_fill(context)).await, Ok(1..)) {
+            if connection.handle.is_killed() {
+                app.log_slow_cleanup(&connection);
+            }
+            return;
+        }
+    }
+    if let Err(error) = Afterwards::CleansUp.check_left(connection.buffered()) {
+        app.log_cut(&connection, &error);
+        return;
+    }
+    connection.consume(1);
+    if connection.handle.end() {
+        app.release(connection);
     }
 }
 
@@ -181,16 +211,14 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<(Work
 
     if let WorkerBody::Length(length @ 1..=WHOLE_BYTES) = head.body {
         let data = read_whole(connection, length as usize).await?;
+        head.afterwards.check_left(connection.buffered()).map_err(protocol)?;
         return Ok((head, Reading::Whole(data)));
     }
     let mut decoder = BodyDecoder::new(head.body);
     let mut data = BytesMut::new();
-    let buffered = connection.buffered().len();
     let used = decoder.decode(connection.buffered(), &mut data).map_err(|error| protocol(error.into()))?;
     connection.consume(used);
-    if used < buffered {
-        return Err(protocol(ProtocolError::Excess(buffered - used)));
-    }
+    head.afterwards.check_left(connection.buffered()).map_err(protocol)?;
     let reading =
         if decoder.is_done() { Reading::Whole(data.freeze()) } else { Reading::Begun(decoder, data) };
     Ok((head, reading))
@@ -200,12 +228,8 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<(Work
 async fn read_whole(connection: &mut WorkerConnection, length: usize) -> Result<Bytes, Failure> {
     let pid = connection.handle.pid;
     let buffered = connection.buffered();
-    if buffered.len() > length {
-        let error = ProtocolError::Excess(buffered.len() - length);
-        return Err(Failure::Protocol { pid, error });
-    }
-    if buffered.len() == length {
-        let data = Bytes::copy_from_slice(buffered);
+    if let Some(data) = buffered.get(..length) {
+        let data = Bytes::copy_from_slice(data);
         connection.consume(length);
         return Ok(data);
     }

@@ -13,10 +13,31 @@ pub(crate) struct WorkerHead {
     pub(crate) status: StatusCode,
     pub(crate) fields: FieldLines,
     pub(crate) body: WorkerBody,
-    /// The worker leaves after this response.
-    pub(crate) close: bool,
+    /// What the worker does after this response.
+    pub(crate) afterwards: Afterwards,
     /// The file that the front is to send in place of the body.
     pub(crate) sendfile: Option<PathBuf>,
+}
+
+/// What a worker does after a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Afterwards {
+    /// It waits for the next request.
+    Waits,
+    /// It goes on with work that the client does not wait for, and says with a line end when that is done.
+    CleansUp,
+    /// It leaves.
+    Leaves,
+}
+
+impl Afterwards {
+    /// What is left over behind a response must be nothing, or the word of a worker that has cleaned up already.
+    pub(crate) fn check_left(self, left: &[u8]) -> Result<(), ProtocolError> {
+        match (self, left) {
+            (_, []) | (Afterwards::CleansUp, [b'\n']) => Ok(()),
+            _ => Err(ProtocolError::Excess(left.len())),
+        }
+    }
 }
 
 /// The body that a worker sends.
@@ -55,9 +76,14 @@ pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(WorkerHea
     let mut at = 0;
     loop {
         let mut sendfile = None;
+        let mut cleans_up = false;
         let parsed = response_head::parse(&input[at..], |name, value| {
             if name.eq_ignore_ascii_case("x-sendfile") {
                 sendfile = Some(PathBuf::from(std::ffi::OsStr::from_bytes(value)));
+                return Field::Take;
+            }
+            if name.eq_ignore_ascii_case("kirin-cleanup") {
+                cleans_up = true;
                 return Field::Take;
             }
             Field::Keep
@@ -77,7 +103,12 @@ pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(WorkerHea
             Framing::Chunked => WorkerBody::Chunked,
             Framing::UntilClose => return Err(ProtocolError::NoLength),
         };
-        let head = WorkerHead { status: head.status, fields: head.fields, body, close: head.close, sendfile };
+        let afterwards = match (cleans_up, head.close) {
+            (true, _) => Afterwards::CleansUp,
+            (false, true) => Afterwards::Leaves,
+            (false, false) => Afterwards::Waits,
+        };
+        let head = WorkerHead { status: head.status, fields: head.fields, body, afterwards, sendfile };
         return Ok(Some((head, at)));
     }
 }
@@ -181,7 +212,29 @@ mod tests {
         let (head, _) = head(text, false).unwrap().unwrap();
         assert_eq!(head.sendfile, Some(PathBuf::from("/srv/a b")));
         assert_eq!(head.fields.get("x-sendfile"), None);
-        assert!(head.close);
+        assert_eq!(head.afterwards, Afterwards::Leaves);
+    }
+
+    #[test]
+    fn a_worker_says_that_it_cleans_up_and_the_client_does_not_hear_of_it() {
+        let text = "HTTP/1.1 200\r\nKirin-Cleanup: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        let (head, _) = head(text, false).unwrap().unwrap();
+        assert_eq!((head.afterwards, head.fields.get("kirin-cleanup")), (Afterwards::CleansUp, None));
+    }
+
+    #[test]
+    fn behind_a_response_is_nothing_but_the_word_of_a_worker_that_has_cleaned_up() {
+        for (afterwards, left, good) in [
+            (Afterwards::Waits, &b""[..], true),
+            (Afterwards::Waits, b"\n", false),
+            (Afterwards::CleansUp, b"", true),
+            (Afterwards::CleansUp, b"\n", true),
+            (Afterwards::CleansUp, b"\n\n", false),
+            (Afterwards::CleansUp, b"H", false),
+            (Afterwards::Leaves, b"\n", false),
+        ] {
+            assert_eq!(afterwards.check_left(left).is_ok(), good, "{afterwards:?} {left:?}");
+        }
     }
 
     proptest! {

@@ -7,6 +7,7 @@ use File::Basename ();
 use Getopt::Long qw(GetOptionsFromArray);
 use IO::Handle;
 use Kirin::Worker;
+use Kirin::Worker::Hooks;
 use Kirin::Worker::Scheduling;
 use Plack::Util;
 use POSIX ();
@@ -199,8 +200,11 @@ sub be_worker {
         sendfile     => $self->{sendfile},
     );
     delete $self->{app};
-    my $finished = eval { $worker->run; 1 };
+    my $finished = eval { Kirin::Worker::Hooks::run_after_fork(); $worker->run; 1 };
     print STDERR "kirin: worker $$: $@" if !$finished;
+    Kirin::Worker::Hooks::run_before_exit();
+    # The parent sends TERM again and again until we are gone. While Perl takes itself apart, there is no handler any more.
+    POSIX::sigprocmask(POSIX::SIG_BLOCK(), POSIX::SigSet->new(POSIX::SIGTERM(), POSIX::SIGQUIT()));
     exit($finished ? 0 : 1);
 }
 

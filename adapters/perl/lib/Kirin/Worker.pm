@@ -4,6 +4,7 @@ use warnings;
 
 use Errno qw(EINTR);
 use IO::Handle;
+use Kirin::Worker::Cleanup;
 use Kirin::Worker::Input;
 use Kirin::Worker::Response;
 use Kirin::Worker::Stream;
@@ -41,6 +42,10 @@ sub new {
         'psgi.streaming'       => Plack::Util::TRUE,
         'psgix.input.buffered' => Plack::Util::TRUE,
         'psgix.harakiri'       => Plack::Util::TRUE,
+        'psgix.cleanup'        => Plack::Util::TRUE,
+        # The front reads a response as fast as the worker writes it, up to a megabyte ahead of the client.
+        'psgix.output.buffered' => Plack::Util::TRUE,
+        'psgix.logger'         => \&log_message,
         SERVER_SOFTWARE        => 'Kirin',
     ];
     return $self;
@@ -96,7 +101,7 @@ sub serve {
         if ($colon < 1 || $comma >= $count) {
             ($colon, $comma) = $self->read_head($socket, \$buffer) or return 0;
         }
-        my %env = (@$always, split /\0/, substr($buffer, $colon + 1, $comma - $colon - 2), -1);
+        my %env = (@$always, 'psgix.cleanup.handlers' => [], split /\0/, substr($buffer, $colon + 1, $comma - $colon - 2), -1);
         $env = \%env;
         $env{'psgi.url_scheme'} = 'https' if exists $env{HTTPS};
         $env{'psgi.input'} =
@@ -117,19 +122,45 @@ sub serve {
         };
         if (!defined $output) {
             Kirin::Worker::Trace::log_failure($env, $@);
-            return !$leaving if $stream && $stream->has_begun;
+            return $self->hang_up($socket, $env, $leaving) if $stream && $stream->has_begun;
             $output = Kirin::Worker::Response::internal_server_error($env, $leaving);
         }
         # Most responses take one write.
         my $written = $output eq '' ? 0 : syswrite $socket, $output;
         if (($written // 0) != length $output) {
-            eval { Kirin::Worker::Writer::write_all($socket, substr $output, $written // 0) } or return !$leaving;
+            eval { Kirin::Worker::Writer::write_all($socket, substr $output, $written // 0) }
+                or return $self->hang_up($socket, $env, $leaving);
+        }
+        if (Kirin::Worker::Cleanup::is_wanted($env)) {
+            return $self->hang_up($socket, $env, $leaving) if $stream && !$stream->cleanup_is_announced;
+            # The front counts the time until it hears that this is over, or until the worker leaves.
+            Kirin::Worker::Cleanup::run($env);
+            $leaving ||= $self->{stopping};
+            syswrite $socket, "\n" if !$leaving && !$env{'psgix.harakiri.commit'};
         }
         return 0 if $leaving || $env{'psgix.harakiri.commit'};
         # What the application has put there goes before the next request comes.
         undef $env;
     }
     return 0;
+}
+
+# Ends a connection of which the front cannot know that the worker is not idle yet, or that has been cut. Returns whether
+# the worker takes another one.
+sub hang_up {
+    my ($self, $socket, $env, $leaving) = @_;
+    close $socket;
+    Kirin::Worker::Cleanup::run($env);
+    return !($leaving || $env->{'psgix.harakiri.commit'});
+}
+
+# psgix.logger
+sub log_message {
+    my $entry = shift;
+    my $message = $entry->{message} // '';
+    utf8::encode($message) if utf8::is_utf8($message);
+    chomp $message;
+    print STDERR "kirin: worker $$: ", $entry->{level} // 'info', ": $message\n";
 }
 
 # A head that did not come with one read. Returns where it begins and ends.
@@ -184,7 +215,28 @@ is not interrupted, and the log has no stack then.
 
 =head1 PSGI
 
-All of C<psgi.*> 1.1 with C<psgi.streaming>; C<psgix.input.buffered> is true, and C<psgix.harakiri> is honoured: a worker
-whose application has set C<psgix.harakiri.commit> leaves after the response and is replaced.
+All of C<psgi.*> 1.1 with C<psgi.streaming>, and of the extensions:
+
+=over
+
+=item C<psgix.input.buffered>, C<psgix.output.buffered>
+
+True: the front has the whole request body, and reads a response ahead of a slow client.
+
+=item C<psgix.harakiri>
+
+A worker whose application has set C<psgix.harakiri.commit> leaves after the response and is replaced.
+
+=item C<psgix.cleanup>
+
+Handlers in C<psgix.cleanup.handlers> run when the client has its response; see L<Kirin::Worker::Cleanup>.
+
+=item C<psgix.logger>
+
+Writes C<kirin: worker PID: LEVEL: MESSAGE> to the log.
+
+=back
+
+L<Kirin::Worker::Hooks> has what an application can do at the begin and the end of a worker.
 
 =cut

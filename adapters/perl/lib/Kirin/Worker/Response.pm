@@ -2,8 +2,10 @@ package Kirin::Worker::Response;
 use v5.16;
 use warnings;
 
-# Fields that say how the body is framed or what becomes of the connection. Both are not the application's.
-my %FRAMING = map { $_ => 1 } qw(content-length transfer-encoding connection keep-alive);
+use Kirin::Worker::Cleanup;
+
+# Fields that say how the body is framed or what becomes of connection and worker. Both are not the application's.
+my %FRAMING = map { $_ => 1 } qw(content-length transfer-encoding connection keep-alive kirin-cleanup);
 
 # Responses with these statuses have no body (RFC 9110 section 6.4.1).
 sub has_no_body { $_[0] == 204 || $_[0] == 304 || $_[0] < 200 }
@@ -31,6 +33,7 @@ sub whole {
     }
     $head .= "Content-Length: $length\r\n" if defined $length;
     $head .= "Connection: close\r\n" if $leaving;
+    $head .= "Kirin-Cleanup: 1\r\n" if Kirin::Worker::Cleanup::is_wanted($env);
     return "$head\r\n$body";
 }
 

@@ -3,6 +3,7 @@ use v5.16;
 use warnings;
 
 use File::Spec;
+use Kirin::Worker::Cleanup;
 use Kirin::Worker::Response;
 use Kirin::Worker::Writer;
 use Plack::Util;
@@ -17,6 +18,9 @@ sub new {
 
 # Whether something may have been sent already, so that no other response can take this one's place.
 sub has_begun { $_[0]{begun} }
+
+# Whether the head has said that the worker cleans up after this response.
+sub cleanup_is_announced { $_[0]{cleanup_is_announced} }
 
 # Sends a response that is not whole. Returns the bytes that are left to send: none.
 sub send {
@@ -41,6 +45,7 @@ sub send_one {
         die "The application's response is no array: ", $response // 'undef', "\n";
     }
     my ($status, $headers, $body) = @$response;
+    $self->{cleanup_is_announced} = Kirin::Worker::Cleanup::is_wanted($self->{env});
     if (ref $body eq 'ARRAY') {
         my $bytes = Kirin::Worker::Response::whole($response, @$self{qw(env leaving)});
         $self->{begun} = 1;
@@ -71,6 +76,7 @@ sub send_one {
         $head .= "Transfer-Encoding: chunked\r\n";
     }
     $head .= "Connection: close\r\n" if $self->{leaving};
+    $head .= "Kirin-Cleanup: 1\r\n" if $self->{cleanup_is_announced};
 
     $self->{begun} = 1;
     my $writer = Kirin::Worker::Writer->new($self->{socket}, "$head\r\n", $framing, $length);
@@ -98,7 +104,7 @@ sub hand_back_file {
     my ($status, $headers, $body) = @$response;
     my $whole = [$status, [@$headers, 'X-Sendfile' => File::Spec->rel2abs($path)], []];
     $body->close if $body->can('close');
-    my $bytes = Kirin::Worker::Response::whole($whole, { REQUEST_METHOD => 'GET' }, $self->{leaving});
+    my $bytes = Kirin::Worker::Response::whole($whole, { %{ $self->{env} }, REQUEST_METHOD => 'GET' }, $self->{leaving});
     $self->{begun} = 1;
     Kirin::Worker::Writer::write_all($self->{socket}, $bytes);
     return;
