@@ -123,7 +123,8 @@ impl App {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
         let is_head = request.method == Method::HEAD;
-        let call = Call { block, is_head, idempotent: is_idempotent(&request.method) };
+        let idempotent = is_idempotent(&request.method);
+        let call = Call { block, is_head, informational: None, idempotent };
         let app = Arc::clone(self);
         Answer::later(move |body| app.answer_later(call, body))
     }
@@ -159,6 +160,7 @@ impl App {
     }
 
     async fn answer_later(self: Arc<Self>, mut call: Call, mut body: RequestBody) -> Response {
+        call.informational = body.informational();
         body.limit(self.config.body_limit_bytes);
         let body = match SpooledBody::read(&mut body, &self.spool_directory).await {
             Ok(body) => body,

@@ -5,9 +5,11 @@ use crate::response_pump::PumpedBody;
 use crate::scgi::RequestBlock;
 use crate::spool::SpooledBody;
 use crate::worker::WorkerConnection;
-use crate::worker_response::{Afterwards, BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head};
+use crate::worker_response::{
+    Afterwards, AnyHead, BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head,
+};
 use bytes::{Bytes, BytesMut};
-use kirin_http::{Body, BodyStream, Method, Place, Response, StatusCode, StreamError};
+use kirin_http::{Body, BodyStream, Informational, Method, Place, Response, StatusCode, StreamError};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::path::Path;
@@ -24,6 +26,8 @@ const SENDFILE_BYTES: u64 = 256 * 1024;
 pub(crate) struct Call {
     pub(crate) block: RequestBlock,
     pub(crate) is_head: bool,
+    /// Where informational responses go.
+    pub(crate) informational: Option<Informational>,
     /// Whether the method may be repeated (RFC 9110 section 9.2.2).
     pub(crate) idempotent: bool,
 }
@@ -203,8 +207,7 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<(Work
             _ if received => return Err(Failure::Truncated { pid }),
             _ => return Err(Failure::NoResponse { pid }),
         }
-        if let Some((head, length)) = read_head(connection.buffered(), call.is_head).map_err(protocol)? {
-            connection.consume(length);
+        if let Some(head) = next_head(connection, call).await.map_err(protocol)? {
             break head;
         }
     };
@@ -222,6 +225,27 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<(Work
     let reading =
         if decoder.is_done() { Reading::Whole(data.freeze()) } else { Reading::Begun(decoder, data) };
     Ok((head, reading))
+}
+
+/// Takes the final head out of what has been read, if it is there. Informational ones before it go on to the client.
+async fn next_head(
+    connection: &mut WorkerConnection,
+    call: &Call,
+) -> Result<Option<WorkerHead>, ProtocolError> {
+    while let Some((head, length)) = read_head(connection.buffered(), call.is_head)? {
+        connection.consume(length);
+        match (head, &call.informational) {
+            (AnyHead::Final(head), _) => return Ok(Some(head)),
+            // The front has said that itself.
+            (AnyHead::Informational { status: StatusCode::CONTINUE, .. }, _)
+            | (AnyHead::Informational { .. }, None) => {}
+            (AnyHead::Informational { status, fields }, Some(client)) => {
+                // If the client has gone, sending the response will find out.
+                let _ = client.send(status, &fields).await;
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Reads a body of `length` bytes. Most have come with the head.

@@ -7,6 +7,15 @@ use kirin_http::{FieldLines, Response, StatusCode};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+/// A head as it comes from a worker.
+#[derive(Debug)]
+pub(crate) enum AnyHead {
+    /// Of an informational response; another head follows.
+    Informational { status: StatusCode, fields: FieldLines },
+    /// Of the response.
+    Final(WorkerHead),
+}
+
 /// A response head, and what comes after it.
 #[derive(Debug)]
 pub(crate) struct WorkerHead {
@@ -70,47 +79,43 @@ pub(crate) enum ProtocolError {
     Truncated,
 }
 
-/// Reads the head of the final response at the start of `input`; `None` when it is not all there. Informational responses
-/// before it are dropped.
-pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(WorkerHead, usize)>, ProtocolError> {
-    let mut at = 0;
-    loop {
-        let mut sendfile = None;
-        let mut cleans_up = false;
-        let parsed = response_head::parse(&input[at..], |name, value| {
-            if name.eq_ignore_ascii_case("x-sendfile") {
-                sendfile = Some(PathBuf::from(std::ffi::OsStr::from_bytes(value)));
-                return Field::Take;
-            }
-            if name.eq_ignore_ascii_case("kirin-cleanup") {
-                cleans_up = true;
-                return Field::Take;
-            }
-            Field::Keep
-        })?;
-        let Some((head, length)) = parsed else { return Ok(None) };
-        at += length;
-        if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            return Err(ProtocolError::Upgrade);
+/// Reads the head at the start of `input`; `None` when it is not all there.
+pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(AnyHead, usize)>, ProtocolError> {
+    let mut sendfile = None;
+    let mut cleans_up = false;
+    let parsed = response_head::parse(input, |name, value| {
+        if name.eq_ignore_ascii_case("x-sendfile") {
+            sendfile = Some(PathBuf::from(std::ffi::OsStr::from_bytes(value)));
+            return Field::Take;
         }
-        if head.status.is_informational() {
-            continue;
+        if name.eq_ignore_ascii_case("kirin-cleanup") {
+            cleans_up = true;
+            return Field::Take;
         }
-        let body = match head.framing {
-            Framing::Length(length) if is_head => WorkerBody::Withheld(Some(length)),
-            _ if is_head || Response::is_bodiless_status(head.status) => WorkerBody::Withheld(None),
-            Framing::Length(length) => WorkerBody::Length(length),
-            Framing::Chunked => WorkerBody::Chunked,
-            Framing::UntilClose => return Err(ProtocolError::NoLength),
-        };
-        let afterwards = match (cleans_up, head.close) {
-            (true, _) => Afterwards::CleansUp,
-            (false, true) => Afterwards::Leaves,
-            (false, false) => Afterwards::Waits,
-        };
-        let head = WorkerHead { status: head.status, fields: head.fields, body, afterwards, sendfile };
-        return Ok(Some((head, at)));
+        Field::Keep
+    })?;
+    let Some((head, length)) = parsed else { return Ok(None) };
+    let (status, fields) = (head.status, head.fields);
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(ProtocolError::Upgrade);
     }
+    if status.is_informational() {
+        return Ok(Some((AnyHead::Informational { status, fields }, length)));
+    }
+    let body = match head.framing {
+        Framing::Length(length) if is_head => WorkerBody::Withheld(Some(length)),
+        _ if is_head || Response::is_bodiless_status(status) => WorkerBody::Withheld(None),
+        Framing::Length(length) => WorkerBody::Length(length),
+        Framing::Chunked => WorkerBody::Chunked,
+        Framing::UntilClose => return Err(ProtocolError::NoLength),
+    };
+    let afterwards = match (cleans_up, head.close) {
+        (true, _) => Afterwards::CleansUp,
+        (false, true) => Afterwards::Leaves,
+        (false, false) => Afterwards::Waits,
+    };
+    let head = WorkerHead { status, fields, body, afterwards, sendfile };
+    Ok(Some((AnyHead::Final(head), length)))
 }
 
 /// Takes the framing off a body that comes in pieces.
@@ -172,8 +177,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A head that is not informational.
     fn head(text: &str, is_head: bool) -> Result<Option<(WorkerHead, usize)>, ProtocolError> {
-        read_head(text.as_bytes(), is_head)
+        Ok(read_head(text.as_bytes(), is_head)?.map(|(head, length)| match head {
+            AnyHead::Final(head) => (head, length),
+            AnyHead::Informational { .. } => panic!("an informational response: {text}"),
+        }))
     }
 
     #[test]
@@ -198,11 +207,12 @@ mod tests {
     }
 
     #[test]
-    fn informational_responses_are_dropped_and_101_is_refused() {
-        let text =
-            "HTTP/1.1 103\r\nLink: </a>\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 200\r\nContent-Length: 0\r\n\r\n";
-        let (found, length) = head(text, false).unwrap().unwrap();
-        assert_eq!((found.status, length, found.fields.get("link")), (StatusCode::OK, text.len(), None));
+    fn informational_responses_come_one_by_one_and_101_is_refused() {
+        let first = "HTTP/1.1 103\r\nLink: </a>\r\n\r\n";
+        let text = format!("{first}HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n");
+        let (found, length) = read_head(text.as_bytes(), false).unwrap().unwrap();
+        let AnyHead::Informational { status, fields } = found else { panic!("{found:?}") };
+        assert_eq!((status.as_u16(), fields.get("link"), length), (103, Some(&b"</a>"[..]), first.len()));
         assert!(matches!(head("HTTP/1.1 101\r\nUpgrade: x\r\n\r\n", false), Err(ProtocolError::Upgrade)));
     }
 
@@ -267,10 +277,12 @@ mod tests {
             for cut in cuts {
                 buffer.extend_from_slice(&wire[from..cut]);
                 from = cut;
-                if decoder.is_none() {
-                    let Some((head, length)) = read_head(&buffer, false).unwrap() else { continue };
+                while decoder.is_none() {
+                    let Some((head, length)) = read_head(&buffer, false).unwrap() else { break };
                     buffer.drain(..length);
-                    decoder = Some(BodyDecoder::new(head.body));
+                    if let AnyHead::Final(head) = head {
+                        decoder = Some(BodyDecoder::new(head.body));
+                    }
                 }
                 let Some(decoder) = &mut decoder else { continue };
                 let used = decoder.decode(&buffer, &mut data).unwrap();

@@ -83,6 +83,7 @@ sub accept {
 sub serve {
     my ($self, $socket) = @_;
     my ($app, $always) = @$self{qw(app always)};
+    $always = [@$always, 'psgix.informational' => sub { Kirin::Worker::Response::send_informational($socket, @_) }];
     my $env;
     # The front asks with it where a request hangs that took too long. Whoever has been asked must not go on.
     local $SIG{USR2} = sub {
@@ -230,6 +231,11 @@ A worker whose application has set C<psgix.harakiri.commit> leaves after the res
 =item C<psgix.cleanup>
 
 Handlers in C<psgix.cleanup.handlers> run when the client has its response; see L<Kirin::Worker::Cleanup>.
+
+=item C<psgix.informational>
+
+C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >> is sent on to the client at once, if it
+speaks HTTP/1.1.
 
 =item C<psgix.logger>
 

@@ -3,6 +3,7 @@ use v5.16;
 use warnings;
 
 use Kirin::Worker::Cleanup;
+use Kirin::Worker::Writer;
 
 # Fields that say how the body is framed or what becomes of connection and worker. Both are not the application's.
 my %FRAMING = map { $_ => 1 } qw(content-length transfer-encoding connection keep-alive kirin-cleanup);
@@ -58,6 +59,16 @@ sub head {
     refuse_line_ends($headers) if ($head =~ tr/\r\n\0//) != 2 * $lines;
     utf8::downgrade($head, 1) or die "Wide character in the response headers: encode them before they are sent\n";
     return ($head, $length, $coding);
+}
+
+# Sends an informational response, such as 103, ahead of the one that is to come.
+sub send_informational {
+    my ($socket, $status, $headers) = @_;
+    # 100 is the front's own, and 101 ends what HTTP knows of the connection.
+    $status =~ /\A1[0-9][0-9]\z/ && $status > 101 or die "Not an informational response: $status\n";
+    my ($head) = head($status, $headers // []);
+    Kirin::Worker::Writer::write_all($socket, "$head\r\n");
+    return;
 }
 
 sub refuse_line_ends {
