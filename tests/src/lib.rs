@@ -10,7 +10,7 @@ mod site;
 
 pub use client::{Client, Reply};
 pub use memcached::Memcached;
-pub use program::{Kirin, run_kirin};
+pub use program::{Kirin, kirin_command, run_kirin};
 pub use site::Site;
 
 use std::time::{Duration, Instant};

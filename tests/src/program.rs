@@ -31,7 +31,7 @@ impl Kirin {
     /// # Panics
     /// As [`Kirin::start`].
     pub fn start_with(site: &Site, arguments: &[&str]) -> Self {
-        Self::start_command(command(site).args(arguments))
+        Self::start_command(kirin_command(site).args(arguments))
     }
 
     /// Starts a prepared command.
@@ -56,7 +56,7 @@ impl Kirin {
     /// # Panics
     /// When there is no program.
     pub fn spawn(site: &Site, arguments: &[&str]) -> Self {
-        Self::spawn_command(command(site).args(arguments))
+        Self::spawn_command(kirin_command(site).args(arguments))
     }
 
     fn spawn_command(command: &mut Command) -> Self {
@@ -137,13 +137,7 @@ impl Kirin {
 
     /// Waits for its end.
     pub fn wait(&mut self) -> ExitStatus {
-        let log = Arc::clone(&self.log);
-        wait_for("kirin to end", || {
-            self.child.try_wait().expect("wait").or_else(|| {
-                let _ = &log;
-                None
-            })
-        })
+        wait_for("kirin to end", || self.child.try_wait().expect("wait"))
     }
 }
 
@@ -169,10 +163,11 @@ impl Drop for Kirin {
 /// # Panics
 /// When it cannot be started.
 pub fn run_kirin(site: &Site, arguments: &[&str]) -> Output {
-    command(site).args(arguments).output().expect("kirin runs")
+    kirin_command(site).args(arguments).output().expect("kirin runs")
 }
 
-fn command(site: &Site) -> Command {
+/// The program, to be started in the directory of `site`.
+pub fn kirin_command(site: &Site) -> Command {
     let mut command = Command::new(binary());
     command.current_dir(site.root()).env_remove("KIRIN_LOG");
     command

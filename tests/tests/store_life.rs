@@ -1,7 +1,8 @@
 //! The store from start to stop: snapshots and the stand-alone memcached.
 
-use kirin_tests::{Kirin, Memcached, Site, wait_for};
-use rustix::process::Signal;
+use kirin_tests::{Kirin, Memcached, Site, kirin_command, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::net::UnixStream;
 
 const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n\
     snapshot = \"store.snapshot\"\n[[route]]\npath = \"/\"\ntry = [\"store\"]\n";
@@ -69,4 +70,43 @@ fn a_snapshot_command_without_a_file_says_so() {
     let mut memcached = Memcached::connect(&site.path("m.sock"));
     memcached.send("snapshot\r\n");
     assert_eq!(memcached.line(), "CLIENT_ERROR no snapshot file is configured");
+}
+
+#[test]
+fn the_item_limit_of_the_configuration_is_that_of_the_memcached_port() {
+    let site = Site::new();
+    let config = CONFIG.replace("memory = \"16MB\"\n", "memory = \"32MB\"\nitem_limit = \"4MB\"\n");
+    let _kirin = Kirin::start(&site, &config);
+    let mut memcached = Memcached::connect(&site.path("m.sock"));
+    memcached.set("large", &vec![b'x'; 3 << 20]);
+    assert_eq!(memcached.get("large").map(|value| value.len()), Some(3 << 20));
+    memcached.send(format!("set larger 0 0 {}\r\n", 5 << 20)).send(vec![b'x'; 5 << 20]).send("\r\n");
+    assert_eq!(memcached.line(), "SERVER_ERROR object too large for cache");
+}
+
+#[test]
+fn a_stampede_guard_lets_one_plain_get_miss_before_the_end() {
+    let site = Site::new();
+    let config = CONFIG.replace("memory = \"16MB\"\n", "memory = \"16MB\"\nstampede_guard = \"1h\"\n");
+    let _kirin = Kirin::start(&site, &config);
+    let mut memcached = Memcached::connect(&site.path("m.sock"));
+    memcached.send("set k 0 60 3\r\nold\r\n");
+    assert_eq!(memcached.line(), "STORED");
+    let values: Vec<_> = (0..3).map(|_| memcached.get("k")).collect();
+    assert_eq!(values, [None, Some(b"old".to_vec()), Some(b"old".to_vec())]);
+}
+
+#[test]
+fn the_store_starts_alone_with_memcacheds_command_line() {
+    let site = Site::new();
+    let socket = site.path("alone.sock");
+    let path = socket.to_str().expect("UTF-8");
+    let arguments = ["memcached", "-s", path, "-m", "32", "-t", "1", "-o", "snapshot=kept.snapshot"];
+    let mut kirin = kirin_command(&site).args(arguments).spawn().expect("kirin starts");
+    wait_for("the socket", || UnixStream::connect(&socket).ok());
+    Memcached::connect(&socket).set("a", b"b");
+    kill_process(Pid::from_child(&kirin), Signal::TERM).expect("kill");
+    assert_eq!(kirin.wait().expect("wait").code(), Some(0));
+    assert!(site.path("kept.snapshot").exists());
+    assert!(!socket.exists());
 }

@@ -8,6 +8,7 @@ use crate::run_directory::RunDirectory;
 use crate::signals::{End, Signals, Wish};
 use kirin_http::listener::ListenError;
 use kirin_http::{ListenAddress, Listener, LogFile};
+use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_store::{Now, Store, StoreConfig};
 use kirin_workers::{App, AppConfig, AppError};
@@ -84,7 +85,12 @@ async fn supervise(site: Arc<Site>, run_directory: &RunDirectory) -> Result<(), 
     if let Some(snapshot) = &snapshot {
         snapshot.load(&store);
     }
-    let memcached_options = ServerOptions { snapshot: snapshot.clone(), ..ServerOptions::default() };
+    let memcached_options = ServerOptions {
+        limits: Limits { item_size_bytes: site.store.item_limit_bytes, ..Limits::default() },
+        stampede_guard: site.store.stampede_guard,
+        snapshot: snapshot.clone(),
+        ..ServerOptions::default()
+    };
     let memcached_server = kirin_memcache::Server::new(Arc::clone(&store), memcached_options);
     let mut loops = Vec::new();
     for index in 0..site.threads {

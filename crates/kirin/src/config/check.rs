@@ -58,6 +58,8 @@ pub struct StoreSite {
     pub item_limit_bytes: usize,
     /// Addresses of the memcached port.
     pub memcached: Vec<ListenAddress>,
+    /// How long before its end a plain `get` misses once.
+    pub stampede_guard: Option<Duration>,
     /// The snapshot file.
     pub snapshot: Option<PathBuf>,
 }
@@ -187,7 +189,8 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
             Some(path)
         }
     };
-    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached, snapshot })
+    let stampede_guard = store.stampede_guard.map(Duration::from);
+    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached, stampede_guard, snapshot })
 }
 
 fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {

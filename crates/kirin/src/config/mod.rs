@@ -74,6 +74,11 @@ pub struct StoreConfig {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub memcached: Vec<Spanned<String>>,
+    /// Keeps clients from making the same item anew all at once, also those that only know `get`: within this time before an
+    /// item expires, one of them misses and the others get the old value. Default: none, an item is there until it
+    /// expires.
+    #[schemars(with = "Option<String>")]
+    pub stampede_guard: Option<Seconds>,
     /// A file for the items while Kirin is stopped: loaded at the start, written at the end and at the command `snapshot`
     /// on the memcached port. Times to live count on meanwhile. Default: none, the store starts empty.
     #[schemars(with = "Option<String>")]
@@ -86,6 +91,7 @@ impl Default for StoreConfig {
             memory: default::store_memory(),
             item_limit: default::store_item_limit(),
             memcached: Vec::new(),
+            stampede_guard: None,
             snapshot: None,
         }
     }
