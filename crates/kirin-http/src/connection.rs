@@ -214,7 +214,7 @@ fn write_response<H>(server: &Server<H>, output: &mut Output, response: Response
         match response.body {
             Body::Bytes(bytes) => output.bytes(bytes),
             Body::Segments(segments) => segments.into_iter().for_each(|segment| output.bytes(segment)),
-            Body::Empty | Body::Withheld(_) | Body::File(_) | Body::Stream(_) => {}
+            Body::Empty | Body::Withheld(_) | Body::File(_) | Body::Stream(_) | Body::Tunnel(_) => {}
         }
     }
     if let (Some(log), Some(record)) = (&server.log, &request.record) {

@@ -26,6 +26,7 @@ pub mod response_head;
 pub mod response_writer;
 mod sending;
 pub mod server;
+pub mod tunnel;
 
 pub use access_log::{AccessLog, LogFile};
 pub use body::{Body, BodyStream, FileRange, StreamError};
@@ -39,3 +40,4 @@ pub use request::{BodyLength, RequestHead, Version};
 pub use request_body::{BodyError, RequestBody};
 pub use response::{Place, Response};
 pub use server::{Limits, Server};
+pub use tunnel::Tunnel;
