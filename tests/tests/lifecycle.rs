@@ -66,6 +66,30 @@ fn a_request_in_progress_is_finished_by_the_generation_that_began_it() {
 }
 
 #[test]
+fn a_reload_does_not_interrupt_what_an_application_waits_for() {
+    let program = r#"
+use v5.16; use warnings;
+sub {
+    my $env = shift;
+    return [200, ['Content-Type' => 'text/plain'], ['new']] if -e 'new';
+    open my $begun, '>', "begun.$$";
+    my $interrupted = select(undef, undef, undef, 4) < 0;
+    [200, ['Content-Type' => 'text/plain'], [$interrupted ? 'interrupted' : 'not interrupted']];
+};
+"#;
+    let site = Site::new().with("app.psgi", program);
+    let kirin = Kirin::start(&site, CONFIG);
+    let mut waiting = kirin.connect();
+    waiting.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    site.wait_for_files("begun.", 1);
+    std::fs::write(site.path("new"), "").expect("a file");
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("new generation serves");
+    assert_eq!(kirin.get("/").text(), "new");
+    assert_eq!(waiting.read_reply().text(), "not interrupted");
+}
+
+#[test]
 fn requests_in_the_queue_are_served_by_the_generation_that_comes() {
     let (site, kirin) = serve("one");
     let mut busy: Vec<_> = (0..2).map(|_| kirin.connect()).collect();

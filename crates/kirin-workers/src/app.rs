@@ -12,7 +12,9 @@ use crate::supervisor::{Event, Supervisor};
 use crate::wear::Wear;
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
-use kirin_http::{Answer, FileRange, Method, Origin, RequestBody, RequestHead, Response, StatusCode};
+use kirin_http::{
+    Answer, BodyLength, FileRange, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
+};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -124,7 +126,10 @@ impl App {
         };
         let is_head = request.method == Method::HEAD;
         let idempotent = is_idempotent(&request.method);
-        let call = Call { block, is_head, informational: None, idempotent };
+        let upgrade = request.field("upgrade").is_some()
+            && request.version == Version::Http11
+            && request.body == BodyLength::None;
+        let call = Call { block, is_head, upgrade, informational: None, idempotent };
         let app = Arc::clone(self);
         Answer::later(move |body| app.answer_later(call, body))
     }

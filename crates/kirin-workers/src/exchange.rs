@@ -9,7 +9,9 @@ use crate::worker_response::{
     Afterwards, AnyHead, BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head,
 };
 use bytes::{Bytes, BytesMut};
-use kirin_http::{Body, BodyStream, Informational, Method, Place, Response, StatusCode, StreamError};
+use kirin_http::{
+    Body, BodyStream, FieldLines, Informational, Method, Place, Response, StatusCode, StreamError,
+};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::path::Path;
@@ -26,6 +28,8 @@ const SENDFILE_BYTES: u64 = 256 * 1024;
 pub(crate) struct Call {
     pub(crate) block: RequestBlock,
     pub(crate) is_head: bool,
+    /// Whether the client wants to switch to another protocol.
+    pub(crate) upgrade: bool,
     /// Where informational responses go.
     pub(crate) informational: Option<Informational>,
     /// Whether the method may be repeated (RFC 9110 section 9.2.2).
@@ -91,7 +95,12 @@ pub(crate) async fn exchange(
         Err(_) => Err(Failure::NotRead { pid }),
     };
     let (mut head, reading) = match result {
-        Ok(received) => received,
+        Ok(Received::Response(head, reading)) => (head, reading),
+        Ok(Received::Switched(fields)) => {
+            connection.handle.end();
+            let body = Body::Tunnel(Box::new(connection));
+            return Ok(Response { status: StatusCode::SWITCHING_PROTOCOLS, fields, body, place: Place::App });
+        }
         Err(_) if connection.handle.is_killed() => return Err(Failure::Overdue { pid }),
         Err(failure) => return Err(failure),
     };
@@ -180,6 +189,13 @@ async fn send(connection: &mut WorkerConnection, call: &Call, body: &SpooledBody
     Ok(())
 }
 
+/// What has come from a worker.
+enum Received {
+    Response(WorkerHead, Reading),
+    /// It speaks another protocol from now on, with these fields of a 101.
+    Switched(FieldLines),
+}
+
 /// How much of a response's body has been read.
 enum Reading {
     /// All of it.
@@ -189,7 +205,7 @@ enum Reading {
 }
 
 /// Reads the head, and the body if it is small.
-async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<(WorkerHead, Reading), Failure> {
+async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Received, Failure> {
     let pid = connection.handle.pid;
     let protocol = |error| Failure::Protocol { pid, error };
     let mut received = false;
@@ -207,15 +223,17 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<(Work
             _ if received => return Err(Failure::Truncated { pid }),
             _ => return Err(Failure::NoResponse { pid }),
         }
-        if let Some(head) = next_head(connection, call).await.map_err(protocol)? {
-            break head;
+        match next_head(connection, call).await.map_err(protocol)? {
+            Some(Next::Final(head)) => break head,
+            Some(Next::Switched(fields)) => return Ok(Received::Switched(fields)),
+            None => {}
         }
     };
 
     if let WorkerBody::Length(length @ 1..=WHOLE_BYTES) = head.body {
         let data = read_whole(connection, length as usize).await?;
         head.afterwards.check_left(connection.buffered()).map_err(protocol)?;
-        return Ok((head, Reading::Whole(data)));
+        return Ok(Received::Response(head, Reading::Whole(data)));
     }
     let mut decoder = BodyDecoder::new(head.body);
     let mut data = BytesMut::new();
@@ -224,18 +242,23 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<(Work
     head.afterwards.check_left(connection.buffered()).map_err(protocol)?;
     let reading =
         if decoder.is_done() { Reading::Whole(data.freeze()) } else { Reading::Begun(decoder, data) };
-    Ok((head, reading))
+    Ok(Received::Response(head, reading))
+}
+
+/// A head that ends the waiting for one.
+enum Next {
+    Final(WorkerHead),
+    Switched(FieldLines),
 }
 
 /// Takes the final head out of what has been read, if it is there. Informational ones before it go on to the client.
-async fn next_head(
-    connection: &mut WorkerConnection,
-    call: &Call,
-) -> Result<Option<WorkerHead>, ProtocolError> {
+async fn next_head(connection: &mut WorkerConnection, call: &Call) -> Result<Option<Next>, ProtocolError> {
     while let Some((head, length)) = read_head(connection.buffered(), call.is_head)? {
         connection.consume(length);
         match (head, &call.informational) {
-            (AnyHead::Final(head), _) => return Ok(Some(head)),
+            (AnyHead::Final(head), _) => return Ok(Some(Next::Final(head))),
+            (AnyHead::Switched { fields }, _) if call.upgrade => return Ok(Some(Next::Switched(fields))),
+            (AnyHead::Switched { .. }, _) => return Err(ProtocolError::Upgrade),
             // The front has said that itself.
             (AnyHead::Informational { status: StatusCode::CONTINUE, .. }, _)
             | (AnyHead::Informational { .. }, None) => {}

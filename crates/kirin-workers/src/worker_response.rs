@@ -12,6 +12,8 @@ use std::path::PathBuf;
 pub(crate) enum AnyHead {
     /// Of an informational response; another head follows.
     Informational { status: StatusCode, fields: FieldLines },
+    /// The worker has switched to another protocol.
+    Switched { fields: FieldLines },
     /// Of the response.
     Final(WorkerHead),
 }
@@ -71,7 +73,7 @@ pub(crate) enum ProtocolError {
     HeadTooLong,
     #[error("response has neither Content-Length nor chunks")]
     NoLength,
-    #[error("101 Switching Protocols is not supported yet")]
+    #[error("101 Switching Protocols for a request that did not ask for it")]
     Upgrade,
     #[error("{0} bytes after the end of the response")]
     Excess(usize),
@@ -97,7 +99,7 @@ pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(AnyHead, 
     let Some((head, length)) = parsed else { return Ok(None) };
     let (status, fields) = (head.status, head.fields);
     if status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(ProtocolError::Upgrade);
+        return Ok(Some((AnyHead::Switched { fields }, length)));
     }
     if status.is_informational() {
         return Ok(Some((AnyHead::Informational { status, fields }, length)));
@@ -181,7 +183,7 @@ mod tests {
     fn head(text: &str, is_head: bool) -> Result<Option<(WorkerHead, usize)>, ProtocolError> {
         Ok(read_head(text.as_bytes(), is_head)?.map(|(head, length)| match head {
             AnyHead::Final(head) => (head, length),
-            AnyHead::Informational { .. } => panic!("an informational response: {text}"),
+            other => panic!("{other:?} of {text}"),
         }))
     }
 
@@ -207,13 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn informational_responses_come_one_by_one_and_101_is_refused() {
+    fn informational_responses_come_one_by_one_and_101_is_one_of_its_own() {
         let first = "HTTP/1.1 103\r\nLink: </a>\r\n\r\n";
         let text = format!("{first}HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n");
         let (found, length) = read_head(text.as_bytes(), false).unwrap().unwrap();
         let AnyHead::Informational { status, fields } = found else { panic!("{found:?}") };
         assert_eq!((status.as_u16(), fields.get("link"), length), (103, Some(&b"</a>"[..]), first.len()));
-        assert!(matches!(head("HTTP/1.1 101\r\nUpgrade: x\r\n\r\n", false), Err(ProtocolError::Upgrade)));
+        let text = b"HTTP/1.1 101\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nraw";
+        let (found, length) = read_head(text, false).unwrap().unwrap();
+        let AnyHead::Switched { fields } = found else { panic!("{found:?}") };
+        assert_eq!((fields.get("upgrade"), length), (Some(&b"x"[..]), text.len() - 3));
     }
 
     #[test]

@@ -108,7 +108,8 @@ sub take_channels {
 
 sub install_signals {
     my $self = shift;
-    $SIG{TERM} = $SIG{QUIT} = sub { $self->stop('TERM') };
+    $SIG{TERM} = sub { $self->stop('TERM') };
+    $SIG{QUIT} = sub { $self->stop('QUIT') };
     $SIG{INT}  = sub { $self->stop('INT') };
     $SIG{CHLD} = sub { $self->{child_ended} = 1 };
     $SIG{TTIN} = sub { $self->resize(1) };
@@ -140,8 +141,9 @@ sub remove_socket {
 
 sub stop {
     my ($self, $signal) = @_;
-    # A fast stop may follow a graceful one.
-    $self->{stopping} = $signal unless ($self->{stopping} // '') =~ /\A(?:INT|KILL)\z/;
+    # A faster stop may follow a slower one.
+    state $haste = { QUIT => 1, TERM => 2, INT => 3, KILL => 4 };
+    $self->{stopping} = $signal if !$self->{stopping} || $haste->{$signal} > $haste->{ $self->{stopping} };
 }
 
 sub pause {
@@ -244,10 +246,12 @@ sub wait_for_workers {
     while (1) {
         $self->reap;
         last if !%{ $self->{alive} };
-        $gone //= Time::HiRes::time() if $self->front_is_gone;
-        $self->{stopping} = 'KILL' if $gone && Time::HiRes::time() - $gone > ORPHAN_LIMIT;
-        # Again each tick: a worker may have been between looking at its flag and its next read.
-        kill $self->{stopping}, keys %{ $self->{alive} };
+        if ($self->front_is_gone) {
+            $gone //= Time::HiRes::time();
+            $self->stop(Time::HiRes::time() - $gone > ORPHAN_LIMIT ? 'KILL' : 'TERM');
+        }
+        # Again each tick: a worker may have been between looking at its flag and its next read. QUIT is for us alone.
+        kill $self->{stopping}, keys %{ $self->{alive} } if $self->{stopping} ne 'QUIT';
         select undef, undef, undef, 0.2;
     }
 }
@@ -276,6 +280,6 @@ workers share its memory, replaces workers that end, and tells the front about b
     workers N
     failed MESSAGE
 
-TTIN and TTOU make it keep one worker more or less, which it answers with the new number. It ends when it is told to (TERM and QUIT: after the requests in progress; INT: at once) and when the front is gone.
+TTIN and TTOU make it keep one worker more or less, which it answers with the new number. It ends when it is told to (TERM: after the requests in progress; QUIT: when the workers have left by themselves; INT: at once) and when the front is gone.
 
 =cut

@@ -2,7 +2,7 @@ package Kirin::Worker;
 use v5.16;
 use warnings;
 
-use Errno qw(EINTR);
+use Errno qw(EINTR EINVAL);
 use IO::Handle;
 use Kirin::Worker::Cleanup;
 use Kirin::Worker::Input;
@@ -71,8 +71,13 @@ sub accept {
         vec(my $wanted = '', fileno $self->{listener}, 1) = 1;
         my $found = select $wanted, undef, undef, 1;
         next if $found < 1;
-        # Another worker may have been faster.
-        CORE::accept(my $socket, $self->{listener}) or next;
+        my $socket;
+        if (!CORE::accept($socket, $self->{listener})) {
+            # The front has shut the listener down: there will be no more connections.
+            return if $! == EINVAL;
+            # Another worker has been faster.
+            next;
+        }
         return $socket if syswrite $socket, "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION\n";
     }
     return;
@@ -111,6 +116,12 @@ sub serve {
             : defined fileno $self->{no_input} ? $self->{no_input}
             :                                    $self->open_no_input;
 
+        # A handle of its own: what the application does to it or leaves in its buffers is not our affair.
+        if (exists $env{HTTP_UPGRADE} && !$env{CONTENT_LENGTH} && $env{SERVER_PROTOCOL} eq 'HTTP/1.1') {
+            open $env{'psgix.io'}, '+<&', $socket or die "psgix.io: $!\n";
+            $env{'psgix.io'}->autoflush(1);
+        }
+
         # A response that is whole comes back as bytes; any other kind sends itself.
         my $leaving = $self->{requests_left} && --$self->{requests_left} < 1;
         my $stream;
@@ -132,6 +143,7 @@ sub serve {
             eval { Kirin::Worker::Writer::write_all($socket, substr $output, $written // 0) }
                 or return $self->hang_up($socket, $env, $leaving);
         }
+        return $self->hang_up($socket, $env, $leaving) if $stream && $stream->has_switched;
         if (Kirin::Worker::Cleanup::is_wanted($env)) {
             return $self->hang_up($socket, $env, $leaving) if $stream && !$stream->cleanup_is_announced;
             # The front counts the time until it hears that this is over, or until the worker leaves.
@@ -150,6 +162,8 @@ sub serve {
 # the worker takes another one.
 sub hang_up {
     my ($self, $socket, $env, $leaving) = @_;
+    # The application may have kept its own handle.
+    shutdown $socket, 2 if delete $env->{'psgix.io'};
     close $socket;
     Kirin::Worker::Cleanup::run($env);
     return !($leaving || $env->{'psgix.harakiri.commit'});
@@ -236,6 +250,15 @@ Handlers in C<psgix.cleanup.handlers> run when the client has its response; see 
 
 C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >> is sent on to the client at once, if it
 speaks HTTP/1.1.
+
+=item C<psgix.io>
+
+A socket to the client, only in requests that ask for an upgrade (C<Upgrade>, HTTP/1.1, no body). To switch protocols, the
+application either writes the whole C<101> response to the socket itself, goes on in the new protocol, and then returns
+without having called the responder (or returns no response at all); or it calls the responder with status 101 and goes on
+with the writer that it gets, and reads from the socket. The connection ends when it returns. Any other response is sent as
+usual. The socket is one to the front, so that C<getpeername> does not tell the client; a worker serves nobody else in the
+meantime.
 
 =item C<psgix.logger>
 

@@ -16,6 +16,7 @@ sub whole {
     my ($response, $env, $leaving) = @_;
     my ($status, $headers, $body) = @$response;
     my ($head, $length, $coding) = head($status, $headers);
+    $status >= 200 or die "$status is not the status of a whole response\n";
     $body = @$body == 1 ? $body->[0] : join '', @$body;
     utf8::downgrade($body, 1) or die "Wide character in the response body: encode it before it is sent\n";
     if ($env->{REQUEST_METHOD} eq 'HEAD' || has_no_body($status)) {

@@ -19,6 +19,9 @@ sub new {
 # Whether something may have been sent already, so that no other response can take this one's place.
 sub has_begun { $_[0]{begun} }
 
+# Whether the connection does not speak HTTP any more.
+sub has_switched { $_[0]{switched} }
+
 # Whether the head has said that the worker cleans up after this response.
 sub cleanup_is_announced { $_[0]{cleanup_is_announced} }
 
@@ -30,7 +33,10 @@ sub send {
             die "The application has called its responder twice\n" if $self->{begun};
             return $self->send_one($_[0]);
         });
-        die "The application has not called its responder\n" if !$self->{begun};
+        if (!$self->{begun}) {
+            return $self->leave_to_application if $self->{env}{'psgix.io'};
+            die "The application has not called its responder\n";
+        }
         $self->{writer}->close if $self->{writer};
     }
     else {
@@ -39,9 +45,17 @@ sub send {
     return '';
 }
 
+# The application has written to psgix.io what it had to say.
+sub leave_to_application {
+    my $self = shift;
+    $self->{begun} = $self->{switched} = 1;
+    return '';
+}
+
 sub send_one {
     my ($self, $response) = @_;
     if (ref $response ne 'ARRAY') {
+        return $self->leave_to_application if $self->{env}{'psgix.io'};
         die "The application's response is no array: ", $response // 'undef', "\n";
     }
     my ($status, $headers, $body) = @$response;
@@ -60,7 +74,12 @@ sub send_one {
     # Of a plain file the length is known; with it the front can take a small one whole and free this worker.
     $length = Plack::Util::content_length($body) if !defined $length && !$coding && defined $body;
     my $framing = 'chunked';
-    if ($self->{env}{REQUEST_METHOD} eq 'HEAD' || Kirin::Worker::Response::has_no_body($status)) {
+    if ($status < 200) {
+        $status == 101 && $self->{env}{'psgix.io'} or die "$status is no answer to this request\n";
+        $framing = 'coded';
+        $self->{switched} = 1;
+    }
+    elsif ($self->{env}{REQUEST_METHOD} eq 'HEAD' || Kirin::Worker::Response::has_no_body($status)) {
         $framing = 'nothing';
         $head .= "Content-Length: $length\r\n" if defined $length && ($status == 304 || $status >= 200 && $status != 204);
     }
