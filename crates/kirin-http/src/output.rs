@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 const MAX_SLICES: usize = 32;
 
 /// Pieces up to this size are copied behind the head: one piece is sent with a plain `send`.
-const COPIED_BYTES: usize = 2048;
+pub(crate) const COPIED_BYTES: usize = 2048;
 
 /// The loop's output buffer.
 #[derive(Default)]
@@ -166,7 +166,11 @@ impl Unsent {
                 slices[count] = IoSlice::new(bytes);
                 count += 1;
             }
-            let mut sent = std::task::ready!(io.poll_write_vectored(context, &slices[..count]))?;
+            let result = match &slices[..count] {
+                [slice] => io.poll_write(context, slice),
+                slices => io.poll_write_vectored(context, slices),
+            };
+            let mut sent = std::task::ready!(result)?;
             if sent == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }

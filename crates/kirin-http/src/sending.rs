@@ -3,7 +3,7 @@
 use crate::body::{Body, BodyStream, FileRange};
 use crate::chunked::{LAST_CHUNK, write_chunk_head};
 use crate::io::Io;
-use crate::output::Unsent;
+use crate::output::{COPIED_BYTES, Unsent};
 use crate::response::Response;
 use crate::response_writer::{BodyFraming, Exchange, write_head};
 use crate::server::Deadlines;
@@ -34,10 +34,17 @@ pub(crate) async fn send(
         exchange.persistent = false;
         return tunnel::run(io, deadlines, &response.fields, far).await;
     }
-    let mut head = Vec::with_capacity(response.fields.len_bytes() + 160);
+    let mut head = Vec::with_capacity(response.fields.len_bytes() + 160 + COPIED_BYTES);
     deadlines.clock.now();
     let framing = write_head(&response, exchange, &deadlines.clock, &mut head);
     let length = response.body.length().unwrap_or(0);
+    if let (BodyFraming::Plain, Body::Bytes(bytes)) = (framing, &response.body)
+        && bytes.len() <= COPIED_BYTES
+    {
+        head.extend_from_slice(bytes);
+        flush(io, deadlines, &mut Unsent::one(Bytes::from(head))).await?;
+        return Ok(length);
+    }
     let head = Bytes::from(head);
     match (framing, response.body) {
         (BodyFraming::Nothing, _) | (_, Body::Empty | Body::Withheld(_) | Body::Tunnel(_)) => {

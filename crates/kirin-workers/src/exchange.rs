@@ -171,7 +171,9 @@ async fn send(connection: &mut WorkerConnection, call: &Call, body: &SpooledBody
             IoSlice::new(head.get(sent..).unwrap_or_default()),
             IoSlice::new(&memory[sent.saturating_sub(head.len())..]),
         ];
-        let count = poll_fn(|context| connection.poll_write_vectored(context, &slices)).await?;
+        // Most requests have no body.
+        let slices = if memory.is_empty() { &slices[..1] } else { &slices[..] };
+        let count = poll_fn(|context| connection.poll_write_vectored(context, slices)).await?;
         if count == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
