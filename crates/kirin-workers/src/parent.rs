@@ -52,6 +52,12 @@ impl WorkerSocket {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Ends the waiting for connections, in all processes.
+    pub(crate) fn shut_down(&self) {
+        // Fails only when that has been done.
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+    }
 }
 
 /// Which parent this is.
