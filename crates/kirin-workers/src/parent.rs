@@ -53,10 +53,12 @@ impl WorkerSocket {
         &self.path
     }
 
-    /// Ends the waiting for connections, in all processes.
+    /// Ends the waiting for connections, in all processes. One that the parent has made is the parent's to end.
     pub(crate) fn shut_down(&self) {
-        // Fails only when that has been done.
-        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+        if let Some((listener, _)) = &self.bound {
+            // Fails only when that has been done.
+            let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
+        }
     }
 }
 
