@@ -32,8 +32,8 @@ test-rust: build
 	$(CLIENTS)
 	$(CARGO) test --workspace
 
-test-perl:
-	cd adapters/perl && prove -lr t
+test-perl: build
+	cd adapters/perl && KIRIN_BINARY=$(CURDIR)/target/debug/kirin prove -lr t
 	cd examples/memo && prove -lr t
 
 test-browser: build ## The memo example through Kirin, in a headless Chromium

@@ -14,20 +14,24 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import comparison
 import report
 from comparison import Comparison, Entrant
 from comparisons import (
+    hit_ratio,
     idle_memory,
     includes,
     large_file,
     loops,
     memcached_protocol,
+    memory_per_item,
     psgi,
     small_file,
     store_page,
 )
+from comparisons.store_entrants import StoreEntrant
 from host import BENCH, REPOSITORY, BenchError, Cores, Host
 
 COMPARISONS: dict[str, Comparison] = {
@@ -43,7 +47,11 @@ COMPARISONS: dict[str, Comparison] = {
         memcached_protocol.COMPARISON,
     )
 }
-NAMES = [*COMPARISONS, idle_memory.NAME]
+# These measure something else than CPU time under a load, and make tables of their own.
+OTHERS = {one.NAME: one for one in (idle_memory, hit_ratio, memory_per_item)}
+NAMES = [*COMPARISONS, *OTHERS]
+
+Row = TypeVar("Row", Entrant, StoreEntrant)
 
 
 def main() -> int:
@@ -61,23 +69,26 @@ def main() -> int:
 
 def run(name: str, options: argparse.Namespace) -> str:
     """One comparison, as Markdown."""
-    what = COMPARISONS.get(name)
     both = ",".join(sorted({options.server_core, options.load_core}))
-    shared = what is not None and what.share_cores
+    shared = COMPARISONS[name].share_cores if name in COMPARISONS else OTHERS[name].SHARE_CORES
     cores = Cores(both, both) if shared else Cores(options.server_core, options.load_core)
     if shared:
         os.sched_setaffinity(0, {int(core) for core in both.split(",")})
-    machine = report.machine(cores, os.getloadavg()[0])
+    load_before = os.getloadavg()[0]
     with Host(cores, options.kirin.resolve(), options.tools.resolve()) as host:
-        if what is None:
-            table, about = idle_memory.run(host, chosen(idle_memory.ENTRANTS, options.only), sys.stderr)
-            return report.plain(name, idle_memory.QUESTION, machine, table, idle_memory.NOTES, about)
-        what = replace(what, entrants=chosen(what.entrants, options.only))
+        if name in OTHERS:
+            other = OTHERS[name]
+            machine = report.machine(cores, load_before, other.TOOL)
+            table, about = other.run(host, chosen(other.ENTRANTS, options.only), sys.stderr)
+            return report.plain(name, other.QUESTION, machine, table, other.NOTES, about)
+        what = replace(COMPARISONS[name], entrants=chosen(COMPARISONS[name].entrants, options.only))
         result = comparison.run(what, host, options.rounds, options.seconds, sys.stderr)
-        return report.markdown(result, options.rounds, options.seconds, machine)
+        return report.markdown(
+            result, options.rounds, options.seconds, report.machine(cores, load_before)
+        )
 
 
-def chosen(entrants: Sequence[Entrant], only: Sequence[str]) -> Sequence[Entrant]:
+def chosen(entrants: Sequence[Row], only: Sequence[str]) -> Sequence[Row]:
     """The rows of the peers in `only`; all if it is empty."""
     picked = [entrant for entrant in entrants if not only or entrant.peer in only]
     if not picked:

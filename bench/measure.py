@@ -9,7 +9,8 @@ schedstat; for those the process's own `utime` + `stime` is the better number, a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
@@ -51,13 +52,24 @@ def anonymous_bytes(roots: Iterable[int]) -> int:
 
     The kernel's memory for sockets is in no process's figure and so not in this one.
     """
-    total = 0
-    for process in tree(roots):
-        for line in (PROC / str(process) / "smaps_rollup").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name == "Pss_Anon":
-                total += int(value.split()[0]) * 1024
-    return total
+    return _smaps_bytes(roots, "Pss_Anon")
+
+
+def shared_bytes(roots: Iterable[int]) -> int:
+    """Shared and tmpfs memory of the trees, which `anonymous_bytes` leaves out: `Pss_Shmem`."""
+    return _smaps_bytes(roots, "Pss_Shmem")
+
+
+def settled_bytes(roots: Sequence[int]) -> int:
+    """`anonymous_bytes` when half a second has changed nothing; some allocators give memory back a little later."""
+    deadline = time.monotonic() + 10
+    used = anonymous_bytes(roots)
+    while time.monotonic() < deadline:
+        time.sleep(0.5)
+        before, used = used, anonymous_bytes(roots)
+        if used == before:
+            break
+    return used
 
 
 def busy_seconds(cores: Iterable[int]) -> float:
@@ -70,6 +82,16 @@ def busy_seconds(cores: Iterable[int]) -> float:
             user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, ticks[:8])
             total += user + nice + system + irq + softirq + steal
     return total * TICK_SECONDS
+
+
+def _smaps_bytes(roots: Iterable[int], wanted: str) -> int:
+    total = 0
+    for process in tree(roots):
+        for line in (PROC / str(process) / "smaps_rollup").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name == wanted:
+                total += int(value.split()[0]) * 1024
+    return total
 
 
 def _stat(process: int) -> list[str] | None:

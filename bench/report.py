@@ -15,8 +15,8 @@ FLOOR = "floor"
 OWN = "kirin"
 
 
-def machine(cores: Cores, load_before: float) -> str:
-    """When and on what it was measured."""
+def machine(cores: Cores, load_before: float, load: str = "") -> str:
+    """When and on what it was measured. `load` made the load; wrk if empty."""
     cpus = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(":")[2].strip() for line in cpus if line.startswith("model name")]
     model = models[0] if models else platform.machine()
@@ -25,11 +25,12 @@ def machine(cores: Cores, load_before: float) -> str:
         if cores.shared
         else f"servers on core {cores.server}, load on core {cores.load}"
     )
+    load = load or version_of("wrk", "-v").split(" Copyright")[0]
     return "\n".join(
         [
             f"- {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC; Linux {platform.release()}; "
             f"{model}, {os.cpu_count()} cores; {placed}",
-            f"- load: {version_of('wrk', '-v').split(' Copyright')[0]}; load average when it began: {load_before:.2f}",
+            f"- load: {load}; load average when it began: {load_before:.2f}",
         ]
     )
 

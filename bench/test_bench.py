@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -13,8 +15,10 @@ import measure
 import page
 import report
 from comparison import Budget, Comparison, Entrant, Result, Round, Row, Table
+from comparisons import hit_ratio
 from host import BenchError, Cores, Host, Server, free_port
 from load import HttpLoad
+from peers import memcached
 
 BURN = "import time\nwhile time.process_time() < 0.2: pass\n"
 
@@ -105,6 +109,49 @@ class Report(unittest.TestCase):
     def test_a_budget_against_a_row_that_failed_says_nothing(self) -> None:
         rows = (self.row("kirin", 12.0), self.row("floor", 10.0, "1 connect"))
         self.assertNotIn("Budget", self.text(*rows, budgets=(Budget("b", "kirin", "floor", 9.0),)))
+
+
+class HitRatio(unittest.TestCase):
+    def played(self, misses: int, repeated_misses: int = 0) -> hit_ratio.Played:
+        outcome = {
+            "requests": 1000, "misses": misses, "later_requests": 500, "later_misses": 100,
+            "requested_bytes": 9000, "missed_bytes": 3 * misses, "repeated_misses": repeated_misses,
+        }  # fmt: skip
+        return hit_ratio.Played(outcome, 7, 5 * 1024 * 1024)
+
+    def test_the_fewest_misses_are_bold_and_a_tie_is_bold_twice(self) -> None:
+        first, second = hit_ratio._rows(["trace"], {"kirin": self.played(300), "memcached": self.played(200)})
+        self.assertEqual(first, ["trace", "kirin", "0.3000", "**0.2000**", "0.1000", "7", "5.0 MB"])
+        self.assertEqual(second[2:5], ["**0.2000**", "**0.2000**", "**0.0667**"])
+
+    def test_a_store_that_failed_is_no_winner(self) -> None:
+        first, second = hit_ratio._rows(["trace"], {"kirin": "it ended", "memcached": self.played(200)})
+        self.assertIn("**failed**: it ended", first[1])
+        self.assertEqual(len(first), len(second))
+        self.assertEqual(second[2], "**0.2000**")
+
+    def test_many_objects_missed_twice_in_a_batch_are_said(self) -> None:
+        (row,) = hit_ratio._rows(["trace"], {"kirin": self.played(300, repeated_misses=5)})
+        self.assertEqual(row[1], "kirin (5 missed twice in a batch)")
+
+
+class Statistics(unittest.TestCase):
+    def test_stats_are_read_to_their_end_however_they_are_cut(self) -> None:
+        reply = b"STAT version 1.6.18 debian\r\nSTAT curr_items 12\r\nEND\r\n"
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+
+            def serve() -> None:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(100)
+                    for byte in reply:
+                        connection.sendall(bytes([byte]))
+
+            server = threading.Thread(target=serve)
+            server.start()
+            said = memcached.statistics(f"127.0.0.1:{listener.getsockname()[1]}")
+            server.join()
+        self.assertEqual(said, {"version": "1.6.18 debian", "curr_items": "12"})
 
 
 class Starting(unittest.TestCase):

@@ -7,7 +7,6 @@ they are held.
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -21,6 +20,8 @@ from report import grid
 
 NAME = "idle-memory"
 QUESTION = "User memory for each idle keep-alive connection that has made one request."
+TOOL = "kirin-hold"
+SHARE_CORES = False
 HELD = (10_000, 19_000)
 LIMIT_BYTES = 1024
 """The design's budget for Kirin."""
@@ -75,7 +76,7 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
         about[entrant.row] = server.about
         try:
             _hold(host, server, 1)  # the first request of all may load things
-            start = _settled_bytes(server)
+            start = measure.settled_bytes(server.roots)
             steps = [Held(count, _hold(host, server, count)) for count in HELD]
         except BenchError as error:
             body.append([f"{entrant.row} — **failed**: {error}", *[""] * (len(header) - 1)])
@@ -119,21 +120,9 @@ def _hold(host: Host, server: Server, connections: int) -> int:
     with holder:
         if holder.stdout.readline() != f"holding {connections}\n":
             raise BenchError(holder.stderr.read().strip() or "kirin-hold ended")
-        used = _settled_bytes(server)
+        used = measure.settled_bytes(server.roots)
         holder.stdin.close()
         end = holder.stdout.read().strip()
     if end != f"open {connections} closed 0":
         raise BenchError(f"the server closed idle connections: {end}")
-    return used
-
-
-def _settled_bytes(server: Server) -> int:
-    """Reads until half a second has changed nothing; some allocators give memory back a little later."""
-    deadline = time.monotonic() + 10
-    used = measure.anonymous_bytes(server.roots)
-    while time.monotonic() < deadline:
-        time.sleep(0.5)
-        before, used = used, measure.anonymous_bytes(server.roots)
-        if used == before:
-            break
     return used

@@ -28,11 +28,7 @@ def start(
     unix_store: bool = False,
 ) -> Server:
     """Serves `/` from these places. `pages` go in over its memcached socket, as an application would put them."""
-    if not host.kirin.is_file():
-        raise BenchError(
-            f"there is no kirin at {host.kirin}: run `cargo build --release -p kirin`, give --kirin PATH, "
-            "or leave it out with --only (for instance --only nginx,h2o,floor)"
-        )
+    _built(host)
     port, store_port = free_port(), free_port()
     store_path = host.directory / f"{name}-store.sock"
     store = f"unix:{store_path}" if unix_store else f"127.0.0.1:{store_port}"
@@ -47,6 +43,24 @@ def start(
     if app is not None:
         about += f", {app.workers} workers"
     return Server(port, [pid], about, store)
+
+
+def start_store(host: Host, megabytes: int) -> Server:
+    """The store alone, with memcached's command line and this memory limit, on a unix socket."""
+    _built(host)
+    path = host.directory / "kirin-store.sock"
+    options = ["-t", "1", "-m", str(megabytes)]
+    pid = host.start("kirin-store", [host.kirin, "memcached", "-s", path, *options], socket_path=path)
+    about = f"{version_of(str(host.kirin), '--version')}: kirin memcached -t 1 -m …, unix socket"
+    return Server(0, [pid], about, f"unix:{path}")
+
+
+def _built(host: Host) -> None:
+    if not host.kirin.is_file():
+        raise BenchError(
+            f"there is no kirin at {host.kirin}: run `cargo build --release -p kirin`, give --kirin PATH, "
+            "or leave it out with --only (for instance --only nginx,h2o,floor)"
+        )
 
 
 def _config(port: int, store: str, places: tuple[str, ...], app: App | None) -> str:

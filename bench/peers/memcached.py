@@ -31,6 +31,28 @@ def start_unix(host: Host, name: str = "memcached-unix") -> Server:
 COMMON = ("-t", "1", "-m", "64", "-c", "10000")
 
 
+def start_store(host: Host, megabytes: int) -> Server:
+    """With this memory limit, on a unix socket."""
+    path = host.directory / "memcached-store.sock"
+    options = ["-t", "1", "-m", str(megabytes)]
+    pid = host.start("memcached-store", ["memcached", "-u", "root", "-s", path, *options], socket_path=path)
+    return Server(0, [pid], f"{version_of('memcached', '-V')}: -t 1 -m …, unix socket", f"unix:{path}")
+
+
+def statistics(store: str) -> dict[str, str]:
+    """What `stats` says."""
+    with _connect(store) as connection:
+        connection.sendall(b"stats\r\n")
+        received = b""
+        while not received.endswith(b"END\r\n"):
+            chunk = connection.recv(65536)
+            if not chunk:
+                raise BenchError(f"{store} closed the connection when asked for stats")
+            received += chunk
+    lines = (line.split(maxsplit=2) for line in received.decode().splitlines())
+    return {words[1]: words[2] for words in lines if len(words) == 3 and words[0] == "STAT"}
+
+
 def set_item(store: str, key: str, value: bytes) -> None:
     """Stores one item at `HOST:PORT` or `unix:/path`."""
     with _connect(store) as connection:

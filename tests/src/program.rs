@@ -83,6 +83,30 @@ impl Kirin {
         self.child.id()
     }
 
+    /// Pids of its applications' workers, by the titles of processes.
+    ///
+    /// # Panics
+    /// When there is no `ps`.
+    pub fn worker_pids(&self) -> Vec<String> {
+        let list = |arguments: &[&str]| {
+            let output = Command::new("ps").args(arguments).output().expect("ps");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let mut workers = Vec::new();
+        for parent in list(&["-o", "pid=", "--ppid", &self.pid().to_string()]).split_whitespace() {
+            for line in list(&["-o", "pid=,stat=,args=", "--ppid", parent]).lines() {
+                let mut fields = line.split_whitespace();
+                if let (Some(pid), Some(state)) = (fields.next(), fields.next())
+                    && !state.starts_with('Z')
+                    && line.contains("worker")
+                {
+                    workers.push(pid.to_owned());
+                }
+            }
+        }
+        workers
+    }
+
     /// What it has logged so far.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&self.log.lock().expect("log")).into_owned()

@@ -1,5 +1,6 @@
 //! A directory with what a site is made of.
 
+use crate::wait_for;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -33,6 +34,18 @@ impl Site {
     /// A path in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
+    }
+
+    /// Waits until there are exactly so many files whose names begin with `prefix`.
+    ///
+    /// # Panics
+    /// When there are not.
+    pub fn wait_for_files(&self, prefix: &str, count: usize) {
+        wait_for(&format!("{count} files {prefix}*"), || {
+            let entries = fs::read_dir(self.root()).expect("the site").flatten();
+            let found = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+            (found.count() == count).then_some(())
+        });
     }
 
     /// The directory.

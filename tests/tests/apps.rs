@@ -276,8 +276,9 @@ fn int_does_not_wait() {
     let mut client = kirin.connect();
     client.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     kirin.signal(Signal::INT);
-    kirin.wait();
-    assert!(are_gone(&family), "{family:?}");
+    assert_eq!(kirin.wait().code(), Some(0), "{}", kirin.log());
+    // Workers have been killed by then; on a busy machine they may not have had the time to die.
+    wait_for("killed workers to be gone", || are_gone(&family).then_some(()));
 }
 
 #[test]

@@ -1,10 +1,8 @@
-//! The life of an application through the built program: what signals, new code, age and time limits do to it.
+//! The life of an application through the built program: what signals and new code do to it.
 
 use kirin_tests::{Kirin, Site, wait_for};
 use rustix::process::Signal;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
@@ -37,15 +35,6 @@ fn serve(version: &str) -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// Waits until so many workers are at a request of `/wait`.
-fn wait_for_begun(site: &Site, count: usize) {
-    wait_for("requests to begin", || {
-        let entries = std::fs::read_dir(site.root()).expect("the site").flatten();
-        let begun = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("begun."));
-        (begun.count() == count).then_some(())
-    });
-}
-
 /// Takeovers so far, by what the log says.
 fn takeovers(kirin: &Kirin) -> usize {
     kirin.log().matches("new generation serves").count()
@@ -67,7 +56,7 @@ fn a_request_in_progress_is_finished_by_the_generation_that_began_it() {
     let (site, kirin) = serve("one");
     let mut waiting = kirin.connect();
     waiting.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
-    wait_for_begun(&site, 1);
+    site.wait_for_files("begun.", 1);
     write_app(&site, &app("two"));
     kirin.signal(Signal::HUP);
     kirin.wait_for_log("new generation serves");
@@ -77,13 +66,37 @@ fn a_request_in_progress_is_finished_by_the_generation_that_began_it() {
 }
 
 #[test]
+fn a_reload_does_not_interrupt_what_an_application_waits_for() {
+    let program = r#"
+use v5.16; use warnings;
+sub {
+    my $env = shift;
+    return [200, ['Content-Type' => 'text/plain'], ['new']] if -e 'new';
+    open my $begun, '>', "begun.$$";
+    my $interrupted = select(undef, undef, undef, 4) < 0;
+    [200, ['Content-Type' => 'text/plain'], [$interrupted ? 'interrupted' : 'not interrupted']];
+};
+"#;
+    let site = Site::new().with("app.psgi", program);
+    let kirin = Kirin::start(&site, CONFIG);
+    let mut waiting = kirin.connect();
+    waiting.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    site.wait_for_files("begun.", 1);
+    std::fs::write(site.path("new"), "").expect("a file");
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("new generation serves");
+    assert_eq!(kirin.get("/").text(), "new");
+    assert_eq!(waiting.read_reply().text(), "not interrupted");
+}
+
+#[test]
 fn requests_in_the_queue_are_served_by_the_generation_that_comes() {
     let (site, kirin) = serve("one");
     let mut busy: Vec<_> = (0..2).map(|_| kirin.connect()).collect();
     for client in &mut busy {
         client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
     }
-    wait_for_begun(&site, 2);
+    site.wait_for_files("begun.", 2);
     // Both workers stay busy until the end of this test, so that only new code can answer this one.
     let mut queued = kirin.connect();
     queued.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -167,30 +180,8 @@ fn a_stop_while_applications_load_does_not_speak_of_workers_that_take_too_long()
     assert!(!kirin.log().contains("WARN") && !kirin.log().contains("ERROR"), "{}", kirin.log());
 }
 
-/// Pids of the processes with the title of a worker of this program's application.
-fn workers_of(kirin: &Kirin) -> Vec<String> {
-    let list = |arguments: &[&str]| {
-        let output = Command::new("ps").args(arguments).output().expect("ps");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    let parents = list(&["-o", "pid=", "--ppid", &kirin.pid().to_string()]);
-    let mut workers = Vec::new();
-    for parent in parents.split_whitespace() {
-        for line in list(&["-o", "pid=,stat=,args=", "--ppid", parent]).lines() {
-            let mut fields = line.split_whitespace();
-            if let (Some(pid), Some(state)) = (fields.next(), fields.next())
-                && !state.starts_with('Z')
-                && line.contains("worker")
-            {
-                workers.push(pid.to_owned());
-            }
-        }
-    }
-    workers
-}
-
 fn wait_for_workers(kirin: &Kirin, count: usize) {
-    wait_for(&format!("{count} workers"), || (workers_of(kirin).len() == count).then_some(()));
+    wait_for(&format!("{count} workers"), || (kirin.worker_pids().len() == count).then_some(()));
 }
 
 /// Sends as many requests at once as there are workers, and sees them all begun.
@@ -199,7 +190,7 @@ fn assert_parallel(site: &Site, kirin: &Kirin, count: usize) {
     for client in &mut clients {
         client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
     }
-    wait_for_begun(site, count);
+    site.wait_for_files("begun.", count);
     std::fs::write(site.path("go"), "").expect("a file");
     for client in &mut clients {
         assert_eq!(client.read_reply().status, 200);
@@ -220,7 +211,7 @@ fn ttin_and_ttou_change_the_number_of_workers_and_new_generations_keep_it() {
     kirin.signal(Signal::TTOU);
     wait_for_workers(&kirin, 3);
     assert_parallel(&site, &kirin, 3);
-    assert_eq!(workers_of(&kirin).len(), 3);
+    assert_eq!(kirin.worker_pids().len(), 3);
 }
 
 #[test]
@@ -287,120 +278,6 @@ fn a_log_that_cannot_be_opened_anew_is_written_on() {
         let content = std::fs::read_to_string(site.path("moved/access.log")).expect("the log");
         content.contains("/still").then_some(())
     });
-}
-
-/// A site whose only worker is replaced by `limit`, a line of the configuration.
-fn serve_limited(limit: &str) -> (Site, Kirin) {
-    let program = r#"
-use v5.16; use warnings; use Time::HiRes;
-my @grown;
-sub {
-    my $env = shift;
-    push @grown, 'x' x 150_000_000 if $env->{PATH_INFO} =~ /grow/;
-    if ($env->{PATH_INFO} =~ /wait/) {
-        open my $begun, '>', "begun.$$";
-        select undef, undef, undef, 0.01 until -e 'go';
-    }
-    [200, ['Content-Type' => 'text/plain'], [$$]];
-};
-"#;
-    let site = Site::new().with("app.psgi", program);
-    let kirin = Kirin::start(&site, &CONFIG.replace("workers = 2", &format!("workers = 1\n{limit}")));
-    (site, kirin)
-}
-
-#[test]
-fn a_worker_is_replaced_at_its_age_but_not_inside_a_request() {
-    let (site, kirin) = serve_limited("max_age = \"1s\"");
-    let first = kirin.get("/").text();
-    wait_for("an idle worker to be replaced", || (kirin.get("/").text() != first).then_some(()));
-    let mut client = kirin.connect();
-    client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
-    wait_for_begun(&site, 1);
-    let before = workers_of(&kirin);
-    let start = Instant::now();
-    wait_for("more than its age", || (start.elapsed() > Duration::from_secs(3)).then_some(()));
-    assert_eq!(workers_of(&kirin), before, "the busy worker stays");
-    std::fs::write(site.path("go"), "").expect("a file");
-    let reply = client.read_reply();
-    assert_eq!(vec![reply.text()], before);
-    let next = client.get("/");
-    assert_eq!(next.status, 200);
-    assert_ne!(vec![next.text()], before);
-    assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
-}
-
-#[test]
-fn a_worker_is_replaced_when_its_memory_has_grown_but_not_inside_a_request() {
-    let (site, kirin) = serve_limited("max_memory = \"120MB\"");
-    let mut client = kirin.connect();
-    let small = client.get("/").text();
-    client.send("GET /grow-and-wait HTTP/1.1\r\nHost: a\r\n\r\n");
-    wait_for_begun(&site, 1);
-    kirin.wait_for_log("worker is replaced because of its memory");
-    assert_eq!(workers_of(&kirin), vec![small.clone()]);
-    std::fs::write(site.path("go"), "").expect("a file");
-    assert_eq!(client.read_reply().text(), small, "the request is finished");
-    let next = client.get("/");
-    assert_eq!(next.status, 200);
-    assert_ne!(next.text(), small);
-    assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
-}
-
-#[test]
-fn a_request_past_its_deadline_tells_where_it_hangs_before_its_worker_is_killed() {
-    let program = r#"
-use v5.16; use warnings;
-package Shop::Basket {
-    sub wait_for_stock { my ($how) = @_; $how eq 'sleep' ? sleep 600 : $how eq 'read' ? <$Shop::never> : 1 while 1 }
-}
-pipe $Shop::never, my $writer;
-sub {
-    my ($how) = $_[0]{PATH_INFO} =~ m{^/hang/(.*)} or return [200, ['Content-Type' => 'text/plain'], ["$$"]];
-    Shop::Basket::wait_for_stock($how);
-};
-"#;
-    let site = Site::new().with("app.psgi", program);
-    let config = CONFIG.replace("workers = 2", "workers = 1\ndeadline = \"1s\"");
-    let kirin = Kirin::start(&site, &config);
-    for how in ["sleep", "read", "loop"] {
-        let before = kirin.get("/").text();
-        let target = format!("/hang/{how}");
-        assert_eq!(kirin.get(&target).status, 504);
-        kirin.wait_for_log(&format!("worker {before}: GET {target}: took too long"));
-        let call = format!("Shop::Basket::wait_for_stock(\"{how}\") called at");
-        kirin.wait_for_log(&call);
-        let log = kirin.log();
-        let line = log.lines().skip_while(|line| !line.contains(&format!("GET {target}: took"))).nth(1);
-        assert!(line.is_some_and(|line| line.contains("app.psgi line 4")), "{log}");
-        wait_for("the worker to end", || (!workers_of(&kirin).contains(&before)).then_some(()));
-        assert_ne!(kirin.get("/").text(), before);
-    }
-    let log = kirin.log();
-    assert_eq!(log.matches("request failed").count(), 3, "{log}");
-    assert!(!log.contains("worker ended"), "{log}");
-}
-
-#[test]
-fn a_worker_that_comes_to_its_end_after_all_is_not_used_again() {
-    let program = r#"
-use v5.16; use warnings;
-sub {
-    # USR2 ends the pause early, and the application goes on as if nothing had happened.
-    select undef, undef, undef, 60 if $_[0]{PATH_INFO} eq '/slow';
-    [200, ['Content-Type' => 'text/plain'], ["$$"]];
-};
-"#;
-    let site = Site::new().with("app.psgi", program);
-    let config = CONFIG.replace("workers = 2", "workers = 1\ndeadline = \"1s\"");
-    let kirin = Kirin::start(&site, &config);
-    let before = kirin.get("/").text();
-    assert_eq!(kirin.get("/slow").status, 504);
-    for _ in 0..50 {
-        let reply = kirin.get("/");
-        assert_eq!(reply.status, 200);
-        assert_ne!(reply.text(), before);
-    }
 }
 
 /// The promise of a reload: nobody notices.

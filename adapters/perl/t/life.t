@@ -86,6 +86,19 @@ subtest 'TERM lets a request end' => sub {
     is $front->control_line, "exited $pid 0", 'the worker has left';
 };
 
+subtest 'QUIT waits until workers have left by themselves' => sub {
+    my $front = FakeFront->start('sub { [200, [], [(select undef, undef, undef, 0.5) . $!]] }');
+    $front->control_line;
+    my ($pid) = $front->control_line =~ /([0-9]+)/;
+    $front->request;
+    kill QUIT => $front->{pid};
+    is $front->request->{body}, '0', 'a worker goes on, and no signal interrupts what it waits for';
+    $front->disconnect;
+    is $front->control_line, "exited $pid 0", 'it leaves when its connection has ended';
+    is $front->control_line, undef, 'and the parent';
+    is $front->stop('TERM'), 0, 'in order';
+};
+
 subtest 'INT ends workers at once' => sub {
     my $front = FakeFront->start('sub { sleep 100; [200, [], []] }');
     $front->control_line for 1, 2;

@@ -1,5 +1,6 @@
 //! What follows a response head.
 
+use crate::tunnel::Tunnel;
 use bytes::Bytes;
 use std::fs::File;
 use std::sync::Arc;
@@ -19,6 +20,9 @@ pub enum Body {
     Stream(Box<dyn BodyStream>),
     /// The answer to HEAD by a place that knows how long the body would be, in bytes.
     Withheld(u64),
+    /// With status 101: the connection becomes a tunnel to this. Only for a request with `Upgrade`, without a body, over
+    /// HTTP/1.1; the fields must say to what.
+    Tunnel(Box<dyn Tunnel>),
 }
 
 /// `length` bytes of `file` from `offset` on.
@@ -56,6 +60,7 @@ impl Body {
             Body::Segments(segments) => Some(segments.iter().map(|s| s.len() as u64).sum()),
             Body::File(range) => Some(range.length),
             Body::Stream(stream) => stream.length(),
+            Body::Tunnel(_) => None,
             Body::Withheld(length) => Some(*length),
         }
     }
@@ -82,6 +87,7 @@ impl std::fmt::Debug for Body {
             Body::File(_) => "File",
             Body::Stream(_) => "Stream",
             Body::Withheld(_) => "Withheld",
+            Body::Tunnel(_) => "Tunnel",
         };
         write!(f, "{kind}({:?})", self.length())
     }

@@ -7,10 +7,11 @@
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::Body;
 use crate::handler::{Answer, Handler, Later, Origin};
+use crate::informational::Informational;
 use crate::io::{Io, Phase};
 use crate::open_connections::OpenConnections;
 use crate::output::{Output, Unsent};
-use crate::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead};
+use crate::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
 use crate::request_body::RequestBody;
 use crate::response::Response;
 use crate::response_writer::{Exchange, write_head};
@@ -213,7 +214,7 @@ fn write_response<H>(server: &Server<H>, output: &mut Output, response: Response
         match response.body {
             Body::Bytes(bytes) => output.bytes(bytes),
             Body::Segments(segments) => segments.into_iter().for_each(|segment| output.bytes(segment)),
-            Body::Empty | Body::Withheld(_) | Body::File(_) | Body::Stream(_) => {}
+            Body::Empty | Body::Withheld(_) | Body::File(_) | Body::Stream(_) | Body::Tunnel(_) => {}
         }
     }
     if let (Some(log), Some(record)) = (&server.log, &request.record) {
@@ -252,7 +253,10 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
         }
         Work::Later(later, mut request) => {
             server.deadlines.clear(io);
-            let body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
+            let mut body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
+            if request.exchange.version == Version::Http11 {
+                body = body.with_informational(Informational::new(io, &server.deadlines));
+            }
             let response = later(body).await;
             request.exchange.persistent &= io.body_finished.get() && !server.stopping.get();
             send(server, io, response, request).await?

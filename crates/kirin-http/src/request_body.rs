@@ -2,6 +2,7 @@
 
 use crate::body::StreamError;
 use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
+use crate::informational::Informational;
 use crate::io::Io;
 use crate::output::Unsent;
 use crate::request::BodyLength;
@@ -20,6 +21,7 @@ pub struct RequestBody {
     length: BodyLength,
     limit_bytes: u64,
     read_bytes: u64,
+    informational: Option<Informational>,
 }
 
 struct Http1Source {
@@ -71,7 +73,13 @@ impl From<BodyError> for StreamError {
 impl RequestBody {
     /// The body of a request that has none.
     pub fn empty() -> Self {
-        Self { source: None, length: BodyLength::None, limit_bytes: u64::MAX, read_bytes: 0 }
+        Self {
+            source: None,
+            length: BodyLength::None,
+            limit_bytes: u64::MAX,
+            read_bytes: 0,
+            informational: None,
+        }
     }
 
     pub(crate) fn http1(
@@ -88,7 +96,17 @@ impl RequestBody {
         io.body_finished.set(false);
         let source =
             Http1Source { io: Rc::clone(io), deadlines: Rc::clone(deadlines), framing, expects_continue };
-        Self { source: Some(source), length, limit_bytes: u64::MAX, read_bytes: 0 }
+        Self { source: Some(source), length, ..Self::empty() }
+    }
+
+    /// The body of a request whose client understands informational responses.
+    pub(crate) fn with_informational(self, informational: Informational) -> Self {
+        Self { informational: Some(informational), ..self }
+    }
+
+    /// The way for informational responses; none to a client that does not understand them.
+    pub fn informational(&self) -> Option<Informational> {
+        self.informational.clone()
     }
 
     /// How the body was announced.

@@ -93,7 +93,7 @@ pub fn write_head(
 }
 
 /// An HTTP/1.1 status line also answers HTTP/1.0 requests (RFC 9110 section 6.2).
-fn write_status_line(status: StatusCode, out: &mut Vec<u8>) {
+pub(crate) fn write_status_line(status: StatusCode, out: &mut Vec<u8>) {
     match status {
         StatusCode::OK => out.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
         StatusCode::NOT_MODIFIED => out.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n"),

@@ -7,6 +7,7 @@ use crate::output::{COPIED_BYTES, Unsent};
 use crate::response::Response;
 use crate::response_writer::{BodyFraming, Exchange, write_head};
 use crate::server::Deadlines;
+use crate::tunnel;
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::io;
@@ -29,6 +30,10 @@ pub(crate) async fn send(
     response: Response,
     exchange: &mut Exchange,
 ) -> io::Result<u64> {
+    if let Body::Tunnel(far) = response.body {
+        exchange.persistent = false;
+        return tunnel::run(io, deadlines, &response.fields, far).await;
+    }
     let mut head = Vec::with_capacity(response.fields.len_bytes() + 160 + COPIED_BYTES);
     deadlines.clock.now();
     let framing = write_head(&response, exchange, &deadlines.clock, &mut head);
@@ -42,7 +47,7 @@ pub(crate) async fn send(
     }
     let head = Bytes::from(head);
     match (framing, response.body) {
-        (BodyFraming::Nothing, _) | (_, Body::Empty | Body::Withheld(_)) => {
+        (BodyFraming::Nothing, _) | (_, Body::Empty | Body::Withheld(_) | Body::Tunnel(_)) => {
             flush(io, deadlines, &mut Unsent::one(head)).await?;
             Ok(0)
         }

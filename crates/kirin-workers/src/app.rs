@@ -12,7 +12,9 @@ use crate::supervisor::{Event, Supervisor};
 use crate::wear::Wear;
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
-use kirin_http::{Answer, FileRange, Method, Origin, RequestBody, RequestHead, Response, StatusCode};
+use kirin_http::{
+    Answer, BodyLength, FileRange, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
+};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -133,7 +135,11 @@ impl App {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
         let is_head = request.method == Method::HEAD;
-        let call = Call { block, is_head, idempotent: is_idempotent(&request.method) };
+        let idempotent = is_idempotent(&request.method);
+        let upgrade = request.field("upgrade").is_some()
+            && request.version == Version::Http11
+            && request.body == BodyLength::None;
+        let call = Call { block, is_head, upgrade, informational: None, idempotent };
         let app = Arc::clone(self);
         Answer::later(move |body| app.answer_later(call, body))
     }
@@ -169,6 +175,7 @@ impl App {
     }
 
     async fn answer_later(self: Arc<Self>, mut call: Call, mut body: RequestBody) -> Response {
+        call.informational = body.informational();
         body.limit(self.config.body_limit_bytes);
         let body = match SpooledBody::read(&mut body, &self.spool_directory).await {
             Ok(body) => body,
@@ -275,6 +282,16 @@ impl App {
 
     pub(crate) fn find_file(&self, path: &Path) -> Result<FileRange, NotSent> {
         self.sendfile_roots.find(path)
+    }
+
+    pub(crate) fn log_slow_cleanup(&self, connection: &WorkerConnection) {
+        self.counters.overdue_cleanups.add(1);
+        let pid = connection.handle.pid;
+        tracing::warn!(
+            app = self.config.name,
+            pid,
+            "cleanup after a response took too long; the worker is killed"
+        );
     }
 
     pub(crate) fn log_cut(&self, connection: &WorkerConnection, error: &ProtocolError) {

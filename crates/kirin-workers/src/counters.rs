@@ -40,6 +40,8 @@ counters! {
     failed,
     /// Requests answered 504: their worker took too long and was killed.
     overdue,
+    /// Workers killed because their cleanup after a response took too long.
+    overdue_cleanups,
     /// Workers that said that they leave after a response: their number of requests was over, or the application wished it.
     workers_left,
     /// Workers replaced because of their age.

@@ -5,9 +5,13 @@ use crate::response_pump::PumpedBody;
 use crate::scgi::RequestBlock;
 use crate::spool::SpooledBody;
 use crate::worker::WorkerConnection;
-use crate::worker_response::{BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head};
+use crate::worker_response::{
+    Afterwards, AnyHead, BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head,
+};
 use bytes::{Bytes, BytesMut};
-use kirin_http::{Body, BodyStream, Method, Place, Response, StatusCode, StreamError};
+use kirin_http::{
+    Body, BodyStream, FieldLines, Informational, Method, Place, Response, StatusCode, StreamError,
+};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::path::Path;
@@ -24,6 +28,10 @@ const SENDFILE_BYTES: u64 = 256 * 1024;
 pub(crate) struct Call {
     pub(crate) block: RequestBlock,
     pub(crate) is_head: bool,
+    /// Whether the client wants to switch to another protocol.
+    pub(crate) upgrade: bool,
+    /// Where informational responses go.
+    pub(crate) informational: Option<Informational>,
     /// Whether the method may be repeated (RFC 9110 section 9.2.2).
     pub(crate) idempotent: bool,
 }
@@ -86,20 +94,23 @@ pub(crate) async fn exchange(
         Ok(()) => receive(&mut connection, call).await,
         Err(_) => Err(Failure::NotRead { pid }),
     };
-    let (head, reading) = match result {
-        Ok(received) => received,
+    let (mut head, reading) = match result {
+        Ok(Received::Response(head, reading)) => (head, reading),
+        Ok(Received::Switched(fields)) => {
+            connection.handle.end();
+            let body = Body::Tunnel(Box::new(connection));
+            return Ok(Response { status: StatusCode::SWITCHING_PROTOCOLS, fields, body, place: Place::App });
+        }
         Err(_) if connection.handle.is_killed() => return Err(Failure::Overdue { pid }),
         Err(failure) => return Err(failure),
     };
-    let close = !connection.handle.end() || head.close;
-    if head.close {
-        app.count_leaving();
+    if !connection.handle.end() {
+        // It was condemned in the moment in which its response came.
+        head.afterwards = Afterwards::Leaves;
     }
     match reading {
         Reading::Whole(data) => {
-            if !close {
-                app.release(connection);
-            }
+            after_response(app, connection, head.afterwards);
             Ok(whole_response(app, head, data))
         }
         Reading::Begun(decoder, data) if head.sendfile.is_none() => {
@@ -107,11 +118,43 @@ pub(crate) async fn exchange(
                 WorkerBody::Length(length) => Some(length),
                 _ => None,
             };
-            let body = PumpedBody::start(Arc::clone(app), connection, decoder, data, close, length);
+            let body = PumpedBody::start(Arc::clone(app), connection, decoder, data, head.afterwards, length);
             Ok(response(head, Body::Stream(Box::new(body))))
         }
         // The file takes the place of the body, however long that is.
         Reading::Begun(..) => Ok(whole_response(app, head, Bytes::new())),
+    }
+}
+
+/// Gives a worker back whose response has been read, now or when it has cleaned up. Call on a `LocalSet`.
+pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, afterwards: Afterwards) {
+    match afterwards {
+        Afterwards::Waits => app.release(connection),
+        Afterwards::CleansUp => {
+            tokio::task::spawn_local(clean_up(Arc::clone(app), connection));
+        }
+        Afterwards::Leaves => app.count_leaving(),
+    }
+}
+
+/// Waits until a worker has cleaned up, for as long as a request may take. One that leaves then says nothing more.
+async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
+    app.begin_deadline(&connection.handle);
+    while connection.buffered().is_empty() {
+        if !matches!(poll_fn(|context| connection.poll_fill(context)).await, Ok(1..)) {
+            if connection.handle.is_killed() {
+                app.log_slow_cleanup(&connection);
+            }
+            return;
+        }
+    }
+    if let Err(error) = Afterwards::CleansUp.check_left(connection.buffered()) {
+        app.log_cut(&connection, &error);
+        return;
+    }
+    connection.consume(1);
+    if connection.handle.end() {
+        app.release(connection);
     }
 }
 
@@ -148,6 +191,13 @@ async fn send(connection: &mut WorkerConnection, call: &Call, body: &SpooledBody
     Ok(())
 }
 
+/// What has come from a worker.
+enum Received {
+    Response(WorkerHead, Reading),
+    /// It speaks another protocol from now on, with these fields of a 101.
+    Switched(FieldLines),
+}
+
 /// How much of a response's body has been read.
 enum Reading {
     /// All of it.
@@ -157,7 +207,7 @@ enum Reading {
 }
 
 /// Reads the head, and the body if it is small.
-async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<(WorkerHead, Reading), Failure> {
+async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Received, Failure> {
     let pid = connection.handle.pid;
     let protocol = |error| Failure::Protocol { pid, error };
     let mut received = false;
@@ -175,39 +225,60 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<(Work
             _ if received => return Err(Failure::Truncated { pid }),
             _ => return Err(Failure::NoResponse { pid }),
         }
-        if let Some((head, length)) = read_head(connection.buffered(), call.is_head).map_err(protocol)? {
-            connection.consume(length);
-            break head;
+        match next_head(connection, call).await.map_err(protocol)? {
+            Some(Next::Final(head)) => break head,
+            Some(Next::Switched(fields)) => return Ok(Received::Switched(fields)),
+            None => {}
         }
     };
 
     if let WorkerBody::Length(length @ 1..=WHOLE_BYTES) = head.body {
         let data = read_whole(connection, length as usize).await?;
-        return Ok((head, Reading::Whole(data)));
+        head.afterwards.check_left(connection.buffered()).map_err(protocol)?;
+        return Ok(Received::Response(head, Reading::Whole(data)));
     }
     let mut decoder = BodyDecoder::new(head.body);
     let mut data = BytesMut::new();
-    let buffered = connection.buffered().len();
     let used = decoder.decode(connection.buffered(), &mut data).map_err(|error| protocol(error.into()))?;
     connection.consume(used);
-    if used < buffered {
-        return Err(protocol(ProtocolError::Excess(buffered - used)));
-    }
+    head.afterwards.check_left(connection.buffered()).map_err(protocol)?;
     let reading =
         if decoder.is_done() { Reading::Whole(data.freeze()) } else { Reading::Begun(decoder, data) };
-    Ok((head, reading))
+    Ok(Received::Response(head, reading))
+}
+
+/// A head that ends the waiting for one.
+enum Next {
+    Final(WorkerHead),
+    Switched(FieldLines),
+}
+
+/// Takes the final head out of what has been read, if it is there. Informational ones before it go on to the client.
+async fn next_head(connection: &mut WorkerConnection, call: &Call) -> Result<Option<Next>, ProtocolError> {
+    while let Some((head, length)) = read_head(connection.buffered(), call.is_head)? {
+        connection.consume(length);
+        match (head, &call.informational) {
+            (AnyHead::Final(head), _) => return Ok(Some(Next::Final(head))),
+            (AnyHead::Switched { fields }, _) if call.upgrade => return Ok(Some(Next::Switched(fields))),
+            (AnyHead::Switched { .. }, _) => return Err(ProtocolError::Upgrade),
+            // The front has said that itself.
+            (AnyHead::Informational { status: StatusCode::CONTINUE, .. }, _)
+            | (AnyHead::Informational { .. }, None) => {}
+            (AnyHead::Informational { status, fields }, Some(client)) => {
+                // If the client has gone, sending the response will find out.
+                let _ = client.send(status, &fields).await;
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Reads a body of `length` bytes. Most have come with the head.
 async fn read_whole(connection: &mut WorkerConnection, length: usize) -> Result<Bytes, Failure> {
     let pid = connection.handle.pid;
     let buffered = connection.buffered();
-    if buffered.len() > length {
-        let error = ProtocolError::Excess(buffered.len() - length);
-        return Err(Failure::Protocol { pid, error });
-    }
-    if buffered.len() == length {
-        let data = Bytes::copy_from_slice(buffered);
+    if let Some(data) = buffered.get(..length) {
+        let data = Bytes::copy_from_slice(data);
         connection.consume(length);
         return Ok(data);
     }

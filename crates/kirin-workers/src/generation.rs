@@ -282,6 +282,15 @@ impl Generation {
         self.parent.is_some()
     }
 
+    /// Has workers leave by themselves: the parent forks no more, and who waits for a connection finds that there will be none.
+    /// No signal reaches a worker, which would interrupt what its application is waiting for.
+    pub(crate) fn let_go(&self) {
+        if let Some(parent) = &self.parent {
+            parent.signal(Signal::QUIT);
+        }
+        self.socket.shut_down();
+    }
+
     /// Tells the parent to end its workers and itself.
     pub(crate) fn terminate(&self) {
         if let Some(parent) = &self.parent {

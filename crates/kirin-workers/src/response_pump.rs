@@ -2,8 +2,9 @@
 //! client's connection drains it. The worker is held only by what does not fit.
 
 use crate::app::App;
+use crate::exchange::after_response;
 use crate::worker::WorkerConnection;
-use crate::worker_response::{BodyDecoder, ProtocolError};
+use crate::worker_response::{Afterwards, BodyDecoder, ProtocolError};
 use bytes::{Bytes, BytesMut};
 use kirin_http::{BodyStream, StreamError};
 use std::cell::RefCell;
@@ -39,11 +40,11 @@ impl PumpedBody {
         connection: WorkerConnection,
         decoder: BodyDecoder,
         data: BytesMut,
-        close: bool,
+        afterwards: Afterwards,
         length: Option<u64>,
     ) -> Self {
         let shared = Rc::new(RefCell::new(Shared { data, ..Shared::default() }));
-        let task = tokio::task::spawn_local(pump(app, connection, decoder, close, Rc::clone(&shared)))
+        let task = tokio::task::spawn_local(pump(app, connection, decoder, afterwards, Rc::clone(&shared)))
             .abort_handle();
         Self { shared, length, task }
     }
@@ -109,18 +110,17 @@ async fn pump(
     app: Arc<App>,
     connection: WorkerConnection,
     mut decoder: BodyDecoder,
-    close: bool,
+    afterwards: Afterwards,
     shared: Rc<RefCell<Shared>>,
 ) {
     let mut held = Abandoned { app: &app, connection: Some(connection) };
     let result = match &mut held.connection {
-        Some(connection) => read_to_end(connection, &mut decoder, &shared).await,
+        Some(connection) => read_to_end(connection, &mut decoder, afterwards, &shared).await,
         None => Ok(()),
     };
     let Some(connection) = held.connection.take() else { return };
     match &result {
-        Ok(()) if !close => app.release(connection),
-        Ok(()) => {}
+        Ok(()) => after_response(&app, connection, afterwards),
         Err(error) => app.log_cut(&connection, error),
     }
     let mut shared = shared.borrow_mut();
@@ -131,6 +131,7 @@ async fn pump(
 async fn read_to_end(
     connection: &mut WorkerConnection,
     decoder: &mut BodyDecoder,
+    afterwards: Afterwards,
     shared: &RefCell<Shared>,
 ) -> Result<(), ProtocolError> {
     loop {
@@ -138,12 +139,9 @@ async fn read_to_end(
         if !buffered.is_empty() {
             let mut shared = shared.borrow_mut();
             let used = decoder.decode(buffered, &mut shared.data)?;
-            let left = buffered.len() - used;
             connection.consume(used);
             shared.wake_drainer();
-            if left > 0 {
-                return Err(ProtocolError::Excess(left));
-            }
+            afterwards.check_left(connection.buffered())?;
         }
         if decoder.is_done() {
             return Ok(());

@@ -260,7 +260,7 @@ impl Supervisor {
         generation.role = Role::Leaving { deadline };
         generation.stop_connecting();
         self.app.retire_generation(generation.number);
-        generation.terminate();
+        generation.let_go();
         if !generation.has_parent() {
             self.generations.remove(index);
         }

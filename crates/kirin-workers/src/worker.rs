@@ -4,6 +4,7 @@ use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
 use crate::pool::Pooled;
 use crate::supervisor::Event;
 use crate::wear::{self, Wear};
+use kirin_http::Tunnel;
 use rustix::net::Shutdown;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
@@ -226,6 +227,29 @@ impl WorkerConnection {
 
     pub(crate) fn buffer_is_full(&self) -> bool {
         self.filled == self.buffer.len()
+    }
+}
+
+/// A worker that has switched to another protocol: the connection is the client's until it ends.
+impl Tunnel for WorkerConnection {
+    fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        if self.filled == 0 {
+            return WorkerConnection::poll_read(self, context, buffer);
+        }
+        // What came behind the head.
+        let count = self.filled.min(buffer.len());
+        buffer[..count].copy_from_slice(&self.buffer[..count]);
+        self.consume(count);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn end_writing(&mut self) {
+        // Fails only when the worker has gone already.
+        let _ = rustix::net::shutdown(&self.handle.socket, Shutdown::Write);
     }
 }
 

@@ -7,16 +7,48 @@ use kirin_http::{FieldLines, Response, StatusCode};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+/// A head as it comes from a worker.
+#[derive(Debug)]
+pub(crate) enum AnyHead {
+    /// Of an informational response; another head follows.
+    Informational { status: StatusCode, fields: FieldLines },
+    /// The worker has switched to another protocol.
+    Switched { fields: FieldLines },
+    /// Of the response.
+    Final(WorkerHead),
+}
+
 /// A response head, and what comes after it.
 #[derive(Debug)]
 pub(crate) struct WorkerHead {
     pub(crate) status: StatusCode,
     pub(crate) fields: FieldLines,
     pub(crate) body: WorkerBody,
-    /// The worker leaves after this response.
-    pub(crate) close: bool,
+    /// What the worker does after this response.
+    pub(crate) afterwards: Afterwards,
     /// The file that the front is to send in place of the body.
     pub(crate) sendfile: Option<PathBuf>,
+}
+
+/// What a worker does after a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Afterwards {
+    /// It waits for the next request.
+    Waits,
+    /// It goes on with work that the client does not wait for, and says with a line end when that is done.
+    CleansUp,
+    /// It leaves.
+    Leaves,
+}
+
+impl Afterwards {
+    /// What is left over behind a response must be nothing, or the word of a worker that has cleaned up already.
+    pub(crate) fn check_left(self, left: &[u8]) -> Result<(), ProtocolError> {
+        match (self, left) {
+            (_, []) | (Afterwards::CleansUp, [b'\n']) => Ok(()),
+            _ => Err(ProtocolError::Excess(left.len())),
+        }
+    }
 }
 
 /// The body that a worker sends.
@@ -41,7 +73,7 @@ pub(crate) enum ProtocolError {
     HeadTooLong,
     #[error("response has neither Content-Length nor chunks")]
     NoLength,
-    #[error("101 Switching Protocols is not supported yet")]
+    #[error("101 Switching Protocols for a request that did not ask for it")]
     Upgrade,
     #[error("{0} bytes after the end of the response")]
     Excess(usize),
@@ -49,37 +81,43 @@ pub(crate) enum ProtocolError {
     Truncated,
 }
 
-/// Reads the head of the final response at the start of `input`; `None` when it is not all there. Informational responses
-/// before it are dropped.
-pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(WorkerHead, usize)>, ProtocolError> {
-    let mut at = 0;
-    loop {
-        let mut sendfile = None;
-        let parsed = response_head::parse(&input[at..], |name, value| {
-            if name.eq_ignore_ascii_case("x-sendfile") {
-                sendfile = Some(PathBuf::from(std::ffi::OsStr::from_bytes(value)));
-                return Field::Take;
-            }
-            Field::Keep
-        })?;
-        let Some((head, length)) = parsed else { return Ok(None) };
-        at += length;
-        if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            return Err(ProtocolError::Upgrade);
+/// Reads the head at the start of `input`; `None` when it is not all there.
+pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(AnyHead, usize)>, ProtocolError> {
+    let mut sendfile = None;
+    let mut cleans_up = false;
+    let parsed = response_head::parse(input, |name, value| {
+        if name.eq_ignore_ascii_case("x-sendfile") {
+            sendfile = Some(PathBuf::from(std::ffi::OsStr::from_bytes(value)));
+            return Field::Take;
         }
-        if head.status.is_informational() {
-            continue;
+        if name.eq_ignore_ascii_case("kirin-cleanup") {
+            cleans_up = true;
+            return Field::Take;
         }
-        let body = match head.framing {
-            Framing::Length(length) if is_head => WorkerBody::Withheld(Some(length)),
-            _ if is_head || Response::is_bodiless_status(head.status) => WorkerBody::Withheld(None),
-            Framing::Length(length) => WorkerBody::Length(length),
-            Framing::Chunked => WorkerBody::Chunked,
-            Framing::UntilClose => return Err(ProtocolError::NoLength),
-        };
-        let head = WorkerHead { status: head.status, fields: head.fields, body, close: head.close, sendfile };
-        return Ok(Some((head, at)));
+        Field::Keep
+    })?;
+    let Some((head, length)) = parsed else { return Ok(None) };
+    let (status, fields) = (head.status, head.fields);
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        return Ok(Some((AnyHead::Switched { fields }, length)));
     }
+    if status.is_informational() {
+        return Ok(Some((AnyHead::Informational { status, fields }, length)));
+    }
+    let body = match head.framing {
+        Framing::Length(length) if is_head => WorkerBody::Withheld(Some(length)),
+        _ if is_head || Response::is_bodiless_status(status) => WorkerBody::Withheld(None),
+        Framing::Length(length) => WorkerBody::Length(length),
+        Framing::Chunked => WorkerBody::Chunked,
+        Framing::UntilClose => return Err(ProtocolError::NoLength),
+    };
+    let afterwards = match (cleans_up, head.close) {
+        (true, _) => Afterwards::CleansUp,
+        (false, true) => Afterwards::Leaves,
+        (false, false) => Afterwards::Waits,
+    };
+    let head = WorkerHead { status, fields, body, afterwards, sendfile };
+    Ok(Some((AnyHead::Final(head), length)))
 }
 
 /// Takes the framing off a body that comes in pieces.
@@ -141,8 +179,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A head that is not informational.
     fn head(text: &str, is_head: bool) -> Result<Option<(WorkerHead, usize)>, ProtocolError> {
-        read_head(text.as_bytes(), is_head)
+        Ok(read_head(text.as_bytes(), is_head)?.map(|(head, length)| match head {
+            AnyHead::Final(head) => (head, length),
+            other => panic!("{other:?} of {text}"),
+        }))
     }
 
     #[test]
@@ -167,12 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn informational_responses_are_dropped_and_101_is_refused() {
-        let text =
-            "HTTP/1.1 103\r\nLink: </a>\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 200\r\nContent-Length: 0\r\n\r\n";
-        let (found, length) = head(text, false).unwrap().unwrap();
-        assert_eq!((found.status, length, found.fields.get("link")), (StatusCode::OK, text.len(), None));
-        assert!(matches!(head("HTTP/1.1 101\r\nUpgrade: x\r\n\r\n", false), Err(ProtocolError::Upgrade)));
+    fn informational_responses_come_one_by_one_and_101_is_one_of_its_own() {
+        let first = "HTTP/1.1 103\r\nLink: </a>\r\n\r\n";
+        let text = format!("{first}HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n");
+        let (found, length) = read_head(text.as_bytes(), false).unwrap().unwrap();
+        let AnyHead::Informational { status, fields } = found else { panic!("{found:?}") };
+        assert_eq!((status.as_u16(), fields.get("link"), length), (103, Some(&b"</a>"[..]), first.len()));
+        let text = b"HTTP/1.1 101\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nraw";
+        let (found, length) = read_head(text, false).unwrap().unwrap();
+        let AnyHead::Switched { fields } = found else { panic!("{found:?}") };
+        assert_eq!((fields.get("upgrade"), length), (Some(&b"x"[..]), text.len() - 3));
     }
 
     #[test]
@@ -181,7 +227,29 @@ mod tests {
         let (head, _) = head(text, false).unwrap().unwrap();
         assert_eq!(head.sendfile, Some(PathBuf::from("/srv/a b")));
         assert_eq!(head.fields.get("x-sendfile"), None);
-        assert!(head.close);
+        assert_eq!(head.afterwards, Afterwards::Leaves);
+    }
+
+    #[test]
+    fn a_worker_says_that_it_cleans_up_and_the_client_does_not_hear_of_it() {
+        let text = "HTTP/1.1 200\r\nKirin-Cleanup: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        let (head, _) = head(text, false).unwrap().unwrap();
+        assert_eq!((head.afterwards, head.fields.get("kirin-cleanup")), (Afterwards::CleansUp, None));
+    }
+
+    #[test]
+    fn behind_a_response_is_nothing_but_the_word_of_a_worker_that_has_cleaned_up() {
+        for (afterwards, left, good) in [
+            (Afterwards::Waits, &b""[..], true),
+            (Afterwards::Waits, b"\n", false),
+            (Afterwards::CleansUp, b"", true),
+            (Afterwards::CleansUp, b"\n", true),
+            (Afterwards::CleansUp, b"\n\n", false),
+            (Afterwards::CleansUp, b"H", false),
+            (Afterwards::Leaves, b"\n", false),
+        ] {
+            assert_eq!(afterwards.check_left(left).is_ok(), good, "{afterwards:?} {left:?}");
+        }
     }
 
     proptest! {
@@ -214,10 +282,12 @@ mod tests {
             for cut in cuts {
                 buffer.extend_from_slice(&wire[from..cut]);
                 from = cut;
-                if decoder.is_none() {
-                    let Some((head, length)) = read_head(&buffer, false).unwrap() else { continue };
+                while decoder.is_none() {
+                    let Some((head, length)) = read_head(&buffer, false).unwrap() else { break };
                     buffer.drain(..length);
-                    decoder = Some(BodyDecoder::new(head.body));
+                    if let AnyHead::Final(head) = head {
+                        decoder = Some(BodyDecoder::new(head.body));
+                    }
                 }
                 let Some(decoder) = &mut decoder else { continue };
                 let used = decoder.decode(&buffer, &mut data).unwrap();

@@ -6,6 +6,7 @@ use File::Basename ();
 use Getopt::Long qw(GetOptionsFromArray);
 use IO::Handle;
 use Kirin::Worker;
+use Kirin::Worker::Hooks;
 use Kirin::Worker::Scheduling;
 use Plack::Util;
 use POSIX ();
@@ -125,7 +126,8 @@ sub take_channels {
 
 sub install_signals {
     my $self = shift;
-    $SIG{TERM} = $SIG{QUIT} = sub { $self->stop('TERM') };
+    $SIG{TERM} = sub { $self->stop('TERM') };
+    $SIG{QUIT} = sub { $self->stop('QUIT') };
     $SIG{INT}  = sub { $self->stop('INT') };
     $SIG{CHLD} = sub { $self->{child_ended} = 1 };
     $SIG{TTIN} = sub { $self->resize(1) };
@@ -160,8 +162,9 @@ sub remove_socket {
 
 sub stop {
     my ($self, $signal) = @_;
-    # A fast stop may follow a graceful one.
-    $self->{stopping} = $signal unless ($self->{stopping} // '') =~ /\A(?:INT|KILL)\z/;
+    # A faster stop may follow a slower one.
+    state $haste = { QUIT => 1, TERM => 2, INT => 3, KILL => 4 };
+    $self->{stopping} = $signal if !$self->{stopping} || $haste->{$signal} > $haste->{ $self->{stopping} };
 }
 
 sub pause {
@@ -230,11 +233,14 @@ sub be_worker {
         sendfile     => $self->{sendfile},
     );
     delete $self->{app};
-    my $finished = eval { $worker->run; 1 };
+    my $finished = eval { Kirin::Worker::Hooks::run_after_fork(); $worker->run; 1 };
     print STDERR "kirin: worker $$: $@" if !$finished;
     # It is leaving: being told to once more must not look like a violent end.
     $SIG{TERM} = $SIG{QUIT} = 'IGNORE';
     $self->{before_exit}->($app) if $self->{before_exit};
+    Kirin::Worker::Hooks::run_before_exit();
+    # The parent sends TERM again and again until we are gone. While Perl takes itself apart, there is no handler any more.
+    POSIX::sigprocmask(POSIX::SIG_BLOCK(), POSIX::SigSet->new(POSIX::SIGTERM(), POSIX::SIGQUIT()));
     exit($finished ? 0 : 1);
 }
 
@@ -274,10 +280,12 @@ sub wait_for_workers {
     while (1) {
         $self->reap;
         last if !%{ $self->{alive} };
-        $gone //= Time::HiRes::time() if $self->front_is_gone;
-        $self->{stopping} = 'KILL' if $gone && Time::HiRes::time() - $gone > ORPHAN_LIMIT;
-        # Again each tick: a worker may have been between looking at its flag and its next read.
-        kill $self->{stopping}, keys %{ $self->{alive} };
+        if ($self->front_is_gone) {
+            $gone //= Time::HiRes::time();
+            $self->stop(Time::HiRes::time() - $gone > ORPHAN_LIMIT ? 'KILL' : 'TERM');
+        }
+        # Again each tick: a worker may have been between looking at its flag and its next read. QUIT is for us alone.
+        kill $self->{stopping}, keys %{ $self->{alive} } if $self->{stopping} ne 'QUIT';
         select undef, undef, undef, 0.2;
     }
 }
@@ -314,8 +322,8 @@ workers share its memory, replaces workers that end, and tells the front about b
 With C<app> the application need not be loaded; C<listener>, which must not block, and C<control> are then what STDIN and
 STDOUT are otherwise.
 
-TTIN and TTOU make it keep one worker more or less, which it answers with the new number. It ends when it is told to (TERM
-and QUIT: after the requests in progress; INT: at once) and when the front is gone.
+TTIN and TTOU make it keep one worker more or less, which it answers with the new number. It ends when it is told to (TERM:
+after the requests in progress; QUIT: when the workers have left by themselves; INT: at once) and when the front is gone.
 
 =head1 ARGUMENTS
 

@@ -2,8 +2,9 @@ package Kirin::Worker;
 use v5.16;
 use warnings;
 
-use Errno qw(EINTR);
+use Errno qw(EINTR EINVAL);
 use IO::Handle;
+use Kirin::Worker::Cleanup;
 use Kirin::Worker::Input;
 use Kirin::Worker::Response;
 use Kirin::Worker::Stream;
@@ -42,6 +43,10 @@ sub new {
         'psgi.streaming'       => Plack::Util::TRUE,
         'psgix.input.buffered' => Plack::Util::TRUE,
         'psgix.harakiri'       => Plack::Util::TRUE,
+        'psgix.cleanup'        => Plack::Util::TRUE,
+        # The front reads a response as fast as the worker writes it, up to a megabyte ahead of the client.
+        'psgix.output.buffered' => Plack::Util::TRUE,
+        'psgix.logger'         => \&log_message,
         SERVER_SOFTWARE        => 'Kirin',
     ];
     return $self;
@@ -67,8 +72,13 @@ sub accept {
         vec(my $wanted = '', fileno $self->{listener}, 1) = 1;
         my $found = select $wanted, undef, undef, 1;
         next if $found < 1;
-        # Another worker may have been faster.
-        CORE::accept(my $socket, $self->{listener}) or next;
+        my $socket;
+        if (!CORE::accept($socket, $self->{listener})) {
+            # The front has shut the listener down: there will be no more connections.
+            return if $! == EINVAL;
+            # Another worker has been faster.
+            next;
+        }
         return $socket if syswrite $socket, "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION\n";
     }
     return;
@@ -79,6 +89,7 @@ sub accept {
 sub serve {
     my ($self, $socket) = @_;
     my ($app, $always) = @$self{qw(app always)};
+    $always = [@$always, 'psgix.informational' => sub { Kirin::Worker::Response::send_informational($socket, @_) }];
     my $env;
     # The front asks with it where a request hangs that took too long. Whoever has been asked must not go on.
     local $SIG{USR2} = sub {
@@ -97,7 +108,7 @@ sub serve {
         if ($colon < 1 || $comma >= $count) {
             ($colon, $comma) = $self->read_head($socket, \$buffer) or return 0;
         }
-        my %env = (@$always, split /\0/, substr($buffer, $colon + 1, $comma - $colon - 2), -1);
+        my %env = (@$always, 'psgix.cleanup.handlers' => [], split /\0/, substr($buffer, $colon + 1, $comma - $colon - 2), -1);
         $env = \%env;
         $env{'psgi.url_scheme'} = 'https' if exists $env{HTTPS};
         $env{'psgi.input'} =
@@ -105,6 +116,12 @@ sub serve {
             ? Kirin::Worker::Input::receive($socket, $env{CONTENT_LENGTH}, substr $buffer, $comma + 1) || return 0
             : defined fileno $self->{no_input} ? $self->{no_input}
             :                                    $self->open_no_input;
+
+        # A handle of its own: what the application does to it or leaves in its buffers is not our affair.
+        if (exists $env{HTTP_UPGRADE} && !$env{CONTENT_LENGTH} && $env{SERVER_PROTOCOL} eq 'HTTP/1.1') {
+            open $env{'psgix.io'}, '+<&', $socket or die "psgix.io: $!\n";
+            $env{'psgix.io'}->autoflush(1);
+        }
 
         # A response that is whole comes back as bytes; any other kind sends itself.
         my $leaving = $self->{requests_left} && --$self->{requests_left} < 1;
@@ -118,19 +135,48 @@ sub serve {
         };
         if (!defined $output) {
             Kirin::Worker::Trace::log_failure($env, $@);
-            return !$leaving if $stream && $stream->has_begun;
+            return $self->hang_up($socket, $env, $leaving) if $stream && $stream->has_begun;
             $output = Kirin::Worker::Response::internal_server_error($env, $leaving);
         }
         # Most responses take one write.
         my $written = $output eq '' ? 0 : syswrite $socket, $output;
         if (($written // 0) != length $output) {
-            eval { Kirin::Worker::Writer::write_all($socket, substr $output, $written // 0) } or return !$leaving;
+            eval { Kirin::Worker::Writer::write_all($socket, substr $output, $written // 0) }
+                or return $self->hang_up($socket, $env, $leaving);
+        }
+        return $self->hang_up($socket, $env, $leaving) if $stream && $stream->has_switched;
+        if (Kirin::Worker::Cleanup::is_wanted($env)) {
+            return $self->hang_up($socket, $env, $leaving) if $stream && !$stream->cleanup_is_announced;
+            # The front counts the time until it hears that this is over, or until the worker leaves.
+            Kirin::Worker::Cleanup::run($env);
+            $leaving ||= $self->{stopping};
+            syswrite $socket, "\n" if !$leaving && !$env{'psgix.harakiri.commit'};
         }
         return 0 if $leaving || $env{'psgix.harakiri.commit'};
         # What the application has put there goes before the next request comes.
         undef $env;
     }
     return 0;
+}
+
+# Ends a connection of which the front cannot know that the worker is not idle yet, or that has been cut. Returns whether
+# the worker takes another one.
+sub hang_up {
+    my ($self, $socket, $env, $leaving) = @_;
+    # The application may have kept its own handle.
+    shutdown $socket, 2 if delete $env->{'psgix.io'};
+    close $socket;
+    Kirin::Worker::Cleanup::run($env);
+    return !($leaving || $env->{'psgix.harakiri.commit'});
+}
+
+# psgix.logger
+sub log_message {
+    my $entry = shift;
+    my $message = $entry->{message} // '';
+    utf8::encode($message) if utf8::is_utf8($message);
+    chomp $message;
+    print STDERR "kirin: worker $$: ", $entry->{level} // 'info', ": $message\n";
 }
 
 # A head that did not come with one read. Returns where it begins and ends.
@@ -185,7 +231,42 @@ is not interrupted, and the log has no stack then.
 
 =head1 PSGI
 
-All of C<psgi.*> 1.1 with C<psgi.streaming>; C<psgix.input.buffered> is true, and C<psgix.harakiri> is honoured: a worker
-whose application has set C<psgix.harakiri.commit> leaves after the response and is replaced.
+All of C<psgi.*> 1.1 with C<psgi.streaming>, and of the extensions:
+
+=over
+
+=item C<psgix.input.buffered>, C<psgix.output.buffered>
+
+True: the front has the whole request body, and reads a response ahead of a slow client.
+
+=item C<psgix.harakiri>
+
+A worker whose application has set C<psgix.harakiri.commit> leaves after the response and is replaced.
+
+=item C<psgix.cleanup>
+
+Handlers in C<psgix.cleanup.handlers> run when the client has its response; see L<Kirin::Worker::Cleanup>.
+
+=item C<psgix.informational>
+
+C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >> is sent on to the client at once, if it
+speaks HTTP/1.1.
+
+=item C<psgix.io>
+
+A socket to the client, only in requests that ask for an upgrade (C<Upgrade>, HTTP/1.1, no body). To switch protocols, the
+application either writes the whole C<101> response to the socket itself, goes on in the new protocol, and then returns
+without having called the responder (or returns no response at all); or it calls the responder with status 101 and goes on
+with the writer that it gets, and reads from the socket. The connection ends when it returns. Any other response is sent as
+usual. The socket is one to the front, so that C<getpeername> does not tell the client; a worker serves nobody else in the
+meantime.
+
+=item C<psgix.logger>
+
+Writes C<kirin: worker PID: LEVEL: MESSAGE> to the log.
+
+=back
+
+L<Kirin::Worker::Hooks> has what an application can do at the begin and the end of a worker.
 
 =cut

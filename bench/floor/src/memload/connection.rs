@@ -1,7 +1,7 @@
 //! One connection's turn: a batch goes out, its replies come in.
 
-use crate::reply::{Element, next_element};
 use crate::workload::Expected;
+use kirin_floor::reply::{Element, next_element};
 use socket2::Socket;
 use std::io::{self, Read, Write};
 use std::time::Instant;
@@ -117,8 +117,8 @@ impl Connection {
         {
             self.consumed += length;
             match element {
-                Element::Value { bytes } if bytes == value_bytes => self.answered.values += 1,
-                Element::Value { bytes } => {
+                Element::Value { bytes, .. } if bytes == value_bytes => self.answered.values += 1,
+                Element::Value { bytes, .. } => {
                     return Err(io::Error::other(format!(
                         "a value of {bytes} bytes instead of {value_bytes}"
                     )));

@@ -5,15 +5,13 @@
 //! client would have queued. `bench/compare.py memcached` runs it against Kirin and memcached.
 #![forbid(unsafe_code)]
 
-mod address;
 mod connection;
 mod drive;
 mod latency;
-mod reply;
 mod workload;
 
-use address::Address;
 use clap::Parser;
+use kirin_floor::address::Address;
 use std::io;
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! What is asked for: keys, values and the mix of commands. No I/O: a batch is bytes.
 
 use clap::Args;
+use kirin_floor::random::Random;
 
 /// The commands of a batch and the items they touch.
 #[derive(Args, Clone)]
@@ -52,7 +53,7 @@ impl Batches {
             workload: workload.clone(),
             keys: (0..workload.keys).map(|number| format!("bench:{number:08}")).collect(),
             value: vec![b'v'; workload.value_bytes],
-            random: Random(seed),
+            random: Random::new(seed),
         }
     }
 
@@ -83,22 +84,6 @@ impl Batches {
         request.extend_from_slice(format!("set {} 0 0 {}\r\n", self.keys[key], self.value.len()).as_bytes());
         request.extend_from_slice(&self.value);
         request.extend_from_slice(b"\r\n");
-    }
-}
-
-/// xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled"): a
-/// benchmark needs an even spread, the same in every run, and nothing more.
-struct Random(u64);
-
-impl Random {
-    /// A number from 0 to `limit` - 1.
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let number = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D);
-        // The high bits are the good ones; a widening multiplication scales them without a division.
-        ((u128::from(number) * limit as u128) >> 64) as usize
     }
 }
 

@@ -2,8 +2,11 @@ package Kirin::Worker::Response;
 use v5.16;
 use warnings;
 
-# Fields that say how the body is framed or what becomes of the connection. Both are not the application's.
-my %FRAMING = map { $_ => 1 } qw(content-length transfer-encoding connection keep-alive);
+use Kirin::Worker::Cleanup;
+use Kirin::Worker::Writer;
+
+# Fields that say how the body is framed or what becomes of connection and worker. Both are not the application's.
+my %FRAMING = map { $_ => 1 } qw(content-length transfer-encoding connection keep-alive kirin-cleanup);
 
 # Responses with these statuses have no body (RFC 9110 section 6.4.1).
 sub has_no_body { $_[0] == 204 || $_[0] == 304 || $_[0] < 200 }
@@ -13,6 +16,7 @@ sub whole {
     my ($response, $env, $leaving) = @_;
     my ($status, $headers, $body) = @$response;
     my ($head, $length, $coding) = head($status, $headers);
+    $status >= 200 or die "$status is not the status of a whole response\n";
     $body = @$body == 1 ? $body->[0] : join '', @$body;
     utf8::downgrade($body, 1) or die "Wide character in the response body: encode it before it is sent\n";
     if ($env->{REQUEST_METHOD} eq 'HEAD' || has_no_body($status)) {
@@ -31,6 +35,7 @@ sub whole {
     }
     $head .= "Content-Length: $length\r\n" if defined $length;
     $head .= "Connection: close\r\n" if $leaving;
+    $head .= "Kirin-Cleanup: 1\r\n" if Kirin::Worker::Cleanup::is_wanted($env);
     return "$head\r\n$body";
 }
 
@@ -55,6 +60,16 @@ sub head {
     refuse_line_ends($headers) if ($head =~ tr/\r\n\0//) != 2 * $lines;
     utf8::downgrade($head, 1) or die "Wide character in the response headers: encode them before they are sent\n";
     return ($head, $length, $coding);
+}
+
+# Sends an informational response, such as 103, ahead of the one that is to come.
+sub send_informational {
+    my ($socket, $status, $headers) = @_;
+    # 100 is the front's own, and 101 ends what HTTP knows of the connection.
+    $status =~ /\A1[0-9][0-9]\z/ && $status > 101 or die "Not an informational response: $status\n";
+    my ($head) = head($status, $headers // []);
+    Kirin::Worker::Writer::write_all($socket, "$head\r\n");
+    return;
 }
 
 sub refuse_line_ends {

@@ -3,6 +3,7 @@ use v5.16;
 use warnings;
 
 use File::Spec;
+use Kirin::Worker::Cleanup;
 use Kirin::Worker::Response;
 use Kirin::Worker::Writer;
 use Plack::Util;
@@ -18,6 +19,12 @@ sub new {
 # Whether something may have been sent already, so that no other response can take this one's place.
 sub has_begun { $_[0]{begun} }
 
+# Whether the connection does not speak HTTP any more.
+sub has_switched { $_[0]{switched} }
+
+# Whether the head has said that the worker cleans up after this response.
+sub cleanup_is_announced { $_[0]{cleanup_is_announced} }
+
 # Sends a response that is not whole. Returns the bytes that are left to send: none.
 sub send {
     my ($self, $response) = @_;
@@ -26,7 +33,10 @@ sub send {
             die "The application has called its responder twice\n" if $self->{begun};
             return $self->send_one($_[0]);
         });
-        die "The application has not called its responder\n" if !$self->{begun};
+        if (!$self->{begun}) {
+            return $self->leave_to_application if $self->{env}{'psgix.io'};
+            die "The application has not called its responder\n";
+        }
         $self->{writer}->close if $self->{writer};
     }
     else {
@@ -35,12 +45,21 @@ sub send {
     return '';
 }
 
+# The application has written to psgix.io what it had to say.
+sub leave_to_application {
+    my $self = shift;
+    $self->{begun} = $self->{switched} = 1;
+    return '';
+}
+
 sub send_one {
     my ($self, $response) = @_;
     if (ref $response ne 'ARRAY') {
+        return $self->leave_to_application if $self->{env}{'psgix.io'};
         die "The application's response is no array: ", $response // 'undef', "\n";
     }
     my ($status, $headers, $body) = @$response;
+    $self->{cleanup_is_announced} = Kirin::Worker::Cleanup::is_wanted($self->{env});
     if (ref $body eq 'ARRAY') {
         my $bytes = Kirin::Worker::Response::whole($response, @$self{qw(env leaving)});
         $self->{begun} = 1;
@@ -55,7 +74,12 @@ sub send_one {
     # Of a plain file the length is known; with it the front can take a small one whole and free this worker.
     $length = Plack::Util::content_length($body) if !defined $length && !$coding && defined $body;
     my $framing = 'chunked';
-    if ($self->{env}{REQUEST_METHOD} eq 'HEAD' || Kirin::Worker::Response::has_no_body($status)) {
+    if ($status < 200) {
+        $status == 101 && $self->{env}{'psgix.io'} or die "$status is no answer to this request\n";
+        $framing = 'coded';
+        $self->{switched} = 1;
+    }
+    elsif ($self->{env}{REQUEST_METHOD} eq 'HEAD' || Kirin::Worker::Response::has_no_body($status)) {
         $framing = 'nothing';
         $head .= "Content-Length: $length\r\n" if defined $length && ($status == 304 || $status >= 200 && $status != 204);
     }
@@ -71,6 +95,7 @@ sub send_one {
         $head .= "Transfer-Encoding: chunked\r\n";
     }
     $head .= "Connection: close\r\n" if $self->{leaving};
+    $head .= "Kirin-Cleanup: 1\r\n" if $self->{cleanup_is_announced};
 
     $self->{begun} = 1;
     my $writer = Kirin::Worker::Writer->new($self->{socket}, "$head\r\n", $framing, $length);
@@ -98,7 +123,7 @@ sub hand_back_file {
     my ($status, $headers, $body) = @$response;
     my $whole = [$status, [@$headers, 'X-Sendfile' => File::Spec->rel2abs($path)], []];
     $body->close if $body->can('close');
-    my $bytes = Kirin::Worker::Response::whole($whole, { REQUEST_METHOD => 'GET' }, $self->{leaving});
+    my $bytes = Kirin::Worker::Response::whole($whole, { %{ $self->{env} }, REQUEST_METHOD => 'GET' }, $self->{leaving});
     $self->{begun} = 1;
     Kirin::Worker::Writer::write_all($self->{socket}, $bytes);
     return;

@@ -6,9 +6,11 @@ use memchr::memchr;
 
 /// One line of a reply, with the data block that follows it if it announces one.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Element {
+pub enum Element<'a> {
     /// `VALUE key flags bytes` and its data.
     Value {
+        /// The item's key.
+        key: &'a [u8],
         /// Length of the data.
         bytes: usize,
     },
@@ -20,32 +22,33 @@ pub enum Element {
 
 /// The first element in `received` and how many bytes it takes, or `None` while it is incomplete. Any
 /// other line is an error: this load asks for nothing that may be refused.
-pub fn next_element(received: &[u8]) -> Result<Option<(Element, usize)>, String> {
+pub fn next_element(received: &[u8]) -> Result<Option<(Element<'_>, usize)>, String> {
     let Some(line_end) = memchr(b'\n', received) else { return Ok(None) };
     let length = line_end + 1;
     match received[..line_end].trim_ascii_end() {
         b"END" => Ok(Some((Element::End, length))),
         b"STORED" => Ok(Some((Element::Stored, length))),
         line => {
-            let bytes = value_length(line)
+            let (key, bytes) = key_and_length(line)
                 .ok_or_else(|| format!("unexpected reply: {}", String::from_utf8_lossy(line)))?;
             let whole = length + bytes + b"\r\n".len();
-            Ok((received.len() >= whole).then_some((Element::Value { bytes }, whole)))
+            Ok((received.len() >= whole).then_some((Element::Value { key, bytes }, whole)))
         }
     }
 }
 
-/// The fourth word of `VALUE key flags bytes [cas]`.
-fn value_length(line: &[u8]) -> Option<usize> {
+/// The second and the fourth word of `VALUE key flags bytes [cas]`.
+fn key_and_length(line: &[u8]) -> Option<(&[u8], usize)> {
     let mut words = line.split(|&byte| byte == b' ');
     if words.next() != Some(b"VALUE".as_slice()) {
         return None;
     }
-    let bytes = words.nth(2)?.iter().try_fold(0_usize, |number, digit| {
+    let key = words.next()?;
+    let bytes = words.nth(1)?.iter().try_fold(0_usize, |number, digit| {
         let digit = digit.is_ascii_digit().then(|| usize::from(digit - b'0'))?;
         number.checked_mul(10)?.checked_add(digit)
     });
-    bytes.filter(|&bytes| bytes <= 1024 * 1024 * 1024)
+    bytes.filter(|&bytes| bytes <= 1024 * 1024 * 1024).map(|bytes| (key, bytes))
 }
 
 #[cfg(test)]
@@ -60,7 +63,10 @@ mod tests {
         for cut in 0..whole {
             assert_eq!(next_element(&reply[..cut]), Ok(None), "cut at {cut}");
         }
-        assert_eq!(next_element(reply), Ok(Some((Element::Value { bytes: 5 }, whole))));
+        assert_eq!(
+            next_element(reply),
+            Ok(Some((Element::Value { key: b"bench:00000001", bytes: 5 }, whole)))
+        );
         assert_eq!(next_element(&reply[whole..]), Ok(Some((Element::End, 5))));
         assert_eq!(next_element(b"STORED\r\nEND\r\n"), Ok(Some((Element::Stored, 8))));
     }

@@ -1,0 +1,267 @@
+//! The client: a get of a batch of keys, and a set of what was missing.
+//!
+//! The sets are quiet and go out in front of the next get, in one write with it, so a batch costs one round
+//! trip. They take effect in order: the server has stored what was missing before it looks up the next batch.
+
+use crate::objects::{KEY_BYTES, ValueSizes, append_key, object_of};
+use kirin_floor::reply::{Element, next_element};
+use std::io::{self, Read, Write};
+
+/// What a trace came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Requests made.
+    pub requests: usize,
+    /// Those whose object was not there.
+    pub misses: usize,
+    /// Requests of the trace's second half, when the server is full.
+    pub later_requests: usize,
+    /// Misses among them.
+    pub later_misses: usize,
+    /// Bytes of all values asked for.
+    pub requested_bytes: usize,
+    /// Bytes of those that were not there.
+    pub missed_bytes: usize,
+    /// Misses of an object that another request of the same batch had missed: a client that makes one request
+    /// after the other would have had most of these as hits.
+    pub repeated_misses: usize,
+}
+
+/// Plays the whole trace.
+pub fn play(
+    server: impl Read + Write,
+    requests: &[u32],
+    values: ValueSizes,
+    batch: usize,
+) -> io::Result<Outcome> {
+    let mut client = Client::new(server, values);
+    let mut outcome = Outcome::default();
+    let mut missing = Vec::new();
+    let mut done = 0;
+    for objects in requests.chunks(batch.max(1)) {
+        client.send(&missing, objects)?;
+        let missed = client.receive_missing(objects)?;
+        missing.clear();
+        for &object in &missed {
+            if missing.contains(&object) {
+                outcome.repeated_misses += 1;
+            } else {
+                missing.push(object);
+            }
+        }
+        outcome.requests += objects.len();
+        outcome.misses += missed.len();
+        outcome.requested_bytes += objects.iter().map(|&object| values.of(object)).sum::<usize>();
+        outcome.missed_bytes += missed.iter().map(|&object| values.of(object)).sum::<usize>();
+        if done >= requests.len() / 2 {
+            outcome.later_requests += objects.len();
+            outcome.later_misses += missed.len();
+        }
+        done += objects.len();
+    }
+    Ok(outcome)
+}
+
+struct Client<S> {
+    server: S,
+    values: ValueSizes,
+    /// The content of every value, as long as the largest.
+    content: Vec<u8>,
+    request: Vec<u8>,
+    received: Vec<u8>,
+    /// `received[..filled]` has come and is not looked at yet.
+    filled: usize,
+}
+
+const READ_BYTES: usize = 256 * 1024;
+
+impl<S: Read + Write> Client<S> {
+    fn new(server: S, values: ValueSizes) -> Self {
+        Self {
+            server,
+            values,
+            content: vec![b'v'; values.largest_bytes()],
+            request: Vec::new(),
+            received: vec![0; READ_BYTES.max(2 * values.largest_bytes())],
+            filled: 0,
+        }
+    }
+
+    /// Sends the sets and the get.
+    fn send(&mut self, missing: &[u32], objects: &[u32]) -> io::Result<()> {
+        self.request.clear();
+        for &object in missing {
+            let bytes = self.values.of(object);
+            self.request.extend_from_slice(b"set ");
+            append_key(object, &mut self.request);
+            write!(self.request, " 0 0 {bytes} noreply\r\n")?;
+            self.request.extend_from_slice(&self.content[..bytes]);
+            self.request.extend_from_slice(b"\r\n");
+        }
+        self.request.reserve(objects.len() * (KEY_BYTES + 1));
+        self.request.extend_from_slice(b"get");
+        for &object in objects {
+            self.request.push(b' ');
+            append_key(object, &mut self.request);
+        }
+        self.request.extend_from_slice(b"\r\n");
+        self.server.write_all(&self.request)
+    }
+
+    /// Reads the values up to `END`. They come in the order of the keys, so what was passed over is missing.
+    fn receive_missing(&mut self, objects: &[u32]) -> io::Result<Vec<u32>> {
+        let mut missing = Vec::new();
+        let mut waiting = objects.iter().copied();
+        loop {
+            let mut consumed = 0;
+            while let Some((element, length)) =
+                next_element(&self.received[consumed..self.filled]).map_err(io::Error::other)?
+            {
+                consumed += length;
+                match element {
+                    Element::Value { key, bytes } => {
+                        let found = object_of(key).filter(|&object| self.values.of(object) == bytes);
+                        loop {
+                            match waiting.next() {
+                                Some(object) if Some(object) == found => break,
+                                Some(object) => missing.push(object),
+                                None => return Err(not_asked_for(key, bytes)),
+                            }
+                        }
+                    }
+                    Element::End => {
+                        missing.extend(waiting);
+                        self.received.copy_within(consumed..self.filled, 0);
+                        self.filled -= consumed;
+                        return Ok(missing);
+                    }
+                    Element::Stored => {
+                        return Err(io::Error::other("an answer to a set that asked for none"));
+                    }
+                }
+            }
+            self.received.copy_within(consumed..self.filled, 0);
+            self.filled -= consumed;
+            match self.server.read(&mut self.received[self.filled..])? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => self.filled += count,
+            }
+        }
+    }
+}
+
+fn not_asked_for(key: &[u8], bytes: usize) -> io::Error {
+    let key = String::from_utf8_lossy(key);
+    io::Error::other(format!("{key} with {bytes} bytes was not asked for, or not in this order"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, play};
+    use crate::objects::{ValueSizes, object_of};
+    use std::collections::VecDeque;
+    use std::io::{self, Read, Write};
+
+    /// A memcached in memory that keeps the last `capacity` objects, and answers in pieces.
+    struct Fifo {
+        capacity: usize,
+        kept: VecDeque<(u32, usize)>,
+        replies: VecDeque<u8>,
+        piece_bytes: usize,
+    }
+
+    impl Fifo {
+        fn new(capacity: usize, piece_bytes: usize) -> Self {
+            Self { capacity, kept: VecDeque::new(), replies: VecDeque::new(), piece_bytes }
+        }
+    }
+
+    impl Write for Fifo {
+        fn write(&mut self, request: &[u8]) -> io::Result<usize> {
+            for line in str::from_utf8(request).expect("ASCII").lines() {
+                let words: Vec<&str> = line.split(' ').collect();
+                match words.as_slice() {
+                    ["set", key, "0", "0", bytes, "noreply"] => {
+                        let object = object_of(key.as_bytes()).expect("a key");
+                        self.kept.push_back((object, bytes.parse().expect("a size")));
+                        if self.kept.len() > self.capacity {
+                            self.kept.pop_front();
+                        }
+                    }
+                    ["get", keys @ ..] => {
+                        for key in keys {
+                            let object = object_of(key.as_bytes()).expect("a key");
+                            if let Some((_, bytes)) = self.kept.iter().find(|(kept, _)| *kept == object) {
+                                let value = "v".repeat(*bytes);
+                                self.replies.extend(format!("VALUE {key} 0 {bytes}\r\n{value}\r\n").bytes());
+                            }
+                        }
+                        self.replies.extend(b"END\r\n");
+                    }
+                    [value] => assert!(value.bytes().all(|byte| byte == b'v'), "{value}"),
+                    other => panic!("unexpected: {other:?}"),
+                }
+            }
+            Ok(request.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Read for Fifo {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = self.piece_bytes.min(buffer.len()).min(self.replies.len());
+            for (to, from) in buffer.iter_mut().zip(self.replies.drain(..count)) {
+                *to = from;
+            }
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn misses_are_stored_and_hit_from_then_on() {
+        for piece_bytes in [1, 7, 1000] {
+            let values: ValueSizes = "1-50".parse().expect("sizes");
+            let requests = [1, 2, 3, 1, 4, 2, 2, 5];
+            let outcome = play(Fifo::new(10, piece_bytes), &requests, values, 2).expect("played");
+            let bytes = |objects: &[u32]| objects.iter().map(|&object| values.of(object)).sum();
+            let expected = Outcome {
+                requests: 8,
+                misses: 5,
+                later_requests: 4,
+                later_misses: 2,
+                requested_bytes: bytes(&requests),
+                missed_bytes: bytes(&[1, 2, 3, 4, 5]),
+                repeated_misses: 0,
+            };
+            assert_eq!(outcome, expected, "pieces of {piece_bytes}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_has_dropped_is_missed_again() {
+        let values = "5".parse().expect("a size");
+        let outcome = play(Fifo::new(2, 100), &[1, 2, 3, 1], values, 1).expect("played");
+        assert_eq!(outcome.misses, 4);
+    }
+
+    #[test]
+    fn an_object_missed_twice_in_a_batch_is_stored_once_and_counted_apart() {
+        let values = "5".parse().expect("a size");
+        let outcome = play(Fifo::new(9, 100), &[1, 1, 1, 2, 1], values, 4).expect("played");
+        assert_eq!((outcome.misses, outcome.repeated_misses), (4, 2));
+    }
+
+    #[test]
+    fn a_value_that_nobody_asked_for_or_of_a_wrong_size_is_an_error() {
+        for reply in ["VALUE trace:0000000009 0 5\r\nvvvvv\r\n", "VALUE trace:0000000001 0 6\r\nvvvvvv\r\n"] {
+            let mut server = Fifo::new(9, 100);
+            server.replies.extend(reply.bytes());
+            let values = "5".parse().expect("a size");
+            let error = play(server, &[1, 2], values, 2).expect_err(reply);
+            assert!(error.to_string().contains("was not asked for"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Informational responses, such as 103 Early Hints, ahead of the response that ends an exchange.
+
+use crate::field_lines::FieldLines;
+use crate::io::Io;
+use crate::output::Unsent;
+use crate::response_writer::write_status_line;
+use crate::sending;
+use crate::server::Deadlines;
+use bytes::Bytes;
+use http::StatusCode;
+use std::io;
+use std::rc::Rc;
+
+/// The way for informational responses to one client (RFC 9110 section 15.2). There is none to a client that speaks HTTP/1.0.
+#[derive(Clone)]
+pub struct Informational {
+    io: Rc<Io>,
+    deadlines: Rc<Deadlines>,
+}
+
+impl Informational {
+    pub(crate) fn new(io: &Rc<Io>, deadlines: &Rc<Deadlines>) -> Self {
+        Self { io: Rc::clone(io), deadlines: Rc::clone(deadlines) }
+    }
+
+    /// Sends one. 100 and 101 are the engine's own and refused, and so is what is not informational. Any other error means
+    /// that the client has gone, which the response will find out.
+    pub async fn send(&self, status: StatusCode, fields: &FieldLines) -> io::Result<()> {
+        if !status.is_informational() || status.as_u16() <= 101 {
+            let message = format!("{} is not an informational response to be sent on", status.as_u16());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let mut head = Vec::with_capacity(fields.len_bytes() + 40);
+        write_status_line(status, &mut head);
+        fields.write_to(&mut head);
+        head.extend_from_slice(b"\r\n");
+        sending::flush(&self.io, &self.deadlines, &mut Unsent::one(Bytes::from(head))).await
+    }
+}

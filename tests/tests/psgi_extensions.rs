@@ -1,0 +1,163 @@
+//! The extensions of PSGI through the built program: what an application may do beside giving a response.
+
+use kirin_tests::{Kirin, Site, wait_for};
+use rustix::process::Signal;
+
+const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
+    [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
+
+const CLEANUP: &str = r#"
+use v5.16; use warnings; use Time::HiRes;
+sub {
+    my $env = shift;
+    my ($path, $text) = ($env->{PATH_INFO}, ['Content-Type' => 'text/plain']);
+    my $cleanup = sub {
+        push @{ $env->{'psgix.cleanup.handlers'} }, sub {
+            open my $begun, '>', "begun.$$";
+            select undef, undef, undef, 0.01 until -e 'go';
+            rename 'go', 'gone';
+            print STDERR "cleaned up after $_[0]{PATH_INFO}\n";
+        };
+    };
+    return [200, $text, ["$$"]] if $path eq '/';
+    if ($path eq '/hang') { push @{ $env->{'psgix.cleanup.handlers'} }, sub { sleep 600 }; }
+    elsif ($path eq '/die') { push @{ $env->{'psgix.cleanup.handlers'} }, sub { die "a bad handler\n" }; $cleanup->() }
+    elsif ($path eq '/leave') { $env->{'psgix.harakiri.commit'} = 1; $cleanup->() }
+    elsif ($path ne '/late') { $cleanup->() }
+    return sub {
+        my $writer = shift->([200, $text]);
+        $writer->write("$$");
+        $cleanup->() if $path eq '/late';
+        $writer->close;
+    } if $path =~ /late|stream/;
+    [200, $text, ["$$"]];
+};
+"#;
+
+#[test]
+fn cleanup_costs_the_client_nothing_and_no_request_waits_behind_it() {
+    let site = Site::new().with("app.psgi", CLEANUP);
+    let kirin = Kirin::start(&site, CONFIG);
+    for path in ["/whole", "/stream", "/late", "/die"] {
+        let mut client = kirin.connect();
+        // The response is whole while the handler still waits.
+        let cleaning = client.get(path).text();
+        site.wait_for_files("begun.", 1);
+        for _ in 0..20 {
+            let reply = client.get("/");
+            assert_eq!(reply.status, 200);
+            assert_ne!(reply.text(), cleaning, "{path}: the other worker answers");
+            assert_eq!(reply.field("kirin-cleanup"), None);
+        }
+        std::fs::remove_file(site.path(&format!("begun.{cleaning}"))).expect("remove");
+        std::fs::write(site.path("go"), "").expect("a file");
+        kirin.wait_for_log(&format!("cleaned up after {path}"));
+        wait_for("the worker to serve again", || (kirin.get("/").text() == cleaning).then_some(()));
+    }
+    kirin.wait_for_log("GET /die: a bad handler");
+    assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
+}
+
+#[test]
+fn a_worker_that_leaves_cleans_up_before() {
+    let site = Site::new().with("app.psgi", CLEANUP);
+    let kirin = Kirin::start(&site, &CONFIG.replace("workers = 2", "workers = 1"));
+    let before = kirin.get("/leave").text();
+    site.wait_for_files("begun.", 1);
+    std::fs::write(site.path("go"), "").expect("a file");
+    kirin.wait_for_log("cleaned up after /leave");
+    assert_ne!(kirin.get("/").text(), before);
+    assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
+}
+
+#[test]
+fn a_cleanup_that_hangs_has_the_requests_deadline() {
+    let site = Site::new().with("app.psgi", CLEANUP);
+    let config = CONFIG.replace("workers = 2", "workers = 1\ndeadline = \"1s\"");
+    let kirin = Kirin::start(&site, &config);
+    let before = kirin.get("/hang").text();
+    let after = kirin.get("/");
+    assert_eq!(after.status, 200);
+    assert_ne!(after.text(), before);
+    kirin.wait_for_log("cleanup after a response took too long");
+    kirin.wait_for_log("GET /hang: took too long");
+}
+
+#[test]
+fn hooks_run_in_each_worker_after_its_fork_and_before_its_end() {
+    let program = r#"
+use v5.16; use warnings; use Kirin::Worker::Hooks qw(after_fork before_exit);
+my $connected = 'nowhere';
+after_fork(sub { die "no database\n" if -e 'down'; $connected = $$ });
+before_exit(sub { print STDERR "good bye from $$\n" });
+sub { [200, ['Content-Type' => 'text/plain'], [$connected == $$ ? $$ : "not connected: $connected"]] };
+"#;
+    let site = Site::new().with("app.psgi", program);
+    let mut kirin = Kirin::start(&site, &CONFIG.replace("workers = 2", "workers = 1"));
+    let first = kirin.get("/").text();
+    assert!(first.parse::<u32>().is_ok(), "{first}");
+    // A generation whose workers cannot begin is not ready, however well it was loaded.
+    std::fs::write(site.path("down"), "").expect("a file");
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("no database");
+    kirin.wait_for_log("reload failed");
+    assert_eq!(kirin.get("/").text(), first);
+    std::fs::remove_file(site.path("down")).expect("remove");
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("new generation serves");
+    kirin.wait_for_log(&format!("good bye from {first}"));
+    let second = kirin.get("/").text();
+    kirin.signal(Signal::TERM);
+    assert_eq!(kirin.wait().code(), Some(0));
+    kirin.wait_for_log(&format!("good bye from {second}"));
+}
+
+#[test]
+fn informational_responses_reach_the_client_before_the_response() {
+    let program = r#"
+use v5.16; use warnings;
+sub {
+    my $env = shift;
+    $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload', Connection => 'close']);
+    select undef, undef, undef, 0.01 until -e 'go';
+    $env->{'psgix.informational'}->(103, [Link => '</more.css>; rel=preload']);
+    eval { $env->{'psgix.informational'}->(101, []) };
+    [200, ['Content-Type' => 'text/plain'], ["refused: $@"]];
+};
+"#;
+    let site = Site::new().with("app.psgi", program);
+    let kirin = Kirin::start(&site, CONFIG);
+    let mut client = kirin.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let hints = client.read_head_reply();
+    assert_eq!((hints.status, hints.field("link")), (103, Some("</style.css>; rel=preload")));
+    assert_eq!(hints.field("connection"), None);
+    std::fs::write(site.path("go"), "").expect("a file");
+    assert_eq!(client.read_head_reply().field("link"), Some("</more.css>; rel=preload"));
+    let reply = client.read_reply();
+    assert_eq!((reply.status, reply.text().as_str()), (200, "refused: Not an informational response: 101\n"));
+    // A client that speaks HTTP/1.0 would take it for the response.
+    client.send("GET / HTTP/1.0\r\n\r\n");
+    assert_eq!(client.read_reply().status, 200);
+}
+
+#[test]
+fn psgix_logger_writes_to_the_log() {
+    let program = r#"
+use v5.16; use warnings; use utf8;
+sub {
+    my $env = shift;
+    $env->{'psgix.logger'}->({ level => 'warn', message => "the stock of Käse is low\n" });
+    my @true = grep { $env->{$_} } map { "psgix.$_" } qw(input.buffered output.buffered cleanup harakiri);
+    [200, ['Content-Type' => 'text/plain'], ["@true"]];
+};
+"#;
+    let site = Site::new().with("app.psgi", program);
+    let kirin = Kirin::start(&site, CONFIG);
+    assert_eq!(
+        kirin.get("/").text(),
+        "psgix.input.buffered psgix.output.buffered psgix.cleanup psgix.harakiri"
+    );
+    kirin.wait_for_log(": warn: the stock of Käse is low\n");
+}

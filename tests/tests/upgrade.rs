@@ -1,0 +1,157 @@
+//! `Upgrade` through the built program: WebSocket with a real client library, and what can go wrong.
+
+use kirin_tests::{Kirin, Site, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use std::net::TcpStream;
+use tungstenite::{Message, WebSocket};
+
+const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\ndeadline = \"2s\"\n\
+    [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
+
+/// Echoes WebSocket messages (RFC 6455), in both ways that an application may take.
+const APP: &str = r#"
+use v5.16; use warnings; use Digest::SHA qw(sha1_base64);
+sub read_exactly {
+    my ($io, $length) = @_;
+    my $bytes = '';
+    while (length $bytes < $length) { sysread $io, $bytes, $length - length $bytes, length $bytes or die "gone\n" }
+    $bytes;
+}
+sub echo {
+    my ($io, $write) = @_;
+    while (1) {
+        my ($first, $length) = unpack 'CC', read_exactly($io, 2);
+        $length &= 127;
+        $length = unpack 'n', read_exactly($io, 2) if $length == 126;
+        $length = unpack 'Q>', read_exactly($io, 8) if $length == 127;
+        my $mask = read_exactly($io, 4);
+        my $data = $length ? read_exactly($io, $length) : '';
+        $data ^= substr $mask x (1 + $length / 4), 0, $length;
+        my $head = $length < 126 ? pack('CC', $first, $length)
+            : $length < 65536 ? pack('CCn', $first, 126, $length) : pack('CCQ>', $first, 127, $length);
+        $write->($head . $data);
+        return if ($first & 15) == 8;
+    }
+}
+sub {
+    my $env = shift;
+    my $path = $env->{PATH_INFO};
+    my $io = $env->{'psgix.io'};
+    return [200, ['Content-Type' => 'text/plain'], ["$$ " . ($io ? 'io' : 'none')]] if $path eq '/';
+    return sub { $_[0]->([101, [Upgrade => 'websocket']]) } if $path eq '/unasked';
+    return [101, [Upgrade => 'websocket'], []] if $path eq '/whole';
+    my $accept = sha1_base64("$env->{HTTP_SEC_WEBSOCKET_KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11") . '=';
+    if ($path eq '/raw') {
+        return sub {
+            print $io "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n",
+                "Sec-WebSocket-Accept: $accept\r\nX-Worker: $$\r\n\r\n";
+            echo($io, sub { print $io $_[0] });
+        };
+    }
+    return sub {
+        my $writer = shift->([101, [Upgrade => 'websocket', 'Sec-WebSocket-Accept' => $accept, 'X-Worker' => $$]]);
+        echo($io, sub { $writer->write($_[0]) });
+    };
+};
+"#;
+
+fn serve() -> (Site, Kirin) {
+    let site = Site::new().with("app.psgi", APP);
+    let kirin = Kirin::start(&site, CONFIG);
+    (site, kirin)
+}
+
+/// A WebSocket and the pid of the worker at its other end.
+fn open(kirin: &Kirin, path: &str) -> (WebSocket<TcpStream>, String) {
+    let stream = TcpStream::connect(kirin.address()).expect("connect");
+    stream.set_read_timeout(Some(kirin_tests::PATIENCE)).expect("read timeout");
+    let url = format!("ws://{}{path}", kirin.address());
+    let (socket, response) = tungstenite::client(url, stream).expect("a handshake");
+    let worker = response.headers().get("x-worker").expect("X-Worker");
+    (socket, worker.to_str().expect("a pid").to_owned())
+}
+
+fn assert_echo(socket: &mut WebSocket<TcpStream>, message: Message) {
+    socket.send(message.clone()).expect("send");
+    let reply = socket.read().expect("read");
+    assert!(reply == message, "{} bytes for {}", reply.len(), message.len());
+}
+
+#[test]
+fn a_websocket_echoes_text_and_binary_of_any_size_and_closes() {
+    let (_site, kirin) = serve();
+    for path in ["/raw", "/writer"] {
+        let (mut socket, worker) = open(&kirin, path);
+        assert_echo(&mut socket, Message::text("hello"));
+        for size in [0, 125, 126, 65_535, 65_536, 1_000_000] {
+            let bytes: Vec<u8> = (0..size).map(|at: u32| (at % 251) as u8).collect();
+            assert_echo(&mut socket, Message::binary(bytes));
+        }
+        // The other worker is there for everybody else, on new and kept connections.
+        let mut client = kirin.connect();
+        for _ in 0..5 {
+            assert!(!client.get("/").text().starts_with(&worker), "{path}");
+        }
+        socket.close(None).expect("close");
+        while socket.read().is_ok() {}
+        wait_for("the worker to serve again", || kirin.get("/").text().starts_with(&worker).then_some(()));
+    }
+    assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
+}
+
+#[test]
+fn a_silent_websocket_outlives_the_request_deadline() {
+    let (_site, kirin) = serve();
+    let (mut socket, _) = open(&kirin, "/raw");
+    let start = std::time::Instant::now();
+    wait_for("more than the deadline", || (start.elapsed().as_secs() >= 4).then_some(()));
+    assert_echo(&mut socket, Message::text("still there"));
+}
+
+#[test]
+fn an_application_may_decline_an_upgrade() {
+    let (_site, kirin) = serve();
+    let mut client = kirin.connect();
+    let fields = "Upgrade: websocket\r\nConnection: Upgrade\r\n";
+    let reply = client.request("GET", "/", fields);
+    assert!(reply.status == 200 && reply.text().ends_with(" io"), "{reply:?}");
+    let reply = client.get("/");
+    assert!(reply.status == 200 && reply.text().ends_with(" none"), "{reply:?}");
+}
+
+#[test]
+fn a_switch_that_nobody_asked_for_is_an_error() {
+    let (_site, kirin) = serve();
+    let mut client = kirin.connect();
+    assert_eq!(client.get("/unasked").status, 500);
+    assert_eq!(client.get("/whole").status, 500);
+    assert_eq!(client.request("GET", "/whole", "Upgrade: x\r\nConnection: Upgrade\r\n").status, 500);
+    assert_eq!(client.get("/").status, 200);
+}
+
+#[test]
+fn either_side_may_vanish() {
+    let (_site, kirin) = serve();
+    let (mut socket, worker) = open(&kirin, "/raw");
+    assert_echo(&mut socket, Message::text("hello"));
+    let pid = Pid::from_raw(worker.parse().expect("a pid")).expect("a pid");
+    kill_process(pid, Signal::KILL).expect("kill");
+    assert!(socket.read().is_err());
+
+    let (socket, worker) = open(&kirin, "/writer");
+    drop(socket);
+    wait_for("the worker to serve again", || kirin.get("/").text().starts_with(&worker).then_some(()));
+}
+
+#[test]
+fn a_websocket_goes_on_in_an_old_generation_until_its_time_is_over() {
+    let (_site, kirin) = serve();
+    let (mut socket, _) = open(&kirin, "/raw");
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("new generation serves");
+    assert_echo(&mut socket, Message::text("hello"));
+    kirin.wait_for_log("took too long to leave");
+    assert!(socket.read().is_err());
+    assert_eq!(kirin.get("/").status, 200);
+}
