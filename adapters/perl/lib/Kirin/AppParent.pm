@@ -39,7 +39,11 @@ sub main {
     ) && @arguments == 1 or die "usage: kirin-worker [--workers N] [--generation G] [--name NAME] [--front PID]"
         . " [--max-requests N] [--sendfile] app.psgi\n";
     $option{max_requests} = delete $option{'max-requests'};
-    return $class->new(%option, app_file => $arguments[0])->run;
+    my $parent = $class->new(%option, app_file => $arguments[0]);
+    my $status = $parent->run;
+    # While Perl takes itself apart there is no handler any more: being told once more must not look like a violent end.
+    POSIX::sigprocmask(POSIX::SIG_BLOCK(), POSIX::SigSet->new(POSIX::SIGTERM(), POSIX::SIGQUIT()));
+    return $status;
 }
 
 sub new {
@@ -127,7 +131,8 @@ sub take_channels {
 sub install_signals {
     my $self = shift;
     $SIG{TERM} = sub { $self->stop('TERM') };
-    $SIG{QUIT} = sub { $self->stop('QUIT') };
+    # The front ends the waiting for connections only on a socket that it has made.
+    $SIG{QUIT} = sub { $self->stop($self->{passes_on_quit} ? 'TERM' : 'QUIT') };
     $SIG{INT}  = sub { $self->stop('INT') };
     $SIG{CHLD} = sub { $self->{child_ended} = 1 };
     $SIG{TTIN} = sub { $self->resize(1) };
@@ -235,8 +240,6 @@ sub be_worker {
     delete $self->{app};
     my $finished = eval { Kirin::Worker::Hooks::run_after_fork(); $worker->run; 1 };
     print STDERR "kirin: worker $$: $@" if !$finished;
-    # It is leaving: being told to once more must not look like a violent end.
-    $SIG{TERM} = $SIG{QUIT} = 'IGNORE';
     $self->{before_exit}->($app) if $self->{before_exit};
     Kirin::Worker::Hooks::run_before_exit();
     # The parent sends TERM again and again until we are gone. While Perl takes itself apart, there is no handler any more.
@@ -340,6 +343,10 @@ With C<max_requests>: each worker draws a number between both, after which it is
 =item spawn_interval
 
 Seconds between two forks, so that workers do not all start at once.
+
+=item passes_on_quit
+
+QUIT is as TERM: workers that wait for a connection would not hear of it, if the listening socket is not the front's.
 
 =item app_builder
 

@@ -117,6 +117,7 @@ sub be_app_parent {
         control  => $control,
         workers  => $self->{workers},
         sendfile => scalar @{ $self->{sendfile} },
+        passes_on_quit => 1,
         on_ready => sub {
             $self->{on_ready}->() if $self->{on_ready};
             close $ready if $ready && syswrite $ready, '.';

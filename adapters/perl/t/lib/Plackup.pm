@@ -74,6 +74,7 @@ sub get {
 
 sub log {
     my $self = shift;
+    return '' if !$self->{directory};
     open my $log, '<', "$self->{directory}/log" or return '';
     local $/;
     return readline($log) // '';
