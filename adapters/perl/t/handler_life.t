@@ -157,7 +157,7 @@ subtest 'run returns once, in the process that has the application' => sub {
     };
     my $pid = fork // die $!;
     exec $^X, '-Ilib', '-e', $code, "$directory" or die $! if !$pid;
-    Plackup->wait_until('it is ready', sub { -s "$directory/ready" });
+    (bless {}, 'Plackup')->wait_until('it is ready', sub { -s "$directory/ready" });
     open my $ready, '<', "$directory/ready" or die $!;
     my ($software, $parent) = split ' ', readline $ready;
     is $software, 'Kirin', 'server_ready is called with the handler';
