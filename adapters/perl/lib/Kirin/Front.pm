@@ -59,6 +59,8 @@ sub run {
 
     my $directory = File::Temp::tempdir('kirin-XXXXXXXX', TMPDIR => 1);
     my ($listener, $control_in, $control_out, $pid);
+    # Asked for in the child, it might be that of whoever has inherited the child from a kirin that has ended already.
+    my $front = $$;
     my $begun = eval {
         $self->write_file("$directory/kirin.toml", $self->configuration("$directory/kirin.toml"));
         $self->write_file($self->{pid}, "$$\n") if defined $self->{pid};
@@ -70,7 +72,7 @@ sub run {
     my $failure = $@;
     if ($begun && !$pid) {
         close $control_in;
-        return $self->be_app_parent($app, $listener, $control_out, $directory, $ready);
+        return $self->be_app_parent($app, $front, $listener, $control_out, $directory, $ready);
     }
     if ($begun) {
         # Both sides do it, so that it is done for both from here on.
@@ -99,8 +101,7 @@ sub become {
 
 # In the child.
 sub be_app_parent {
-    my ($self, $app, $listener, $control, $directory, $ready) = @_;
-    my $front = getppid;
+    my ($self, $app, $front, $listener, $control, $directory, $ready) = @_;
     POSIX::setpgid(0, 0);
     # Not in the terminal's foreground any more: reading from it would stop the process.
     open STDIN, '<', '/dev/null' or die "/dev/null: $!\n";
