@@ -118,9 +118,6 @@ impl Generation {
 
     /// Opens a connection for each worker that has none.
     pub(crate) fn open_missing(&mut self, app: &Arc<App>, loops: &[Handle]) {
-        if matches!(self.role, Role::Leaving { .. }) {
-            return;
-        }
         let is_closed = |slot: &SlotState| matches!(slot, SlotState::Closed);
         let mut missing = (self.workers + self.slots.iter().filter(|slot| is_closed(slot)).count())
             .saturating_sub(self.slots.len());
@@ -154,6 +151,9 @@ impl Generation {
     /// Tells the parent to keep another number of workers. Signals of one kind are not counted, so that each waits until the
     /// parent has answered the one before.
     fn tell_workers(&mut self) {
+        if matches!(self.role, Role::Leaving { .. }) {
+            return;
+        }
         let (Some(parent), Some(told)) = (&self.parent, self.told_workers) else { return };
         if told != self.workers {
             parent.signal(if told < self.workers { Signal::TTIN } else { Signal::TTOU });
@@ -270,7 +270,7 @@ impl Generation {
     }
 
     /// Opens no more connections and gives up those that no worker has taken.
-    pub(crate) fn stop_connecting(&mut self) {
+    pub(crate) fn stop_connecting(&self) {
         for slot in &self.slots {
             if let SlotState::Open(connecting) = slot {
                 connecting.abort();
@@ -282,13 +282,13 @@ impl Generation {
         self.parent.is_some()
     }
 
-    /// Has workers leave by themselves: the parent forks no more, and who waits for a connection finds that there will be none.
-    /// No signal reaches a worker, which would interrupt what its application is waiting for.
+    /// Has workers leave by themselves: the parent forks no more, and a worker whose connection ends leaves. Connections go on
+    /// being opened, so that one that waits for its first is found and let go as well. No signal reaches a worker, which would
+    /// interrupt what its application is waiting for.
     pub(crate) fn let_go(&self) {
         if let Some(parent) = &self.parent {
             parent.signal(Signal::QUIT);
         }
-        self.socket.shut_down();
     }
 
     /// Tells the parent to end its workers and itself.

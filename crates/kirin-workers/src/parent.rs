@@ -52,14 +52,6 @@ impl WorkerSocket {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Ends the waiting for connections, in all processes. One that the parent has made is the parent's to end.
-    pub(crate) fn shut_down(&self) {
-        if let Some((listener, _)) = &self.bound {
-            // Fails only when that has been done.
-            let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
-        }
-    }
 }
 
 /// Which parent this is.

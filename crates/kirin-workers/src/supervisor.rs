@@ -258,10 +258,10 @@ impl Supervisor {
         let generation = &mut self.generations[index];
         let deadline = Instant::now() + self.app.config().request_deadline;
         generation.role = Role::Leaving { deadline };
-        generation.stop_connecting();
         self.app.retire_generation(generation.number);
         generation.let_go();
         if !generation.has_parent() {
+            generation.stop_connecting();
             self.generations.remove(index);
         }
     }
@@ -277,6 +277,7 @@ impl Supervisor {
             Role::Serving => self.generations[index].restart_later(&self.app, &end),
             Role::Leaving { .. } => {
                 let generation = self.generations.remove(index);
+                generation.stop_connecting();
                 self.app.cut_generation(generation.number);
                 tracing::debug!(app = self.app.name(), generation = generation.number, "generation has left");
             }

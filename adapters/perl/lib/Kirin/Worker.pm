@@ -2,7 +2,7 @@ package Kirin::Worker;
 use v5.16;
 use warnings;
 
-use Errno qw(EINTR EINVAL);
+use Errno qw(EINTR);
 use IO::Handle;
 use Kirin::Worker::Cleanup;
 use Kirin::Worker::Input;
@@ -72,13 +72,8 @@ sub accept {
         vec(my $wanted = '', fileno $self->{listener}, 1) = 1;
         my $found = select $wanted, undef, undef, 1;
         next if $found < 1;
-        my $socket;
-        if (!CORE::accept($socket, $self->{listener})) {
-            # The front has shut the listener down: there will be no more connections.
-            return if $! == EINVAL;
-            # Another worker has been faster.
-            next;
-        }
+        # Another worker may have been faster.
+        CORE::accept(my $socket, $self->{listener}) or next;
         return $socket if syswrite $socket, "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION\n";
     }
     return;
