@@ -1,6 +1,5 @@
 //! The body of a request, read when a place wants it.
 
-use crate::body::StreamError;
 use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
 use crate::informational::Informational;
 use crate::io::Io;
@@ -61,12 +60,6 @@ impl BodyError {
             BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             BodyError::Chunked(_) | BodyError::Ended | BodyError::Io(_) => StatusCode::BAD_REQUEST,
         }
-    }
-}
-
-impl From<BodyError> for StreamError {
-    fn from(error: BodyError) -> Self {
-        StreamError(error.to_string())
     }
 }
 

@@ -99,7 +99,9 @@ pub(super) fn value_length(announced: i32) -> Option<usize> {
     usize::try_from(announced).ok()
 }
 
-fn arithmetic<'a>(direction: Direction, tokens: &Tokens<'a>) -> Line<'a> {
+/// `COMMAND KEY NUMBER [noreply]`: checks what these have in common, and leaves the rest to `command`, which gets the key
+/// and whether to be silent.
+fn number_command<'a>(tokens: &Tokens<'a>, command: impl FnOnce(&'a [u8], bool) -> Line<'a>) -> Line<'a> {
     if !matches!(tokens.count(), 3 | 4) {
         return error();
     }
@@ -108,25 +110,21 @@ fn arithmetic<'a>(direction: Direction, tokens: &Tokens<'a>) -> Line<'a> {
     if key.len() > KEY_LIMIT_BYTES {
         return answer(BAD_FORMAT, noreply);
     }
-    match parse_u64(tokens.get(2)) {
+    command(key, noreply)
+}
+
+fn arithmetic<'a>(direction: Direction, tokens: &Tokens<'a>) -> Line<'a> {
+    number_command(tokens, |key, noreply| match parse_u64(tokens.get(2)) {
         Some(delta) => Line::Command(Command::Arithmetic(Arithmetic { direction, key, delta, noreply })),
         None => answer("CLIENT_ERROR invalid numeric delta argument", noreply),
-    }
+    })
 }
 
 fn touch<'a>(tokens: &Tokens<'a>) -> Line<'a> {
-    if !matches!(tokens.count(), 3 | 4) {
-        return error();
-    }
-    let noreply = tokens.noreply();
-    let key = tokens.get(1);
-    if key.len() > KEY_LIMIT_BYTES {
-        return answer(BAD_FORMAT, noreply);
-    }
-    match parse_i32(tokens.get(2)) {
+    number_command(tokens, |key, noreply| match parse_i32(tokens.get(2)) {
         Some(exptime) => Line::Command(Command::Touch { key, exptime: Exptime(exptime), noreply }),
         None => answer("CLIENT_ERROR invalid exptime argument", noreply),
-    }
+    })
 }
 
 fn delete<'a>(tokens: &Tokens<'a>) -> Line<'a> {
