@@ -11,6 +11,7 @@ mod router;
 mod run_directory;
 mod signals;
 mod store_place;
+mod user;
 
 use clap::Parser;
 use command_line::{Command, CommandLine};

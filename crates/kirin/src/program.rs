@@ -6,6 +6,7 @@ use crate::config::check::{ListenerSite, LogTarget, Site};
 use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage};
 use crate::run_directory::{RunDirectory, WORKERS_SOCKET};
 use crate::signals::{End, Signals, Wish};
+use crate::user::UserError;
 use kirin_http::listener::ListenError;
 use kirin_http::{ListenAddress, Listener, LogFile};
 use kirin_memcache::codec::Limits;
@@ -42,6 +43,9 @@ pub enum ProgramError {
     /// An access log cannot be written.
     #[error("cannot open the access log {0}: {1}")]
     AccessLog(String, #[source] io::Error),
+    /// It cannot become the user that is to serve.
+    #[error(transparent)]
+    User(#[from] UserError),
     /// An application does not start.
     #[error(transparent)]
     App(#[from] AppError),
@@ -95,6 +99,9 @@ async fn supervise(
     let mut logs = Logs::new();
     let (doors, addresses) = open_doors(&site, &mut logs)?;
     let memcached = open_memcached(&site, run_directory)?;
+    if let Some(user) = &site.user {
+        user.serve_as(run_directory)?;
+    }
     let store = Arc::new(Store::new(StoreConfig {
         memory_bytes: site.store.memory_bytes,
         item_limit_bytes: site.store.item_limit_bytes,

@@ -25,6 +25,10 @@ pub struct Config {
     /// use.
     #[schemars(with = "Option<usize>")]
     pub threads: Option<Spanned<usize>>,
+    /// The user that Kirin, once it has opened its ports and logs, and its applications run as. Only root can become another
+    /// user. Default: the one that starts it.
+    #[schemars(with = "Option<String>")]
+    pub user: Option<Spanned<String>>,
     /// Addresses to listen on.
     #[serde(default)]
     pub listener: Vec<ListenerConfig>,
