@@ -52,11 +52,14 @@ sub gives_whole_file {
     my $plain = $is_plain{ ref $handle } //= is_plain(ref $handle);
     return $plain
         && !tied *$handle
-        && join(' ', PerlIO::get_layers($handle)) eq 'unix perlio'
+        && gives_bytes($handle)
         && tell($handle) == 0
         # Reading past Perl's buffer does not count for tell.
         && (sysseek($handle, 0, 1) // 1) eq '0 but true';
 }
+
+# Whether the bytes of the file come out as they are: not decoded, uncompressed or with other line ends.
+sub gives_bytes { join(' ', PerlIO::get_layers($_[0])) eq 'unix perlio' }
 
 sub is_plain {
     my $class = shift;
