@@ -37,6 +37,21 @@ fn value(pairs: &[(String, String)], name: &str) -> Option<String> {
 }
 
 #[test]
+fn a_variable_can_be_added_to_a_block_that_was_finished() {
+    let mut block =
+        RequestBlock { bytes: [&[0; PREFIX_ROOM][..], b"HTTP_RANGE\0bytes=0-1\0,"].concat(), start: 0 };
+    block.finish(7);
+    block.add("KIRIN_SENDFILE", "0");
+    block.finish(7);
+    let (pairs, rest) = decode(block.as_bytes());
+    assert!(rest.is_empty());
+    let expected =
+        [("CONTENT_LENGTH", "7"), ("SCGI", "1"), ("HTTP_RANGE", "bytes=0-1"), ("KIRIN_SENDFILE", "0")];
+    assert_eq!(pairs, expected.map(|(name, value)| (name.into(), value.into())));
+    assert_eq!(block.value("KIRIN_SENDFILE"), Some(&b"0"[..]));
+}
+
+#[test]
 fn a_request_becomes_the_names_that_cgi_gives_it() {
     let request = "POST /a%20b/%e3%81%82?x=%20&y HTTP/1.1\r\nHost: example.org:8080\r\nContent-Type: text/plain\r\n\
                    Content-Length: 42\r\nUser-Agent: test\r\nX-Empty:\r\n\r\n";

@@ -153,7 +153,8 @@ pub struct AppConfig {
     #[serde(default = "default::body_limit")]
     #[schemars(with = "String", default = "default::body_limit")]
     pub body_limit: ByteSize,
-    /// Directories from which the application may have files sent with `X-Sendfile`. Default: none.
+    /// Directories from which the application may have files sent by name, with `X-Sendfile`. Files that it has opened itself
+    /// and returns as its response need none. Default: none.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub sendfile: Vec<Spanned<String>>,
