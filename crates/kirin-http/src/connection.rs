@@ -51,6 +51,8 @@ enum Work {
     Nothing,
     /// The last response has been given.
     Close,
+    /// What came is refused; what else the client sends is not looked at.
+    Refused,
     /// Send this response.
     Send(Response, Request),
     /// Wait for the response.
@@ -234,7 +236,7 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
         record: server.log.as_ref().map(|_| RequestRecord::unreadable(&io.peer)),
     };
     write_response(server, output, Response::error(reject.status()), &mut request);
-    Work::Close
+    Work::Refused
 }
 
 /// Does what takes waiting. Returns whether the connection goes on.
@@ -243,9 +245,10 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
     if let Some(mut unsent) = step.unsent {
         sending::flush(io, &server.deadlines, &mut unsent).await?;
     }
+    let refused = matches!(step.work, Work::Refused);
     let persistent = match step.work {
         Work::Nothing => true,
-        Work::Close => false,
+        Work::Close | Work::Refused => false,
         Work::Send(mut response, mut request) => {
             match skip_body(server, io, &request).await {
                 Ok(skipped) => request.exchange.persistent &= skipped,
@@ -272,7 +275,7 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
     if persistent {
         io.phase.set(Phase::Idle);
         server.deadlines.set(io, server.deadlines.keep_alive);
-    } else {
+    } else if refused || !io.body_finished.get() || !io.unread.borrow().is_empty() || io.has_more() {
         sending::linger(io, &server.deadlines).await;
     }
     Ok(persistent)
