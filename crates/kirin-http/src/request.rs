@@ -257,8 +257,8 @@ fn parse_method(method: &str) -> Result<Method, Reject> {
 /// `HTTP/2.0` and `HTTP/1.2` are versions that we do not speak (the second does not exist, and only a probe would ask for
 /// it); `HTTQ/1.1` is no request at all. Looks no further than `httparse` has to.
 fn version_reject(input: &[u8]) -> Reject {
-    let at = memchr::memmem::find(input, b" HTTP/").map_or(input.len(), |at| at + 6);
-    match &input[at.min(input.len())..] {
+    let version = input.splitn(3, |byte| *byte == b' ').nth(2).and_then(|rest| rest.strip_prefix(b"HTTP/"));
+    match version.unwrap_or_default() {
         [b'1', b'.', minor, ..] if minor.is_ascii_digit() => Reject::Version,
         [b'1', ..] => Reject::Bad("request line is malformed"),
         [b'0' | b'2'..=b'9', ..] => Reject::Version,
