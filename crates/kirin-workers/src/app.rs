@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -39,6 +40,10 @@ pub struct App {
     counters: Counters,
     started: Instant,
     state: watch::Sender<AppState>,
+    /// Reloads that have been asked for.
+    reloads_asked: AtomicU64,
+    /// How many of them have come to their end.
+    reloads_done: watch::Sender<u64>,
     supervisor: mpsc::UnboundedSender<Event>,
 }
 
@@ -73,6 +78,8 @@ impl App {
             counters: Counters::default(),
             started: Instant::now(),
             state: watch::Sender::new(AppState::Starting),
+            reloads_asked: AtomicU64::new(0),
+            reloads_done: watch::Sender::new(0),
             supervisor,
             config,
         });
@@ -116,8 +123,16 @@ impl App {
     /// Loads the application anew, beside the one that runs. It takes over when all of its workers are there; if it cannot
     /// be loaded, or not within the start limit, the old one goes on and the log says why.
     pub fn reload(&self) {
+        self.reloads_asked.fetch_add(1, Ordering::Relaxed);
         // An error means that the application has ended.
         let _ = self.supervisor.send(Event::Reload);
+    }
+
+    /// Waits until the reloads that have been asked for are done, or have failed.
+    pub async fn reloaded(&self) {
+        let asked = self.reloads_asked.load(Ordering::Relaxed);
+        // The sender is here.
+        let _ = self.reloads_done.subscribe().wait_for(|done| *done >= asked).await;
     }
 
     /// One worker more, up to [`MAX_WORKERS`](crate::MAX_WORKERS).
@@ -335,6 +350,10 @@ impl App {
     /// Keeps the worker in mind from its greeting to its end.
     pub(crate) fn remember_worker(&self, worker: &Arc<WorkerHandle>) {
         self.workers.lock().insert(worker.pid, Arc::clone(worker));
+    }
+
+    pub(crate) fn set_reloads_done(&self, done: u64) {
+        self.reloads_done.send_replace(done);
     }
 
     pub(crate) fn set_ready(&self) {

@@ -31,7 +31,7 @@ pub struct Site {
 }
 
 /// A listener.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ListenerSite {
     /// Where.
     pub address: ListenAddress,
