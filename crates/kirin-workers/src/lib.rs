@@ -18,6 +18,7 @@ mod exchange;
 mod generation;
 mod greeting;
 mod parent;
+mod parsed;
 mod pool;
 mod response_pump;
 mod scgi;
