@@ -95,6 +95,8 @@ fn push_value(
         return;
     }
     let start = block.len();
+    // What was parsed, and the same again in parts.
+    block.reserve(name.len() + 2 * first.len() + 64);
     block.extend_from_slice(name);
     block.push(0);
     block.extend_from_slice(first);

@@ -29,7 +29,8 @@ our %change = (
     half_read => sub { read $_[0]{'psgi.input'}, my $some, 3 },
     # An environment of one's own, as for a request to another part of the application.
     copied    => sub { $_[0] = { %{ $_[0] }, QUERY_STRING => $OTHER } },
-    own_parser => sub { $_[1]->request_body_parser->register('text/', 'HTTP::Entity::Parser::UrlEncoded') },
+    own_parser => sub { $_[1]{request_body_parser} = HTTP::Entity::Parser->new },
+    subclass  => sub { bless $_[1], 'PlackLook::WithoutForms' },
     parsed    => sub { $_[1]->parameters; $_[1]->cookies },
     # Plack does not notice that the query has changed once it has been parsed, but does with cookies.
     parsed_before => sub { $_[1]->parameters; $_[1]->cookies; @{ $_[0] }{qw(QUERY_STRING HTTP_COOKIE)} = ($OTHER) x 2 },
@@ -60,5 +61,10 @@ sub look {
     };
     return $seen // 'died: ' . $@ =~ s/ at \S+ line .*//sr;
 }
+
+package PlackLook::WithoutForms;
+our @ISA = 'Plack::Request';
+
+sub _build_body_parser { HTTP::Entity::Parser->new }
 
 1;

@@ -17,6 +17,7 @@ my (%plack, %parses_as_plack, %wanted);
 
 # What the front is asked for.
 sub wanted {
+    return if ($ENV{KIRIN_PARSED} // 1) eq '0';
     speed_up_plack_request() if !%plack && $INC{'Plack/Request.pm'};
     return sort keys %wanted;
 }
@@ -60,8 +61,9 @@ sub speed_up_plack_request {
     *Plack::Request::_body_parameters  = \&plack_body_parameters;
     *Plack::Request::cookies           = \&plack_cookies;
     # The front does as these two do. Their relatives in C are about as fast as taking over what has been parsed.
-    want(qw(query form)) if \&Plack::Request::parse_urlencoded_arrayref == (\&WWW::Form::UrlEncoded::PP::parse_urlencoded_arrayref);
-    want('cookies')      if \&Cookie::Baker::crush_cookie == \&Cookie::Baker::pp_crush_cookie;
+    want(qw(query form))
+        if \&Plack::Request::parse_urlencoded_arrayref == \&WWW::Form::UrlEncoded::PP::parse_urlencoded_arrayref;
+    want('cookies') if \&Cookie::Baker::crush_cookie == \&Cookie::Baker::pp_crush_cookie;
 }
 
 sub plack_query_parameters {
@@ -149,6 +151,8 @@ C<plack.request.body_parameters>, C<plack.cookie.parsed>), and only if it is of 
 have changed C<QUERY_STRING>, C<HTTP_COOKIE>, C<CONTENT_TYPE>, C<CONTENT_LENGTH> or C<psgi.input>. Otherwise, for subclasses with
 a parser of their own, and in versions of Plack that have other methods, Plack::Request parses as ever. C<psgi.input> can be
 read afterwards as it can be with Plack.
+
+C<KIRIN_PARSED=0> in the environment turns all of it off.
 
 The front parses exactly as L<WWW::Form::UrlEncoded::PP> and L<Cookie::Baker> do. If their relatives in C
 (C<WWW::Form::UrlEncoded::XS>, C<Cookie::Baker::XS>) are installed, Plack::Request uses those, and the front is not asked.
