@@ -4,6 +4,7 @@ use crate::config::AppConfig;
 use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
 use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
+use crate::parsed::WantedByWorkers;
 use crate::pool::{Pool, Refused, Taken};
 use crate::scgi;
 use crate::sendfile::SendfileRoots;
@@ -37,6 +38,8 @@ pub struct App {
     pool: Arc<Pool<WorkerConnection>>,
     /// Workers that have greeted, by process id.
     workers: Mutex<HashMap<u32, Arc<WorkerHandle>>>,
+    /// What the front parses for them.
+    wanted: WantedByWorkers,
     counters: Counters,
     started: Instant,
     state: watch::Sender<AppState>,
@@ -75,6 +78,7 @@ impl App {
             sendfile_roots,
             pool: Pool::new(config.queue_length),
             workers: Mutex::default(),
+            wanted: WantedByWorkers::default(),
             counters: Counters::default(),
             started: Instant::now(),
             state: watch::Sender::new(AppState::Starting),
@@ -153,7 +157,7 @@ impl App {
         files: &Rc<AppFiles>,
     ) -> Answer {
         self.counters.requests.add(1);
-        let Ok(block) = scgi::encode(request, origin) else {
+        let Ok(block) = scgi::encode(request, origin, self.wanted.get()) else {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
         let is_get = request.method == Method::GET;
@@ -205,6 +209,12 @@ impl App {
             Ok(body) => body,
             Err(error) => return self.refuse_body(&error),
         };
+        if self.wanted.get().form
+            && let SpooledBody::Memory(form) = &body
+            && !form.is_empty()
+        {
+            call.block.push_form(form);
+        }
         call.block.finish(body.length());
         let (mut tries, mut files_refused) = (0, false);
         loop {
@@ -349,7 +359,9 @@ impl App {
 
     /// Keeps the worker in mind from its greeting to its end.
     pub(crate) fn remember_worker(&self, worker: &Arc<WorkerHandle>) {
-        self.workers.lock().insert(worker.pid, Arc::clone(worker));
+        let mut workers = self.workers.lock();
+        workers.insert(worker.pid, Arc::clone(worker));
+        self.wanted.set(workers.values().map(|worker| worker.wanted));
     }
 
     pub(crate) fn set_reloads_done(&self, done: u64) {
@@ -416,9 +428,14 @@ impl App {
     /// The worker's process has ended. Its socket may still be open in a process that it left behind.
     pub(crate) fn forget_worker(&self, pid: u32) {
         self.counters.workers_ended.add(1);
-        if let Some(worker) = self.workers.lock().remove(&pid) {
+        let mut workers = self.workers.lock();
+        if let Some(worker) = workers.remove(&pid) {
             worker.cut();
         }
+        if !workers.is_empty() {
+            self.wanted.set(workers.values().map(|worker| worker.wanted));
+        }
+        drop(workers);
         drop(self.pool.remove_idle(|connection| connection.handle.pid == pid));
     }
 

@@ -19,6 +19,7 @@ mod generation;
 mod greeting;
 mod handed_file;
 mod parent;
+mod parsed;
 mod pool;
 mod response_pump;
 mod scgi;
