@@ -83,6 +83,17 @@ sub log {
     return readline($log) // '';
 }
 
+# Waits until the log has this: an access log is written a little later.
+sub has_logged {
+    my ($self, $pattern) = @_;
+    my $start = Time::HiRes::time();
+    while (Time::HiRes::time() - $start < PATIENCE) {
+        return 1 if $self->log =~ $pattern;
+        Time::HiRes::sleep(0.05);
+    }
+    return 0;
+}
+
 sub wait_until_it_serves {
     my $self  = shift;
     my $start = Time::HiRes::time();
