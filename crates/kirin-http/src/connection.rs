@@ -68,6 +68,13 @@ struct Request {
 /// Serves one connection until it ends.
 pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     let _entry = OpenConnections::enter(&server.open, &io);
+    // Boxed like all that an idle connection does not carry.
+    if server.tls.is_some() {
+        match Box::pin(begin(&server, &io)).await {
+            Begun::Http1 => {}
+            Begun::Http2 | Begun::End => return,
+        }
+    }
     server.deadlines.set(&io, server.deadlines.head);
     let mut read = true;
     loop {
@@ -87,6 +94,29 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
                 tracing::debug!(peer = %io.peer, %error, "connection lost");
                 return;
             }
+        }
+    }
+}
+
+/// What a connection speaks after the TLS handshake.
+enum Begun {
+    Http1,
+    Http2,
+    /// Nothing: the handshake failed.
+    End,
+}
+
+/// Does the handshake, if there is TLS. One that takes too long is ended by the table of open connections.
+async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
+    let Some(tls) = &server.tls else { return Begun::Http1 };
+    server.deadlines.set(io, tls.handshake_time().as_secs().max(1));
+    match poll_fn(|context| io.poll_handshake(context)).await {
+        Ok(handshake) if handshake.is_http2 => Begun::Http2,
+        Ok(_) => Begun::Http1,
+        Err(error) => {
+            tracing::debug!(peer = %io.peer, %error, "TLS handshake failed");
+            sending::linger(io, &server.deadlines).await;
+            Begun::End
         }
     }
 }
@@ -189,7 +219,12 @@ fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head
     let record = server.log.as_ref().map(|log| log.begin(&io.peer, head, Instant::now()));
     let mut exchange = Exchange::of(head);
     exchange.persistent &= !server.stopping.get();
-    let origin = Origin { peer: &io.peer, local: &server.local, secure: false, now: server.clock().now() };
+    let origin = Origin {
+        peer: &io.peer,
+        local: &server.local,
+        secure: server.tls.is_some(),
+        now: server.clock().now(),
+    };
     let answer = server.handler.answer(head, origin);
     let mut request = Request { exchange, body: head.body, expects_continue: head.expects_continue, record };
     let response = match answer {

@@ -4,6 +4,7 @@ use crate::connection;
 use crate::handler::{Handler, Peer};
 use crate::io::{Io, Stream};
 use crate::server::Server;
+use crate::tls::Tls;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
@@ -160,15 +161,23 @@ enum Accepting {
 }
 
 impl Accepting {
-    async fn accept(&self) -> io::Result<Io> {
+    async fn accept(&self, tls: Option<&Tls>) -> io::Result<Io> {
         match self {
             Accepting::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                Ok(Io::new(Stream::Tcp(stream), Peer::Tcp(peer)))
+                let stream = match tls {
+                    None => Stream::Tcp(stream),
+                    Some(tls) => Stream::Tls(Box::new(tls.stream(stream)?)),
+                };
+                Ok(Io::new(stream, Peer::Tcp(peer)))
             }
             Accepting::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                Ok(Io::new(Stream::Unix(stream), Peer::Unix))
+                let stream = match tls {
+                    None => Stream::Unix(stream),
+                    Some(tls) => Stream::TlsOverUnix(Box::new(tls.stream(stream)?)),
+                };
+                Ok(Io::new(stream, Peer::Unix))
             }
         }
     }
@@ -186,7 +195,7 @@ pub async fn accept<H: Handler>(listener: Listener, server: Rc<Server<H>>) -> io
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         }
-        match listener.accept().await {
+        match listener.accept(server.tls.as_deref()).await {
             Ok(io) => {
                 paused = false;
                 tokio::task::spawn_local(connection::run(Rc::clone(&server), Rc::new(io)));

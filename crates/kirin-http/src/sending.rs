@@ -2,6 +2,7 @@
 
 use crate::body::{Body, BodyStream, FileRange};
 use crate::chunked::{LAST_CHUNK, write_chunk_head};
+use crate::file_pieces::FilePieces;
 use crate::io::Io;
 use crate::output::{COPIED_BYTES, Unsent};
 use crate::response::Response;
@@ -85,6 +86,9 @@ pub(crate) async fn flush(io: &Io, deadlines: &Deadlines, unsent: &mut Unsent) -
 }
 
 async fn send_file(io: &Io, deadlines: &Deadlines, head: Bytes, range: FileRange) -> io::Result<u64> {
+    if io.is_encrypted() {
+        return send_file_in_pieces(io, deadlines, head, range).await;
+    }
     let mut head = &head[..];
     while !head.is_empty() {
         deadlines.set(io, deadlines.body);
@@ -105,6 +109,24 @@ async fn send_file(io: &Io, deadlines: &Deadlines, head: Bytes, range: FileRange
         }
     }
     deadlines.clear(io);
+    Ok(range.length)
+}
+
+/// Sends a file that passes through our hands because it is to be encrypted.
+async fn send_file_in_pieces(
+    io: &Io,
+    deadlines: &Deadlines,
+    head: Bytes,
+    range: FileRange,
+) -> io::Result<u64> {
+    let mut unsent = Unsent::one(head);
+    let mut pieces = FilePieces::new(range.clone());
+    while let Some(piece) = pieces.next()? {
+        unsent.push(piece);
+        flush(io, deadlines, &mut unsent).await?;
+        tokio::task::yield_now().await;
+    }
+    flush(io, deadlines, &mut unsent).await?;
     Ok(range.length)
 }
 

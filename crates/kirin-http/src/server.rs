@@ -7,8 +7,10 @@ use crate::listener::ListenAddress;
 use crate::open_connections::OpenConnections;
 use crate::output::Output;
 use crate::request::HeadLimits;
+use crate::tls::Tls;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes read at once while a connection waits for a request. A browser's head is 1 KB.
@@ -52,6 +54,7 @@ pub struct Server<H> {
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
     pub(crate) stopping: Cell<bool>,
+    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 impl<H> Server<H> {
@@ -73,7 +76,14 @@ impl<H> Server<H> {
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
             output: RefCell::default(),
             stopping: Cell::new(false),
+            tls: None,
         }
+    }
+
+    /// The server with TLS on all its connections.
+    #[must_use]
+    pub fn with_tls(self, tls: Arc<Tls>) -> Self {
+        Self { tls: Some(tls), ..self }
     }
 
     /// Number of open connections.

@@ -93,7 +93,7 @@ async fn supervise(
 ) -> Result<(), ProgramError> {
     let mut signals = Signals::new()?;
     let mut logs = Logs::new();
-    let (doors, addresses) = open_doors(&site, &mut logs)?;
+    let (doors, urls) = open_doors(&site, &mut logs)?;
     let memcached = open_memcached(&site, run_directory)?;
     let store = Arc::new(Store::new(StoreConfig {
         memory_bytes: site.store.memory_bytes,
@@ -147,12 +147,12 @@ async fn supervise(
     let mut limit = Duration::ZERO;
     if matches!(started, Ok(true)) {
         let _ = stage.send(Stage::Serve);
-        for address in &addresses {
-            tracing::info!("serving on {}", url(address));
+        for url in &urls {
+            tracing::info!("serving on {url}");
         }
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
         let end = tokio::select! {
-            end = serve_wishes(&mut signals, &apps, &logs) => end,
+            end = serve_wishes(&mut signals, &site, &apps, &logs) => end,
             // One that can be started again is, so this is rare.
             error = first_failure(&apps) => {
                 started = Err(error.into());
@@ -190,13 +190,14 @@ async fn supervise(
 }
 
 /// Does what signals ask for until one asks to end.
-async fn serve_wishes(signals: &mut Signals, apps: &[Arc<App>], logs: &Logs) -> End {
+async fn serve_wishes(signals: &mut Signals, site: &Site, apps: &[Arc<App>], logs: &Logs) -> End {
     loop {
         match signals.next().await {
             Wish::End(end) => return end,
             Wish::Reload => {
                 tracing::info!("reloading applications");
                 apps.iter().for_each(|app| app.reload());
+                reload_certificates(site);
             }
             Wish::MoreWorkers => apps.iter().for_each(|app| app.add_worker()),
             Wish::FewerWorkers => apps.iter().for_each(|app| app.remove_worker()),
@@ -248,10 +249,10 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
     }
 }
 
-/// Binds the listeners once a loop; the outer list is by loop.
-fn open_doors(site: &Site, logs: &mut Logs) -> Result<(Vec<Vec<Door>>, Vec<ListenAddress>), ProgramError> {
+/// Binds the listeners once a loop; the outer list is by loop. Also gives their addresses, as clients name them.
+fn open_doors(site: &Site, logs: &mut Logs) -> Result<(Vec<Vec<Door>>, Vec<String>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
-    let mut addresses = Vec::new();
+    let mut urls = Vec::new();
     for listener in &site.listeners {
         let log = match &listener.access_log {
             None => None,
@@ -259,15 +260,17 @@ fn open_doors(site: &Site, logs: &mut Logs) -> Result<(Vec<Vec<Door>>, Vec<Liste
         };
         let bound = Listener::bind(&listener.address, site.threads)?;
         for (doors, listener_of_loop) in by_loop.iter_mut().zip(bound) {
-            let ListenerSite { keep_alive, .. } = *listener;
+            let ListenerSite { keep_alive, redirect_to_https, .. } = *listener;
             let address = listener_of_loop.address()?;
-            if !addresses.contains(&address) {
-                addresses.push(address.clone());
+            let url = url(&address, listener.tls.is_some());
+            if !urls.contains(&url) {
+                urls.push(url);
             }
-            doors.push(Door { listener: listener_of_loop, address, log: log.clone(), keep_alive });
+            let (log, tls) = (log.clone(), listener.tls.clone());
+            doors.push(Door { listener: listener_of_loop, address, log, keep_alive, tls, redirect_to_https });
         }
     }
-    Ok((by_loop, addresses))
+    Ok((by_loop, urls))
 }
 
 /// Binds the memcached port once a loop, and the unix socket for applications that Kirin starts.
@@ -310,6 +313,19 @@ fn reopen_logs(logs: &Logs) {
     }
 }
 
+/// Reads certificates again. A listener whose files cannot be used keeps those that it has.
+fn reload_certificates(site: &Site) {
+    for listener in &site.listeners {
+        let Some(site) = &listener.tls else { continue };
+        match site.tls.reload() {
+            Ok(()) => tracing::info!("certificates of {} are read again", listener.address),
+            Err(error) => {
+                tracing::error!(%error, "certificates of {} are not changed", listener.address);
+            }
+        }
+    }
+}
+
 /// Takes expired items out of the store, a bounded number each second.
 async fn sweep(store: Arc<Store>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
@@ -320,9 +336,10 @@ async fn sweep(store: Arc<Store>) {
     }
 }
 
-fn url(address: &ListenAddress) -> String {
+fn url(address: &ListenAddress, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
     match address {
-        ListenAddress::Tcp(address) => format!("http://{address}/"),
+        ListenAddress::Tcp(address) => format!("{scheme}://{address}/"),
         ListenAddress::Unix(path) => format!("unix:{}", path.display()),
     }
 }
