@@ -5,9 +5,6 @@ use bytes::Bytes;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes in a piece, which is what a slow reader of a large file costs.
-const PIECE_BYTES: u64 = 32 * 1024;
-
 /// What is left of a range.
 pub(crate) struct FilePieces {
     range: FileRange,
@@ -18,12 +15,12 @@ impl FilePieces {
         Self { range }
     }
 
-    /// The next piece; none at the end. It is in the page cache as a rule.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Bytes>> {
+    /// The next piece, of `most` bytes at most; none at the end. It is in the page cache as a rule.
+    pub(crate) fn next(&mut self, most: usize) -> io::Result<Option<Bytes>> {
         if self.range.length == 0 {
             return Ok(None);
         }
-        let mut piece = vec![0; self.range.length.min(PIECE_BYTES) as usize];
+        let mut piece = vec![0; self.range.length.min(most as u64) as usize];
         let read = self.range.file.read_at(&mut piece, self.range.offset)?;
         if read == 0 {
             // The file became shorter under us.

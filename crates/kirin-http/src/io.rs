@@ -23,6 +23,8 @@ pub(crate) enum Phase {
     Idle,
     /// A request has begun and its answer is not all written.
     Busy,
+    /// HTTP/2: it knows itself whether it is idle, and when told to stop it ends by itself.
+    Streams,
 }
 
 /// What a TLS handshake came to.

@@ -15,6 +15,7 @@ pub mod entity_tag;
 pub mod field_lines;
 mod file_pieces;
 pub mod handler;
+mod http2;
 pub mod informational;
 mod io;
 pub mod listener;

@@ -241,6 +241,7 @@ pub async fn keep_house<H>(server: Rc<Server<H>>) {
 /// ended.
 pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
     server.stopping.set(true);
+    server.stop.notify_waiters();
     server.open.end_idle();
     if tokio::time::timeout(limit, server.open.empty()).await.is_err() {
         let left = server.connections();

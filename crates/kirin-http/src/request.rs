@@ -45,6 +45,8 @@ pub enum Version {
     Http10,
     /// HTTP/1.1
     Http11,
+    /// HTTP/2
+    Http2,
 }
 
 impl Version {
@@ -53,6 +55,7 @@ impl Version {
         match self {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2",
         }
     }
 }
@@ -304,7 +307,7 @@ pub(crate) fn parse_content_length(value: &[u8]) -> Result<u64, Reject> {
 
 /// `uri-host [ ":" port ]`: checked for its characters, so that it can be handed to an application and
 /// stand in a redirect (RFC 9112 section 3.2).
-fn parse_host(value: &[u8]) -> Result<&str, Reject> {
+pub(crate) fn parse_host(value: &[u8]) -> Result<&str, Reject> {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte);
     if !value.iter().all(allowed) {
         return Err(Reject::Bad("Host is not a host"));

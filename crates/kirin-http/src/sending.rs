@@ -17,6 +17,9 @@ use std::task::Poll;
 /// Bytes that one sendfile call may move, so that one fast client does not keep the loop to itself.
 const SENDFILE_BYTES: u64 = 1024 * 1024;
 
+/// Bytes of a file that are read at once when they have to be encrypted, which is what a slow reader costs.
+const PIECE_BYTES: usize = 32 * 1024;
+
 /// Seconds for which the rest of a refused request is read and dropped, so that closing does not reset the connection
 /// before the client has read the answer (RFC 9112 section 9.6).
 const LINGER_SECONDS: u64 = 5;
@@ -121,7 +124,7 @@ async fn send_file_in_pieces(
 ) -> io::Result<u64> {
     let mut unsent = Unsent::one(head);
     let mut pieces = FilePieces::new(range.clone());
-    while let Some(piece) = pieces.next()? {
+    while let Some(piece) = pieces.next(PIECE_BYTES)? {
         unsent.push(piece);
         flush(io, deadlines, &mut unsent).await?;
         tokio::task::yield_now().await;

@@ -2,6 +2,7 @@
 
 use crate::access_log::AccessLog;
 use crate::clock::Clock;
+use crate::handler::Origin;
 use crate::io::Io;
 use crate::listener::ListenAddress;
 use crate::open_connections::OpenConnections;
@@ -12,6 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Bytes read at once while a connection waits for a request. A browser's head is 1 KB.
 const SCRATCH_BYTES: usize = 16 * 1024;
@@ -54,6 +56,8 @@ pub struct Server<H> {
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
     pub(crate) stopping: Cell<bool>,
+    /// Wakes what has to end by itself when `stopping` is set.
+    pub(crate) stop: Notify,
     pub(crate) tls: Option<Arc<Tls>>,
 }
 
@@ -76,6 +80,7 @@ impl<H> Server<H> {
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
             output: RefCell::default(),
             stopping: Cell::new(false),
+            stop: Notify::new(),
             tls: None,
         }
     }
@@ -89,6 +94,11 @@ impl<H> Server<H> {
     /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.open.count()
+    }
+
+    /// Where the requests of a connection come from.
+    pub(crate) fn origin<'a>(&'a self, io: &'a Io) -> Origin<'a> {
+        Origin { peer: &io.peer, local: &self.local, secure: self.tls.is_some(), now: self.clock().now() }
     }
 
     pub(crate) fn clock(&self) -> &Clock {
