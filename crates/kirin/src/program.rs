@@ -124,7 +124,7 @@ async fn supervise(
     }
     let site = Arc::new(site);
     let mut logs = Logs::new();
-    let (doors, addresses) = open_doors(&site, &mut sockets, &mut logs)?;
+    let (doors, urls) = open_doors(&site, &mut sockets, &mut logs)?;
     let (succeeded, has_successor) = watch::channel(false);
     let memcached = open_memcached(&site, &mut sockets, run_directory, &has_successor)?;
     sockets.refuse_unwanted()?;
@@ -190,8 +190,8 @@ async fn supervise(
     let mut upgraded = false;
     if matches!(started, Ok(true)) {
         let _ = stage.send(Stage::Serve);
-        for address in &addresses {
-            tracing::info!("serving on {}", url(address));
+        for url in &urls {
+            tracing::info!("serving on {url}");
         }
         match predecessor {
             // Systemd hears of it from the one that ends, which alone it listens to until then.
@@ -205,7 +205,8 @@ async fn supervise(
         }
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
         let upgrade = plan_upgrade(&site, sockets, run_directory, &systemd, loaded.is_some());
-        let serving = Serving { apps: &apps, logs: &logs, store: &store, systemd: &systemd, upgrade };
+        let serving =
+            Serving { site: &site, apps: &apps, logs: &logs, store: &store, systemd: &systemd, upgrade };
         let ending = tokio::select! {
             ending = serving.do_wishes(&mut signals) => ending,
             // One that can be started again is, so this is rare.
@@ -363,14 +364,14 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
     }
 }
 
-/// Opens the listeners for each loop; the outer list is by loop.
+/// Opens the listeners for each loop; the outer list is by loop. Also gives their addresses, as clients name them.
 fn open_doors(
     site: &Site,
     sockets: &mut Sockets,
     logs: &mut Logs,
-) -> Result<(Vec<Vec<Door>>, Vec<ListenAddress>), ProgramError> {
+) -> Result<(Vec<Vec<Door>>, Vec<String>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
-    let mut addresses = Vec::new();
+    let mut urls = Vec::new();
     for listener in &site.listeners {
         let log = match &listener.access_log {
             None => None,
@@ -379,16 +380,19 @@ fn open_doors(
         let opened = sockets.open(&listener.address, site.threads)?;
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
             for listener_of_loop in listeners {
+                let ListenerSite { keep_alive, redirect_to_https, .. } = *listener;
                 let address = listener_of_loop.address()?;
-                if !addresses.contains(&address) {
-                    addresses.push(address.clone());
+                let url = url(&address, listener.tls.is_some());
+                if !urls.contains(&url) {
+                    urls.push(url);
                 }
-                let keep_alive = listener.keep_alive;
-                doors.push(Door { listener: listener_of_loop, address, log: log.clone(), keep_alive });
+                let (log, tls) = (log.clone(), listener.tls.clone());
+                let listener = listener_of_loop;
+                doors.push(Door { listener, address, log, keep_alive, tls, redirect_to_https });
             }
         }
     }
-    Ok((by_loop, addresses))
+    Ok((by_loop, urls))
 }
 
 /// Opens the memcached port for each loop, and the unix socket for applications that Kirin starts.
@@ -427,9 +431,10 @@ async fn sweep(store: Arc<Store>) {
     }
 }
 
-fn url(address: &ListenAddress) -> String {
+fn url(address: &ListenAddress, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
     match address {
-        ListenAddress::Tcp(address) => format!("http://{address}/"),
+        ListenAddress::Tcp(address) => format!("{scheme}://{address}/"),
         ListenAddress::Unix(path) => format!("unix:{}", path.display()),
     }
 }
