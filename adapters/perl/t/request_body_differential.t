@@ -121,6 +121,7 @@ my @BY_HAND = (
         "Content-Disposition: form-data; name=a\r\n \r\nX: y", "Content-Disposition: form-data; name=a\r\nno header", "Content-Disposition: form-data; name=a\r\n: x",
         "Content-Disposition: form-data; name=a\r\nContent-Disposition: form-data; name=b", "X : y\r\nContent-Disposition: form-data; name=a; filename=f",
         "Content-Disposition: form-data; name=a; filename=f\r\nContent-Type: text/plain; charset=x\r\nX:\r\nY:a:b", "Content-Disposition: form-data; name=a\nX: y",
+        "X:\r\n y\r\nContent-Disposition: form-data; name=a; filename=f", "X: y \r\n\t z\r\nContent-Disposition: form-data; name=a; filename=f",
         "X: \x01\r\nContent-Disposition: form-data; name=a; filename=f", 'X: ' . 'y' x 9_000 . "\r\nContent-Disposition: form-data; name=a; filename=f",
     ),
 );
@@ -150,7 +151,7 @@ sub multipart {
         my @lines = ('Content-Disposition: form-data; name="' . (qw(a b), '', "\xe9")[rand 4] . '"');
         $lines[0] .= '; filename="' . ('f.txt', '', 'C:\\x\\y', 'a b')[rand 4] . '"' if rand() < 0.4;
         push @lines, 'Content-Type: text/plain' if rand() < 0.4;
-        push @lines, "X-Folded: a\r\n b" if rand() < 0.1;
+        push @lines, "X-Folded:" . (' ', ' a', ' a ')[rand 3] . "\r\n b" if rand() < 0.2;
         @lines = reverse @lines if rand() < 0.2;
         my $content = join '', map { ("\r\n", '--', "\r\n--", "\r\n--A", 'B', 'text', "\0\xff", '-', "\r", "\n")[rand 10] } 1 .. rand 8;
         $body .= "--B\r\n" . join("\r\n", @lines) . "\r\n\r\n$content\r\n";

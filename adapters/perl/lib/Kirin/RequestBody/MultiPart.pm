@@ -116,9 +116,10 @@ sub header_lines {
             push @lines, $line;
         }
         elsif (@lines && $line =~ /\A[\t ]+([^\x00\r\n]*)\z/) {
-            next if $1 eq '';
+            my $more = $1;
+            next if $more eq '';
             $lines[-1] .= ' ' if $lines[-1] !~ /[\t ]\z/;
-            $lines[-1] .= $1;
+            $lines[-1] .= $more;
         }
         else {
             Kirin::RequestBody::Error->bad('malformed header line in a part');
