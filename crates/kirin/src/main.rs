@@ -4,6 +4,7 @@
 mod command_line;
 mod config;
 mod event_loop;
+mod loaded_invocation;
 mod logs;
 mod memcached;
 mod page;
