@@ -137,6 +137,38 @@ subtest 'HUP brings new code' => sub {
     is_deeply [$server->left_behind], [], 'no file is left';
 };
 
+subtest 'USR2 puts another kirin with new code in its place' => sub {
+    my $files  = File::Temp->newdir;
+    my $app    = 'sub { [200, [], [join " ", "VERSION", getppid, join ",", grep { /^KIRIN_(?:LIST|PRED)/ } keys %ENV]] }';
+    my $port   = empty_port();
+    my $server = Plackup->start($app =~ s/VERSION/one/r, '--pid', "$files/pid", '--listen', "127.0.0.1:$port");
+    my $pid    = sub { open my $file, '<', "$files/pid" or return 0; readline($file) + 0 };
+    is +(split ' ', $server->get('/'))[0], 'one', 'it serves';
+    is $pid->(), $server->{pid}, 'the pid file';
+
+    $server->write_app('die "no such table\n"');
+    kill USR2 => $server->{pid};
+    $server->wait_until('the log says that it failed', sub { $server->log =~ /upgrade failed; this program keeps serving/ });
+    is +(split ' ', $server->get('/'))[0], 'one', 'the old one goes on';
+
+    $server->write_app($app =~ s/VERSION/two/r);
+    kill USR2 => $server->{pid};
+    $server->wait_until('the next program', sub { $pid->() != $server->{pid} });
+    is $server->wait, 0, 'the old one ends';
+    my ($version, undef, @seen) = split ' ', $server->get('/');
+    is $version, 'two', 'new code on the unix socket';
+    my $tcp = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port);
+    is +(split ' ', $server->get('/', $tcp))[0], 'two', 'and on the port';
+    is_deeply \@seen, [], 'the application does not see how';
+    my $second = $pid->();
+    kill HUP => $second;
+    my $parent = (split ' ', $server->get('/'))[1];
+    $server->wait_until('HUP works there too', sub { (split ' ', $server->get('/'))[1] != $parent });
+    kill TERM => $second;
+    ok $server->all_gone($second), 'the new one ends';
+    $server->wait_until('no file is left', sub { !$server->left_behind && !-e "$files/pid" });
+};
+
 subtest 'when kirin is killed after a HUP all processes end' => sub {
     my $server = Plackup->start($PIDS);
     my (undef, undef, $first) = split ' ', $server->get('/');
