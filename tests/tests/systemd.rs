@@ -146,13 +146,13 @@ fn systemd_hears_when_the_program_serves_reloads_and_stops() {
     let reloading = next_notification(&systemd);
     assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
     assert_eq!(next_notification(&systemd), "READY=1");
-    assert!(kirin.log().contains("new generation serves"), "{}", kirin.log());
+    kirin.wait_for_log("new generation serves");
 
     std::fs::write(site.path("app.psgi"), "die 'broken'").expect("app.psgi");
     kirin.signal(Signal::HUP);
     assert!(next_notification(&systemd).starts_with("RELOADING=1\n"));
     assert_eq!(next_notification(&systemd), "READY=1");
-    assert!(kirin.log().contains("reload failed"), "{}", kirin.log());
+    kirin.wait_for_log("reload failed");
 
     kirin.signal(Signal::TERM);
     assert_eq!(next_notification(&systemd), "STOPPING=1");

@@ -22,6 +22,7 @@ mod open_connections;
 mod output;
 pub mod request;
 pub mod request_body;
+mod request_target;
 pub mod response;
 pub mod response_head;
 pub mod response_writer;

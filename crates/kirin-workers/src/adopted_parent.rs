@@ -9,6 +9,7 @@ use crate::adapter::Adapter;
 use crate::config::AppConfig;
 use crate::error::AppError;
 use crate::parent::{Birth, Parent, WorkerSocket};
+use crate::sendfile::SendfileRoots;
 use crate::supervisor::Event;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, waitpid};
@@ -85,7 +86,7 @@ impl Launch {
         &self,
         config: &AppConfig,
         socket: &WorkerSocket,
-        sendfile: bool,
+        sendfile: &SendfileRoots,
         birth: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Parent, AppError> {
@@ -96,7 +97,7 @@ impl Launch {
         if birth.generation != FIRST {
             let invocation = loaded.invocation.as_ref();
             let invocation = invocation.ok_or_else(|| AppError::LoadedBefore { app: config.name.clone() })?;
-            return Parent::invoke(config, invocation, socket, sendfile, birth, events);
+            return Parent::invoke(config, invocation, socket, birth, events);
         }
         let failed = |error: io::Error| AppError::system(&config.name, "control channel on STDIN", &error);
         let pid = Pid::from_raw(loaded.pid.cast_signed())

@@ -5,6 +5,7 @@ use crate::adopted_parent::{ParentInvocation, wait_for_child};
 use crate::config::AppConfig;
 use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
+use crate::sendfile::SendfileRoots;
 use crate::supervisor::Event;
 use rustix::process::{Pid, Signal};
 use std::fs::File;
@@ -86,7 +87,7 @@ impl Parent {
         config: &AppConfig,
         adapter: &Adapter,
         socket: &WorkerSocket,
-        sendfile: bool,
+        sendfile: &SendfileRoots,
         Birth { generation, life, workers }: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
@@ -109,8 +110,8 @@ impl Parent {
         if let Some(requests) = config.max_requests {
             command.args(["--max-requests", &requests.to_string()]);
         }
-        if sendfile {
-            command.arg("--sendfile");
+        for root in sendfile.paths() {
+            command.arg("--sendfile").arg(root);
         }
         command.arg("--").arg(&load);
         if let Some(directory) = &config.directory {
@@ -145,7 +146,6 @@ impl Parent {
         config: &AppConfig,
         invocation: &ParentInvocation,
         socket: &WorkerSocket,
-        sendfile: bool,
         Birth { generation, life, workers }: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
@@ -158,12 +158,11 @@ impl Parent {
         let listener = rustix::io::dup(&listener).map_err(|error| cannot_start(error.into()))?;
         let its_end = rustix::io::dup(&its_end).map_err(|error| cannot_start(error.into()))?;
         let seat = format!(
-            "listener={} control={} front={} generation={generation} name={} workers={workers} sendfile={}",
+            "listener={} control={} front={} generation={generation} name={} workers={workers}",
             listener.as_raw_fd(),
             its_end.as_raw_fd(),
             std::process::id(),
             config.name,
-            u8::from(sendfile),
         );
         let mut command = Command::new(&invocation.program);
         command.args(&invocation.arguments).current_dir(&invocation.directory).env_clear();

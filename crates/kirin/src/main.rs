@@ -18,6 +18,7 @@ mod sockets;
 mod store_place;
 mod systemd;
 mod upgrade;
+mod user;
 
 use clap::Parser;
 use command_line::{Command, CommandLine};

@@ -13,6 +13,7 @@ use crate::signals::{End, Signals};
 use crate::sockets::{SocketError, Sockets};
 use crate::systemd::Systemd;
 use crate::upgrade::{self, Invocation, Predecessor, Upgrade, UpgradeError};
+use crate::user::UserError;
 use kirin_http::listener::ListenError;
 use kirin_http::{ListenAddress, Listener};
 use kirin_inherited::{Inherited, Source};
@@ -53,6 +54,9 @@ pub enum ProgramError {
     /// An access log cannot be written.
     #[error(transparent)]
     AccessLog(#[from] LogError),
+    /// It cannot become the user that is to serve.
+    #[error(transparent)]
+    User(#[from] UserError),
     /// An application does not start.
     #[error(transparent)]
     App(#[from] AppError),
@@ -131,6 +135,9 @@ async fn supervise(
     if predecessor.is_none() {
         pid_file = write_pid_file(start.pid_file.as_deref())?;
     }
+    if let Some(user) = &site.user {
+        user.serve_as(run_directory)?;
+    }
     let store = Arc::new(Store::new(StoreConfig {
         memory_bytes: site.store.memory_bytes,
         item_limit_bytes: site.store.item_limit_bytes,
@@ -183,6 +190,13 @@ async fn supervise(
     };
     let mut limit = Duration::ZERO;
     let mut upgraded = false;
+    if matches!(started, Ok(true)) && predecessor.is_some() {
+        // While this program can still be given up without harm.
+        match write_pid_file(start.pid_file.as_deref()) {
+            Ok(file) => pid_file = file,
+            Err(error) => started = Err(error),
+        }
+    }
     if matches!(started, Ok(true)) {
         let _ = stage.send(Stage::Serve);
         for address in &addresses {
@@ -191,7 +205,6 @@ async fn supervise(
         match predecessor {
             // Systemd hears of it from the one that ends, which alone it listens to until then.
             Some(predecessor) => {
-                pid_file = write_pid_file(start.pid_file.as_deref())?;
                 if let Err(error) = predecessor.dismiss().await {
                     tracing::warn!(%error, "serving nevertheless");
                 }

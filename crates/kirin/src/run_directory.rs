@@ -41,6 +41,12 @@ impl RunDirectory {
         &self.path
     }
 
+    /// The directory and what is in it.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        std::iter::once(self.path.clone()).chain(entries.map(|entry| entry.path())).collect()
+    }
+
     /// The memcached socket that applications find in `KIRIN_STORE`.
     pub fn store_socket(&self) -> PathBuf {
         self.path.join(STORE_SOCKET)

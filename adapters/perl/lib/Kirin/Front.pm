@@ -128,7 +128,7 @@ sub be_app_parent {
         listener => $listener,
         control  => $control,
         workers  => $self->{workers},
-        sendfile => scalar @{ $self->{sendfile} },
+        sendfile => $self->sendfile_roots,
         on_ready => sub {
             $self->{on_ready}->() if $self->{on_ready};
             close $ready if $ready && syswrite $ready, '.';
@@ -149,7 +149,8 @@ sub sit_down {
     our $CONTROL = $control;
     Kirin::AppParent->new(
         %{ $self->{parent} },
-        (map { $_ => $seat{$_} } qw(front generation name sendfile workers)),
+        (map { $_ => $seat{$_} } qw(front generation name workers)),
+        sendfile => $self->sendfile_roots,
         app      => $app,
         app_file => $0,
         listener => $listener,
@@ -165,6 +166,8 @@ sub own_descriptor {
     fcntl $handle, Fcntl::F_SETFD(), Fcntl::FD_CLOEXEC() or die "fcntl: $!\n";
     return $handle;
 }
+
+sub sendfile_roots { [map { Cwd::abs_path($_) // $_ } @{ $_[0]{sendfile} }] }
 
 sub listen_on {
     my $path = shift;
