@@ -4,9 +4,10 @@
 
 use crate::config::check::{ListenerSite, Site};
 use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage, StoreDoor};
+use crate::loaded_invocation;
 use crate::logs::{self, LogError, Logs};
 use crate::pid_file::PidFile;
-use crate::run_directory::{RunDirectory, WORKERS_SOCKET};
+use crate::run_directory::{INVOCATION, RunDirectory, WORKERS_SOCKET};
 use crate::serving::{Ending, Serving};
 use crate::signals::{End, Signals};
 use crate::sockets::{SocketError, Sockets};
@@ -84,7 +85,8 @@ pub fn run(site: Site, start: Start) -> Result<(), ProgramError> {
 
 /// Serves `site`, whose only application is loaded already, until a signal ends it or the application does.
 pub fn run_loaded(site: Site, directory: &Path, pid: u32, start: Start) -> Result<(), ProgramError> {
-    let loaded = LoadedParent { pid, socket: directory.join(WORKERS_SOCKET) };
+    let invocation = loaded_invocation::read(&directory.join(INVOCATION));
+    let loaded = LoadedParent { pid, socket: directory.join(WORKERS_SOCKET), invocation };
     run_in(site, start, &RunDirectory::take_over(directory), Some(loaded))
 }
 
@@ -188,6 +190,13 @@ async fn supervise(
     };
     let mut limit = Duration::ZERO;
     let mut upgraded = false;
+    if matches!(started, Ok(true)) && predecessor.is_some() {
+        // While this program can still be given up without harm.
+        match write_pid_file(start.pid_file.as_deref()) {
+            Ok(file) => pid_file = file,
+            Err(error) => started = Err(error),
+        }
+    }
     if matches!(started, Ok(true)) {
         let _ = stage.send(Stage::Serve);
         for url in &urls {
@@ -196,7 +205,6 @@ async fn supervise(
         match predecessor {
             // Systemd hears of it from the one that ends, which alone it listens to until then.
             Some(predecessor) => {
-                pid_file = write_pid_file(start.pid_file.as_deref())?;
                 if let Err(error) = predecessor.dismiss().await {
                     tracing::warn!(%error, "serving nevertheless");
                 }
@@ -204,7 +212,7 @@ async fn supervise(
             None => systemd.ready(),
         }
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
-        let upgrade = plan_upgrade(&site, sockets, run_directory, &systemd, loaded.is_some());
+        let upgrade = plan_upgrade(&site, sockets, run_directory, &systemd, loaded.as_ref());
         let serving =
             Serving { site: &site, apps: &apps, logs: &logs, store: &store, systemd: &systemd, upgrade };
         let ending = tokio::select! {
@@ -281,17 +289,16 @@ fn plan_upgrade(
     sockets: Sockets,
     run_directory: &RunDirectory,
     systemd: &Systemd,
-    is_loaded: bool,
+    loaded: Option<&LoadedParent>,
 ) -> Result<Upgrade, String> {
-    if is_loaded {
-        return Err("the application has been loaded by the program that has become this one".into());
-    }
     if sockets.source() == Some(Source::ServerStarter) {
         return Err("start_server would start a third program; send HUP to start_server".into());
     }
-    let Some(invocation) = Invocation::of_this_process() else {
-        return Err("the program has no name".into());
+    let invocation = match loaded {
+        None => Invocation::of_this_process(),
+        Some(loaded) => loaded.invocation.clone().map(Invocation::from),
     };
+    let invocation = invocation.ok_or("how this program was started is not known, or cannot be done again")?;
     // Where there is room for it, if somebody has said so.
     let store_file = match &site.store.snapshot {
         None => run_directory.store_file(),
