@@ -4,7 +4,7 @@
 //! loop.
 
 use crate::handler::Peer;
-use rustix::net::{SendFlags, Shutdown};
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -125,6 +125,18 @@ impl Io {
                 result => return Poll::Ready(result),
             }
         }
+    }
+
+    /// Whether the client has sent something that nobody has read: closing now would reset the connection, and with it
+    /// the response on its way (RFC 9112 section 9.6).
+    pub(crate) fn has_more(&self) -> bool {
+        let mut byte = [0];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = match &*self.stream.borrow() {
+            Stream::Tcp(stream) => rustix::net::recv(stream, &mut byte, flags),
+            Stream::Unix(stream) => rustix::net::recv(stream, &mut byte, flags),
+        };
+        matches!(peeked, Ok((1.., _)))
     }
 
     /// Ends our side; the client still gets what was sent.
