@@ -46,7 +46,9 @@ impl Informational {
                 head.extend_from_slice(b"\r\n");
                 sending::flush(io, deadlines, &mut Unsent::one(Bytes::from(head))).await
             }
-            Way::Http2(responder) => http2::send_informational(responder, status, fields).map_err(io::Error::other),
+            Way::Http2(responder) => {
+                http2::send_informational(responder, status, fields).map_err(io::Error::other)
+            }
         }
     }
 }

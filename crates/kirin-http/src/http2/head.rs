@@ -3,7 +3,9 @@
 //! h2 has refused already what RFC 9113 section 8 calls malformed: pseudo fields that are missing, twice or behind others,
 //! names in upper case, the fields of a connection, `TE` other than `trailers`, a `content-length` that the data contradicts.
 
-use crate::request::{BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, parse_content_length, parse_host};
+use crate::request::{
+    BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, parse_content_length, parse_host,
+};
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method};
@@ -138,10 +140,16 @@ mod tests {
         let lines = head.field_lines();
         let request = head.as_request(&lines);
         assert_eq!((request.target, request.path, request.query), ("/p/q?x=y?z", "/p/q", Some("x=y?z")));
-        assert_eq!((request.host, request.version, request.body), ("a.test:8443", Version::Http2, BodyLength::None));
+        assert_eq!(
+            (request.host, request.version, request.body),
+            ("a.test:8443", Version::Http2, BodyLength::None)
+        );
         let lines: Vec<_> =
             lines.iter().map(|line| (line.name, std::str::from_utf8(line.value).unwrap())).collect();
-        assert_eq!(lines, [("host", "a.test:8443"), ("cookie", "a=1; b=2"), ("accept", "x"), ("accept", "y")]);
+        assert_eq!(
+            lines,
+            [("host", "a.test:8443"), ("cookie", "a=1; b=2"), ("accept", "x"), ("accept", "y")]
+        );
     }
 
     #[test]
@@ -170,7 +178,11 @@ mod tests {
             (&[("content-length", "0")], false, BodyLength::Chunked),
             (&[("content-length", "0")], true, BodyLength::None),
         ] {
-            assert_eq!(read("https://a/", fields, ended).map(|head| head.body), Ok(body), "{fields:?} {ended}");
+            assert_eq!(
+                read("https://a/", fields, ended).map(|head| head.body),
+                Ok(body),
+                "{fields:?} {ended}"
+            );
         }
         assert!(read("https://a/", &[("content-length", "+5")], false).is_err());
     }

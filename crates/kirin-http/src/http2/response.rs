@@ -63,7 +63,9 @@ mod tests {
     #[test]
     fn a_head_has_date_and_length_and_nothing_of_a_connection() {
         let mut response = Response::new(Place::App, StatusCode::OK, Body::from("hello"));
-        for (name, value) in [("Content-Type", "text/plain"), ("Upgrade", "x"), ("Set-Cookie", "a"), ("Set-Cookie", "b")] {
+        for (name, value) in
+            [("Content-Type", "text/plain"), ("Upgrade", "x"), ("Set-Cookie", "a"), ("Set-Cookie", "b")]
+        {
             response.fields.push(name, value);
         }
         let head = head(&response, &Clock::default());
