@@ -86,7 +86,7 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     loop {
         match poll_fn(|context| read_and_answer(&server, &io, context, read)).await {
             Ok(Step::Again) => read = true,
-            Ok(Step::End) => return,
+            Ok(Step::End) => return io.end_tls(),
             Ok(Step::Http2) => return Box::pin(http2::serve(server, io)).await,
             // Boxed, so that an idle connection does not carry the size of all that might happen to it.
             Ok(Step::Settle(step)) => match Box::pin(settle(&server, &io, *step)).await {
@@ -118,8 +118,12 @@ async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
     let Some(tls) = &server.tls else { return Begun::Http1 };
     server.deadlines.set(io, tls.handshake_time().as_secs().max(1));
     match poll_fn(|context| io.poll_handshake(context)).await {
-        Ok(handshake) if handshake.is_http2 => Begun::Http2,
-        Ok(_) => Begun::Http1,
+        Ok(handshake) => {
+            if let Some(client) = handshake.client {
+                let _ = io.client.set(client);
+            }
+            if handshake.is_http2 { Begun::Http2 } else { Begun::Http1 }
+        }
         Err(error) => {
             tracing::debug!(peer = %io.peer, %error, "TLS handshake failed");
             sending::linger(io, &server.deadlines).await;

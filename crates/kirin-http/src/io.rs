@@ -3,11 +3,12 @@
 //! Shared (`Rc`) by the connection, the body of the request in progress and the table of open connections; all on one
 //! loop.
 
+use crate::client_certificate::ClientCertificate;
 use crate::handler::Peer;
 use crate::tls::ALPN_HTTP2;
 use crate::tls_stream::TlsStream;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -32,11 +33,16 @@ pub(crate) enum Phase {
 pub(crate) struct Handshake {
     /// Whether the client wants HTTP/2.
     pub(crate) is_http2: bool,
+    /// The client's certificate.
+    pub(crate) client: Option<Box<ClientCertificate>>,
 }
 
 impl Handshake {
-    fn of<S: AsyncRead + AsyncWrite + AsFd + Unpin>(stream: &TlsStream<S>) -> Self {
-        Self { is_http2: stream.alpn_protocol() == Some(ALPN_HTTP2) }
+    fn of<S: AsyncRead + AsyncWrite + Unpin>(stream: &TlsStream<S>) -> Self {
+        Self {
+            is_http2: stream.alpn_protocol() == Some(ALPN_HTTP2),
+            client: stream.client_certificate().and_then(ClientCertificate::of).map(Box::new),
+        }
     }
 }
 
@@ -73,6 +79,8 @@ pub(crate) struct Io {
     /// Whether a request has come already: HTTP/2 can only begin before the first.
     pub(crate) has_begun: Cell<bool>,
     pub(crate) peer: Peer,
+    /// The certificate that the client has shown.
+    pub(crate) client: OnceCell<Box<ClientCertificate>>,
 }
 
 impl Io {
@@ -85,6 +93,7 @@ impl Io {
             body_finished: Cell::new(true),
             has_begun: Cell::new(false),
             peer,
+            client: OnceCell::new(),
         }
     }
 
@@ -206,7 +215,8 @@ impl Io {
         self.shutdown(Shutdown::Both);
     }
 
-    fn end_tls(&self) {
+    /// Says that no more will be sent, where TLS has a way to say so.
+    pub(crate) fn end_tls(&self) {
         match &mut *self.stream.borrow_mut() {
             Stream::Tcp(_) | Stream::Unix(_) => {}
             Stream::Tls(stream) => stream.end(),

@@ -9,6 +9,7 @@
 pub mod access_log;
 pub mod body;
 pub mod chunked;
+mod client_certificate;
 pub mod clock;
 mod connection;
 pub mod entity_tag;
@@ -37,9 +38,10 @@ pub mod tunnel;
 
 pub use access_log::{AccessLog, LogFile};
 pub use body::{Body, BodyStream, FileRange, StreamError};
+pub use client_certificate::ClientCertificate;
 pub use clock::Clock;
 pub use field_lines::FieldLines;
-pub use handler::{Answer, Handler, Later, Origin, Peer};
+pub use handler::{Answer, Client, Handler, Later, Origin, Peer};
 pub use http::{Method, StatusCode};
 pub use informational::Informational;
 pub use inherited::InheritedSocket;

@@ -2,7 +2,7 @@
 
 use crate::access_log::AccessLog;
 use crate::clock::Clock;
-use crate::handler::Origin;
+use crate::handler::{Client, Origin};
 use crate::io::Io;
 use crate::listener::ListenAddress;
 use crate::open_connections::OpenConnections;
@@ -98,7 +98,13 @@ impl<H> Server<H> {
 
     /// Where the requests of a connection come from.
     pub(crate) fn origin<'a>(&'a self, io: &'a Io) -> Origin<'a> {
-        Origin { peer: &io.peer, local: &self.local, secure: self.tls.is_some(), now: self.clock().now() }
+        let client = match (&self.tls, io.client.get()) {
+            (_, Some(certificate)) => Client::Verified(certificate),
+            (Some(tls), None) if tls.asks_clients() => Client::Anonymous,
+            _ => Client::NotAsked,
+        };
+        let secure = self.tls.is_some();
+        Origin { peer: &io.peer, local: &self.local, secure, client, now: self.clock().now() }
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -13,8 +13,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
 use std::io;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -112,10 +111,7 @@ impl Tls {
     }
 
     /// TLS over a new connection.
-    pub(crate) fn stream<S: AsyncRead + AsyncWrite + AsFd + Unpin>(
-        &self,
-        socket: S,
-    ) -> io::Result<TlsStream<S>> {
+    pub(crate) fn stream<S: AsyncRead + AsyncWrite + Unpin>(&self, socket: S) -> io::Result<TlsStream<S>> {
         TlsStream::new(socket, self.config.load_full()).map_err(io::Error::other)
     }
 
@@ -124,9 +120,9 @@ impl Tls {
         self.settings.handshake_time
     }
 
-    /// The files of the certificates.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.settings.certificates.iter().map(|files| files.chain.as_path())
+    /// Whether clients are asked for certificates.
+    pub(crate) fn asks_clients(&self) -> bool {
+        self.settings.client_authorities.is_some()
     }
 }
 

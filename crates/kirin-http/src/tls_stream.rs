@@ -71,7 +71,7 @@ struct Processed {
     result: Result<(), rustls::Error>,
 }
 
-impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> TlsStream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
     /// A stream whose handshake is still to come.
     pub(crate) fn new(socket: S, config: Arc<ServerConfig>) -> Result<Self, rustls::Error> {
         Ok(Self {
@@ -106,21 +106,6 @@ impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> TlsStream<S> {
     /// The certificate that the client has shown, which has been verified.
     pub(crate) fn client_certificate(&self) -> Option<&CertificateDer<'static>> {
         self.session.peer_certificates().and_then(<[_]>::first)
-    }
-
-    /// Says that no more will be sent, if the socket takes that now.
-    pub(crate) fn end(&mut self) {
-        if self.session.is_handshaking() || !self.unsent.is_empty() {
-            return;
-        }
-        let mut closing = [0; 128];
-        if let Ok(ConnectionState::WriteTraffic(mut traffic)) =
-            self.session.process_tls_records(&mut self.received).state
-            && let Ok(length) = traffic.queue_close_notify(&mut closing)
-        {
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            let _ = send(&self.socket, closing.get(..length).unwrap_or_default(), flags);
-        }
     }
 
     /// The socket beneath.
@@ -180,8 +165,7 @@ impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> TlsStream<S> {
             }
             let Processed { used, result } = self.process(incoming, out);
             if let Err(error) = result {
-                // The alert that says why.
-                let _ = self.process(&mut [], out);
+                self.take_alert(incoming.get_mut(used..).unwrap_or_default());
                 let _ = self.poll_send(context);
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
             }
@@ -245,25 +229,64 @@ impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> TlsStream<S> {
         Processed { used, result }
     }
 
+    /// Takes the alert that says why the session has failed. It comes before anything else; the session must not be asked for
+    /// more then, as it would go on with the message that it has failed at.
+    fn take_alert(&mut self, incoming: &mut [u8]) {
+        if let Ok(ConnectionState::EncodeTlsData(mut alert)) =
+            self.session.process_tls_records(incoming).state
+        {
+            let _ = append(&mut self.unsent, 0, |room| alert.encode(room));
+        }
+    }
+
     /// Encrypts `data` to `encrypted`, behind what the session itself has to say.
     fn encrypt(&mut self, data: &[u8], encrypted: &mut Vec<u8>) -> io::Result<()> {
         loop {
-            match self.session.process_tls_records(&mut self.received).state {
+            // What has been received goes with every call, since the session knows parts of messages by their places.
+            let UnbufferedStatus { discard, state } = self.session.process_tls_records(&mut self.received);
+            let is_done = match state {
                 Ok(ConnectionState::WriteTraffic(mut traffic)) => {
-                    return append(encrypted, data.len() + EXPANSION_BYTES, |room| {
-                        traffic.encrypt(data, room)
-                    })
-                    .map_err(|error| io::Error::other(format!("{error:?}")));
+                    append(encrypted, data.len() + EXPANSION_BYTES, |room| traffic.encrypt(data, room))
+                        .map_err(|error| io::Error::other(format!("{error:?}")))?;
+                    true
                 }
                 Ok(ConnectionState::EncodeTlsData(mut message)) => {
                     append(encrypted, 0, |room| message.encode(room))
                         .map_err(|error| io::Error::other(error.to_string()))?;
+                    false
                 }
-                Ok(ConnectionState::TransmitTlsData(message)) => message.done(),
-                Ok(ConnectionState::PeerClosed) => self.ended = true,
+                Ok(ConnectionState::TransmitTlsData(message)) => {
+                    message.done();
+                    false
+                }
+                Ok(ConnectionState::PeerClosed) => {
+                    self.ended = true;
+                    false
+                }
                 Ok(_) => return Err(io::ErrorKind::NotConnected.into()),
                 Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+            };
+            self.received.drain(..discard.min(self.received.len()));
+            if is_done {
+                return Ok(());
             }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> TlsStream<S> {
+    /// Says that no more will be sent, if the socket takes that now.
+    pub(crate) fn end(&mut self) {
+        if self.session.is_handshaking() || !self.unsent.is_empty() || !self.received.is_empty() {
+            return;
+        }
+        let mut closing = [0; 128];
+        if let Ok(ConnectionState::WriteTraffic(mut traffic)) =
+            self.session.process_tls_records(&mut []).state
+            && let Ok(length) = traffic.queue_close_notify(&mut closing)
+        {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let _ = send(&self.socket, closing.get(..length).unwrap_or_default(), flags);
         }
     }
 }
@@ -315,7 +338,7 @@ fn append<E: NeedsRoom>(
     result.map(|_| ())
 }
 
-impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncRead for TlsStream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -343,7 +366,7 @@ impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncRead for TlsStream<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncWrite for TlsStream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -402,8 +425,11 @@ impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncWrite for TlsStream<S> {
         self.poll_send(context)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.end();
-        Poll::Ready(Ok(()))
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(context)
     }
 }
+
+#[cfg(test)]
+#[path = "tls_stream_tests.rs"]
+mod tests;

@@ -21,9 +21,10 @@ use crate::sending;
 use crate::server::Server;
 use bytes::Bytes;
 use h2::Reason;
-use h2::server::{Builder, Connection, SendResponse};
+use h2::server::{Builder, SendResponse};
 use http::{Request, StatusCode};
 use socket::Socket;
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -95,7 +96,8 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
         Ok(connection) => connection,
         Err(error) => return tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection failed"),
     };
-    let mut streams = Streams { tasks: JoinSet::new(), resets_left: RESETS };
+    let mut streams = Streams { tasks: JoinSet::new(), resets: Rc::new(Resets(Cell::new(RESETS))) };
+    let mut is_calmed = false;
     let mut waiting = Waiting { on: WaitingOn::Request, is_stopping: false };
     let mut stopping = pin!(server.stop.notified());
     stopping.as_mut().enable();
@@ -106,8 +108,11 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
                 waiting.is_stopping = true;
                 server.deadlines.set(&io, GOING_SECONDS);
             }
-            if streams.reap(context, &mut connection) {
-                tracing::info!(peer = %io.peer, "HTTP/2 connection ended: too many streams were reset");
+            streams.reap(context);
+            if streams.resets.are_too_many() && !is_calmed {
+                is_calmed = true;
+                tracing::info!(peer = %io.peer, "HTTP/2 connection is ended: its client resets stream after stream");
+                connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
             let accepted = connection.poll_accept(context);
             let on = if stalls.is_stalled() {
@@ -128,8 +133,10 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             None => break Ok(()),
         }
     };
-    // The tasks of the streams end here, and with them the exchanges with workers.
-    drop(streams);
+    // Sending fails now in those that send. One that waits for an application waits on, as in HTTP/1: a worker whose exchange
+    // is cut is lost, and clients that go away are too many for that.
+    drop(connection);
+    streams.tasks.detach_all();
     match ended {
         Err(error) if error.is_io() => tracing::debug!(peer = %io.peer, %error, "connection lost"),
         ended => {
@@ -143,8 +150,25 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
 
 /// The streams of a connection that are being answered.
 struct Streams {
-    tasks: JoinSet<Ended>,
-    resets_left: u32,
+    tasks: JoinSet<()>,
+    resets: Rc<Resets>,
+}
+
+/// How many streams a client may still reset. One that it lets end gives one back.
+struct Resets(Cell<u32>);
+
+impl Resets {
+    fn count_reset(&self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+
+    fn count_answered(&self) {
+        self.0.set(RESETS.min(self.0.get() + 1));
+    }
+
+    fn are_too_many(&self) -> bool {
+        self.0.get() == 0
+    }
 }
 
 impl Streams {
@@ -155,25 +179,22 @@ impl Streams {
         request: Request<h2::RecvStream>,
         respond: SendResponse<Bytes>,
     ) {
-        self.tasks.spawn_local(stream::answer(Rc::clone(server), Rc::clone(io), request, respond));
+        let (server, io, resets) = (Rc::clone(server), Rc::clone(io), Rc::clone(&self.resets));
+        self.tasks.spawn_local(async move {
+            match stream::answer(&server, &io, request, respond, &resets).await {
+                Ended::Answered => resets.count_answered(),
+                Ended::ResetByClient | Ended::Cut => {}
+            }
+        });
     }
 
-    /// Takes out the streams that have ended. When too many of them were reset, ends the connection and says so.
-    fn reap(&mut self, context: &mut Context<'_>, connection: &mut Connection<Socket, Bytes>) -> bool {
+    /// Takes out the streams that have ended.
+    fn reap(&mut self, context: &mut Context<'_>) {
         while let Poll::Ready(Some(ended)) = self.tasks.poll_join_next(context) {
-            match ended {
-                Ok(Ended::ResetByClient) => self.resets_left = self.resets_left.saturating_sub(1),
-                Ok(Ended::Answered) => self.resets_left = RESETS.min(self.resets_left + 1),
-                Ok(Ended::Cut) => {}
-                Err(error) => tracing::error!(%error, "a stream ended by a panic"),
+            if let Err(error) = ended {
+                tracing::error!(%error, "a stream ended by a panic");
             }
         }
-        let too_many = self.resets_left == 0;
-        if too_many {
-            connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
-            self.resets_left = RESETS;
-        }
-        too_many
     }
 }
 

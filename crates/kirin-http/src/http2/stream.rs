@@ -1,7 +1,7 @@
 //! One stream: a request, its answer, and what a slow reader or one that goes away does to it.
 
 use super::head::Head;
-use super::response;
+use super::{Resets, response};
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::{Body, BodyStream, FileRange};
 use crate::file_pieces::FilePieces;
@@ -25,6 +25,9 @@ use std::time::{Duration, Instant};
 /// A body of up to this size is handed over without asking what the client has room for: it is one frame.
 const UNASKED_BYTES: usize = 16 * 1024;
 
+/// A request body that nobody wanted is read and dropped up to this size.
+const SKIPPED_BODY_BYTES: usize = 64 * 1024;
+
 /// Bytes of a larger one that are handed over at once.
 const PIECE_BYTES: usize = 32 * 1024;
 
@@ -35,7 +38,7 @@ pub(crate) type Responder = Rc<RefCell<SendResponse<Bytes>>>;
 pub(super) enum Ended {
     /// All of the response has been handed over.
     Answered,
-    /// The client wants it no more.
+    /// The client wants it no more; counted where that was noticed.
     ResetByClient,
     /// The response could not be finished: its source failed, or the client read nothing for too long.
     Cut,
@@ -49,10 +52,11 @@ struct Exchange {
 
 /// Answers one request.
 pub(super) async fn answer<H: Handler>(
-    server: Rc<Server<H>>,
-    io: Rc<Io>,
+    server: &Server<H>,
+    io: &Io,
     request: Request<RecvStream>,
     respond: SendResponse<Bytes>,
+    resets: &Resets,
 ) -> Ended {
     let responder = Rc::new(RefCell::new(respond));
     let (parts, received) = request.into_parts();
@@ -60,16 +64,18 @@ pub(super) async fn answer<H: Handler>(
     let ended = received.is_end_stream();
     let head = match Head::read(parts, ended, &server.limits.head) {
         Ok(head) => head,
-        Err(reject) => return refuse(&server, &io, &responder, reject, is_head).await,
+        Err(reject) => return refuse(server, io, &responder, reject, is_head).await,
     };
     let body_length = head.body;
     let expects_continue = head.expects_continue;
-    let (answer, record) = ask(&server, &io, &head);
+    let (answer, record) = ask(server, io, &head);
     drop(head);
     let exchange = Exchange { is_head, record };
     let response = match answer {
         Answer::Now(response) => {
-            drop(received);
+            if !skip(received, expects_continue, server.limits.body_time).await {
+                return Ended::ResetByClient;
+            }
             response
         }
         Answer::Later(later) => {
@@ -83,13 +89,17 @@ pub(super) async fn answer<H: Handler>(
                 ),
             };
             let body = body.with_informational(Informational::http2(&responder));
-            match wait(later, body, &responder).await {
+            match wait(later, body, &responder, resets).await {
                 Some(response) => response,
                 None => return Ended::ResetByClient,
             }
         }
     };
-    send(&server, &responder, response, exchange).await
+    let ended = send(server, &responder, response, exchange).await;
+    if matches!(ended, Ended::ResetByClient) {
+        resets.count_reset();
+    }
+    ended
 }
 
 /// Has the handler answer.
@@ -114,23 +124,48 @@ async fn refuse<H>(
     send(server, responder, Response::error(reject.status()), Exchange { is_head, record }).await
 }
 
-/// Waits for the response, or until the client wants it no more; then the work is dropped.
-async fn wait(later: Later, body: RequestBody, responder: &Responder) -> Option<Response> {
-    let mut work = None;
+/// Waits for the response; none when the client wants it no more. Work that has begun is waited for all the same, so that a
+/// worker can be given back.
+async fn wait(later: Later, body: RequestBody, responder: &Responder, resets: &Resets) -> Option<Response> {
     let mut start = Some((later, body));
+    let mut work = None;
+    let mut is_wanted = true;
     poll_fn(|context| {
-        if responder.borrow_mut().poll_reset(context).is_ready() {
-            return Poll::Ready(None);
+        if is_wanted && responder.borrow_mut().poll_reset(context).is_ready() {
+            is_wanted = false;
+            resets.count_reset();
         }
-        if let Some((later, body)) = start.take() {
-            work = Some(later(body));
+        match start.take() {
+            Some(_) if !is_wanted => return Poll::Ready(None),
+            Some((later, body)) => work = Some(later(body)),
+            None => {}
         }
         match &mut work {
-            Some(work) => work.as_mut().poll(context).map(Some),
+            Some(work) => work.as_mut().poll(context).map(|response| is_wanted.then_some(response)),
             None => Poll::Ready(None),
         }
     })
     .await
+}
+
+/// Drops a small body that no place wanted, as HTTP/1 does, so that what is wrong with it is found before the answer. Returns
+/// whether there is somebody to answer.
+async fn skip(mut received: RecvStream, expects_continue: bool, time: Duration) -> bool {
+    let mut skipped = 0;
+    // A client that was not told to continue sends nothing.
+    while !expects_continue && skipped <= SKIPPED_BODY_BYTES {
+        match tokio::time::timeout(time, poll_fn(|context| received.poll_data(context))).await {
+            Ok(Some(Ok(data))) => {
+                skipped += data.len();
+                if received.flow_control().release_capacity(data.len()).is_err() {
+                    return false;
+                }
+            }
+            Ok(None) => return true,
+            Ok(Some(Err(_))) | Err(_) => return false,
+        }
+    }
+    true
 }
 
 /// Sends a response of any kind and writes its log line.

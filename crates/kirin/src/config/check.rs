@@ -142,9 +142,11 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     let mut listeners = Vec::new();
     for listener in &config.listener {
         let tls = listener.tls.as_ref().map(|tls| check_tls(tls, source)).transpose()?;
-        if let (Some(_), Some(port)) = (&tls, &listener.redirect_to_https) {
-            let message = "`redirect_to_https` is for a listener without `tls`";
-            return Err(source.error(port.span(), message));
+        if let Some(port) = &listener.redirect_to_https {
+            let message = "`redirect_to_https` is a port, 1 to 65535, on a listener without `tls`";
+            if tls.is_some() || *port.get_ref() == 0 {
+                return Err(source.error(port.span(), message));
+            }
         }
         listeners.push(ListenerSite {
             address: address(&listener.address, source)?,
