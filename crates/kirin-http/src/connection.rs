@@ -6,6 +6,7 @@
 
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::Body;
+use crate::client::Client;
 use crate::handler::{Answer, Handler, Later, Origin};
 use crate::informational::Informational;
 use crate::io::{Io, Phase};
@@ -264,7 +265,9 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
         Work::Later(later, mut request) => {
             server.deadlines.clear(io);
             let mut body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
-            if request.exchange.version == Version::Http11 {
+            let is_current = request.exchange.version == Version::Http11;
+            body = body.with_client(Client::new(io, is_current));
+            if is_current {
                 body = body.with_informational(Informational::new(io, &server.deadlines));
             }
             let response = later(body).await;

@@ -3,7 +3,10 @@
 //! Shared (`Rc`) by the connection, the body of the request in progress and the table of open connections; all on one
 //! loop.
 
+use crate::admission::Permit;
+use crate::client::Presence;
 use crate::handler::Peer;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -40,6 +43,21 @@ pub(crate) struct Io {
     /// Whether the body of the request in progress has been read to its end.
     pub(crate) body_finished: Cell<bool>,
     pub(crate) peer: Peer,
+    /// Whether somebody waits for the client to go.
+    pub(crate) presence: RefCell<Presence>,
+    /// Given back with the socket.
+    pub(crate) permit: Option<Permit>,
+}
+
+/// What the other end has closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// Nothing.
+    Nothing,
+    /// It sends no more.
+    Half,
+    /// It has reset the connection, or does not take anything any more.
+    Whole,
 }
 
 impl Io {
@@ -51,6 +69,8 @@ impl Io {
             phase: Cell::new(Phase::Idle),
             body_finished: Cell::new(true),
             peer,
+            presence: RefCell::default(),
+            permit: None,
         }
     }
 
@@ -124,6 +144,27 @@ impl Io {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => return Poll::Ready(result),
             }
+        }
+    }
+
+    /// What the client has closed; takes nothing of what it has sent before.
+    pub(crate) fn closed(&self) -> Closed {
+        let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let poll = |fd: BorrowedFd<'_>| {
+            let mut events = [PollFd::from_borrowed_fd(fd, PollFlags::RDHUP)];
+            let polled = rustix::event::poll(&mut events, Some(&no_time));
+            polled.map_or(PollFlags::empty(), |_| events[0].revents())
+        };
+        let events = match &*self.stream.borrow() {
+            Stream::Tcp(stream) => poll(stream.as_fd()),
+            Stream::Unix(stream) => poll(stream.as_fd()),
+        };
+        if events.intersects(PollFlags::HUP | PollFlags::ERR) {
+            Closed::Whole
+        } else if events.contains(PollFlags::RDHUP) {
+            Closed::Half
+        } else {
+            Closed::Nothing
         }
     }
 

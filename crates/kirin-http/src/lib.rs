@@ -7,8 +7,10 @@
 //! [`Handler`], which answers a [`RequestHead`] at once or later.
 
 pub mod access_log;
+pub mod admission;
 pub mod body;
 pub mod chunked;
+mod client;
 pub mod clock;
 mod connection;
 pub mod entity_tag;
@@ -19,6 +21,8 @@ mod io;
 pub mod listener;
 mod open_connections;
 mod output;
+mod pace;
+pub mod rate_limit;
 pub mod request;
 pub mod request_body;
 mod request_target;
@@ -30,13 +34,16 @@ pub mod server;
 pub mod tunnel;
 
 pub use access_log::{AccessLog, LogFile};
+pub use admission::{Admission, ConnectionCount};
 pub use body::{Body, BodyStream, FileRange, StreamError};
+pub use client::Client;
 pub use clock::Clock;
 pub use field_lines::FieldLines;
 pub use handler::{Answer, Handler, Later, Origin, Peer};
 pub use http::{Method, StatusCode};
 pub use informational::Informational;
 pub use listener::{ListenAddress, Listener};
+pub use rate_limit::{RateKey, RateLimit, TooMany};
 pub use request::{BodyLength, RequestHead, Version};
 pub use request_body::{BodyError, RequestBody};
 pub use response::{Place, Response};

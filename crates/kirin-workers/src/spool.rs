@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use kirin_http::{BodyError, BodyLength, RequestBody, StatusCode};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -32,9 +33,15 @@ impl SpoolError {
             SpoolError::Spool { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
+            SpoolError::Spool { error, .. } if is_exhaustion(error) => StatusCode::SERVICE_UNAVAILABLE,
             SpoolError::Spool { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
+}
+
+/// No file descriptor is left, in the process or the machine. It passes.
+fn is_exhaustion(error: &std::io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 impl SpooledBody {

@@ -2,12 +2,12 @@
 //!
 //! Runs on the main thread, which supervises and serves nothing itself.
 
-use crate::config::check::{ListenerSite, LogTarget, Site};
+use crate::config::check::{LogTarget, Site};
 use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage};
 use crate::run_directory::{RunDirectory, WORKERS_SOCKET};
 use crate::signals::{End, Signals, Wish};
 use kirin_http::listener::ListenError;
-use kirin_http::{ListenAddress, Listener, LogFile};
+use kirin_http::{Admission, ConnectionCount, Limits as HttpLimits, ListenAddress, Listener, LogFile};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_store::{Now, Store, StoreConfig};
@@ -84,6 +84,12 @@ fn raise_descriptor_limit() {
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "the limit on open files stays at {:?}", limit.current);
     }
+}
+
+/// Seven eighths of the descriptors are for clients; the rest is for files, workers and what the libraries open.
+fn default_connections() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(descriptors - descriptors / 8).unwrap_or(usize::MAX)
 }
 
 async fn supervise(
@@ -252,19 +258,26 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
 fn open_doors(site: &Site, logs: &mut Logs) -> Result<(Vec<Vec<Door>>, Vec<ListenAddress>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
+    let connections = ConnectionCount::new(site.connections.unwrap_or_else(default_connections));
     for listener in &site.listeners {
         let log = match &listener.access_log {
             None => None,
             Some(target) => Some(open_log(target, logs)?),
         };
         let bound = Listener::bind(&listener.address, site.threads)?;
+        let admission = Admission::new(Arc::clone(&connections), listener.connections_per_address);
+        let limits = HttpLimits { admission: Some(admission), ..listener.limits.clone() };
         for (doors, listener_of_loop) in by_loop.iter_mut().zip(bound) {
-            let ListenerSite { keep_alive, .. } = *listener;
             let address = listener_of_loop.address()?;
             if !addresses.contains(&address) {
                 addresses.push(address.clone());
             }
-            doors.push(Door { listener: listener_of_loop, address, log: log.clone(), keep_alive });
+            doors.push(Door {
+                listener: listener_of_loop,
+                address,
+                log: log.clone(),
+                limits: limits.clone(),
+            });
         }
     }
     Ok((by_loop, addresses))
