@@ -143,6 +143,8 @@ impl RequestBody {
         };
         self.read_bytes += bytes.len() as u64;
         if self.read_bytes > self.limit_bytes {
+            // Even if it ended in what has been read: whether it did is chance, and the connection's end is not to be.
+            source.io.body_finished.set(false);
             return Err(BodyError::TooLarge(self.limit_bytes));
         }
         Ok(Some(bytes))

@@ -59,8 +59,10 @@ impl Router {
         Ok(Self { routes, store, app_files: Rc::default() })
     }
 
-    /// The route with the longest path that `path` lies below; the routes are sorted so.
+    /// The route with the longest path that `path` lies below; the routes are sorted so. The `*` of OPTIONS is for all, which
+    /// is `/`.
     fn route(&self, path: &[u8]) -> Option<&Route> {
+        let path = if path == b"*" { b"/" } else { path };
         self.routes.iter().find(|route| {
             path.strip_prefix(route.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
         })
