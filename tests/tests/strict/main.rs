@@ -4,6 +4,7 @@
 //! must be the same each time.
 
 mod bodies;
+mod differential;
 mod fields;
 mod request_lines;
 mod runner;
