@@ -37,7 +37,8 @@ fn what_nginx_and_h2o_read_otherwise() {
     let answers: Vec<Vec<String>> = servers.iter().map(|server| ask(server, &cases)).collect();
     let mut same = 0;
     for (index, case) in cases.iter().enumerate() {
-        let ours = case.outcomes.iter().map(|outcome| reading(outcome.contains(' ') || outcome == "404", outcome));
+        let ours =
+            case.outcomes.iter().map(|outcome| reading(outcome.contains(' ') || outcome == "404", outcome));
         let ours = shown(ours.collect());
         if answers.iter().all(|of_server| of_server[index] == ours) {
             same += 1;
@@ -120,10 +121,21 @@ fn nginx(site: &Site) -> Server {
          client_body_temp_path {}; proxy_temp_path {}; fastcgi_temp_path {}; uwsgi_temp_path {}; scgi_temp_path {}; \
          client_max_body_size 64; server {{ listen 127.0.0.1:{port}; client_header_buffer_size 128; \
          large_client_header_buffers 4 512; location / {{ root {}; error_page 405 =200 /index.html; }} }} }}",
-        temp("nginx.pid"), temp("nginx.log"), temp("t1"), temp("t2"), temp("t3"), temp("t4"), temp("t5"), temp("public"),
+        temp("nginx.pid"),
+        temp("nginx.log"),
+        temp("t1"),
+        temp("t2"),
+        temp("t3"),
+        temp("t4"),
+        temp("t5"),
+        temp("public"),
     );
     std::fs::write(site.path("nginx.conf"), config).expect("nginx.conf");
-    started("nginx 1.22", Command::new("nginx").arg("-c").arg(site.path("nginx.conf")).arg("-e").arg(site.path("e")), port)
+    started(
+        "nginx 1.22",
+        Command::new("nginx").arg("-c").arg(site.path("nginx.conf")).arg("-e").arg(site.path("e")),
+        port,
+    )
 }
 
 fn h2o(site: &Site) -> Server {
