@@ -28,6 +28,7 @@ from comparisons import (
     memcached_protocol,
     memory_per_item,
     psgi,
+    slow_attack,
     small_file,
     store_page,
 )
@@ -48,7 +49,7 @@ COMPARISONS: dict[str, Comparison] = {
     )
 }
 # These measure something else than CPU time under a load, and make tables of their own.
-OTHERS = {one.NAME: one for one in (idle_memory, hit_ratio, memory_per_item)}
+OTHERS = {one.NAME: one for one in (idle_memory, slow_attack, hit_ratio, memory_per_item)}
 NAMES = [*COMPARISONS, *OTHERS]
 
 Row = TypeVar("Row", Entrant, StoreEntrant)

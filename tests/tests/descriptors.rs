@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 const APP: &str = r#"
 sub {
     my $env = shift;
+    return [200, ['X-Sendfile' => "$ENV{PWD}/app/file"], []] if $env->{PATH_INFO} eq '/sent';
     [200, ['Content-Type' => 'text/plain'], ["$env->{PATH_INFO} $env->{CONTENT_LENGTH}"]];
 };
 "#;
@@ -22,10 +23,11 @@ fn serve(threads: usize, top: &str) -> (Site, Kirin) {
     let site = Site::new()
         .with("app.psgi", APP)
         .with("public/hello.txt", "hello\n")
-        .with("public/other.txt", "other\n");
+        .with("public/other.txt", "other\n")
+        .with("app/file", "sent\n");
     let config = format!(
         "threads = {threads}\n{top}\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-         [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
+         [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nsendfile = [\"app\"]\n\
          [[route]]\npath = \"/\"\ntry = [\"files:public\", \"app:web\"]\n"
     );
     std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
@@ -107,6 +109,7 @@ fn without_descriptors_what_needs_one_is_unavailable_for_now() {
     let idle = exhaust(&kirin);
     assert_eq!(client.get("/other.txt").status, 503, "a file that is not open yet");
     assert_eq!(client.get("/hello.txt").text(), "hello\n", "one that is");
+    assert_eq!(client.get("/sent").status, 503, "a file that the application has named");
     assert_eq!(client.post("/small", "text/plain", b"hello").text(), "/small 5", "a body in memory");
     // The rest of the body is not read.
     poster.send("POST /spooled HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n").try_send(&large);
@@ -118,6 +121,7 @@ fn without_descriptors_what_needs_one_is_unavailable_for_now() {
     );
     drop((idle, poster));
     wait_for("files to be opened again", || (client.get("/other.txt").status == 200).then_some(()));
+    assert_eq!(client.get("/sent").text(), "sent\n");
     assert_eq!(kirin.connect().post("/spooled", "text/plain", &large).text(), "/spooled 2000000");
     assert!(!kirin.log().contains("panicked"), "{}", kirin.log());
 }

@@ -1,8 +1,8 @@
 //! Request bodies as the front keeps them until a worker is free: in memory, or in a file without a name.
 
+use crate::sendfile::is_exhaustion;
 use bytes::{Bytes, BytesMut};
 use kirin_http::{BodyError, BodyLength, RequestBody, StatusCode};
-use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -37,11 +37,6 @@ impl SpoolError {
             SpoolError::Spool { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
-}
-
-/// No file descriptor is left, in the process or the machine. It passes.
-fn is_exhaustion(error: &std::io::Error) -> bool {
-    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 impl SpooledBody {

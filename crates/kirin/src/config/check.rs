@@ -479,6 +479,29 @@ mod tests {
                 ),
                 vec!["kirin.toml:8:8", "must be the last"],
             ),
+            (&format!("connections = 0\n{LISTENER}{route}"), vec!["kirin.toml:1:15", "`connections` is 0"]),
+            (
+                &format!("{LISTENER}connections_per_address = 0\n{route}"),
+                vec!["kirin.toml:3:27", "`connections_per_address` is 0"],
+            ),
+            (
+                &format!("{LISTENER}head_limit = \"4KB\"\n{route}"),
+                vec!["kirin.toml:2:11", "`head_limit` is 4KB and `request_line_limit` 8KB"],
+            ),
+            (&format!("{LISTENER}head_limit = \"2MB\"\n{route}"), vec!["up to 1MB"]),
+            (&format!("{LISTENER}min_rate = \"10/s\"\n{route}"), vec!["kirin.toml:3:12", "is not a size"]),
+            (
+                &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10\" }}]\n"),
+                vec!["kirin.toml:6:24", "such as \"10/s\""],
+            ),
+            (
+                &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10/s\", burst = 0 }}]\n"),
+                vec!["kirin.toml:6:40", "`burst` is 0"],
+            ),
+            (
+                &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10/s\", key = \"header:\" }}]\n"),
+                vec!["kirin.toml:6:38", "rate limit key `header:`", "cookie:NAME"],
+            ),
             (&format!("{LISTENER}{route}{route}"), vec!["kirin.toml:7:8", "second [[route]]"]),
         ] {
             let error = check_text(text).expect_err(text);
