@@ -31,6 +31,7 @@ from comparisons import (
     memory_per_item,
     psgi,
     restart,
+    slow_attack,
     small_file,
     store_page,
 )
@@ -52,7 +53,7 @@ COMPARISONS: dict[str, Comparison] = {
     )
 }
 # These measure something else than CPU time under a load, and make tables of their own.
-OTHERS = {one.NAME: one for one in (crowd, restart, idle_memory, hit_ratio, memory_per_item)}
+OTHERS = {one.NAME: one for one in (crowd, restart, idle_memory, slow_attack, hit_ratio, memory_per_item)}
 NAMES = [*COMPARISONS, *OTHERS]
 
 Row = TypeVar("Row", Entrant, StoreEntrant)

@@ -15,7 +15,7 @@ use crate::systemd::Systemd;
 use crate::upgrade::{self, Invocation, Predecessor, Upgrade, UpgradeError};
 use crate::user::UserError;
 use kirin_http::listener::ListenError;
-use kirin_http::{ListenAddress, Listener};
+use kirin_http::{Admission, ConnectionCount, Limits as HttpLimits, ListenAddress, Listener};
 use kirin_inherited::{Inherited, Source};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
@@ -111,6 +111,12 @@ fn raise_descriptor_limit() {
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "the limit on open files stays at {:?}", limit.current);
     }
+}
+
+/// Seven eighths of the descriptors are for clients; the rest is for files, workers and what the libraries open.
+fn default_connections() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(descriptors - descriptors / 8).unwrap_or(usize::MAX)
 }
 
 async fn supervise(
@@ -298,7 +304,8 @@ fn plan_upgrade(
         None => Invocation::of_this_process(),
         Some(loaded) => loaded.invocation.clone().map(Invocation::from),
     };
-    let invocation = invocation.ok_or("how this program was started is not known, or cannot be done again")?;
+    let invocation =
+        invocation.ok_or("how this program was started is not known, or cannot be done again")?;
     // Where there is room for it, if somebody has said so.
     let store_file = match &site.store.snapshot {
         None => run_directory.store_file(),
@@ -379,23 +386,26 @@ fn open_doors(
 ) -> Result<(Vec<Vec<Door>>, Vec<String>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
     let mut urls = Vec::new();
+    let connections = ConnectionCount::new(site.connections.unwrap_or_else(default_connections));
     for listener in &site.listeners {
         let log = match &listener.access_log {
             None => None,
             Some(target) => Some(logs::open(target, logs)?),
         };
+        let admission = Admission::new(Arc::clone(&connections), listener.connections_per_address);
+        let limits = HttpLimits { admission: Some(admission), ..listener.limits.clone() };
         let opened = sockets.open(&listener.address, site.threads)?;
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
             for listener_of_loop in listeners {
-                let ListenerSite { keep_alive, redirect_to_https, .. } = *listener;
+                let redirect_to_https = listener.redirect_to_https;
                 let address = listener_of_loop.address()?;
                 let url = url(&address, listener.tls.is_some());
                 if !urls.contains(&url) {
                     urls.push(url);
                 }
-                let (log, tls) = (log.clone(), listener.tls.clone());
+                let (log, limits, tls) = (log.clone(), limits.clone(), listener.tls.clone());
                 let listener = listener_of_loop;
-                doors.push(Door { listener, address, log, keep_alive, tls, redirect_to_https });
+                doors.push(Door { listener, address, log, limits, tls, redirect_to_https });
             }
         }
     }

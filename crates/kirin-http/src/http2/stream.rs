@@ -201,7 +201,7 @@ async fn send_parts<H>(
     if is_empty {
         return Ended::Answered;
     }
-    let mut sending = Sending { stream, time: server.limits.body_time, sent };
+    let mut sending = Sending { stream, time: server.limits.write_time, sent };
     let result = match response.body {
         Body::Bytes(bytes) => sending.bytes(bytes, true).await,
         Body::Segments(segments) => sending.segments(segments).await,
