@@ -47,6 +47,8 @@ pub struct StoreDoor {
     /// Whether clients find another Kirin there when this one ends. They are sent to it at once then, since what they write here
     /// is lost to it. Otherwise they are served until the last response is sent: applications need the store for it.
     pub has_successor: watch::Receiver<bool>,
+    /// Whether another Kirin, whose store this one will get, serves clients there until this one serves.
+    pub has_predecessor: bool,
 }
 
 /// What a loop is made of. All of it can go to another thread; what it makes of it cannot.

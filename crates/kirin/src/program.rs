@@ -297,7 +297,8 @@ fn plan_upgrade(
         None => Invocation::of_this_process(),
         Some(loaded) => loaded.invocation.clone().map(Invocation::from),
     };
-    let invocation = invocation.ok_or("how this program was started is not known, or cannot be done again")?;
+    let invocation =
+        invocation.ok_or("how this program was started is not known, or cannot be done again")?;
     // Where there is room for it, if somebody has said so.
     let store_file = match &site.store.snapshot {
         None => run_directory.store_file(),
