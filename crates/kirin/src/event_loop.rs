@@ -134,11 +134,13 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
         .into_iter()
         .map(|door| {
             let server = Arc::clone(&parts.memcached_server);
-            tokio::task::spawn_local(crate::memcached::serve(
-                door.listener,
-                server,
-                leaves(stage.clone(), door.has_successor),
-            ))
+            let (mut begin, end) = (stage.clone(), leaves(stage.clone(), door.has_successor));
+            tokio::task::spawn_local(async move {
+                let begins = if door.has_predecessor { Stage::Serve } else { Stage::Prepare };
+                if begin.wait_for(|stage| *stage >= begins).await.is_ok() {
+                    crate::memcached::serve(door.listener, server, end).await;
+                }
+            })
         })
         .collect();
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
