@@ -161,8 +161,7 @@ fn clients_of_the_store_are_not_sent_to_the_new_one_before_it_has_the_contents()
     service.site.wait_for_files("loading", 1);
     // The old program closes connections when the new one serves, in the middle of a command perhaps: those come again.
     let get = || loop {
-        let line = Memcached::connect(&store).send("get /page\r\n").line();
-        if !line.is_empty() {
+        if let Some(line) = Memcached::connect(&store).send("get /page\r\n").try_line() {
             return line;
         }
     };
