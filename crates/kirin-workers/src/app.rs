@@ -15,7 +15,7 @@ use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 use kirin_files::AppFiles;
 use kirin_http::{
-    Answer, BodyLength, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
+    Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
 };
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -204,6 +204,7 @@ impl App {
 
     async fn answer_later(self: Arc<Self>, mut call: Call, mut body: RequestBody) -> Response {
         call.informational = body.informational();
+        let client = body.client();
         body.limit(self.config.body_limit_bytes);
         let body = match SpooledBody::read(&mut body, &self.spool_directory).await {
             Ok(body) => body,
@@ -218,7 +219,7 @@ impl App {
         call.block.finish(body.length());
         let (mut tries, mut files_refused) = (0, false);
         loop {
-            let connection = match self.take_worker().await {
+            let connection = match self.take_worker(client.as_ref()).await {
                 Ok(connection) => connection,
                 Err(refused) => return self.refuse(refused),
             };
@@ -265,15 +266,23 @@ impl App {
         }
     }
 
-    /// An idle worker, or the next that becomes idle when it is this request's turn.
-    async fn take_worker(&self) -> Result<WorkerConnection, Refused> {
+    /// An idle worker, or the next that becomes idle when it is this request's turn. The turn does not come when the client
+    /// goes before.
+    async fn take_worker(&self, client: Option<&ClientWatch>) -> Result<WorkerConnection, Refused> {
         let here = std::thread::current().id();
         loop {
             let mut connection = match self.pool.take(here)? {
                 Taken::Worker(connection) => connection,
                 Taken::Wait(wait) => {
                     self.counters.queued.add(1);
-                    wait.await?
+                    match client {
+                        None => wait.await?,
+                        Some(client) => tokio::select! {
+                            biased;
+                            worker = wait => worker?,
+                            () = client.gone() => return Err(Refused::ClientGone),
+                        },
+                    }
                 }
             };
             if is_waiting(&mut connection).await {
@@ -287,6 +296,11 @@ impl App {
             Refused::Full => self.counters.refused_full.add(1),
             Refused::WaitedTooLong => self.counters.refused_waited.add(1),
             Refused::Closed => {}
+            Refused::ClientGone => {
+                self.counters.clients_gone.add(1);
+                // For the access log: nobody gets this response.
+                return Response::error(client_closed_request());
+            }
         }
         let mut response = Response::error(StatusCode::SERVICE_UNAVAILABLE);
         response.fields.push("Retry-After", "1");
@@ -306,6 +320,11 @@ impl App {
         let request = format!("{} {}", value("REQUEST_METHOD"), value("REQUEST_URI"));
         tracing::warn!(app = self.config.name, %failure, request, "{what}");
     }
+}
+
+/// 499, as nginx logs it: the client closed its connection before it had an answer.
+fn client_closed_request() -> StatusCode {
+    StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
 }
 
 /// What the exchange and the pump need.

@@ -34,6 +34,8 @@ counters! {
     refused_full,
     /// Requests refused because they had waited too long.
     refused_waited,
+    /// Requests whose clients had gone before there was a worker.
+    clients_gone,
     /// Requests given to a second worker because the first was lost.
     retried,
     /// Requests answered 502: their worker was lost or did not keep to the protocol.

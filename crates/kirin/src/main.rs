@@ -3,6 +3,7 @@
 
 mod command_line;
 mod config;
+mod entrance;
 mod event_loop;
 mod loaded_invocation;
 mod logs;

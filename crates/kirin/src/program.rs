@@ -15,7 +15,7 @@ use crate::systemd::Systemd;
 use crate::upgrade::{self, Invocation, Predecessor, Upgrade, UpgradeError};
 use crate::user::UserError;
 use kirin_http::listener::ListenError;
-use kirin_http::{ListenAddress, Listener};
+use kirin_http::{Admission, ConnectionCount, Limits as HttpLimits, ListenAddress, Listener};
 use kirin_inherited::{Inherited, Source};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
@@ -113,6 +113,12 @@ fn raise_descriptor_limit() {
     }
 }
 
+/// Seven eighths of the descriptors are for clients; the rest is for files, workers and what the libraries open.
+fn default_connections() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(descriptors - descriptors / 8).unwrap_or(usize::MAX)
+}
+
 async fn supervise(
     mut site: Site,
     mut start: Start,
@@ -126,7 +132,7 @@ async fn supervise(
     }
     let site = Arc::new(site);
     let mut logs = Logs::new();
-    let (doors, addresses) = open_doors(&site, &mut sockets, &mut logs)?;
+    let (doors, urls) = open_doors(&site, &mut sockets, &mut logs)?;
     let (succeeded, has_successor) = watch::channel(false);
     let mut predecessor = start.inherited.predecessor.take().map(Predecessor::new).transpose()?;
     let upgrades = predecessor.is_some();
@@ -200,8 +206,8 @@ async fn supervise(
     }
     if matches!(started, Ok(true)) {
         let _ = stage.send(Stage::Serve);
-        for address in &addresses {
-            tracing::info!("serving on {}", url(address));
+        for url in &urls {
+            tracing::info!("serving on {url}");
         }
         match predecessor {
             // Systemd hears of it from the one that ends, which alone it listens to until then.
@@ -214,7 +220,8 @@ async fn supervise(
         }
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
         let upgrade = plan_upgrade(&site, sockets, run_directory, &systemd, loaded.as_ref());
-        let serving = Serving { apps: &apps, logs: &logs, store: &store, systemd: &systemd, upgrade };
+        let serving =
+            Serving { site: &site, apps: &apps, logs: &logs, store: &store, systemd: &systemd, upgrade };
         let ending = tokio::select! {
             ending = serving.do_wishes(&mut signals) => ending,
             // One that can be started again is, so this is rare.
@@ -372,32 +379,38 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
     }
 }
 
-/// Opens the listeners for each loop; the outer list is by loop.
+/// Opens the listeners for each loop; the outer list is by loop. Also gives their addresses, as clients name them.
 fn open_doors(
     site: &Site,
     sockets: &mut Sockets,
     logs: &mut Logs,
-) -> Result<(Vec<Vec<Door>>, Vec<ListenAddress>), ProgramError> {
+) -> Result<(Vec<Vec<Door>>, Vec<String>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
-    let mut addresses = Vec::new();
+    let mut urls = Vec::new();
+    let connections = ConnectionCount::new(site.connections.unwrap_or_else(default_connections));
     for listener in &site.listeners {
         let log = match &listener.access_log {
             None => None,
             Some(target) => Some(logs::open(target, logs)?),
         };
+        let admission = Admission::new(Arc::clone(&connections), listener.connections_per_address);
+        let limits = HttpLimits { admission: Some(admission), ..listener.limits.clone() };
         let opened = sockets.open(&listener.address, site.threads)?;
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
             for listener_of_loop in listeners {
+                let redirect_to_https = listener.redirect_to_https;
                 let address = listener_of_loop.address()?;
-                if !addresses.contains(&address) {
-                    addresses.push(address.clone());
+                let url = url(&address, listener.tls.is_some());
+                if !urls.contains(&url) {
+                    urls.push(url);
                 }
-                let keep_alive = listener.keep_alive;
-                doors.push(Door { listener: listener_of_loop, address, log: log.clone(), keep_alive });
+                let (log, limits, tls) = (log.clone(), limits.clone(), listener.tls.clone());
+                let listener = listener_of_loop;
+                doors.push(Door { listener, address, log, limits, tls, redirect_to_https });
             }
         }
     }
-    Ok((by_loop, addresses))
+    Ok((by_loop, urls))
 }
 
 /// Opens the memcached port for each loop, and the unix socket for applications that Kirin starts.
@@ -441,9 +454,10 @@ async fn sweep(store: Arc<Store>) {
     }
 }
 
-fn url(address: &ListenAddress) -> String {
+fn url(address: &ListenAddress, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
     match address {
-        ListenAddress::Tcp(address) => format!("http://{address}/"),
+        ListenAddress::Tcp(address) => format!("{scheme}://{address}/"),
         ListenAddress::Unix(path) => format!("unix:{}", path.display()),
     }
 }
