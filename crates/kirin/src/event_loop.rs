@@ -53,6 +53,8 @@ pub struct StoreDoor {
     /// Whether clients find another Kirin there when this one ends. They are sent to it at once then, since what they write here
     /// is lost to it. Otherwise they are served until the last response is sent: applications need the store for it.
     pub has_successor: watch::Receiver<bool>,
+    /// Whether another Kirin, whose store this one will get, serves clients there until this one serves.
+    pub has_predecessor: bool,
 }
 
 /// What a loop is made of. All of it can go to another thread; what it makes of it cannot.
@@ -138,11 +140,13 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
         .into_iter()
         .map(|door| {
             let server = Arc::clone(&parts.memcached_server);
-            tokio::task::spawn_local(crate::memcached::serve(
-                door.listener,
-                server,
-                leaves(stage.clone(), door.has_successor),
-            ))
+            let (mut begin, end) = (stage.clone(), leaves(stage.clone(), door.has_successor));
+            tokio::task::spawn_local(async move {
+                let begins = if door.has_predecessor { Stage::Serve } else { Stage::Prepare };
+                if begin.wait_for(|stage| *stage >= begins).await.is_ok() {
+                    crate::memcached::serve(door.listener, server, end).await;
+                }
+            })
         })
         .collect();
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {

@@ -134,9 +134,10 @@ async fn supervise(
     let mut logs = Logs::new();
     let (doors, urls) = open_doors(&site, &mut sockets, &mut logs)?;
     let (succeeded, has_successor) = watch::channel(false);
-    let memcached = open_memcached(&site, &mut sockets, run_directory, &has_successor)?;
-    sockets.refuse_unwanted()?;
     let mut predecessor = start.inherited.predecessor.take().map(Predecessor::new).transpose()?;
+    let upgrades = predecessor.is_some();
+    let memcached = open_memcached(&site, &mut sockets, run_directory, &has_successor, upgrades)?;
+    sockets.refuse_unwanted()?;
     let mut pid_file = None;
     if predecessor.is_none() {
         pid_file = write_pid_file(start.pid_file.as_deref())?;
@@ -418,13 +419,17 @@ fn open_memcached(
     sockets: &mut Sockets,
     run_directory: &RunDirectory,
     has_successor: &watch::Receiver<bool>,
+    upgrades: bool,
 ) -> Result<Vec<Vec<StoreDoor>>, ProgramError> {
     let mut by_loop: Vec<Vec<StoreDoor>> = (0..site.threads).map(|_| Vec::new()).collect();
     for address in &site.store.memcached {
         let opened = sockets.open(address, site.threads)?;
         let has_successor = if opened.is_inherited { watch::channel(true).1 } else { has_successor.clone() };
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
-            let door = |listener| StoreDoor { listener, has_successor: has_successor.clone() };
+            let door = |listener| {
+                let has_predecessor = upgrades && opened.is_inherited;
+                StoreDoor { listener, has_successor: has_successor.clone(), has_predecessor }
+            };
             doors.extend(listeners.into_iter().map(door));
         }
         tracing::debug!("memcached protocol on {address}");
@@ -432,7 +437,8 @@ fn open_memcached(
     if !site.apps.is_empty() {
         let own = ListenAddress::Unix(run_directory.store_socket());
         for (doors, listener) in by_loop.iter_mut().zip(Listener::bind(&own, site.threads)?) {
-            doors.push(StoreDoor { listener, has_successor: watch::channel(false).1 });
+            let has_successor = watch::channel(false).1;
+            doors.push(StoreDoor { listener, has_successor, has_predecessor: false });
         }
     }
     Ok(by_loop)
