@@ -22,7 +22,8 @@ fn encode_text(request: &str, secure: bool) -> Result<Vec<(String, String)>, Nul
     let Ok(Parsed::Complete(head, _)) = parsed else { panic!("not a request: {request:?} {parsed:?}") };
     let peer = Peer::Tcp("[::ffff:192.0.2.7]:4711".parse().unwrap());
     let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
-    let mut block = encode(&head, Origin { peer: &peer, local: &local, secure, now: 0 }, Wanted::default())?;
+    let origin = Origin { peer: &peer, local: &local, secure, client: Client::NotAsked, now: 0 };
+    let mut block = encode(&head, origin, Wanted::default())?;
     block.finish(42);
     let (pairs, rest) = decode(block.as_bytes());
     assert!(rest.is_empty());

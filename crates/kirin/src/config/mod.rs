@@ -7,6 +7,7 @@ pub mod check;
 pub mod default;
 pub mod load;
 pub mod reference;
+pub mod tls;
 pub mod units;
 
 pub use check::{Site, check};
@@ -58,6 +59,12 @@ pub struct ListenerConfig {
     #[serde(default = "default::keep_alive")]
     #[schemars(with = "String", default = "default::keep_alive")]
     pub keep_alive: Seconds,
+    /// TLS: clients of this listener come by https.
+    pub tls: Option<tls::TlsConfig>,
+    /// Sends clients of this listener, which is one without TLS, to https on the same host and this port, such as `443` (308).
+    /// What is below `/.well-known/acme-challenge/` is served all the same. Default: none, everything is served here.
+    #[schemars(with = "Option<u16>")]
+    pub redirect_to_https: Option<Spanned<u16>>,
 }
 
 /// The store.
