@@ -77,7 +77,11 @@ fn a_crowd_is_served_beside_readers_of_one_byte_a_second() {
     };
     let mut outcome = crowd::run(crowd).expect("a run");
     let report = outcome.report();
-    assert_eq!((outcome.latencies.len(), outcome.slow_served, outcome.slow_open), (400, 20, 20), "{report:?}");
+    assert_eq!(
+        (outcome.latencies.len(), outcome.slow_served, outcome.slow_open),
+        (400, 20, 20),
+        "{report:?}"
+    );
 }
 
 #[test]
