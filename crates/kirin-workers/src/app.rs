@@ -6,6 +6,7 @@ use crate::error::AppError;
 use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
 use crate::parsed::WantedByWorkers;
 use crate::pool::{Pool, Refused, Taken};
+use crate::read_ahead::ReadAhead;
 use crate::scgi;
 use crate::sendfile::SendfileRoots;
 use crate::spool::{SpoolError, SpooledBody};
@@ -354,6 +355,17 @@ impl App {
             pid,
             "cleanup after a response took too long; the worker is killed"
         );
+    }
+
+    /// Moves what has been read of a response to its spool file. Where that cannot be, the worker waits for the client.
+    pub(crate) fn spill_response(&self, ahead: &mut ReadAhead) -> bool {
+        let spilled = ahead.spill(&self.spool_directory);
+        if let Err(error) = &spilled {
+            let directory = self.spool_directory.display();
+            self.counters.spool_failed.add(1);
+            tracing::error!(app = self.config.name, %directory, %error, "no spool file: a slow client holds a worker");
+        }
+        spilled.is_ok()
     }
 
     pub(crate) fn log_cut(&self, connection: &WorkerConnection, error: &ProtocolError) {

@@ -52,7 +52,7 @@ counters! {
     replaced_by_memory,
     /// Workers that have ended.
     workers_ended,
-    /// Request bodies that could not be written to a spool file.
+    /// Request bodies, and responses to slow clients, that could not be written to a spool file.
     spool_failed,
 }
 

@@ -21,6 +21,7 @@ mod handed_file;
 mod parent;
 mod parsed;
 mod pool;
+mod read_ahead;
 mod response_pump;
 mod scgi;
 mod sendfile;
