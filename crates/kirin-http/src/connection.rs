@@ -6,8 +6,9 @@
 
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::Body;
-use crate::client::Client;
-use crate::handler::{Answer, Handler, Later, Origin};
+use crate::client_watch::ClientWatch;
+use crate::handler::{Answer, Handler, Later};
+use crate::http2;
 use crate::informational::Informational;
 use crate::io::{Io, Phase};
 use crate::open_connections::OpenConnections;
@@ -37,6 +38,8 @@ enum Step {
     Again,
     /// The connection has ended.
     End,
+    /// The client speaks HTTP/2; it has said so with what is unread.
+    Http2,
     /// Something takes waiting.
     Settle(Box<Settle>),
 }
@@ -71,12 +74,21 @@ struct Request {
 /// Serves one connection until it ends.
 pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     let _entry = OpenConnections::enter(&server.open, &io);
+    // Boxed like all that an idle connection does not carry.
+    if server.tls.is_some() {
+        match Box::pin(begin(&server, &io)).await {
+            Begun::Http1 => {}
+            Begun::Http2 => return Box::pin(http2::serve(server, io)).await,
+            Begun::End => return,
+        }
+    }
     server.deadlines.set(&io, server.deadlines.head);
     let mut read = true;
     loop {
         match poll_fn(|context| read_and_answer(&server, &io, context, read)).await {
             Ok(Step::Again) => read = true,
-            Ok(Step::End) => return,
+            Ok(Step::End) => return io.end_tls(),
+            Ok(Step::Http2) => return Box::pin(http2::serve(server, io)).await,
             // Boxed, so that an idle connection does not carry the size of all that might happen to it.
             Ok(Step::Settle(step)) => match Box::pin(settle(&server, &io, *step)).await {
                 Ok(true) => read = io.unread.borrow().is_empty(),
@@ -90,6 +102,33 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
                 tracing::debug!(peer = %io.peer, %error, "connection lost");
                 return;
             }
+        }
+    }
+}
+
+/// What a connection speaks after the TLS handshake.
+enum Begun {
+    Http1,
+    Http2,
+    /// Nothing: the handshake failed.
+    End,
+}
+
+/// Does the handshake, if there is TLS. One that takes too long is ended by the table of open connections.
+async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
+    let Some(tls) = &server.tls else { return Begun::Http1 };
+    server.deadlines.set(io, tls.handshake_time().as_secs().max(1));
+    match poll_fn(|context| io.poll_handshake(context)).await {
+        Ok(handshake) => {
+            if let Some(client) = handshake.client {
+                let _ = io.client.set(client);
+            }
+            if handshake.is_http2 { Begun::Http2 } else { Begun::Http1 }
+        }
+        Err(error) => {
+            tracing::debug!(peer = %io.peer, %error, "TLS handshake failed");
+            sending::linger(io, &server.deadlines).await;
+            Begun::End
         }
     }
 }
@@ -166,6 +205,10 @@ fn answer_all<H: Handler>(
                 at += length;
                 work = answer_one(server, io, &mut output, &head);
             }
+            // By prior knowledge (RFC 9113 section 3.3); over TLS the handshake says so.
+            Err(_) if server.tls.is_none() && !io.has_begun.get() && http2::is_preface(input) => {
+                return Ok((0, Step::Http2));
+            }
             Err(reject) => {
                 at = input.len();
                 work = refuse(server, io, &mut output, reject);
@@ -189,7 +232,8 @@ fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head
     let record = server.log.as_ref().map(|log| log.begin(&io.peer, head, Instant::now()));
     let mut exchange = Exchange::of(head);
     exchange.persistent &= !server.stopping.get();
-    let origin = Origin { peer: &io.peer, local: &server.local, secure: false, now: server.clock().now() };
+    io.has_begun.set(true);
+    let origin = server.origin(io);
     if head.is_misdirected(origin.secure) {
         return refuse(server, io, output, Reject::Misdirected);
     }
@@ -267,9 +311,9 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
             server.deadlines.clear(io);
             let mut body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
             let is_current = request.exchange.version == Version::Http11;
-            body = body.with_client(Client::new(io, is_current));
+            body = body.with_client(ClientWatch::new(io, is_current));
             if is_current {
-                body = body.with_informational(Informational::new(io, &server.deadlines));
+                body = body.with_informational(Informational::http1(io, &server.deadlines));
             }
             let response = later(body).await;
             request.exchange.persistent &= io.body_finished.get() && !server.stopping.get();

@@ -3,7 +3,7 @@
 //! A timer per connection would cost memory and work for every request; a pass over a table costs nanoseconds per
 //! connection and second. Ending a connection is `shutdown(2)` on its socket: its task wakes up and sees the end.
 
-use crate::client::{self, Presence};
+use crate::client_watch::{self, Presence};
 use crate::io::{Io, Phase};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -58,7 +58,7 @@ impl OpenConnections {
     pub(crate) fn look_for_the_gone(&self) {
         for io in self.slots.borrow().connections.iter().flatten() {
             if !matches!(*io.presence.borrow(), Presence::Unwatched | Presence::Gone) {
-                client::look(io);
+                client_watch::look(io);
             }
         }
     }

@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for listener in Listener::bind(&address, 1)? {
             let local = listener.address()?;
             println!("{local}");
-            let server = Server::new(Rc::new(OneApp(Arc::clone(&app), Rc::default())), local, Limits::default(), None);
+            let server =
+                Server::new(Rc::new(OneApp(Arc::clone(&app), Rc::default())), local, Limits::default(), None);
             tokio::task::spawn_local(listener::accept(listener, Rc::new(server)));
         }
         tokio::signal::ctrl_c().await?;

@@ -1,7 +1,9 @@
 //! From what a configuration says to what it means: every name resolved, every path there, every value in range.
 
 use super::load::{ConfigError, Source};
+use super::tls::{TlsSite, check_tls};
 use super::{AppConfig, Config, ListenerConfig, RateLimitConfig, RouteConfig};
+use crate::user::User;
 use kirin_http::request::HeadLimits;
 use kirin_http::{Limits, ListenAddress, RateKey, RateLimit};
 use kirin_workers::MAX_WORKERS;
@@ -28,6 +30,8 @@ const MAX_BURST: usize = 1_000_000;
 pub struct Site {
     /// Number of event loops.
     pub threads: usize,
+    /// Whom to run as.
+    pub user: Option<User>,
     /// Client connections at most; none for what the limit on open files allows.
     pub connections: Option<usize>,
     /// Where to listen.
@@ -41,7 +45,7 @@ pub struct Site {
 }
 
 /// A listener.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ListenerSite {
     /// Where.
     pub address: ListenAddress,
@@ -51,6 +55,10 @@ pub struct ListenerSite {
     pub limits: Limits,
     /// Connections from one address at most.
     pub connections_per_address: Option<u32>,
+    /// Its certificates, if clients come by https.
+    pub tls: Option<TlsSite>,
+    /// The port of https to which clients are sent.
+    pub redirect_to_https: Option<u16>,
 }
 
 /// Where log lines go.
@@ -156,6 +164,13 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     }
     let mut listeners = Vec::new();
     for listener in &config.listener {
+        let tls = listener.tls.as_ref().map(|tls| check_tls(tls, source)).transpose()?;
+        if let Some(port) = &listener.redirect_to_https {
+            let message = "`redirect_to_https` is a port, 1 to 65535, on a listener without `tls`";
+            if tls.is_some() || *port.get_ref() == 0 {
+                return Err(source.error(port.span(), message));
+            }
+        }
         listeners.push(ListenerSite {
             address: address(&listener.address, source)?,
             access_log: listener.access_log.as_ref().map(|target| log_target(target, source)),
@@ -166,6 +181,8 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
                     Some(within(limit, MAX_CONNECTIONS, "`connections_per_address`", source)? as u32)
                 }
             },
+            tls,
+            redirect_to_https: listener.redirect_to_https.as_ref().map(|port| *port.get_ref()),
         });
     }
     let mut apps: Vec<AppSite> = Vec::new();
@@ -187,7 +204,17 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         routes.push(checked);
     }
     routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
-    Ok(Site { threads, connections, listeners, store: check_store(config, source)?, apps, routes })
+    let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
+    Ok(Site { threads, user, connections, listeners, store: check_store(config, source)?, apps, routes })
+}
+
+fn check_user(name: &Spanned<String>, source: &Source) -> Result<User, ConfigError> {
+    let message = match User::find(name.get_ref()) {
+        Ok(Some(user)) => return Ok(user),
+        Ok(None) => format!("there is no user `{}` on this machine", name.get_ref()),
+        Err(error) => format!("the user `{}` cannot be looked up: {error}", name.get_ref()),
+    };
+    Err(source.error(name.span(), message))
 }
 
 fn listener_limits(listener: &ListenerConfig, source: &Source) -> Result<Limits, ConfigError> {
@@ -382,7 +409,7 @@ fn existing_directory(path: &Spanned<String>, source: &Source) -> Result<PathBuf
 }
 
 /// The path from the root, so that it means the same in an application that runs elsewhere.
-fn absolute(path: &std::path::Path) -> PathBuf {
+pub(super) fn absolute(path: &std::path::Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -478,6 +505,10 @@ mod tests {
                     "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"app:web\", \"store\"]\n"
                 ),
                 vec!["kirin.toml:8:8", "must be the last"],
+            ),
+            (
+                &format!("user = \"nobody-here\"\n{LISTENER}{route}"),
+                vec!["kirin.toml:1:8", "no user `nobody-here`"],
             ),
             (&format!("connections = 0\n{LISTENER}{route}"), vec!["kirin.toml:1:15", "`connections` is 0"]),
             (

@@ -5,6 +5,10 @@ use kirin_http::request::HeadLimits;
 use serde_spanned::Spanned;
 use std::path::Path;
 
+pub(super) fn handshake_time() -> Seconds {
+    Seconds(10)
+}
+
 pub(super) fn keep_alive() -> Seconds {
     Seconds(75)
 }

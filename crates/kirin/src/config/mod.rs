@@ -7,6 +7,7 @@ pub mod check;
 pub mod default;
 pub mod load;
 pub mod reference;
+pub mod tls;
 pub mod units;
 
 pub use check::{Site, check};
@@ -25,6 +26,10 @@ pub struct Config {
     /// use.
     #[schemars(with = "Option<usize>")]
     pub threads: Option<Spanned<usize>>,
+    /// The user that Kirin, once it has opened its ports and logs, and its applications run as. Only root can become another
+    /// user. Default: the one that starts it.
+    #[schemars(with = "Option<String>")]
+    pub user: Option<Spanned<String>>,
     /// Client connections at most, of all listeners together; more wait until others end. Default: seven eighths of the
     /// limit on open files (`ulimit -n`), so that files and workers can still be opened.
     #[schemars(with = "Option<usize>")]
@@ -58,6 +63,12 @@ pub struct ListenerConfig {
     #[serde(default = "default::keep_alive")]
     #[schemars(with = "String", default = "default::keep_alive")]
     pub keep_alive: Seconds,
+    /// TLS: clients of this listener come by https.
+    pub tls: Option<tls::TlsConfig>,
+    /// Sends clients of this listener, which is one without TLS, to https on the same host and this port, such as `443` (308).
+    /// What is below `/.well-known/acme-challenge/` is served all the same. Default: none, everything is served here.
+    #[schemars(with = "Option<u16>")]
+    pub redirect_to_https: Option<Spanned<u16>>,
     /// How long a request head may take, from its first byte (of a new connection, from connecting) to its last.
     #[serde(default = "default::patience")]
     #[schemars(with = "String", default = "default::patience")]
@@ -181,7 +192,8 @@ pub struct AppConfig {
     #[serde(default = "default::body_limit")]
     #[schemars(with = "String", default = "default::body_limit")]
     pub body_limit: ByteSize,
-    /// Directories from which the application may have files sent with `X-Sendfile`. Default: none.
+    /// Directories from which the application may have files sent by name, with `X-Sendfile`. Files that it has opened itself
+    /// and returns as its response need none. Default: none.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub sendfile: Vec<Spanned<String>>,

@@ -27,13 +27,13 @@ pub(crate) enum Presence {
 
 /// The client of one request.
 #[derive(Clone)]
-pub struct Client {
+pub struct ClientWatch {
     io: Rc<Io>,
     /// Whether it takes informational responses: it speaks HTTP/1.1.
     takes_informational: bool,
 }
 
-impl Client {
+impl ClientWatch {
     pub(crate) fn new(io: &Rc<Io>, takes_informational: bool) -> Self {
         Self { io: Rc::clone(io), takes_informational }
     }
