@@ -80,6 +80,11 @@ fn a_head_behind_another_request_has_its_own_time() {
     assert_eq!(client.get("/hello.txt").status, 200);
     client.send("GET / HTTP/1.1\r\n");
     assert_eq!(client.read_to_end(), b"");
+    // The same in the packet of a request for the application.
+    let mut client = kirin.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n");
+    assert_eq!(client.read_reply().text(), "hello");
+    assert_eq!(client.read_to_end(), b"");
 }
 
 #[test]

@@ -166,7 +166,8 @@ fn read_and_answer<H: Handler>(
     if !unread.is_empty() {
         *io.unread.borrow_mut() = unread;
     }
-    begin_waiting(server, io, &step, used > 0);
+    // What is left behind a response that took waiting is the begin of a head, too.
+    begin_waiting(server, io, &step, used > 0 || !read);
     Poll::Ready(Ok(step))
 }
 
