@@ -21,6 +21,7 @@ import report
 from comparison import Comparison, Entrant
 from comparisons import (
     hit_ratio,
+    http2,
     idle_memory,
     includes,
     large_file,
@@ -30,6 +31,7 @@ from comparisons import (
     psgi,
     small_file,
     store_page,
+    tls,
 )
 from comparisons.store_entrants import StoreEntrant
 from host import BENCH, REPOSITORY, BenchError, Cores, Host
@@ -41,6 +43,8 @@ COMPARISONS: dict[str, Comparison] = {
         small_file.COMPARISON,
         includes.COMPARISON,
         large_file.COMPARISON,
+        tls.COMPARISON,
+        http2.COMPARISON,
         psgi.HELLO_COMPARISON,
         psgi.PARAMS_COMPARISON,
         loops.COMPARISON,

@@ -13,7 +13,7 @@ use crate::io::{Io, Phase};
 use crate::open_connections::OpenConnections;
 use crate::output::{Output, Unsent};
 use crate::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
-use crate::request_body::RequestBody;
+use crate::request_body::{BodyError, RequestBody};
 use crate::response::Response;
 use crate::response_writer::{Exchange, write_head};
 use crate::sending;
@@ -54,6 +54,8 @@ enum Work {
     Nothing,
     /// The last response has been given.
     Close,
+    /// What came is refused; what else the client sends is not looked at.
+    Refused,
     /// Send this response.
     Send(Response, Request),
     /// Wait for the response.
@@ -156,12 +158,8 @@ fn read_and_answer<H: Handler>(
         return Poll::Ready(Ok(step));
     }
     unread.extend_from_slice(received);
-    // A head that comes a byte at a time is not parsed anew for each of them.
-    let could_be_whole = !read || memchr::memchr(b'\n', received).is_some();
-    if !could_be_whole && unread.len() <= server.limits.head.request_line_bytes {
-        *io.unread.borrow_mut() = unread;
-        return Poll::Ready(Ok(Step::Again));
-    }
+    // A head that comes in pieces is parsed anew for each: the limit on its size keeps that below what a packet costs, and
+    // what is wrong with it is said at once.
     let (used, step) = answer_all(server, io, context, &unread)?;
     unread.drain(..used);
     if !unread.is_empty() {
@@ -233,7 +231,11 @@ fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head
     let mut exchange = Exchange::of(head);
     exchange.persistent &= !server.stopping.get();
     io.has_begun.set(true);
-    let answer = server.handler.answer(head, server.origin(io));
+    let origin = server.origin(io);
+    if head.is_misdirected(origin.secure) {
+        return refuse(server, io, output, Reject::Misdirected);
+    }
+    let answer = server.handler.answer(head, origin);
     let mut request = Request { exchange, body: head.body, expects_continue: head.expects_continue, record };
     let response = match answer {
         Answer::Later(later) => return Work::Later(later, request),
@@ -278,7 +280,7 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
         record: server.log.as_ref().map(|_| RequestRecord::unreadable(&io.peer)),
     };
     write_response(server, output, Response::error(reject.status()), &mut request);
-    Work::Close
+    Work::Refused
 }
 
 /// Does what takes waiting. Returns whether the connection goes on.
@@ -287,11 +289,20 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
     if let Some(mut unsent) = step.unsent {
         sending::flush(io, &server.deadlines, &mut unsent).await?;
     }
+    let refused = matches!(step.work, Work::Refused);
     let persistent = match step.work {
         Work::Nothing => true,
-        Work::Close => false,
-        Work::Send(response, mut request) => {
-            request.exchange.persistent &= skip_body(server, io, &request).await;
+        Work::Close | Work::Refused => false,
+        Work::Send(mut response, mut request) => {
+            match skip_body(server, io, &request).await {
+                Ok(skipped) => request.exchange.persistent &= skipped,
+                Err(error) => {
+                    request.exchange.persistent = false;
+                    if matches!(error, BodyError::Chunked(_)) {
+                        response = Response::error(error.status());
+                    }
+                }
+            }
             send(server, io, response, request).await?
         }
         Work::Later(later, mut request) => {
@@ -308,8 +319,10 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
     if persistent {
         io.phase.set(Phase::Idle);
         server.deadlines.set(io, server.deadlines.keep_alive);
-    } else {
+    } else if refused || !io.body_finished.get() || !io.unread.borrow().is_empty() || io.has_more() {
         sending::linger(io, &server.deadlines).await;
+    } else {
+        io.end_tls();
     }
     Ok(persistent)
 }
@@ -326,19 +339,14 @@ async fn send<H>(server: &Server<H>, io: &Io, response: Response, mut request: R
 }
 
 /// Drops a small body that no place wanted. Returns whether the next request can be found behind it.
-async fn skip_body<H>(server: &Server<H>, io: &Rc<Io>, request: &Request) -> bool {
+async fn skip_body<H>(server: &Server<H>, io: &Rc<Io>, request: &Request) -> Result<bool, BodyError> {
     // A client that was not told to continue may send the body or not: what comes next cannot be known.
     if request.expects_continue {
         io.body_finished.set(false);
-        return false;
+        return Ok(false);
     }
     let mut body = RequestBody::http1(io, &server.deadlines, request.body, false);
     body.limit(SKIPPED_BODY_BYTES);
-    loop {
-        match body.chunk().await {
-            Ok(Some(_)) => {}
-            Ok(None) => return true,
-            Err(_) => return false,
-        }
-    }
+    while body.chunk().await?.is_some() {}
+    Ok(true)
 }

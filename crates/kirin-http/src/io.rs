@@ -7,7 +7,7 @@ use crate::client_certificate::ClientCertificate;
 use crate::handler::Peer;
 use crate::tls::ALPN_HTTP2;
 use crate::tls_stream::TlsStream;
-use rustix::net::{SendFlags, Shutdown};
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -184,6 +184,20 @@ impl Io {
                 result => return Poll::Ready(result),
             }
         }
+    }
+
+    /// Whether the client has sent something that nobody has read: closing now would reset the connection, and with it
+    /// the response on its way (RFC 9112 section 9.6).
+    pub(crate) fn has_more(&self) -> bool {
+        let mut byte = [0];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = match &*self.stream.borrow() {
+            Stream::Tcp(stream) => rustix::net::recv(stream, &mut byte, flags),
+            Stream::Unix(stream) => rustix::net::recv(stream, &mut byte, flags),
+            Stream::Tls(stream) => rustix::net::recv(stream.socket(), &mut byte, flags),
+            Stream::TlsOverUnix(stream) => rustix::net::recv(stream.socket(), &mut byte, flags),
+        };
+        matches!(peeked, Ok((1.., _)))
     }
 
     /// Ends our side; the client still gets what was sent.

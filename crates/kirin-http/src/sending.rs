@@ -184,7 +184,7 @@ async fn send_stream(
     Ok(total)
 }
 
-/// Ends our side and reads on for a while before the socket is closed.
+/// Ends our side and reads on for a while before the socket is closed: for clients that may still be sending.
 pub(crate) async fn linger(io: &Io, deadlines: &Deadlines) {
     io.shutdown_write();
     deadlines.set(io, LINGER_SECONDS);

@@ -4,8 +4,9 @@
 //! names in upper case, the fields of a connection, `TE` other than `trailers`, a `content-length` that the data contradicts.
 
 use crate::request::{
-    BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, parse_content_length, parse_host,
+    BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, parse_content_length,
 };
+use crate::request_target::parse_host;
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method};
@@ -24,8 +25,8 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads what h2 gives. `ended`: no body follows.
-    pub(super) fn read(parts: Parts, ended: bool, limits: &HeadLimits) -> Result<Self, Reject> {
+    /// Reads what h2 gives. `ended`: no body follows. `secure`: the connection is encrypted.
+    pub(super) fn read(parts: Parts, ended: bool, secure: bool, limits: &HeadLimits) -> Result<Self, Reject> {
         let Parts { method, uri, headers, .. } = parts;
         if method == Method::CONNECT {
             return Err(Reject::Bad("CONNECT is for proxies"));
@@ -40,6 +41,9 @@ impl Head {
         }
         if headers.len() > MAX_FIELDS {
             return Err(Reject::HeadTooLarge);
+        }
+        if uri.scheme_str().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https") != secure) {
+            return Err(Reject::Misdirected);
         }
         let host = host(uri.authority().map(|authority| authority.as_str()), &headers)?;
         let length = match headers.get(CONTENT_LENGTH) {
@@ -130,7 +134,7 @@ mod tests {
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
-        Head::read(request.body(()).unwrap().into_parts().0, ended, &HeadLimits::default())
+        Head::read(request.body(()).unwrap().into_parts().0, ended, true, &HeadLimits::default())
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(super) async fn answer<H: Handler>(
     let (parts, received) = request.into_parts();
     let is_head = parts.method == Method::HEAD;
     let ended = received.is_end_stream();
-    let head = match Head::read(parts, ended, &server.limits.head) {
+    let head = match Head::read(parts, ended, server.tls.is_some(), &server.limits.head) {
         Ok(head) => head,
         Err(reject) => return refuse(server, io, &responder, reject, is_head).await,
     };
