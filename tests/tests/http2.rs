@@ -31,6 +31,7 @@ sub {
     return sub { my $writer = shift->([200, $text]); $writer->write("first\n"); kill KILL => $$ } if $path eq '/app/cut';
     if ($path eq '/app/wait') {
         open my $begun, '>', "begun.$$." . ($env->{QUERY_STRING} || 'x');
+        open my $seen, '>>', 'requests'; syswrite $seen, "$path\n";
         select undef, undef, undef, 0.01 until -e 'go';
         return [200, $text, ['waited']];
     }
@@ -317,10 +318,12 @@ fn requests_that_are_reset_are_not_many_before_the_connection_ends() {
     assert!(begun < 2000, "2000 resets were taken");
     let error = client.wait_for_end().expect_err("the connection is ended");
     assert_eq!(error.reason(), Some(Reason::ENHANCE_YOUR_CALM), "{error}");
-    // The workers are there still, for others.
+    // The workers are there still, for others, and have begun no more requests than there are workers.
     std::fs::write(site.path("go"), "").expect("write");
     assert_eq!(Http2Client::connect(kirin.address()).get("/app/wait").text(), "waited");
     assert!(!kirin.log().contains("was lost"), "{}", kirin.log());
+    let log = std::fs::read_to_string(site.path("requests")).expect("the requests that workers have seen");
+    assert!(log.lines().count() <= 2 + 1, "{} requests reached a worker", log.lines().count());
 }
 
 #[test]
@@ -498,12 +501,17 @@ fn an_idle_connection_is_ended_after_its_time_and_pings_do_not_keep_it() {
 fn term_finishes_what_has_begun_and_takes_no_more() {
     let (site, mut kirin) = serve();
     let idle = Http2Client::connect(kirin.address());
+    // One that does not answer pings, by which GOAWAY finds out what was on its way.
+    let mut silent = Client::connect(kirin.address());
+    silent.send(PREFACE).send(frame(1, 5, 1, b"\x82\x86\x04\x0a/hello.txt\x41\x01a"));
+    silent.read_until(b"hello\n");
     let mut client = Http2Client::connect(kirin.address());
     let pending = client.begin("GET", "/app/wait", &[]);
     site.wait_for_files("begun.", 1);
     kirin.signal(Signal::TERM);
     kirin.wait_for_log("stopping");
     idle.wait_for_end().expect("an idle connection ends well");
+    silent.read_to_end();
     std::fs::write(site.path("go"), "").expect("write");
     assert_eq!(client.finish(pending).text(), "waited");
     client.wait_for_end().expect("a good end");

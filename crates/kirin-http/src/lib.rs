@@ -47,7 +47,7 @@ pub use informational::Informational;
 pub use inherited::InheritedSocket;
 pub use listener::{ListenAddress, Listener};
 pub use request::{BodyLength, RequestHead, Version};
-pub use request_body::{BodyError, RequestBody};
+pub use request_body::{BodyError, Presence, RequestBody};
 pub use response::{Place, Response};
 pub use server::{Limits, Server};
 pub use tls::{CertificateFiles, ClientAuthorities, Tls, TlsError, TlsSettings};

@@ -11,6 +11,7 @@ use crate::server::Deadlines;
 use bytes::Bytes;
 use h2::RecvStream;
 use http::StatusCode;
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
@@ -25,6 +26,23 @@ pub struct RequestBody {
     limit_bytes: u64,
     read_bytes: u64,
     informational: Option<Informational>,
+    client: Presence,
+}
+
+/// Whether the client still waits for the response. Only HTTP/2 tells before the response is sent.
+#[derive(Clone, Debug, Default)]
+pub struct Presence(Option<Rc<Cell<bool>>>);
+
+impl Presence {
+    /// That of a client that may go: true in the cell means that it has gone.
+    pub(crate) fn told_by(is_gone: &Rc<Cell<bool>>) -> Self {
+        Self(Some(Rc::clone(is_gone)))
+    }
+
+    /// Whether nobody waits for the response, so that work on it need not begin.
+    pub fn is_gone(&self) -> bool {
+        self.0.as_ref().is_some_and(|is_gone| is_gone.get())
+    }
 }
 
 enum Source {
@@ -89,6 +107,7 @@ impl RequestBody {
             limit_bytes: u64::MAX,
             read_bytes: 0,
             informational: None,
+            client: Presence::default(),
         }
     }
 
@@ -123,6 +142,16 @@ impl RequestBody {
     /// The body of a request whose client understands informational responses.
     pub(crate) fn with_informational(self, informational: Informational) -> Self {
         Self { informational: Some(informational), ..self }
+    }
+
+    /// The body of a request whose client may go while it is answered.
+    pub(crate) fn with_presence(self, client: Presence) -> Self {
+        Self { client, ..self }
+    }
+
+    /// Whether the client is still there; to be asked again and again.
+    pub fn client(&self) -> Presence {
+        self.client.clone()
     }
 
     /// The way for informational responses; none to a client that does not understand them.

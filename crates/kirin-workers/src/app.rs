@@ -204,6 +204,7 @@ impl App {
 
     async fn answer_later(self: Arc<Self>, mut call: Call, mut body: RequestBody) -> Response {
         call.informational = body.informational();
+        let client = body.client();
         body.limit(self.config.body_limit_bytes);
         let body = match SpooledBody::read(&mut body, &self.spool_directory).await {
             Ok(body) => body,
@@ -222,6 +223,11 @@ impl App {
                 Ok(connection) => connection,
                 Err(refused) => return self.refuse(refused),
             };
+            if client.is_gone() {
+                // It went while its request was in the queue; nobody sees this response.
+                self.release(connection);
+                return Response::error(StatusCode::SERVICE_UNAVAILABLE);
+            }
             let failure = match exchange(&self, connection, &call, &body).await {
                 Ok(response) => return response,
                 Err(failure) => failure,

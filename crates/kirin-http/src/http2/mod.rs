@@ -106,7 +106,9 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             if !waiting.is_stopping && (server.stopping.get() || stopping.as_mut().poll(context).is_ready()) {
                 connection.graceful_shutdown();
                 waiting.is_stopping = true;
-                server.deadlines.set(&io, GOING_SECONDS);
+                if waiting.on == WaitingOn::Request {
+                    server.deadlines.set(&io, GOING_SECONDS);
+                }
             }
             streams.reap(context);
             if streams.resets.are_too_many() && !is_calmed {
