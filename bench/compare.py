@@ -23,6 +23,7 @@ from comparisons import (
     classic_stack,
     crowd,
     hit_ratio,
+    http2,
     idle_memory,
     includes,
     large_file,
@@ -34,6 +35,7 @@ from comparisons import (
     slow_attack,
     small_file,
     store_page,
+    tls,
 )
 from comparisons.store_entrants import StoreEntrant
 from host import BENCH, REPOSITORY, BenchError, Cores, Host
@@ -45,6 +47,8 @@ COMPARISONS: dict[str, Comparison] = {
         small_file.COMPARISON,
         includes.COMPARISON,
         large_file.COMPARISON,
+        tls.COMPARISON,
+        http2.COMPARISON,
         psgi.HELLO_COMPARISON,
         psgi.PARAMS_COMPARISON,
         classic_stack.COMPARISON,

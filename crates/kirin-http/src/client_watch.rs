@@ -4,6 +4,8 @@
 //! connections looks once a second.
 
 use crate::io::{Closed, Io};
+use std::cell::Cell;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -27,18 +29,27 @@ pub(crate) enum Presence {
 
 /// The client of one request.
 #[derive(Clone)]
-pub struct ClientWatch {
-    io: Rc<Io>,
-    /// Whether it takes informational responses: it speaks HTTP/1.1.
-    takes_informational: bool,
+pub struct ClientWatch(Watched);
+
+#[derive(Clone)]
+enum Watched {
+    /// A connection; whether its client takes informational responses: it speaks HTTP/1.1.
+    Http1(Rc<Io>, bool),
+    /// A stream, whose task sets this when the client has reset it, and polls who waits.
+    Http2(Rc<Cell<bool>>),
 }
 
 impl ClientWatch {
-    pub(crate) fn new(io: &Rc<Io>, takes_informational: bool) -> Self {
-        Self { io: Rc::clone(io), takes_informational }
+    pub(crate) fn http1(io: &Rc<Io>, takes_informational: bool) -> Self {
+        Self(Watched::Http1(Rc::clone(io), takes_informational))
     }
 
-    /// Waits until the client has gone, within a second or two.
+    /// `is_gone` is set by the task that polls the waiting future.
+    pub(crate) fn http2(is_gone: &Rc<Cell<bool>>) -> Self {
+        Self(Watched::Http2(Rc::clone(is_gone)))
+    }
+
+    /// Waits until the client has gone: over HTTP/2 until it has reset the stream, over HTTP/1 a second or two longer.
     ///
     /// The end of its sending alone does not mean that: a client may end its side after the request and wait for the
     /// response. Only one that has closed its socket answers the probe with a reset. HTTP/1.0 has no response that could be a
@@ -46,23 +57,30 @@ impl ClientWatch {
     ///
     /// To be waited for only while nothing is written to the client.
     pub async fn gone(&self) {
-        let _watch = Watch(&self.io);
-        std::future::poll_fn(|context| self.poll_gone(context)).await;
-    }
-
-    fn poll_gone(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut presence = self.io.presence.borrow_mut();
-        match &mut *presence {
-            Presence::Gone => return Poll::Ready(()),
-            Presence::Watched(waker) | Presence::Asked(waker) => waker.clone_from(context.waker()),
-            // Of no use is asking where the answer is not understood.
-            Presence::Unwatched if self.takes_informational => {
-                *presence = Presence::Watched(context.waker().clone());
+        match &self.0 {
+            Watched::Http1(io, takes_informational) => {
+                let _watch = Watch(io);
+                poll_fn(|context| poll_gone(io, *takes_informational, context)).await;
             }
-            Presence::Unwatched => *presence = Presence::Asked(context.waker().clone()),
+            Watched::Http2(is_gone) => {
+                poll_fn(|_| if is_gone.get() { Poll::Ready(()) } else { Poll::Pending }).await;
+            }
         }
-        Poll::Pending
     }
+}
+
+fn poll_gone(io: &Io, takes_informational: bool, context: &mut Context<'_>) -> Poll<()> {
+    let mut presence = io.presence.borrow_mut();
+    match &mut *presence {
+        Presence::Gone => return Poll::Ready(()),
+        Presence::Watched(waker) | Presence::Asked(waker) => waker.clone_from(context.waker()),
+        // Of no use is asking where the answer is not understood.
+        Presence::Unwatched if takes_informational => {
+            *presence = Presence::Watched(context.waker().clone());
+        }
+        Presence::Unwatched => *presence = Presence::Asked(context.waker().clone()),
+    }
+    Poll::Pending
 }
 
 /// Ends the watching when nobody waits any more.

@@ -311,7 +311,7 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
             server.deadlines.clear(io);
             let mut body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
             let is_current = request.exchange.version == Version::Http11;
-            body = body.with_client(ClientWatch::new(io, is_current));
+            body = body.with_client(ClientWatch::http1(io, is_current));
             if is_current {
                 body = body.with_informational(Informational::http1(io, &server.deadlines));
             }
@@ -325,6 +325,8 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
         server.deadlines.set(io, server.deadlines.keep_alive);
     } else if refused || !io.body_finished.get() || !io.unread.borrow().is_empty() || io.has_more() {
         sending::linger(io, &server.deadlines).await;
+    } else {
+        io.end_tls();
     }
     Ok(persistent)
 }
