@@ -1,7 +1,7 @@
 //! Entity tags of files (RFC 9110 section 8.8.3).
 
-use crate::accept_encoding::Coding;
 use crate::root::FileState;
+use kirin_compress::Coding;
 use kirin_http::entity_tag;
 use std::fmt::Write;
 

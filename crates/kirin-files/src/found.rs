@@ -1,9 +1,9 @@
 //! What a path leads to; the value of the open-file cache.
 
-use crate::accept_encoding::{AcceptEncoding, Coding};
 use crate::redirect::Redirect;
 use crate::representation::Representation;
 use crate::root::OpenFile;
+use kirin_compress::{AcceptEncoding, Coding};
 use std::io;
 use std::rc::Rc;
 
@@ -88,7 +88,7 @@ impl StaticFile {
             return &self.original;
         }
         AcceptEncoding::parse(accept_encoding)
-            .choose(|coding| self.variant(coding).is_some())
+            .choose(&Coding::ALL, |coding| self.variant(coding).is_some())
             .and_then(|coding| self.variant(coding))
             .unwrap_or(&self.original)
     }

@@ -10,10 +10,9 @@
 //! thread pool would cost every request more than that.
 //!
 //! In the order in which a request passes them: [`request_path`] (what file is meant), `open_file_cache`, `root`
-//! and `lookup` (the file system), `accept_encoding` (which variant), `preconditions` and `byte_range` (how
+//! and `lookup` (the file system), `kirin-compress` (which variant), `preconditions` and `byte_range` (how
 //! much of it), `respond` (the answer). docs/files.md is the same for users.
 
-mod accept_encoding;
 mod byte_range;
 mod config;
 mod entity_tag;

@@ -1,10 +1,10 @@
 //! A file as it is sent: contents or descriptor, validators, and the response head made once.
 
-use crate::accept_encoding::Coding;
 use crate::entity_tag::EntityTag;
 use crate::preconditions::Validators;
 use crate::root::{FileClock, FileState, OpenFile};
 use bytes::Bytes;
+use kirin_compress::Coding;
 use kirin_http::{Body, FieldLines, FileRange};
 use std::fs::File;
 use std::io;
