@@ -66,7 +66,7 @@ fn read(
 ) -> Result<Found, OpenError> {
     let mut variants = [None, None, None];
     // A file asked for by the name of a variant is an original, and seldom has variants of its own.
-    if !Coding::ALL.iter().any(|coding| name.ends_with(file_suffix(coding))) {
+    if !Coding::ALL.iter().any(|coding| name.ends_with(file_suffix(*coding))) {
         for (variant, coding) in variants.iter_mut().zip(Coding::ALL) {
             *variant = open_variant(root, name, coding, &original)?;
         }

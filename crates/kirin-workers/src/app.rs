@@ -6,18 +6,20 @@ use crate::error::AppError;
 use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
 use crate::pool::{Pool, Refused, Taken};
 use crate::scgi;
-use crate::sendfile::{NotSent, SendfileRoots};
+use crate::sendfile::SendfileRoots;
 use crate::spool::{SpoolError, SpooledBody};
 use crate::supervisor::{Event, Supervisor};
 use crate::wear::Wear;
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
+use kirin_files::AppFiles;
 use kirin_http::{
-    Answer, BodyLength, FileRange, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
+    Answer, BodyLength, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
 };
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -128,18 +130,25 @@ impl App {
         let _ = self.supervisor.send(Event::Resize { more: false });
     }
 
-    /// Answers one request. Call on an event loop, from a task of its `LocalSet`.
-    pub fn answer(self: &Arc<Self>, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
+    /// Answers one request. Call on an event loop, from a task of its `LocalSet`; `files` is that loop's.
+    pub fn answer(
+        self: &Arc<Self>,
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        files: &Rc<AppFiles>,
+    ) -> Answer {
         self.counters.requests.add(1);
         let Ok(block) = scgi::encode(request, origin) else {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
+        let is_get = request.method == Method::GET;
         let is_head = request.method == Method::HEAD;
         let idempotent = is_idempotent(&request.method);
         let upgrade = request.field("upgrade").is_some()
             && request.version == Version::Http11
             && request.body == BodyLength::None;
-        let call = Call { block, is_head, upgrade, informational: None, idempotent };
+        let files = Rc::clone(files);
+        let call = Call { block, is_get, is_head, upgrade, informational: None, idempotent, files };
         let app = Arc::clone(self);
         Answer::later(move |body| app.answer_later(call, body))
     }
@@ -182,7 +191,7 @@ impl App {
             Err(error) => return self.refuse_body(&error),
         };
         call.block.finish(body.length());
-        let mut tries = 0;
+        let (mut tries, mut files_refused) = (0, false);
         loop {
             let connection = match self.take_worker().await {
                 Ok(connection) => connection,
@@ -195,10 +204,19 @@ impl App {
             tries += 1;
             // A worker may be told to leave in the moment in which it is given a request, so that more tries are allowed when
             // the application has not seen it.
-            let most = if matches!(failure, Failure::NotRead { .. }) { UNREAD_TRIES } else { 1 };
-            if tries <= most && failure.may_be_retried(&call) {
+            let may_try = match failure {
+                Failure::NotRead { .. } => tries <= UNREAD_TRIES,
+                Failure::File { .. } => !std::mem::replace(&mut files_refused, true),
+                _ => tries <= 1,
+            };
+            if may_try && failure.may_be_retried(&call) {
                 self.counters.retried.add(1);
                 match failure {
+                    Failure::File { .. } => {
+                        call.block.add("KIRIN_SENDFILE", "0");
+                        call.block.finish(body.length());
+                        self.log_failure(&failure, &call, "a worker is to send it itself");
+                    }
                     // An everyday event when workers leave.
                     Failure::NotRead { pid } => {
                         tracing::debug!(
@@ -280,8 +298,8 @@ impl App {
         worker.begin(self.now_ms() + self.config.request_deadline.as_millis() as u64);
     }
 
-    pub(crate) fn find_file(&self, path: &Path) -> Result<FileRange, NotSent> {
-        self.sendfile_roots.find(path)
+    pub(crate) fn sendfile_roots(&self) -> &SendfileRoots {
+        &self.sendfile_roots
     }
 
     pub(crate) fn log_slow_cleanup(&self, connection: &WorkerConnection) {
@@ -308,10 +326,6 @@ impl App {
 impl App {
     pub(crate) fn config(&self) -> &AppConfig {
         &self.config
-    }
-
-    pub(crate) fn takes_files(&self) -> bool {
-        !self.sendfile_roots.is_empty()
     }
 
     pub(crate) fn events(&self) -> mpsc::UnboundedSender<Event> {

@@ -17,6 +17,7 @@ mod error;
 mod exchange;
 mod generation;
 mod greeting;
+mod handed_file;
 mod parent;
 mod pool;
 mod response_pump;

@@ -91,16 +91,23 @@ impl RequestBlock {
         &self.bytes[self.start..]
     }
 
-    /// The value of `name`, for log lines.
-    pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
+    /// Adds a variable of the front's own; to be followed by [`RequestBlock::finish`].
+    pub(crate) fn add(&mut self, name: &str, value: &str) {
+        self.bytes.pop();
+        push(&mut self.bytes, name, value);
+        self.bytes.push(b',');
+    }
+
+    /// Names and values, but for what [`RequestBlock::finish`] fills in.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let values: Range<usize> = PREFIX_ROOM..self.bytes.len().saturating_sub(1);
-        let mut parts = self.bytes.get(values)?.split(|byte| *byte == 0);
-        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
-            if key == name.as_bytes() {
-                return Some(value);
-            }
-        }
-        None
+        let mut parts = self.bytes.get(values).unwrap_or_default().split(|byte| *byte == 0);
+        std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
+    }
+
+    /// The value of `name`.
+    pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
+        self.variables().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| value)
     }
 }
 

@@ -8,10 +8,11 @@ use kirin_http::Tunnel;
 use rustix::net::Shutdown;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -56,6 +57,8 @@ pub(crate) struct WorkerHandle {
     born: Instant,
     /// Its age at which it is to be replaced.
     lifetime: Option<Duration>,
+    /// Whether it runs as the front's own user, looked at when it first matters.
+    same_user: OnceLock<bool>,
     /// It is to end when its request has ended.
     leaving: AtomicBool,
     socket: OwnedFd,
@@ -80,6 +83,14 @@ impl WorkerHandle {
         }
         let limit = max_memory_bytes?;
         wear::resident_bytes(self.pid).filter(|resident| *resident > limit).map(Wear::Memory)
+    }
+
+    /// Whether it runs as the front's own user: then it may read what the front may read.
+    pub(crate) fn is_same_user(&self) -> bool {
+        *self.same_user.get_or_init(|| {
+            let owner = std::fs::metadata(format!("/proc/{}", self.pid)).map(|process| process.uid());
+            owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
+        })
     }
 
     /// It gets no further request. To be followed by taking it out of the pool, where it may be idle.
@@ -148,6 +159,7 @@ impl WorkerConnection {
                 generation: slot.generation,
                 born: Instant::now(),
                 lifetime: max_age.map(|age| wear::lifetime(age, wear::draw())),
+                same_user: OnceLock::new(),
                 leaving: AtomicBool::new(false),
                 socket,
                 deadline: AtomicU64::new(0),

@@ -6,11 +6,12 @@ use crate::config::check::{PlaceSite, Site};
 use crate::store_place;
 use http::StatusCode;
 use kirin_files::request_path::RequestPath;
-use kirin_files::{Files, FilesConfig, FilesError};
+use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
 use kirin_http::{Answer, Handler, Origin, RequestHead, Response};
 use kirin_store::{Now, Store};
 use kirin_workers::App;
 use std::borrow::Cow;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,6 +19,8 @@ use std::time::Instant;
 pub struct Router {
     routes: Vec<Route>,
     store: Arc<Store>,
+    /// Files that applications hand back.
+    app_files: Rc<AppFiles>,
 }
 
 struct Route {
@@ -46,7 +49,7 @@ impl Router {
             }
             routes.push(Route { path: route.path.clone(), places });
         }
-        Ok(Self { routes, store })
+        Ok(Self { routes, store, app_files: Rc::default() })
     }
 
     /// The route with the longest path that `path` lies below; the routes are sorted so.
@@ -72,7 +75,7 @@ impl Handler for Router {
             let response = match place {
                 Place::Store => store_place::answer(&self.store, request, now, is_last),
                 Place::Files(files) => files.answer(request, Instant::now()),
-                Place::App(app) => return app.answer(request, origin),
+                Place::App(app) => return app.answer(request, origin, &self.app_files),
             };
             if let Some(response) = response {
                 return Answer::Now(response);

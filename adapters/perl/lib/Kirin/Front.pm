@@ -116,7 +116,7 @@ sub be_app_parent {
         listener => $listener,
         control  => $control,
         workers  => $self->{workers},
-        sendfile => scalar @{ $self->{sendfile} },
+        sendfile => [map { Cwd::abs_path($_) // $_ } @{ $self->{sendfile} }],
         passes_on_quit => 1,
         on_ready => sub {
             $self->{on_ready}->() if $self->{on_ready};
