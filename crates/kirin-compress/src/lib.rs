@@ -19,3 +19,7 @@ pub use media_type::is_compressible;
 /// Bodies below this are sent as they are. Of a page of 500 bytes gzip saves 250, which is the same one packet on the
 /// wire; what is shorter often grows.
 pub const MIN_BYTES: u64 = 512;
+
+/// Up to here a body that is kept may be compressed on an event loop: 0.7 ms for brotli 5, 0.4 ms for the others. A longer one
+/// is the work of another thread.
+pub const INLINE_BYTES: usize = 32 * 1024;

@@ -77,7 +77,7 @@ fn read(
     {
         return Ok(Found::File(Rc::clone(file)));
     }
-    match StaticFile::read(opened, config.small_file_bytes) {
+    match StaticFile::read(opened, config) {
         Ok(file) => Ok(Found::File(Rc::new(file))),
         Err(error) => Err(OpenError::of_io(&error)),
     }

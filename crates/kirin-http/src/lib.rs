@@ -8,6 +8,7 @@
 
 pub mod access_log;
 pub mod body;
+pub mod byte_range;
 pub mod chunked;
 pub mod clock;
 mod connection;
@@ -19,8 +20,11 @@ mod io;
 pub mod listener;
 mod open_connections;
 mod output;
+pub mod partial_content;
+pub mod preconditions;
 pub mod request;
 pub mod request_body;
+pub mod request_fields;
 pub mod response;
 pub mod response_head;
 pub mod response_writer;
@@ -38,6 +42,7 @@ pub use informational::Informational;
 pub use listener::{ListenAddress, Listener};
 pub use request::{BodyLength, RequestHead, Version};
 pub use request_body::{BodyError, RequestBody};
+pub use request_fields::RequestFields;
 pub use response::{Place, Response};
 pub use server::{Limits, Server};
 pub use tunnel::Tunnel;
