@@ -14,7 +14,7 @@ fn decode(coding: Coding, coded: &[u8]) -> Vec<u8> {
 enum Decoder {
     Brotli(Box<brotli::DecompressorWriter<Vec<u8>>>),
     Zstd(zstd::stream::write::Decoder<'static, Vec<u8>>),
-    Gzip(flate2::write::GzDecoder<Vec<u8>>),
+    Gzip(Box<flate2::write::GzDecoder<Vec<u8>>>),
 }
 
 impl Decoder {
@@ -23,7 +23,7 @@ impl Decoder {
             // It lets out one buffer a write.
             Coding::Brotli => Self::Brotli(Box::new(brotli::DecompressorWriter::new(Vec::new(), 1 << 16))),
             Coding::Zstd => Self::Zstd(zstd::stream::write::Decoder::new(Vec::new()).unwrap()),
-            Coding::Gzip => Self::Gzip(flate2::write::GzDecoder::new(Vec::new())),
+            Coding::Gzip => Self::Gzip(Box::new(flate2::write::GzDecoder::new(Vec::new()))),
         }
     }
 

@@ -1,11 +1,15 @@
 #![forbid(unsafe_code)]
 //! The program: command line, configuration, and the wiring of the other crates into one running server.
 
+mod coded_fields;
 mod command_line;
+mod compress;
+mod compress_threads;
 mod config;
 mod event_loop;
 mod memcached;
 mod page;
+mod page_variants;
 mod program;
 mod router;
 mod run_directory;

@@ -2,8 +2,11 @@
 //!
 //! One router a loop; it answers every request of the loop's connections.
 
+use crate::compress::Compress;
+use crate::compress_threads::CompressThreads;
+use crate::config;
 use crate::config::check::{PlaceSite, Site};
-use crate::store_place;
+use crate::store_place::StorePlace;
 use http::StatusCode;
 use kirin_files::request_path::RequestPath;
 use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
@@ -18,7 +21,8 @@ use std::time::Instant;
 /// The routes with everything they name.
 pub struct Router {
     routes: Vec<Route>,
-    store: Arc<Store>,
+    store: StorePlace,
+    threads: CompressThreads,
     /// Files that applications hand back.
     app_files: Rc<AppFiles>,
 }
@@ -26,6 +30,7 @@ pub struct Router {
 struct Route {
     path: String,
     places: Vec<Place>,
+    compress: config::Compress,
 }
 
 enum Place {
@@ -43,13 +48,19 @@ impl Router {
             for place in &route.places {
                 places.push(match place {
                     PlaceSite::Store => Place::Store,
-                    PlaceSite::Files(root) => Place::Files(Box::new(Files::open(FilesConfig::new(root))?)),
+                    PlaceSite::Files(root) => {
+                        let compress = route.compress.of_shared();
+                        let config = FilesConfig { compress, ..FilesConfig::new(root) };
+                        Place::Files(Box::new(Files::open(config)?))
+                    }
                     PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
                 });
             }
-            routes.push(Route { path: route.path.clone(), places });
+            routes.push(Route { path: route.path.clone(), places, compress: route.compress });
         }
-        Ok(Self { routes, store, app_files: Rc::default() })
+        let threads = CompressThreads::default();
+        let store = StorePlace::new(store, threads.clone());
+        Ok(Self { routes, store, threads, app_files: Rc::default() })
     }
 
     /// The route with the longest path that `path` lies below; the routes are sorted so.
@@ -73,9 +84,16 @@ impl Handler for Router {
         for (index, place) in route.places.iter().enumerate() {
             let is_last = index + 1 == route.places.len();
             let response = match place {
-                Place::Store => store_place::answer(&self.store, request, now, is_last),
+                Place::Store => match self.store.answer(request, now, route.compress.of_shared(), is_last) {
+                    Some(answer) => return answer,
+                    None => None,
+                },
                 Place::Files(files) => files.answer(request, Instant::now()),
-                Place::App(app) => return app.answer(request, origin, &self.app_files),
+                Place::App(app) => {
+                    return Compress::around(request, route.compress.of_app(), &self.threads, |request| {
+                        app.answer(request, origin, &self.app_files)
+                    });
+                }
             };
             if let Some(response) = response {
                 return Answer::Now(response);

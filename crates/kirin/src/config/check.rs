@@ -1,7 +1,7 @@
 //! From what a configuration says to what it means: every name resolved, every path there, every value in range.
 
 use super::load::{ConfigError, Source};
-use super::{AppConfig, Config, RouteConfig};
+use super::{AppConfig, Compress, Config, RouteConfig};
 use kirin_http::ListenAddress;
 use kirin_workers::MAX_WORKERS;
 use serde_spanned::Spanned;
@@ -104,6 +104,8 @@ pub struct RouteSite {
     pub path: String,
     /// Where to look, in order.
     pub places: Vec<PlaceSite>,
+    /// What is compressed.
+    pub compress: Compress,
 }
 
 /// A place of a route.
@@ -253,7 +255,7 @@ fn check_route(route: &RouteConfig, apps: &[AppSite], source: &Source) -> Result
         }
         places.push(checked);
     }
-    Ok(RouteSite { path: path.trim_end_matches('/').to_owned(), places })
+    Ok(RouteSite { path: path.trim_end_matches('/').to_owned(), places, compress: route.compress })
 }
 
 fn check_place(place: &Spanned<String>, apps: &[AppSite], source: &Source) -> Result<PlaceSite, ConfigError> {
@@ -350,6 +352,23 @@ mod tests {
     }
 
     #[test]
+    fn a_route_says_what_is_compressed() {
+        use kirin_compress::{Coding, Codings};
+        let gzip = Codings::NONE.with(Coding::Gzip);
+        for (key, shared, app) in [
+            ("", Codings::ALL, Codings::NONE),
+            ("compress = true", Codings::ALL, Codings::ALL),
+            ("compress = false", Codings::NONE, Codings::NONE),
+            ("compress = []", Codings::NONE, Codings::NONE),
+            ("compress = [\"gzip\"]", gzip, gzip),
+        ] {
+            let text = format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\n{key}\n");
+            let compress = check_text(&text).unwrap().routes[0].compress;
+            assert_eq!((compress.of_shared(), compress.of_app()), (shared, app), "{key}");
+        }
+    }
+
+    #[test]
     fn errors_name_line_value_and_what_is_allowed() {
         let route = "[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n";
         for (text, expected) in [
@@ -401,6 +420,14 @@ mod tests {
                     "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"app:web\", \"store\"]\n"
                 ),
                 vec!["kirin.toml:8:8", "must be the last"],
+            ),
+            (
+                &format!("{LISTENER}{route}compress = \"gzip\"\n"),
+                vec!["kirin.toml:6:12", "true, false or a list such as [\"br\", \"zstd\", \"gzip\"]"],
+            ),
+            (
+                &format!("{LISTENER}{route}compress = [\"gzip\", \"deflate\"]\n"),
+                vec!["kirin.toml:6:12", "`deflate` is not a coding", "br, zstd and gzip"],
             ),
             (&format!("{LISTENER}{route}{route}"), vec!["kirin.toml:7:8", "second [[route]]"]),
         ] {
