@@ -8,7 +8,7 @@ use crate::config::{CACHE_BYTES, CACHE_ENTRIES, SMALL_FILE_BYTES, VALIDITY};
 use crate::entity_tag::EntityTag;
 use crate::open_file_cache::{Kept, Known, OpenFileCache, Weight};
 use crate::read_file::ReadFile;
-use crate::root::{FileState, OPEN, OpenFile, Opened};
+use crate::root::{FileClock, FileState, OPEN, OpenFile, Opened};
 use rustix::fs::Mode;
 use std::cell::RefCell;
 use std::fs::File;
@@ -73,12 +73,13 @@ impl AppFiles {
             Some(Known::Fresh(file) | Known::Stale(file)) => Some(file),
             None => None,
         };
+        let looked_at = FileClock::now();
         let file = rustix::fs::open(path, OPEN, Mode::empty()).map_err(io::Error::from)?;
         let Opened::File(open) = Opened::of(file.into())? else { return Err(NotThatFile::Another) };
         if !open.state.is_seen(seen) {
             return Err(NotThatFile::Another);
         }
-        let file = self.keep(path, open, previous, now)?;
+        let file = self.keep(path, open, previous, looked_at, now)?;
         if file.file.state().is_seen(seen) { Ok(file) } else { Err(NotThatFile::Another) }
     }
 
@@ -88,8 +89,9 @@ impl AppFiles {
             Some(Known::Fresh(file) | Known::Stale(file)) => Some(file),
             None => None,
         };
+        let looked_at = FileClock::now();
         match Opened::of(file)? {
-            Opened::File(open) => self.keep(path, open, previous, now).map(Some),
+            Opened::File(open) => self.keep(path, open, previous, looked_at, now).map(Some),
             Opened::Directory | Opened::Special => Ok(None),
         }
     }
@@ -100,10 +102,14 @@ impl AppFiles {
         path: &Path,
         open: OpenFile,
         previous: Option<Rc<AppFile>>,
+        looked_at: FileClock,
         now: Instant,
     ) -> io::Result<Rc<AppFile>> {
         let file = match previous {
-            Some(previous) if previous.file.is_still(&open.state) => previous,
+            Some(previous) if previous.file.is_still(&open.state) => {
+                previous.file.confirm(looked_at);
+                previous
+            }
             _ => Rc::new(AppFile::read(open)?),
         };
         self.cache.borrow_mut().put(path.as_os_str().as_bytes(), Rc::clone(&file), now);

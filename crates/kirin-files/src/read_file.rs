@@ -4,6 +4,7 @@ use crate::root::{FileClock, FileState, OpenFile};
 use bytes::Bytes;
 use kirin_http::byte_range::ByteRange;
 use kirin_http::{Body, FileRange};
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -16,7 +17,7 @@ const READ_ATTEMPTS: usize = 3;
 /// One file as the open-file cache keeps it.
 pub(crate) struct ReadFile {
     state: FileState,
-    read_at: FileClock,
+    read_at: Cell<FileClock>,
     contents: Contents,
 }
 
@@ -55,7 +56,7 @@ impl ReadFile {
     /// Reads a small file; keeps a large one open.
     pub(crate) fn of(open: OpenFile, small_file_bytes: usize) -> io::Result<Self> {
         let OpenFile { file, mut state } = open;
-        let read_at = FileClock::now();
+        let read_at = Cell::new(FileClock::now());
         let contents = match read_small(&file, &mut state, small_file_bytes)? {
             Some(bytes) => Contents::Memory(bytes),
             None => Contents::Descriptor { file: Arc::new(file), state },
@@ -66,7 +67,7 @@ impl ReadFile {
     /// `bytes`, made from this file.
     pub(crate) fn coded(&self, bytes: Bytes) -> Self {
         let state = FileState { size: bytes.len() as u64, ..self.state };
-        Self { state, read_at: self.read_at, contents: Contents::Memory(bytes) }
+        Self { state, read_at: self.read_at.clone(), contents: Contents::Memory(bytes) }
     }
 
     /// What was read, or where to read it.
@@ -80,7 +81,7 @@ impl ReadFile {
 
     /// Whether an equal state later means equal contents.
     pub(crate) fn is_settled(&self) -> bool {
-        self.state.is_settled(self.read_at)
+        self.state.is_settled(self.read_at.get())
     }
 
     /// Whether a file in `state` has these contents.
@@ -90,14 +91,19 @@ impl ReadFile {
 
     /// When it was read, on the clock that files are stamped with.
     pub(crate) fn read_at(&self) -> FileClock {
-        self.read_at
+        self.read_at.get()
+    }
+
+    /// What is known of a settled file has been found to be so still, as if it had been read at `looked_at`.
+    pub(crate) fn confirm(&self, looked_at: FileClock) {
+        self.read_at.set(looked_at);
     }
 
     /// `Last-Modified`, in seconds since the epoch. None when the file claims to be from the future (RFC 9110 section
     /// 8.8.2.1).
     pub(crate) fn last_modified(&self) -> Option<u64> {
         let (seconds, _) = self.state.modified;
-        u64::try_from(seconds).ok().filter(|_| seconds <= self.read_at.seconds())
+        u64::try_from(seconds).ok().filter(|_| seconds <= self.read_at.get().seconds())
     }
 
     /// Size in bytes.

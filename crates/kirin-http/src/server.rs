@@ -2,14 +2,18 @@
 
 use crate::access_log::AccessLog;
 use crate::clock::Clock;
+use crate::handler::Origin;
 use crate::io::Io;
 use crate::listener::ListenAddress;
 use crate::open_connections::OpenConnections;
 use crate::output::Output;
 use crate::request::HeadLimits;
+use crate::tls::Tls;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Bytes read at once while a connection waits for a request. A browser's head is 1 KB.
 const SCRATCH_BYTES: usize = 16 * 1024;
@@ -52,6 +56,9 @@ pub struct Server<H> {
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
     pub(crate) stopping: Cell<bool>,
+    /// Wakes what has to end by itself when `stopping` is set.
+    pub(crate) stop: Notify,
+    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 impl<H> Server<H> {
@@ -73,12 +80,25 @@ impl<H> Server<H> {
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
             output: RefCell::default(),
             stopping: Cell::new(false),
+            stop: Notify::new(),
+            tls: None,
         }
+    }
+
+    /// The server with TLS on all its connections.
+    #[must_use]
+    pub fn with_tls(self, tls: Arc<Tls>) -> Self {
+        Self { tls: Some(tls), ..self }
     }
 
     /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.open.count()
+    }
+
+    /// Where the requests of a connection come from.
+    pub(crate) fn origin<'a>(&'a self, io: &'a Io) -> Origin<'a> {
+        Origin { peer: &io.peer, local: &self.local, secure: self.tls.is_some(), now: self.clock().now() }
     }
 
     pub(crate) fn clock(&self) -> &Clock {

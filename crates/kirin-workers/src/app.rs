@@ -4,6 +4,7 @@ use crate::config::AppConfig;
 use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
 use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
+use crate::parsed::WantedByWorkers;
 use crate::pool::{Pool, Refused, Taken};
 use crate::scgi;
 use crate::sendfile::SendfileRoots;
@@ -21,6 +22,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -36,9 +38,15 @@ pub struct App {
     pool: Arc<Pool<WorkerConnection>>,
     /// Workers that have greeted, by process id.
     workers: Mutex<HashMap<u32, Arc<WorkerHandle>>>,
+    /// What the front parses for them.
+    wanted: WantedByWorkers,
     counters: Counters,
     started: Instant,
     state: watch::Sender<AppState>,
+    /// Reloads that have been asked for.
+    reloads_asked: AtomicU64,
+    /// How many of them have come to their end.
+    reloads_done: watch::Sender<u64>,
     supervisor: mpsc::UnboundedSender<Event>,
 }
 
@@ -70,9 +78,12 @@ impl App {
             sendfile_roots,
             pool: Pool::new(config.queue_length),
             workers: Mutex::default(),
+            wanted: WantedByWorkers::default(),
             counters: Counters::default(),
             started: Instant::now(),
             state: watch::Sender::new(AppState::Starting),
+            reloads_asked: AtomicU64::new(0),
+            reloads_done: watch::Sender::new(0),
             supervisor,
             config,
         });
@@ -116,8 +127,16 @@ impl App {
     /// Loads the application anew, beside the one that runs. It takes over when all of its workers are there; if it cannot
     /// be loaded, or not within the start limit, the old one goes on and the log says why.
     pub fn reload(&self) {
+        self.reloads_asked.fetch_add(1, Ordering::Relaxed);
         // An error means that the application has ended.
         let _ = self.supervisor.send(Event::Reload);
+    }
+
+    /// Waits until the reloads that have been asked for are done, or have failed.
+    pub async fn reloaded(&self) {
+        let asked = self.reloads_asked.load(Ordering::Relaxed);
+        // The sender is here.
+        let _ = self.reloads_done.subscribe().wait_for(|done| *done >= asked).await;
     }
 
     /// One worker more, up to [`MAX_WORKERS`](crate::MAX_WORKERS).
@@ -138,7 +157,7 @@ impl App {
         files: &Rc<AppFiles>,
     ) -> Answer {
         self.counters.requests.add(1);
-        let Ok(block) = scgi::encode(request, origin) else {
+        let Ok(block) = scgi::encode(request, origin, self.wanted.get()) else {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
         let is_get = request.method == Method::GET;
@@ -190,6 +209,12 @@ impl App {
             Ok(body) => body,
             Err(error) => return self.refuse_body(&error),
         };
+        if self.wanted.get().form
+            && let SpooledBody::Memory(form) = &body
+            && !form.is_empty()
+        {
+            call.block.push_form(form);
+        }
         call.block.finish(body.length());
         let (mut tries, mut files_refused) = (0, false);
         loop {
@@ -334,7 +359,13 @@ impl App {
 
     /// Keeps the worker in mind from its greeting to its end.
     pub(crate) fn remember_worker(&self, worker: &Arc<WorkerHandle>) {
-        self.workers.lock().insert(worker.pid, Arc::clone(worker));
+        let mut workers = self.workers.lock();
+        workers.insert(worker.pid, Arc::clone(worker));
+        self.wanted.set(workers.values().map(|worker| worker.wanted));
+    }
+
+    pub(crate) fn set_reloads_done(&self, done: u64) {
+        self.reloads_done.send_replace(done);
     }
 
     pub(crate) fn set_ready(&self) {
@@ -397,9 +428,14 @@ impl App {
     /// The worker's process has ended. Its socket may still be open in a process that it left behind.
     pub(crate) fn forget_worker(&self, pid: u32) {
         self.counters.workers_ended.add(1);
-        if let Some(worker) = self.workers.lock().remove(&pid) {
+        let mut workers = self.workers.lock();
+        if let Some(worker) = workers.remove(&pid) {
             worker.cut();
         }
+        if !workers.is_empty() {
+            self.wanted.set(workers.values().map(|worker| worker.wanted));
+        }
+        drop(workers);
         drop(self.pool.remove_idle(|connection| connection.handle.pid == pid));
     }
 

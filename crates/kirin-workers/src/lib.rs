@@ -19,6 +19,7 @@ mod generation;
 mod greeting;
 mod handed_file;
 mod parent;
+mod parsed;
 mod pool;
 mod response_pump;
 mod scgi;
@@ -29,7 +30,7 @@ mod wear;
 mod worker;
 mod worker_response;
 
-pub use adopted_parent::LoadedParent;
+pub use adopted_parent::{LoadedParent, ParentInvocation};
 pub use app::{App, AppState};
 pub use config::{AppConfig, MAX_WORKERS};
 pub use counters::CounterValues;

@@ -1,6 +1,7 @@
 //! One worker's connection: the only file that reads from or writes to a worker.
 
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
+use crate::parsed::Wanted;
 use crate::pool::Pooled;
 use crate::supervisor::Event;
 use crate::wear::{self, Wear};
@@ -53,6 +54,8 @@ pub(crate) struct WorkerConnection {
 pub(crate) struct WorkerHandle {
     pub(crate) pid: u32,
     pub(crate) generation: u64,
+    /// What it would have the front parse for it.
+    pub(crate) wanted: Wanted,
     /// When it greeted.
     born: Instant,
     /// Its age at which it is to be replaced.
@@ -157,6 +160,7 @@ impl WorkerConnection {
             handle: Arc::new(WorkerHandle {
                 pid: greeting.pid,
                 generation: slot.generation,
+                wanted: greeting.wanted,
                 born: Instant::now(),
                 lifetime: max_age.map(|age| wear::lifetime(age, wear::draw())),
                 same_user: OnceLock::new(),

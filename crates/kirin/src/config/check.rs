@@ -1,7 +1,9 @@
 //! From what a configuration says to what it means: every name resolved, every path there, every value in range.
 
 use super::load::{ConfigError, Source};
+use super::tls::{TlsSite, check_tls};
 use super::{AppConfig, Compress, Config, RouteConfig};
+use crate::user::User;
 use kirin_http::ListenAddress;
 use kirin_workers::MAX_WORKERS;
 use serde_spanned::Spanned;
@@ -17,6 +19,8 @@ const MAX_THREADS: usize = 1024;
 pub struct Site {
     /// Number of event loops.
     pub threads: usize,
+    /// Whom to run as.
+    pub user: Option<User>,
     /// Where to listen.
     pub listeners: Vec<ListenerSite>,
     /// The store.
@@ -28,7 +32,7 @@ pub struct Site {
 }
 
 /// A listener.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ListenerSite {
     /// Where.
     pub address: ListenAddress,
@@ -36,6 +40,10 @@ pub struct ListenerSite {
     pub access_log: Option<LogTarget>,
     /// How long an idle connection is kept.
     pub keep_alive: Duration,
+    /// Its certificates, if clients come by https.
+    pub tls: Option<TlsSite>,
+    /// The port of https to which clients are sent.
+    pub redirect_to_https: Option<u16>,
 }
 
 /// Where log lines go.
@@ -135,10 +143,17 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     }
     let mut listeners = Vec::new();
     for listener in &config.listener {
+        let tls = listener.tls.as_ref().map(|tls| check_tls(tls, source)).transpose()?;
+        if let (Some(_), Some(port)) = (&tls, &listener.redirect_to_https) {
+            let message = "`redirect_to_https` is for a listener without `tls`";
+            return Err(source.error(port.span(), message));
+        }
         listeners.push(ListenerSite {
             address: address(&listener.address, source)?,
             access_log: listener.access_log.as_ref().map(|target| log_target(target, source)),
             keep_alive: listener.keep_alive.into(),
+            tls,
+            redirect_to_https: listener.redirect_to_https.as_ref().map(|port| *port.get_ref()),
         });
     }
     let mut apps: Vec<AppSite> = Vec::new();
@@ -160,7 +175,17 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         routes.push(checked);
     }
     routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
-    Ok(Site { threads, listeners, store: check_store(config, source)?, apps, routes })
+    let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
+    Ok(Site { threads, user, listeners, store: check_store(config, source)?, apps, routes })
+}
+
+fn check_user(name: &Spanned<String>, source: &Source) -> Result<User, ConfigError> {
+    let message = match User::find(name.get_ref()) {
+        Ok(Some(user)) => return Ok(user),
+        Ok(None) => format!("there is no user `{}` on this machine", name.get_ref()),
+        Err(error) => format!("the user `{}` cannot be looked up: {error}", name.get_ref()),
+    };
+    Err(source.error(name.span(), message))
 }
 
 fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigError> {
@@ -307,7 +332,7 @@ fn existing_directory(path: &Spanned<String>, source: &Source) -> Result<PathBuf
 }
 
 /// The path from the root, so that it means the same in an application that runs elsewhere.
-fn absolute(path: &std::path::Path) -> PathBuf {
+pub(super) fn absolute(path: &std::path::Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -428,6 +453,10 @@ mod tests {
             (
                 &format!("{LISTENER}{route}compress = [\"gzip\", \"deflate\"]\n"),
                 vec!["kirin.toml:6:12", "`deflate` is not a coding", "br, zstd and gzip"],
+            ),
+            (
+                &format!("user = \"nobody-here\"\n{LISTENER}{route}"),
+                vec!["kirin.toml:1:8", "no user `nobody-here`"],
             ),
             (&format!("{LISTENER}{route}{route}"), vec!["kirin.toml:7:8", "second [[route]]"]),
         ] {

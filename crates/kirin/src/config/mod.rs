@@ -8,6 +8,7 @@ pub mod compress;
 pub mod default;
 pub mod load;
 pub mod reference;
+pub mod tls;
 pub mod units;
 
 pub use check::{Site, check};
@@ -27,6 +28,10 @@ pub struct Config {
     /// use.
     #[schemars(with = "Option<usize>")]
     pub threads: Option<Spanned<usize>>,
+    /// The user that Kirin, once it has opened its ports and logs, and its applications run as. Only root can become another
+    /// user. Default: the one that starts it.
+    #[schemars(with = "Option<String>")]
+    pub user: Option<Spanned<String>>,
     /// Addresses to listen on.
     #[serde(default)]
     pub listener: Vec<ListenerConfig>,
@@ -56,6 +61,12 @@ pub struct ListenerConfig {
     #[serde(default = "default::keep_alive")]
     #[schemars(with = "String", default = "default::keep_alive")]
     pub keep_alive: Seconds,
+    /// TLS: clients of this listener come by https.
+    pub tls: Option<tls::TlsConfig>,
+    /// Sends clients of this listener, which is one without TLS, to https on the same host and this port, such as `443` (308).
+    /// What is below `/.well-known/acme-challenge/` is served all the same. Default: none, everything is served here.
+    #[schemars(with = "Option<u16>")]
+    pub redirect_to_https: Option<Spanned<u16>>,
 }
 
 /// The store.
@@ -151,7 +162,8 @@ pub struct AppConfig {
     #[serde(default = "default::body_limit")]
     #[schemars(with = "String", default = "default::body_limit")]
     pub body_limit: ByteSize,
-    /// Directories from which the application may have files sent with `X-Sendfile`. Default: none.
+    /// Directories from which the application may have files sent by name, with `X-Sendfile`. Files that it has opened itself
+    /// and returns as its response need none. Default: none.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub sendfile: Vec<Spanned<String>>,

@@ -3,7 +3,6 @@ use v5.16;
 use warnings;
 
 use Cwd ();
-use Fcntl qw(S_ISREG);
 use File::Spec;
 use IO::Handle;
 use Scalar::Util qw(reftype);
@@ -31,19 +30,17 @@ sub behind {
     # Could not stand in a field.
     return if $path =~ /[\x00-\x1F\x7F]| \z/;
 
-    my @stat = stat $path;
-    return if !@stat || !S_ISREG($stat[2]) || defined $length && $length != $stat[7];
+    my $state = join ' ', (stat $path)[@STATE];
+    return if !-f _ || defined $length && $length != (-s _ || 0);
     if ((reftype($body) // '') eq 'GLOB') {
-        return if !gives_whole_file($body);
         # Another file may have this name by now, or the path may be wrong.
-        my @open = stat $body;
-        return if !@open || join(' ', @open[@STATE]) ne join(' ', @stat[@STATE]);
+        return if !gives_whole_file($body) || join(' ', (stat $body)[@STATE]) ne $state;
     }
     else {
         $path = Cwd::realpath($path) // return;
         return if !grep { index($path, $_ eq '/' ? '/' : "$_/") == 0 } @{ $roots // [] };
     }
-    return join ' ', @stat[@STATE], $path;
+    return "$state $path";
 }
 
 # Whether reading this handle to its end would give the bytes of the file, all and unchanged.
@@ -52,11 +49,14 @@ sub gives_whole_file {
     my $plain = $is_plain{ ref $handle } //= is_plain(ref $handle);
     return $plain
         && !tied *$handle
-        && join(' ', PerlIO::get_layers($handle)) eq 'unix perlio'
+        && gives_bytes($handle)
         && tell($handle) == 0
         # Reading past Perl's buffer does not count for tell.
         && (sysseek($handle, 0, 1) // 1) eq '0 but true';
 }
+
+# Whether the bytes of the file come out as they are: not decoded, uncompressed or with other line ends.
+sub gives_bytes { join(' ', PerlIO::get_layers($_[0])) eq 'unix perlio' }
 
 sub is_plain {
     my $class = shift;

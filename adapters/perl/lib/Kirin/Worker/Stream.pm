@@ -72,7 +72,9 @@ sub send_one {
         return $self->hand_back($head, $file, $body) if defined $file;
     }
     # Of a plain file the length is known; with it the front can take a small one whole and free this worker.
-    $length = Plack::Util::content_length($body) if !defined $length && !$coding && defined $body;
+    if (!defined $length && !$coding && Plack::Util::is_real_fh($body) && Kirin::Worker::File::gives_bytes($body)) {
+        $length = Plack::Util::content_length($body);
+    }
     my $framing = 'chunked';
     if ($status < 200) {
         $status == 101 && $self->{env}{'psgix.io'} or die "$status is no answer to this request\n";
