@@ -8,15 +8,16 @@ from pathlib import Path
 from host import Host, Server, free_port, version_of
 
 
-def static_files(host: Host, directory: Path) -> Server:
-    """Files from `directory`, one thread."""
+def static_files(host: Host, directory: Path, name: str = "h2o", more: str = "") -> Server:
+    """Files from `directory`, one thread. `more` is a line of configuration for all of it."""
     port = free_port()
-    config = host.directory / "h2o.yaml"
+    config = host.directory / f"{name}.yaml"
     user = "user: root\n" if os.geteuid() == 0 else ""
     config.write_text(
         f"""\
 {user}num-threads: 1
 max-connections: 19000
+{more}
 listen:
   host: 127.0.0.1
   port: {port}
@@ -27,5 +28,16 @@ hosts:
         file.dir: {directory}
 """
     )
-    pid = host.start("h2o", ["h2o", "-m", "worker", "-c", config], port=port)
-    return Server(port, [pid], f"{version_of('h2o', '-v')}: num-threads 1, file.dir, no access log")
+    pid = host.start(name, ["h2o", "-m", "worker", "-c", config], port=port)
+    about = f"{version_of('h2o', '-v')}: num-threads 1, file.dir, no access log"
+    return Server(port, [pid], ", ".join(filter(None, (about, more))))
+
+
+def compressing(host: Host, directory: Path) -> Server:
+    """Compressed for each request, at its default level."""
+    return static_files(host, directory, "h2o-compress", "compress: ON")
+
+
+def sending_compressed(host: Host, directory: Path) -> Server:
+    """With compressed files beside the others."""
+    return static_files(host, directory, "h2o-send-compressed", "file.send-compressed: ON")
