@@ -20,6 +20,7 @@ import comparison
 import report
 from comparison import Comparison, Entrant
 from comparisons import (
+    compressed_page,
     classic_stack,
     crowd,
     hit_ratio,
@@ -45,6 +46,7 @@ COMPARISONS: dict[str, Comparison] = {
     for one in (
         store_page.COMPARISON,
         small_file.COMPARISON,
+        compressed_page.COMPARISON,
         includes.COMPARISON,
         large_file.COMPARISON,
         tls.COMPARISON,

@@ -1,7 +1,10 @@
 #![forbid(unsafe_code)]
 //! The program: command line, configuration, and the wiring of the other crates into one running server.
 
+mod coded_fields;
 mod command_line;
+mod compress;
+mod compress_threads;
 mod config;
 mod entrance;
 mod event_loop;
@@ -9,6 +12,7 @@ mod loaded_invocation;
 mod logs;
 mod memcached;
 mod page;
+mod page_variants;
 mod pid_file;
 mod program;
 mod router;

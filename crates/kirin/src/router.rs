@@ -2,8 +2,11 @@
 //!
 //! One router a loop; it answers every request of the loop's connections.
 
+use crate::compress::Compress;
+use crate::compress_threads::CompressThreads;
+use crate::config;
 use crate::config::check::{PlaceSite, Site};
-use crate::store_place;
+use crate::store_place::StorePlace;
 use http::StatusCode;
 use kirin_files::request_path::RequestPath;
 use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
@@ -18,7 +21,8 @@ use std::time::Instant;
 /// The routes with everything they name.
 pub struct Router {
     routes: Vec<Route>,
-    store: Arc<Store>,
+    store: StorePlace,
+    threads: CompressThreads,
     /// Files that applications hand back.
     app_files: Rc<AppFiles>,
 }
@@ -28,6 +32,7 @@ struct Route {
     places: Vec<Place>,
     body_limit_bytes: Option<u64>,
     rate_limits: Vec<Arc<RateLimit>>,
+    compress: config::Compress,
 }
 
 enum Place {
@@ -45,7 +50,11 @@ impl Router {
             for place in &route.places {
                 places.push(match place {
                     PlaceSite::Store => Place::Store,
-                    PlaceSite::Files(root) => Place::Files(Box::new(Files::open(FilesConfig::new(root))?)),
+                    PlaceSite::Files(root) => {
+                        let compress = route.compress.of_shared();
+                        let config = FilesConfig { compress, ..FilesConfig::new(root) };
+                        Place::Files(Box::new(Files::open(config)?))
+                    }
                     PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
                 });
             }
@@ -54,9 +63,12 @@ impl Router {
                 places,
                 body_limit_bytes: route.body_limit_bytes,
                 rate_limits: route.rate_limits.clone(),
+                compress: route.compress,
             });
         }
-        Ok(Self { routes, store, app_files: Rc::default() })
+        let threads = CompressThreads::default();
+        let store = StorePlace::new(store, threads.clone());
+        Ok(Self { routes, store, threads, app_files: Rc::default() })
     }
 
     /// The route with the longest path that `path` lies below; the routes are sorted so. The `*` of OPTIONS is for all, which
@@ -115,10 +127,15 @@ impl Handler for Router {
         for (index, place) in route.places.iter().enumerate() {
             let is_last = index + 1 == route.places.len();
             let response = match place {
-                Place::Store => store_place::answer(&self.store, request, now, is_last),
+                Place::Store => match self.store.answer(request, now, route.compress.of_shared(), is_last) {
+                    Some(answer) => return answer,
+                    None => None,
+                },
                 Place::Files(files) => files.answer(request, Instant::now()),
                 Place::App(app) => {
-                    return route.limit_body(app.answer(request, origin, &self.app_files));
+                    return Compress::around(request, route.compress.of_app(), &self.threads, |request| {
+                        route.limit_body(app.answer(request, origin, &self.app_files))
+                    });
                 }
             };
             if let Some(response) = response {

@@ -2,7 +2,7 @@
 
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
-use super::{AppConfig, Config, ListenerConfig, RateLimitConfig, RouteConfig};
+use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig};
 use crate::user::User;
 use kirin_http::request::HeadLimits;
 use kirin_http::{Limits, ListenAddress, RateKey, RateLimit};
@@ -131,6 +131,8 @@ pub struct RouteSite {
     pub body_limit_bytes: Option<u64>,
     /// Limits on the rate of requests; shared by all loops.
     pub rate_limits: Vec<Arc<RateLimit>>,
+    /// What is compressed.
+    pub compress: Compress,
 }
 
 /// A place of a route.
@@ -339,7 +341,8 @@ fn check_route(route: &RouteConfig, apps: &[AppSite], source: &Source) -> Result
     let rate_limits =
         route.rate_limit.iter().map(|limit| check_rate_limit(limit, source)).collect::<Result<_, _>>()?;
     let body_limit_bytes = route.body_limit.map(|size| size.0);
-    Ok(RouteSite { path: path.trim_end_matches('/').to_owned(), places, body_limit_bytes, rate_limits })
+    let path = path.trim_end_matches('/').to_owned();
+    Ok(RouteSite { path, places, body_limit_bytes, rate_limits, compress: route.compress })
 }
 
 fn check_rate_limit(limit: &RateLimitConfig, source: &Source) -> Result<Arc<RateLimit>, ConfigError> {
@@ -454,6 +457,23 @@ mod tests {
     }
 
     #[test]
+    fn a_route_says_what_is_compressed() {
+        use kirin_compress::{Coding, Codings};
+        let gzip = Codings::NONE.with(Coding::Gzip);
+        for (key, shared, app) in [
+            ("", Codings::ALL, Codings::NONE),
+            ("compress = true", Codings::ALL, Codings::ALL),
+            ("compress = false", Codings::NONE, Codings::NONE),
+            ("compress = []", Codings::NONE, Codings::NONE),
+            ("compress = [\"gzip\"]", gzip, gzip),
+        ] {
+            let text = format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\n{key}\n");
+            let compress = check_text(&text).unwrap().routes[0].compress;
+            assert_eq!((compress.of_shared(), compress.of_app()), (shared, app), "{key}");
+        }
+    }
+
+    #[test]
     fn errors_name_line_value_and_what_is_allowed() {
         let route = "[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n";
         for (text, expected) in [
@@ -505,6 +525,14 @@ mod tests {
                     "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"app:web\", \"store\"]\n"
                 ),
                 vec!["kirin.toml:8:8", "must be the last"],
+            ),
+            (
+                &format!("{LISTENER}{route}compress = \"gzip\"\n"),
+                vec!["kirin.toml:6:12", "true, false or a list such as [\"br\", \"zstd\", \"gzip\"]"],
+            ),
+            (
+                &format!("{LISTENER}{route}compress = [\"gzip\", \"deflate\"]\n"),
+                vec!["kirin.toml:6:12", "`deflate` is not a coding", "br, zstd and gzip"],
             ),
             (
                 &format!("user = \"nobody-here\"\n{LISTENER}{route}"),
