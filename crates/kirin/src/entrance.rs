@@ -1,12 +1,11 @@
 //! What a listener does with every request and response that passes it, before and behind the routes.
 
+use crate::acme::{CHALLENGE_PATH, Challenges};
 use crate::router::Router;
 use http::StatusCode;
 use kirin_http::{Answer, Body, Handler, Origin, Place, RequestHead, Response};
 use std::rc::Rc;
-
-/// Where authorities look for the answer to their challenge, over plain HTTP (RFC 8555 section 8.3).
-const ACME_CHALLENGE: &str = "/.well-known/acme-challenge/";
+use std::sync::Arc;
 
 /// A listener's side of the routes.
 pub struct Entrance {
@@ -16,13 +15,17 @@ pub struct Entrance {
     pub redirect_to_https: Option<u16>,
     /// The value of Strict-Transport-Security.
     pub hsts: Option<Rc<str>>,
+    /// What authorities find that are asked for a certificate.
+    pub challenges: Arc<Challenges>,
 }
 
 impl Handler for Entrance {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
-        if let Some(port) = self.redirect_to_https
-            && !request.path.starts_with(ACME_CHALLENGE)
-        {
+        if request.path.starts_with(CHALLENGE_PATH) {
+            if let Some(response) = self.challenges.answer(request) {
+                return Answer::Now(response);
+            }
+        } else if let Some(port) = self.redirect_to_https {
             return Answer::Now(to_https(request, port));
         }
         let answer = self.router.answer(request, origin);
