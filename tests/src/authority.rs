@@ -34,6 +34,19 @@ impl Authority {
         self.issuer.pem()
     }
 
+    /// A certificate for a server that is valid from the first day to the second, each a year, month and day.
+    ///
+    /// # Panics
+    /// When the name or a day is none.
+    pub fn issue_between(&self, name: &str, from: (i32, u8, u8), until: (i32, u8, u8)) -> Issued {
+        let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
+        params.not_before = rcgen::date_time_ymd(from.0, from.1, from.2);
+        params.not_after = rcgen::date_time_ymd(until.0, until.1, until.2);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        Issued { chain: certificate.pem(), key: key.serialize_pem() }
+    }
+
     /// A certificate for servers of these names, whose holder is called by the first.
     ///
     /// # Panics
