@@ -2,6 +2,7 @@
 
 use crate::Site;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use std::time::{Duration, SystemTime};
 
 /// Signs certificates that nobody else trusts.
 pub struct Authority {
@@ -34,14 +35,15 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// A certificate for a server that is valid from the first day to the second, each a year, month and day.
+    /// A certificate for a server that is valid since some days and for some more.
     ///
     /// # Panics
-    /// When the name or a day is none.
-    pub fn issue_between(&self, name: &str, from: (i32, u8, u8), until: (i32, u8, u8)) -> Issued {
+    /// When the name is none.
+    pub fn issue_for_days(&self, name: &str, since: u32, rest: u32) -> Issued {
         let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
-        params.not_before = rcgen::date_time_ymd(from.0, from.1, from.2);
-        params.not_after = rcgen::date_time_ymd(until.0, until.1, until.2);
+        let day = Duration::from_secs(86_400);
+        params.not_before = (SystemTime::now() - day * since).into();
+        params.not_after = (SystemTime::now() + day * rest).into();
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         Issued { chain: certificate.pem(), key: key.serialize_pem() }

@@ -60,7 +60,11 @@ impl Pebble {
         dns_server.args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", ""]);
         let mut authority = Command::new(program("pebble"));
         authority.args(["-config", "pebble.json", "-dnsserver", &dns.to_string()]);
-        authority.envs([("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_AUTHZREUSE", "0")]);
+        authority.envs([
+            ("PEBBLE_VA_NOSLEEP", "1"),
+            ("PEBBLE_AUTHZREUSE", "0"),
+            ("PEBBLE_WFE_NONCEREJECT", "1"),
+        ]);
         let log = std::fs::File::create(directory.path().join("log")).expect("a file");
         let children = [dns_server, authority].map(|mut command| {
             let log = || log.try_clone().expect("a descriptor");
@@ -75,7 +79,7 @@ impl Pebble {
             if gone { Some(false) } else { up().then_some(true) }
         });
         if !is_up {
-            eprintln!("{}", std::fs::read_to_string(pebble.directory.path().join("log")).unwrap_or_default());
+            eprintln!("{}", pebble.log());
         }
         is_up.then_some(pebble)
     }
@@ -103,6 +107,34 @@ impl Pebble {
             .expect("curl");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Lets it want this certificate, the first of a PEM text, to be renewed at once (RFC 9773).
+    ///
+    /// # Panics
+    /// When there is no curl.
+    pub fn wants_renewal(&self, pem: &str) {
+        let window =
+            r#"{"suggestedWindow": {"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}}"#;
+        let start = pem.find("-----BEGIN CERTIFICATE-----").expect("a certificate");
+        let escaped = |text: &str| text.replace('"', "\\\"").replace('\n', "\\n");
+        let body = format!(
+            r#"{{"certificate": "{}", "ariResponse": "{}"}}"#,
+            escaped(&pem[start..]),
+            escaped(window)
+        );
+        let output = Command::new("curl")
+            .args(["-sSf", "-d", &body, "--cacert"])
+            .arg(self.own_authority())
+            .arg(format!("https://{}/set-renewal-info/", self.management))
+            .output()
+            .expect("curl");
+        assert!(output.status.success(), "{} {}", String::from_utf8_lossy(&output.stderr), self.log());
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
     /// Where it finds the answers to challenges, from now on.

@@ -1,7 +1,7 @@
 //! Certificates from an authority: pebble, which is made to find what clients and servers of ACME do wrong.
 
 use kirin_tests::{
-    Authority, Client, Issued, Kirin, Pebble, Site, TlsClient, TlsSetup, kirin_command, run_kirin,
+    Authority, Client, Issued, Kirin, Pebble, Site, TlsClient, TlsSetup, kirin_command, run_kirin, wait_for,
 };
 use rustix::process::{Signal, geteuid};
 use rustls::ProtocolVersion::TLSv1_3;
@@ -101,7 +101,7 @@ fn a_certificate_is_exchanged_while_connections_stay() {
     let (site, pebble) = (site(), Pebble::start());
     // Two thirds of its life are over: it is served, and another one is asked for at once.
     let old = Authority::new("The old one");
-    let issued = old.issue_between("a.test", (2026, 1, 1), (2026, 12, 31));
+    let issued = old.issue_for_days("a.test", 80, 10);
     keep(&site, &pebble, "a.test.pem", &issued);
     let kirin = start(&site, &pebble, &config(&pebble, "\"a.test\""));
     kirin.wait_for_log("asking");
@@ -111,10 +111,18 @@ fn a_certificate_is_exchanged_while_connections_stay() {
     assert!(before.get_and_close("/hello.txt").ends_with("hello\n"));
     let root = pebble.root();
     connect(&kirin, "a.test", &root).expect("the new certificate");
-    // There are no files to read again, so it stays.
+    // On HUP the authority is asked for its opinion, which is that there is time; and there are no files to read again.
     kirin.signal(Signal::HUP);
-    kirin.wait_for_log("are read again");
+    wait_for("the authority to be asked", || pebble.log().contains("/renewalInfo/").then_some(()));
     connect(&kirin, "a.test", &root).expect("the new certificate");
+    assert_eq!(kirin.log().matches("asking").count(), 1, "{}", kirin.log());
+    // It has changed its mind: RFC 9773.
+    pebble
+        .wants_renewal(&fs::read_to_string(kept(&site, &pebble).join("a.test.pem")).expect("a certificate"));
+    kirin.signal(Signal::HUP);
+    wait_for("the second certificate", || {
+        (kirin.log().matches("serving a new certificate").count() == 2).then_some(())
+    });
 }
 
 #[test]
@@ -156,6 +164,25 @@ fn a_name_that_leads_elsewhere_is_told() {
     for part in ["no certificate for a.test", "404", "the name must lead to this machine"] {
         assert!(log.contains(part), "{part}: {log}");
     }
+    // Repaired.
+    pebble.look_at(kirin.address_of(1));
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("serving a new certificate for a.test");
+    assert!(!kept(&site, &pebble).join("a.test.failures.json").exists());
+}
+
+#[test]
+fn starting_again_after_many_failures_does_not_ask_at_once() {
+    let (site, pebble) = (site(), Pebble::start());
+    let config = config(&pebble, "\"www.refused.test\"");
+    for _ in 0..3 {
+        start(&site, &pebble, &config).wait_for_log("next attempt in");
+    }
+    let kirin = start(&site, &pebble, &config);
+    kirin.wait_for_log("3 attempts to get a certificate for www.refused.test have failed");
+    assert!(!kirin.log().contains("asking"), "{}", kirin.log());
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("asking");
 }
 
 #[test]
@@ -183,7 +210,7 @@ fn what_is_kept_belongs_to_the_user_that_serves() {
     fs::set_permissions(site.root(), fs::Permissions::from_mode(0o755)).expect("a mode");
     // As left by a Kirin that served as root.
     let old = Authority::new("The old one");
-    keep(&site, &pebble, "a.test.pem", &old.issue_between("a.test", (2026, 1, 1), (2026, 12, 31)));
+    keep(&site, &pebble, "a.test.pem", &old.issue_for_days("a.test", 80, 10));
     let kirin = start(&site, &pebble, &format!("user = \"nobody\"\n{}", config(&pebble, "\"a.test\"")));
     pebble.look_at(kirin.address_of(1));
     kirin.wait_for_log("serving a new certificate for a.test");

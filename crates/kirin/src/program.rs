@@ -225,11 +225,19 @@ async fn supervise(
             }
             None => systemd.ready(),
         }
+        let ask_again = acme.wish();
         let certificates = acme.keep();
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
         let upgrade = plan_upgrade(&site, sockets, run_directory, &systemd, loaded.as_ref());
-        let serving =
-            Serving { site: &site, apps: &apps, logs: &logs, store: &store, systemd: &systemd, upgrade };
+        let serving = Serving {
+            site: &site,
+            apps: &apps,
+            logs: &logs,
+            store: &store,
+            ask_again: &ask_again,
+            systemd: &systemd,
+            upgrade,
+        };
         let ending = tokio::select! {
             ending = serving.do_wishes(&mut signals) => ending,
             // One that can be started again is, so this is rare.

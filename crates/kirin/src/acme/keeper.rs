@@ -4,13 +4,15 @@ use super::challenges::Challenges;
 use super::error::AcmeError;
 use super::lifetime::Issued;
 use super::order;
-use super::schedule::{self, BETWEEN_CERTIFICATES};
+use super::schedule::{self, BETWEEN_ATTEMPTS, BETWEEN_CERTIFICATES, Failures};
 use super::state::State;
 use crate::config::acme::AcmeSite;
 use kirin_http::{CertificateFiles, Tls};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::Notify;
 
 /// A conversation with the authority takes seconds; one that hangs must not be the last.
 const CONVERSATION: Duration = Duration::from_secs(600);
@@ -26,6 +28,10 @@ pub struct Keeper {
     state: State,
     /// What is served.
     issued: Option<Issued>,
+    /// Before this no other certificate is asked for, whatever dates are in the one that is served.
+    earliest: SystemTime,
+    /// Somebody wants it to be tried now.
+    wish: Arc<Notify>,
 }
 
 impl Keeper {
@@ -34,9 +40,11 @@ impl Keeper {
         site: AcmeSite,
         listeners: Vec<Arc<Tls>>,
         challenges: Arc<Challenges>,
+        wish: Arc<Notify>,
     ) -> Result<Self, AcmeError> {
         let state = State::open(&site.state, &site.directory)?;
-        let mut keeper = Self { site, listeners, challenges, state, issued: None };
+        let mut keeper =
+            Self { site, listeners, challenges, state, issued: None, earliest: UNIX_EPOCH, wish };
         if keeper.file().exists() {
             if let Err(error) = keeper.serve_kept() {
                 tracing::warn!(%error, "{} is not served; a new one is asked for", keeper.file().display());
@@ -53,7 +61,16 @@ impl Keeper {
     /// Gets certificates for ever.
     pub async fn keep(mut self) {
         let names = self.site.domains.join(", ");
-        let mut failures = 0;
+        let mut failures = self.state.failures(self.first_domain());
+        if let Some(wait) = schedule::wait_at_start(failures, SystemTime::now()) {
+            tracing::warn!(
+                "{} attempts to get a certificate for {names} have failed; next one in {} min, or on HUP ({})",
+                failures.count,
+                wait.as_secs() / 60,
+                self.meanwhile()
+            );
+            self.rest(Duration::ZERO, wait).await;
+        }
         loop {
             self.until_due().await;
             tracing::info!("asking {} for a certificate for {names}", self.site.directory);
@@ -62,20 +79,22 @@ impl Keeper {
                     let until = httpdate::fmt_http_date(issued.lifetime.until);
                     tracing::info!("serving a new certificate for {names}, good until {until}");
                     self.issued = Some(issued);
-                    failures = 0;
-                    tokio::time::sleep(BETWEEN_CERTIFICATES).await;
+                    self.earliest = SystemTime::now() + BETWEEN_CERTIFICATES;
+                    failures = Failures::default();
+                    self.state.keep_failures(self.first_domain(), failures);
                 }
                 Err(error) => {
-                    failures += 1;
-                    let wait = schedule::wait_after(failures, error.is_rate_limit(), schedule::draw());
+                    failures = Failures { count: failures.count.saturating_add(1), last: SystemTime::now() };
+                    self.state.keep_failures(self.first_domain(), failures);
+                    let wait = schedule::wait_after(failures.count, error.is_rate_limit(), schedule::draw());
                     tracing::error!(
-                        "no certificate for {names} from {}: {error} ({}; next attempt in {} min; {})",
+                        "no certificate for {names} from {}: {error} ({}; next attempt in {} min, or on HUP; {})",
                         self.site.directory,
                         error.advice(),
                         wait.as_secs() / 60,
                         self.meanwhile()
                     );
-                    tokio::time::sleep(wait).await;
+                    self.rest(BETWEEN_ATTEMPTS, wait).await;
                 }
             }
         }
@@ -98,15 +117,27 @@ impl Keeper {
         if !issued.is_for(&self.site.domains) {
             return;
         }
-        let due = schedule::renewal(issued.lifetime, schedule::draw());
+        let due = schedule::renewal(issued.lifetime, schedule::draw()).max(self.earliest);
         // The wall clock decides, which may be set, and goes on while the machine sleeps.
         while let Ok(rest @ 1..) = due.duration_since(SystemTime::now()).map(|rest| rest.as_secs()) {
-            tokio::time::sleep(Duration::from_secs(rest).min(BETWEEN_QUESTIONS)).await;
+            self.rest(Duration::ZERO, Duration::from_secs(rest).min(BETWEEN_QUESTIONS)).await;
             match order::should_be_renewed(&self.site, &self.state, issued).await {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, "{} does not say when to renew", self.site.directory),
             }
+        }
+    }
+
+    /// Waits this long, or until somebody wishes otherwise, but not less than `least`.
+    async fn rest(&self, least: Duration, time: Duration) {
+        let mut wished = pin!(self.wish.notified());
+        // A wish in the first part counts, too.
+        wished.as_mut().enable();
+        tokio::time::sleep(least).await;
+        tokio::select! {
+            () = wished => {}
+            () = tokio::time::sleep(time.saturating_sub(least)) => {}
         }
     }
 

@@ -22,12 +22,14 @@ use crate::user::{User, UserError};
 use keeper::Keeper;
 use kirin_http::Tls;
 use std::sync::Arc;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// All certificates that come from authorities.
 pub struct Acme {
     keepers: Vec<Keeper>,
     challenges: Arc<Challenges>,
+    wish: Arc<Notify>,
 }
 
 impl Acme {
@@ -43,11 +45,14 @@ impl Acme {
             }
         }
         let challenges = Arc::new(Challenges::default());
+        let wish = Arc::new(Notify::new());
         let keepers = wanted
             .into_iter()
-            .map(|(acme, listeners)| Keeper::open(acme.clone(), listeners, Arc::clone(&challenges)))
+            .map(|(acme, listeners)| {
+                Keeper::open(acme.clone(), listeners, Arc::clone(&challenges), Arc::clone(&wish))
+            })
             .collect::<Result<_, _>>()?;
-        Ok(Self { keepers, challenges })
+        Ok(Self { keepers, challenges, wish })
     }
 
     /// What is kept will belong to `user`.
@@ -58,6 +63,12 @@ impl Acme {
     /// The answers to the authorities' challenges.
     pub fn challenges(&self) -> Arc<Challenges> {
         Arc::clone(&self.challenges)
+    }
+
+    /// Told of it, it does not wait any longer: it tries again what has failed, and asks the authority whether it wants
+    /// certificates renewed.
+    pub fn wish(&self) -> Arc<Notify> {
+        Arc::clone(&self.wish)
     }
 
     /// Gets certificates and renews them, as long as what this gives is held.

@@ -1,9 +1,11 @@
 //! What has to outlive the program: the account's key and the certificates, in a directory that only its owner can read.
 //!
-//! `DIRECTORY/AUTHORITY/account.json` and `DIRECTORY/AUTHORITY/NAME.pem`, the key and then the certificates. Files are written
+//! `DIRECTORY/AUTHORITY/account.json` and `DIRECTORY/AUTHORITY/NAME.pem`, the key and then the certificates, and
+//! `NAME.failures.json` while there are some. Files are written
 //! beside and renamed, so that there is always a whole one.
 
 use super::error::AcmeError;
+use super::schedule::Failures;
 use instant_acme::AccountCredentials;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write};
@@ -81,6 +83,26 @@ impl State {
     pub fn forget_account(&self) -> Result<(), AcmeError> {
         let path = self.directory.join(ACCOUNT);
         fs::remove_file(&path).map_err(|error| AcmeError::State(path, error))
+    }
+
+    /// Failures in a row to get a certificate for `domain`.
+    pub fn failures(&self, domain: &str) -> Failures {
+        let text = fs::read(self.failures_file(domain)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Remembers them beyond the end of the program. It is no failure more if that cannot be.
+    pub fn keep_failures(&self, domain: &str, failures: Failures) {
+        let path = self.failures_file(domain);
+        if failures.count == 0 {
+            let _ = fs::remove_file(path);
+        } else if let Ok(text) = serde_json::to_vec(&failures) {
+            let _ = self.write(&path, &text);
+        }
+    }
+
+    fn failures_file(&self, domain: &str) -> PathBuf {
+        self.directory.join(format!("{domain}.failures.json"))
     }
 
     fn write(&self, path: &Path, content: &[u8]) -> Result<(), AcmeError> {
