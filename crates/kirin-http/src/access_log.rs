@@ -4,7 +4,7 @@
 //! (a write to a file opened for appending is one piece), so that loops do not mix them.
 
 use crate::handler::Peer;
-use crate::request::RequestHead;
+use crate::request::{RequestHead, Version};
 use crate::response::Place;
 use http::StatusCode;
 use parking_lot::RwLock;
@@ -115,7 +115,11 @@ impl AccessLog {
         request_line.push(b' ');
         request_line.extend_from_slice(request.target.as_bytes());
         request_line.push(b' ');
-        request_line.extend_from_slice(request.version.name().as_bytes());
+        request_line.extend_from_slice(match request.version {
+            // As nginx and Apache write it.
+            Version::Http2 => b"HTTP/2.0",
+            version => version.name().as_bytes(),
+        });
         RequestRecord {
             started,
             peer: peer.to_string(),

@@ -6,13 +6,15 @@
 
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::Body;
-use crate::handler::{Answer, Handler, Later, Origin};
+use crate::client_watch::ClientWatch;
+use crate::handler::{Answer, Handler, Later};
+use crate::http2;
 use crate::informational::Informational;
 use crate::io::{Io, Phase};
 use crate::open_connections::OpenConnections;
 use crate::output::{Output, Unsent};
 use crate::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
-use crate::request_body::RequestBody;
+use crate::request_body::{BodyError, RequestBody};
 use crate::response::Response;
 use crate::response_writer::{Exchange, write_head};
 use crate::sending;
@@ -36,6 +38,8 @@ enum Step {
     Again,
     /// The connection has ended.
     End,
+    /// The client speaks HTTP/2; it has said so with what is unread.
+    Http2,
     /// Something takes waiting.
     Settle(Box<Settle>),
 }
@@ -51,6 +55,8 @@ enum Work {
     Nothing,
     /// The last response has been given.
     Close,
+    /// What came is refused; what else the client sends is not looked at.
+    Refused,
     /// Send this response.
     Send(Response, Request),
     /// Wait for the response.
@@ -68,12 +74,21 @@ struct Request {
 /// Serves one connection until it ends.
 pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     let _entry = OpenConnections::enter(&server.open, &io);
+    // Boxed like all that an idle connection does not carry.
+    if server.tls.is_some() {
+        match Box::pin(begin(&server, &io)).await {
+            Begun::Http1 => {}
+            Begun::Http2 => return Box::pin(http2::serve(server, io)).await,
+            Begun::End => return,
+        }
+    }
     server.deadlines.set(&io, server.deadlines.head);
     let mut read = true;
     loop {
         match poll_fn(|context| read_and_answer(&server, &io, context, read)).await {
             Ok(Step::Again) => read = true,
-            Ok(Step::End) => return,
+            Ok(Step::End) => return io.end_tls(),
+            Ok(Step::Http2) => return Box::pin(http2::serve(server, io)).await,
             // Boxed, so that an idle connection does not carry the size of all that might happen to it.
             Ok(Step::Settle(step)) => match Box::pin(settle(&server, &io, *step)).await {
                 Ok(true) => read = io.unread.borrow().is_empty(),
@@ -87,6 +102,33 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
                 tracing::debug!(peer = %io.peer, %error, "connection lost");
                 return;
             }
+        }
+    }
+}
+
+/// What a connection speaks after the TLS handshake.
+enum Begun {
+    Http1,
+    Http2,
+    /// Nothing: the handshake failed.
+    End,
+}
+
+/// Does the handshake, if there is TLS. One that takes too long is ended by the table of open connections.
+async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
+    let Some(tls) = &server.tls else { return Begun::Http1 };
+    server.deadlines.set(io, tls.handshake_time().as_secs().max(1));
+    match poll_fn(|context| io.poll_handshake(context)).await {
+        Ok(handshake) => {
+            if let Some(client) = handshake.client {
+                let _ = io.client.set(client);
+            }
+            if handshake.is_http2 { Begun::Http2 } else { Begun::Http1 }
+        }
+        Err(error) => {
+            tracing::debug!(peer = %io.peer, %error, "TLS handshake failed");
+            sending::linger(io, &server.deadlines).await;
+            Begun::End
         }
     }
 }
@@ -117,18 +159,15 @@ fn read_and_answer<H: Handler>(
         return Poll::Ready(Ok(step));
     }
     unread.extend_from_slice(received);
-    // A head that comes a byte at a time is not parsed anew for each of them.
-    let could_be_whole = !read || memchr::memchr(b'\n', received).is_some();
-    if !could_be_whole && unread.len() <= server.limits.head.request_line_bytes {
-        *io.unread.borrow_mut() = unread;
-        return Poll::Ready(Ok(Step::Again));
-    }
+    // A head that comes in pieces is parsed anew for each: the limit on its size keeps that below what a packet costs, and
+    // what is wrong with it is said at once.
     let (used, step) = answer_all(server, io, context, &unread)?;
     unread.drain(..used);
     if !unread.is_empty() {
         *io.unread.borrow_mut() = unread;
     }
-    begin_waiting(server, io, &step, used > 0);
+    // What is left behind a response that took waiting is the begin of a head, too.
+    begin_waiting(server, io, &step, used > 0 || !read);
     Poll::Ready(Ok(step))
 }
 
@@ -166,6 +205,10 @@ fn answer_all<H: Handler>(
                 at += length;
                 work = answer_one(server, io, &mut output, &head);
             }
+            // By prior knowledge (RFC 9113 section 3.3); over TLS the handshake says so.
+            Err(_) if server.tls.is_none() && !io.has_begun.get() && http2::is_preface(input) => {
+                return Ok((0, Step::Http2));
+            }
             Err(reject) => {
                 at = input.len();
                 work = refuse(server, io, &mut output, reject);
@@ -189,7 +232,11 @@ fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head
     let record = server.log.as_ref().map(|log| log.begin(&io.peer, head, Instant::now()));
     let mut exchange = Exchange::of(head);
     exchange.persistent &= !server.stopping.get();
-    let origin = Origin { peer: &io.peer, local: &server.local, secure: false, now: server.clock().now() };
+    io.has_begun.set(true);
+    let origin = server.origin(io);
+    if head.is_misdirected(origin.secure) {
+        return refuse(server, io, output, Reject::Misdirected);
+    }
     let answer = server.handler.answer(head, origin);
     let mut request = Request { exchange, body: head.body, expects_continue: head.expects_continue, record };
     let response = match answer {
@@ -235,7 +282,7 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
         record: server.log.as_ref().map(|_| RequestRecord::unreadable(&io.peer)),
     };
     write_response(server, output, Response::error(reject.status()), &mut request);
-    Work::Close
+    Work::Refused
 }
 
 /// Does what takes waiting. Returns whether the connection goes on.
@@ -244,18 +291,29 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
     if let Some(mut unsent) = step.unsent {
         sending::flush(io, &server.deadlines, &mut unsent).await?;
     }
+    let refused = matches!(step.work, Work::Refused);
     let persistent = match step.work {
         Work::Nothing => true,
-        Work::Close => false,
-        Work::Send(response, mut request) => {
-            request.exchange.persistent &= skip_body(server, io, &request).await;
+        Work::Close | Work::Refused => false,
+        Work::Send(mut response, mut request) => {
+            match skip_body(server, io, &request).await {
+                Ok(skipped) => request.exchange.persistent &= skipped,
+                Err(error) => {
+                    request.exchange.persistent = false;
+                    if matches!(error, BodyError::Chunked(_)) {
+                        response = Response::error(error.status());
+                    }
+                }
+            }
             send(server, io, response, request).await?
         }
         Work::Later(later, mut request) => {
             server.deadlines.clear(io);
             let mut body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
-            if request.exchange.version == Version::Http11 {
-                body = body.with_informational(Informational::new(io, &server.deadlines));
+            let is_current = request.exchange.version == Version::Http11;
+            body = body.with_client(ClientWatch::new(io, is_current));
+            if is_current {
+                body = body.with_informational(Informational::http1(io, &server.deadlines));
             }
             let response = later(body).await;
             request.exchange.persistent &= io.body_finished.get() && !server.stopping.get();
@@ -265,7 +323,7 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
     if persistent {
         io.phase.set(Phase::Idle);
         server.deadlines.set(io, server.deadlines.keep_alive);
-    } else {
+    } else if refused || !io.body_finished.get() || !io.unread.borrow().is_empty() || io.has_more() {
         sending::linger(io, &server.deadlines).await;
     }
     Ok(persistent)
@@ -283,19 +341,14 @@ async fn send<H>(server: &Server<H>, io: &Io, response: Response, mut request: R
 }
 
 /// Drops a small body that no place wanted. Returns whether the next request can be found behind it.
-async fn skip_body<H>(server: &Server<H>, io: &Rc<Io>, request: &Request) -> bool {
+async fn skip_body<H>(server: &Server<H>, io: &Rc<Io>, request: &Request) -> Result<bool, BodyError> {
     // A client that was not told to continue may send the body or not: what comes next cannot be known.
     if request.expects_continue {
         io.body_finished.set(false);
-        return false;
+        return Ok(false);
     }
     let mut body = RequestBody::http1(io, &server.deadlines, request.body, false);
     body.limit(SKIPPED_BODY_BYTES);
-    loop {
-        match body.chunk().await {
-            Ok(Some(_)) => {}
-            Ok(None) => return true,
-            Err(_) => return false,
-        }
-    }
+    while body.chunk().await?.is_some() {}
+    Ok(true)
 }

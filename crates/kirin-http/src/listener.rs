@@ -1,22 +1,30 @@
 //! Listening sockets: their addresses, binding them, and accepting connections on a loop.
 
+use crate::admission::TooManyOfAddress;
 use crate::connection;
 use crate::handler::{Handler, Peer};
 use crate::io::{Io, Stream};
 use crate::server::Server;
+use crate::tls::Tls;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Connections that wait to be accepted, at most; the kernel cuts it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
 /// How long accepting pauses when the process or the machine has no file descriptor or memory left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long an idle connection may go on for a last request when the program ends.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
+
+/// How often connections are ended that have become idle since.
+const IDLE_AGAIN: Duration = Duration::from_millis(100);
 
 /// Where a listener listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,47 +168,140 @@ enum Accepting {
 }
 
 impl Accepting {
-    async fn accept(&self) -> io::Result<Io> {
+    fn new(listener: Listener) -> io::Result<Self> {
+        Ok(match listener {
+            Listener::Tcp(listener) => Self::Tcp(tokio::net::TcpListener::from_std(listener)?),
+            Listener::Unix(listener, _) => Self::Unix(tokio::net::UnixListener::from_std(listener)?),
+        })
+    }
+
+    async fn accept(&self, tls: Option<&Tls>) -> io::Result<Io> {
         match self {
             Accepting::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                Ok(Io::new(Stream::Tcp(stream), Peer::Tcp(peer)))
+                Ok(Io::new(over_tcp(stream, tls)?, Peer::Tcp(peer)))
             }
             Accepting::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                Ok(Io::new(Stream::Unix(stream), Peer::Unix))
+                Ok(Io::new(over_unix(stream, tls)?, Peer::Unix))
             }
         }
     }
+
+    /// The connections that are waiting now. Asks the kernel, while [`Accepting::accept`] asks the reactor, which may not have
+    /// heard of them yet.
+    fn accept_waiting(self, tls: Option<&Tls>) -> io::Result<Vec<Io>> {
+        let mut waiting = Vec::new();
+        match self {
+            Accepting::Tcp(listener) => {
+                let listener = listener.into_std()?;
+                while let (Ok((stream, peer)), true) = (listener.accept(), waiting.len() < BACKLOG as usize) {
+                    stream.set_nonblocking(true)?;
+                    let stream = over_tcp(tokio::net::TcpStream::from_std(stream)?, tls)?;
+                    waiting.push(Io::new(stream, Peer::Tcp(peer)));
+                }
+            }
+            Accepting::Unix(listener) => {
+                let listener = listener.into_std()?;
+                while let (Ok((stream, _)), true) = (listener.accept(), waiting.len() < BACKLOG as usize) {
+                    stream.set_nonblocking(true)?;
+                    let stream = over_unix(tokio::net::UnixStream::from_std(stream)?, tls)?;
+                    waiting.push(Io::new(stream, Peer::Unix));
+                }
+            }
+        }
+        Ok(waiting)
+    }
+}
+
+fn over_tcp(stream: tokio::net::TcpStream, tls: Option<&Tls>) -> io::Result<Stream> {
+    Ok(match tls {
+        None => Stream::Tcp(stream),
+        Some(tls) => Stream::Tls(Box::new(tls.stream(stream)?)),
+    })
+}
+
+fn over_unix(stream: tokio::net::UnixStream, tls: Option<&Tls>) -> io::Result<Stream> {
+    Ok(match tls {
+        None => Stream::Unix(stream),
+        Some(tls) => Stream::TlsOverUnix(Box::new(tls.stream(stream)?)),
+    })
 }
 
 /// Accepts connections until the future is dropped, and serves each as a task of the current `LocalSet`.
 pub async fn accept<H: Handler>(listener: Listener, server: Rc<Server<H>>) -> io::Result<()> {
-    let listener = match listener {
-        Listener::Tcp(listener) => Accepting::Tcp(tokio::net::TcpListener::from_std(listener)?),
-        Listener::Unix(listener, _) => Accepting::Unix(tokio::net::UnixListener::from_std(listener)?),
+    accept_until(listener, server, std::future::pending()).await
+}
+
+/// Accepts connections as [`accept`] does until `stop` completes. Those that have been made
+/// by then are accepted as well: nobody else would, unless somebody shares the socket.
+pub async fn accept_until<H: Handler>(
+    listener: Listener,
+    server: Rc<Server<H>>,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let listener = Accepting::new(listener)?;
+    let mut refused = Seldom::default();
+    let mut serve = |mut io: Io| {
+        if let Some(admission) = &server.limits.admission {
+            match admission.admit(&io.peer) {
+                Ok(permit) => io.permit = Some(permit),
+                Err(TooManyOfAddress) => {
+                    if refused.is_due(&server) {
+                        tracing::warn!(address = %server.local, peer = %io.peer, "connections are refused: there are too many from one address");
+                    }
+                    return;
+                }
+            }
+        }
+        drop(tokio::task::spawn_local(connection::run(Rc::clone(&server), Rc::new(io))));
     };
-    let mut paused = false;
+    tokio::select! {
+        () = stop => {}
+        () = accept_for_ever(&listener, &server, &mut serve) => {}
+    }
+    listener.accept_waiting(server.tls.as_deref())?.into_iter().for_each(serve);
+    Ok(())
+}
+
+async fn accept_for_ever<H: Handler>(listener: &Accepting, server: &Server<H>, serve: &mut impl FnMut(Io)) {
+    let (mut full, mut exhausted) = (Seldom::default(), Seldom::default());
     loop {
-        if server.connections() >= server.limits.connections {
+        if server.limits.admission.as_ref().is_some_and(|admission| !admission.has_room()) {
+            if full.is_due(&server) {
+                tracing::warn!(address = %server.local, "accepting pauses: there are as many connections as `connections` allows");
+            }
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         }
-        match listener.accept().await {
-            Ok(io) => {
-                paused = false;
-                tokio::task::spawn_local(connection::run(Rc::clone(&server), Rc::new(io)));
-            }
+        match listener.accept(server.tls.as_deref()).await {
+            Ok(io) => serve(io),
             Err(error) if is_exhaustion(&error) => {
-                if !paused {
+                if exhausted.is_due(&server) {
                     tracing::warn!(address = %server.local, %error, "accepting pauses; raise `ulimit -n` or lower the connection limit");
                 }
-                paused = true;
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
             // The client has gone before it was accepted.
             Err(error) => tracing::debug!(address = %server.local, %error, "accept"),
         }
+    }
+}
+
+/// Says a thing once in ten seconds at most.
+#[derive(Default)]
+struct Seldom {
+    said: u64,
+}
+
+impl Seldom {
+    fn is_due<H>(&mut self, server: &Server<H>) -> bool {
+        let now = server.clock().now();
+        let due = now >= self.said + 10;
+        if due {
+            self.said = now;
+        }
+        due
     }
 }
 
@@ -222,21 +323,34 @@ pub async fn keep_house<H>(server: Rc<Server<H>>) {
     loop {
         second.tick().await;
         server.open.end_overdue(server.clock().now());
+        server.open.look_for_the_gone();
         if let Some(log) = &server.log {
             log.flush();
         }
     }
 }
 
-/// Ends all connections: idle ones now, busy ones after their response or when `limit` is over. Call when accepting has
-/// ended.
+/// Ends all connections: idle ones after [`LAST_REQUEST`], busy ones after their response or when `limit` is over. Call when
+/// accepting has ended.
+///
+/// A request may be on its way over a connection that is idle here, a new one above all. Its response says that it is the last
+/// (RFC 9112, 9.6), so that a client which is not silent for long sees no connection end without an answer.
 pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
     server.stopping.set(true);
-    server.open.end_idle();
-    if tokio::time::timeout(limit, server.open.empty()).await.is_err() {
-        let left = server.connections();
-        tracing::warn!(address = %server.local, left, "connections are cut: their responses took too long");
-        server.open.end_all();
+    server.stop.notify_waiters();
+    let until = Instant::now() + limit;
+    let mut pause = LAST_REQUEST.min(limit);
+    while tokio::time::timeout(pause, server.open.empty()).await.is_err() {
+        if Instant::now() >= until {
+            let left = server.connections();
+            if !limit.is_zero() {
+                tracing::warn!(address = %server.local, left, "connections are cut: their responses took too long");
+            }
+            server.open.end_all();
+            break;
+        }
+        server.open.end_idle();
+        pause = IDLE_AGAIN.min(until.saturating_duration_since(Instant::now()));
     }
     if let Some(log) = &server.log {
         log.flush();

@@ -1,32 +1,53 @@
 //! The body of a request, read when a place wants it.
 
 use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
+use crate::client_watch::ClientWatch;
+use crate::field_lines::FieldLines;
+use crate::http2::{self, Responder};
 use crate::informational::Informational;
 use crate::io::Io;
 use crate::output::Unsent;
+use crate::pace::Pace;
 use crate::request::BodyLength;
 use crate::server::Deadlines;
 use bytes::Bytes;
+use h2::RecvStream;
 use http::StatusCode;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Bytes read at once. Bodies of this size and less come in one piece.
 const READ_BYTES: usize = 64 * 1024;
 
 /// Yields a request's body piece by piece, with the framing taken off.
 pub struct RequestBody {
-    source: Option<Http1Source>,
+    source: Option<Source>,
     length: BodyLength,
     limit_bytes: u64,
     read_bytes: u64,
     informational: Option<Informational>,
+    client: Option<ClientWatch>,
+}
+
+enum Source {
+    Http1(Http1Source),
+    Http2(Http2Source),
+}
+
+struct Http2Source {
+    stream: RecvStream,
+    /// How long the client may be silent.
+    time: Duration,
+    /// By which `100 Continue` is sent while it is owed.
+    expects_continue: Option<Responder>,
 }
 
 struct Http1Source {
     io: Rc<Io>,
     deadlines: Rc<Deadlines>,
     framing: Framing,
+    pace: Pace,
     /// `100 Continue` is still owed.
     expects_continue: bool,
 }
@@ -72,6 +93,7 @@ impl RequestBody {
             limit_bytes: u64::MAX,
             read_bytes: 0,
             informational: None,
+            client: None,
         }
     }
 
@@ -87,14 +109,36 @@ impl RequestBody {
             BodyLength::Chunked => Framing::Chunked(ChunkedDecoder::new()),
         };
         io.body_finished.set(false);
-        let source =
-            Http1Source { io: Rc::clone(io), deadlines: Rc::clone(deadlines), framing, expects_continue };
-        Self { source: Some(source), length, ..Self::empty() }
+        let pace = Pace::new(deadlines.reading);
+        let (io, deadlines) = (Rc::clone(io), Rc::clone(deadlines));
+        let source = Http1Source { io, deadlines, framing, pace, expects_continue };
+        Self { source: Some(Source::Http1(source)), length, ..Self::empty() }
+    }
+
+    /// The data of an HTTP/2 stream. `expects_continue`: by which the client is told to go on when the body is wanted.
+    pub(crate) fn http2(
+        stream: RecvStream,
+        length: BodyLength,
+        time: Duration,
+        expects_continue: Option<Responder>,
+    ) -> Self {
+        let source = Http2Source { stream, time, expects_continue };
+        Self { source: Some(Source::Http2(source)), length, ..Self::empty() }
     }
 
     /// The body of a request whose client understands informational responses.
     pub(crate) fn with_informational(self, informational: Informational) -> Self {
         Self { informational: Some(informational), ..self }
+    }
+
+    /// The body of a request whose client can be watched.
+    pub(crate) fn with_client(self, client: ClientWatch) -> Self {
+        Self { client: Some(client), ..self }
+    }
+
+    /// Who has sent the request, if that can be watched.
+    pub fn client(&self) -> Option<ClientWatch> {
+        self.client.clone()
     }
 
     /// The way for informational responses; none to a client that does not understand them.
@@ -107,9 +151,10 @@ impl RequestBody {
         self.length
     }
 
-    /// Bytes at most; what is longer is [`BodyError::TooLarge`], when announced before a byte of it is read.
+    /// Bytes at most; what is longer is [`BodyError::TooLarge`], when announced before a byte of it is read. Of several
+    /// limits the smallest counts.
     pub fn limit(&mut self, bytes: u64) {
-        self.limit_bytes = bytes;
+        self.limit_bytes = self.limit_bytes.min(bytes);
     }
 
     /// The next bytes, never empty; `None` at the end.
@@ -120,15 +165,47 @@ impl RequestBody {
             return Err(BodyError::TooLarge(self.limit_bytes));
         }
         let Some(source) = &mut self.source else { return Ok(None) };
-        let Some(bytes) = source.next().await? else {
+        let next = match source {
+            Source::Http1(source) => source.next().await?,
+            Source::Http2(source) => source.next().await?,
+        };
+        let Some(bytes) = next else {
             self.source = None;
             return Ok(None);
         };
         self.read_bytes += bytes.len() as u64;
         if self.read_bytes > self.limit_bytes {
+            // Even if it ended in what has been read: whether it did is chance, and the connection's end is not to be.
+            if let Source::Http1(source) = source {
+                source.io.body_finished.set(false);
+            }
             return Err(BodyError::TooLarge(self.limit_bytes));
         }
         Ok(Some(bytes))
+    }
+}
+
+impl Http2Source {
+    /// The next data that is not empty. Taking it makes room for as much to come (RFC 9113 section 5.2).
+    async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
+        if let Some(responder) = self.expects_continue.take() {
+            // If it cannot be sent the client has gone, which is found out at once.
+            let _ = http2::send_informational(&responder, StatusCode::CONTINUE, &FieldLines::new());
+        }
+        loop {
+            let data = tokio::time::timeout(self.time, poll_fn(|context| self.stream.poll_data(context)));
+            match data.await {
+                Ok(Some(Ok(data))) => {
+                    let released = self.stream.flow_control().release_capacity(data.len());
+                    released.map_err(|error| BodyError::Io(std::io::Error::other(error)))?;
+                    if !data.is_empty() {
+                        return Ok(Some(data));
+                    }
+                }
+                Ok(None) => return Ok(None),
+                Ok(Some(Err(_))) | Err(_) => return Err(BodyError::Ended),
+            }
+        }
     }
 }
 
@@ -183,11 +260,11 @@ impl Http1Source {
 
     /// Reads more; first tells a client that waits for it to go on.
     async fn fill(&mut self) -> Result<(), BodyError> {
+        self.deadlines.begin(&self.io, &mut self.pace);
         if std::mem::take(&mut self.expects_continue) {
             let mut line = Unsent::one(Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n"));
             poll_fn(|context| line.poll_flush(&self.io, context)).await?;
         }
-        self.deadlines.set(&self.io, self.deadlines.body);
         // The size of what is missing, so that a large body is not read through a small buffer, nor a small one
         // through a large.
         let wanted = match self.framing {
@@ -196,7 +273,8 @@ impl Http1Source {
         };
         let mut buffer = vec![0; wanted];
         let read = poll_fn(|context| self.io.poll_read(context, &mut buffer)).await?;
-        self.deadlines.clear(&self.io);
+        self.deadlines.moved(&self.io, &mut self.pace, read);
+        self.deadlines.end(&self.io, &mut self.pace);
         if read == 0 {
             return Err(BodyError::Ended);
         }

@@ -6,20 +6,24 @@ use crate::error::AppError;
 use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
 use crate::parsed::WantedByWorkers;
 use crate::pool::{Pool, Refused, Taken};
+use crate::read_ahead::ReadAhead;
 use crate::scgi;
-use crate::sendfile::{NotSent, SendfileRoots};
+use crate::sendfile::SendfileRoots;
 use crate::spool::{SpoolError, SpooledBody};
 use crate::supervisor::{Event, Supervisor};
 use crate::wear::Wear;
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
+use kirin_files::AppFiles;
 use kirin_http::{
-    Answer, BodyLength, FileRange, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
+    Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
 };
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -40,6 +44,10 @@ pub struct App {
     counters: Counters,
     started: Instant,
     state: watch::Sender<AppState>,
+    /// Reloads that have been asked for.
+    reloads_asked: AtomicU64,
+    /// How many of them have come to their end.
+    reloads_done: watch::Sender<u64>,
     supervisor: mpsc::UnboundedSender<Event>,
 }
 
@@ -75,6 +83,8 @@ impl App {
             counters: Counters::default(),
             started: Instant::now(),
             state: watch::Sender::new(AppState::Starting),
+            reloads_asked: AtomicU64::new(0),
+            reloads_done: watch::Sender::new(0),
             supervisor,
             config,
         });
@@ -118,8 +128,16 @@ impl App {
     /// Loads the application anew, beside the one that runs. It takes over when all of its workers are there; if it cannot
     /// be loaded, or not within the start limit, the old one goes on and the log says why.
     pub fn reload(&self) {
+        self.reloads_asked.fetch_add(1, Ordering::Relaxed);
         // An error means that the application has ended.
         let _ = self.supervisor.send(Event::Reload);
+    }
+
+    /// Waits until the reloads that have been asked for are done, or have failed.
+    pub async fn reloaded(&self) {
+        let asked = self.reloads_asked.load(Ordering::Relaxed);
+        // The sender is here.
+        let _ = self.reloads_done.subscribe().wait_for(|done| *done >= asked).await;
     }
 
     /// One worker more, up to [`MAX_WORKERS`](crate::MAX_WORKERS).
@@ -132,18 +150,25 @@ impl App {
         let _ = self.supervisor.send(Event::Resize { more: false });
     }
 
-    /// Answers one request. Call on an event loop, from a task of its `LocalSet`.
-    pub fn answer(self: &Arc<Self>, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
+    /// Answers one request. Call on an event loop, from a task of its `LocalSet`; `files` is that loop's.
+    pub fn answer(
+        self: &Arc<Self>,
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        files: &Rc<AppFiles>,
+    ) -> Answer {
         self.counters.requests.add(1);
         let Ok(block) = scgi::encode(request, origin, self.wanted.get()) else {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
+        let is_get = request.method == Method::GET;
         let is_head = request.method == Method::HEAD;
         let idempotent = is_idempotent(&request.method);
         let upgrade = request.field("upgrade").is_some()
             && request.version == Version::Http11
             && request.body == BodyLength::None;
-        let call = Call { block, is_head, upgrade, informational: None, idempotent };
+        let files = Rc::clone(files);
+        let call = Call { block, is_get, is_head, upgrade, informational: None, idempotent, files };
         let app = Arc::clone(self);
         Answer::later(move |body| app.answer_later(call, body))
     }
@@ -180,6 +205,7 @@ impl App {
 
     async fn answer_later(self: Arc<Self>, mut call: Call, mut body: RequestBody) -> Response {
         call.informational = body.informational();
+        let client = body.client();
         body.limit(self.config.body_limit_bytes);
         let body = match SpooledBody::read(&mut body, &self.spool_directory).await {
             Ok(body) => body,
@@ -192,9 +218,9 @@ impl App {
             call.block.push_form(form);
         }
         call.block.finish(body.length());
-        let mut tries = 0;
+        let (mut tries, mut files_refused) = (0, false);
         loop {
-            let connection = match self.take_worker().await {
+            let connection = match self.take_worker(client.as_ref()).await {
                 Ok(connection) => connection,
                 Err(refused) => return self.refuse(refused),
             };
@@ -205,10 +231,19 @@ impl App {
             tries += 1;
             // A worker may be told to leave in the moment in which it is given a request, so that more tries are allowed when
             // the application has not seen it.
-            let most = if matches!(failure, Failure::NotRead { .. }) { UNREAD_TRIES } else { 1 };
-            if tries <= most && failure.may_be_retried(&call) {
+            let may_try = match failure {
+                Failure::NotRead { .. } => tries <= UNREAD_TRIES,
+                Failure::File { .. } => !std::mem::replace(&mut files_refused, true),
+                _ => tries <= 1,
+            };
+            if may_try && failure.may_be_retried(&call) {
                 self.counters.retried.add(1);
                 match failure {
+                    Failure::File { .. } => {
+                        call.block.add("KIRIN_SENDFILE", "0");
+                        call.block.finish(body.length());
+                        self.log_failure(&failure, &call, "a worker is to send it itself");
+                    }
                     // An everyday event when workers leave.
                     Failure::NotRead { pid } => {
                         tracing::debug!(
@@ -232,15 +267,23 @@ impl App {
         }
     }
 
-    /// An idle worker, or the next that becomes idle when it is this request's turn.
-    async fn take_worker(&self) -> Result<WorkerConnection, Refused> {
+    /// An idle worker, or the next that becomes idle when it is this request's turn. The turn does not come when the client
+    /// goes before.
+    async fn take_worker(&self, client: Option<&ClientWatch>) -> Result<WorkerConnection, Refused> {
         let here = std::thread::current().id();
         loop {
             let mut connection = match self.pool.take(here)? {
                 Taken::Worker(connection) => connection,
                 Taken::Wait(wait) => {
                     self.counters.queued.add(1);
-                    wait.await?
+                    match client {
+                        None => wait.await?,
+                        Some(client) => tokio::select! {
+                            biased;
+                            worker = wait => worker?,
+                            () = client.gone() => return Err(Refused::ClientGone),
+                        },
+                    }
                 }
             };
             if is_waiting(&mut connection).await {
@@ -254,6 +297,11 @@ impl App {
             Refused::Full => self.counters.refused_full.add(1),
             Refused::WaitedTooLong => self.counters.refused_waited.add(1),
             Refused::Closed => {}
+            Refused::ClientGone => {
+                self.counters.clients_gone.add(1);
+                // For the access log: nobody gets this response.
+                return Response::error(client_closed_request());
+            }
         }
         let mut response = Response::error(StatusCode::SERVICE_UNAVAILABLE);
         response.fields.push("Retry-After", "1");
@@ -275,6 +323,11 @@ impl App {
     }
 }
 
+/// 499, as nginx logs it: the client closed its connection before it had an answer.
+fn client_closed_request() -> StatusCode {
+    StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
+}
+
 /// What the exchange and the pump need.
 impl App {
     pub(crate) fn release(&self, connection: WorkerConnection) {
@@ -290,8 +343,8 @@ impl App {
         worker.begin(self.now_ms() + self.config.request_deadline.as_millis() as u64);
     }
 
-    pub(crate) fn find_file(&self, path: &Path) -> Result<FileRange, NotSent> {
-        self.sendfile_roots.find(path)
+    pub(crate) fn sendfile_roots(&self) -> &SendfileRoots {
+        &self.sendfile_roots
     }
 
     pub(crate) fn log_slow_cleanup(&self, connection: &WorkerConnection) {
@@ -302,6 +355,17 @@ impl App {
             pid,
             "cleanup after a response took too long; the worker is killed"
         );
+    }
+
+    /// Moves what has been read of a response to its spool file. Where that cannot be, the worker waits for the client.
+    pub(crate) fn spill_response(&self, ahead: &mut ReadAhead) -> bool {
+        let spilled = ahead.spill(&self.spool_directory);
+        if let Err(error) = &spilled {
+            let directory = self.spool_directory.display();
+            self.counters.spool_failed.add(1);
+            tracing::error!(app = self.config.name, %directory, %error, "no spool file: a slow client holds a worker");
+        }
+        spilled.is_ok()
     }
 
     pub(crate) fn log_cut(&self, connection: &WorkerConnection, error: &ProtocolError) {
@@ -320,10 +384,6 @@ impl App {
         &self.config
     }
 
-    pub(crate) fn takes_files(&self) -> bool {
-        !self.sendfile_roots.is_empty()
-    }
-
     pub(crate) fn events(&self) -> mpsc::UnboundedSender<Event> {
         self.supervisor.clone()
     }
@@ -333,6 +393,10 @@ impl App {
         let mut workers = self.workers.lock();
         workers.insert(worker.pid, Arc::clone(worker));
         self.wanted.set(workers.values().map(|worker| worker.wanted));
+    }
+
+    pub(crate) fn set_reloads_done(&self, done: u64) {
+        self.reloads_done.send_replace(done);
     }
 
     pub(crate) fn set_ready(&self) {

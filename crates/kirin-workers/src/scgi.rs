@@ -4,7 +4,7 @@
 //! Pure: called once a request by [`crate::App::answer`]. `docs/worker-protocol.md` has the list of names.
 
 use crate::parsed::{self, Wanted, hex_value};
-use kirin_http::{ListenAddress, Origin, Peer, RequestHead};
+use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead};
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -67,6 +67,7 @@ pub(crate) fn encode(
     if origin.secure {
         push(&mut block, "HTTPS", "on");
     }
+    push_client(&mut block, origin.client);
     if !request.host.is_empty() {
         push(&mut block, "HTTP_HOST", request.host);
     }
@@ -114,16 +115,23 @@ impl RequestBlock {
         &self.bytes[self.start..]
     }
 
-    /// The value of `name`, for log lines.
-    pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
+    /// Adds a variable of the front's own; to be followed by [`RequestBlock::finish`].
+    pub(crate) fn add(&mut self, name: &str, value: &str) {
+        self.bytes.pop();
+        push(&mut self.bytes, name, value);
+        self.bytes.push(b',');
+    }
+
+    /// Names and values, but for what [`RequestBlock::finish`] fills in.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let values: Range<usize> = PREFIX_ROOM..self.bytes.len().saturating_sub(1);
-        let mut parts = self.bytes.get(values)?.split(|byte| *byte == 0);
-        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
-            if key == name.as_bytes() {
-                return Some(value);
-            }
-        }
-        None
+        let mut parts = self.bytes.get(values).unwrap_or_default().split(|byte| *byte == 0);
+        std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
+    }
+
+    /// The value of `name`.
+    pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
+        self.variables().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| value)
     }
 }
 
@@ -175,6 +183,19 @@ fn push_peer(block: &mut Vec<u8>, peer: &Peer) {
         Peer::Unix => {
             push(block, "REMOTE_ADDR", "unix:");
             push(block, "REMOTE_PORT", "0");
+        }
+    }
+}
+
+/// What the client has shown, in the names that mod_ssl and nginx give it. No field of a request has one of these names.
+fn push_client(block: &mut Vec<u8>, client: Client<'_>) {
+    match client {
+        Client::NotAsked => {}
+        Client::Anonymous => push(block, "SSL_CLIENT_VERIFY", "NONE"),
+        Client::Verified(certificate) => {
+            push(block, "SSL_CLIENT_VERIFY", "SUCCESS");
+            push(block, "SSL_CLIENT_S_DN", &certificate.subject);
+            push(block, "SSL_CLIENT_M_SERIAL", &certificate.serial);
         }
     }
 }

@@ -22,7 +22,8 @@ fn encode_text(request: &str, secure: bool) -> Result<Vec<(String, String)>, Nul
     let Ok(Parsed::Complete(head, _)) = parsed else { panic!("not a request: {request:?} {parsed:?}") };
     let peer = Peer::Tcp("[::ffff:192.0.2.7]:4711".parse().unwrap());
     let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
-    let mut block = encode(&head, Origin { peer: &peer, local: &local, secure, now: 0 }, Wanted::default())?;
+    let origin = Origin { peer: &peer, local: &local, secure, client: Client::NotAsked, now: 0 };
+    let mut block = encode(&head, origin, Wanted::default())?;
     block.finish(42);
     let (pairs, rest) = decode(block.as_bytes());
     assert!(rest.is_empty());
@@ -34,6 +35,21 @@ fn value(pairs: &[(String, String)], name: &str) -> Option<String> {
     let first = values.next();
     assert_eq!(values.next(), None, "{name} is there twice: {pairs:?}");
     first
+}
+
+#[test]
+fn a_variable_can_be_added_to_a_block_that_was_finished() {
+    let mut block =
+        RequestBlock { bytes: [&[0; PREFIX_ROOM][..], b"HTTP_RANGE\0bytes=0-1\0,"].concat(), start: 0 };
+    block.finish(7);
+    block.add("KIRIN_SENDFILE", "0");
+    block.finish(7);
+    let (pairs, rest) = decode(block.as_bytes());
+    assert!(rest.is_empty());
+    let expected =
+        [("CONTENT_LENGTH", "7"), ("SCGI", "1"), ("HTTP_RANGE", "bytes=0-1"), ("KIRIN_SENDFILE", "0")];
+    assert_eq!(pairs, expected.map(|(name, value)| (name.into(), value.into())));
+    assert_eq!(block.value("KIRIN_SENDFILE"), Some(&b"0"[..]));
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -59,6 +59,8 @@ pub(crate) struct WorkerHandle {
     born: Instant,
     /// Its age at which it is to be replaced.
     lifetime: Option<Duration>,
+    /// Whether it runs as the front's own user, looked at when it first matters.
+    same_user: OnceLock<bool>,
     /// It is to end when its request has ended.
     leaving: AtomicBool,
     socket: OwnedFd,
@@ -83,6 +85,12 @@ impl WorkerHandle {
         }
         let limit = max_memory_bytes?;
         wear::resident_bytes(self.pid).filter(|resident| *resident > limit).map(Wear::Memory)
+    }
+
+    /// Whether it runs as the front's own user: then it may read what the front may read.
+    pub(crate) fn is_same_user(&self) -> bool {
+        let ours = || rustix::process::geteuid().as_raw();
+        *self.same_user.get_or_init(|| effective_user(self.pid).is_some_and(|user| user == ours()))
     }
 
     /// It gets no further request. To be followed by taking it out of the pool, where it may be idle.
@@ -116,6 +124,13 @@ impl WorkerHandle {
         overdue
             && self.deadline.compare_exchange(deadline, KILLED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
+}
+
+/// The effective user id of a process (proc_pid_status(5): `Uid:`, then the real and the effective one).
+fn effective_user(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    ids.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 impl Pooled for WorkerConnection {
@@ -152,6 +167,7 @@ impl WorkerConnection {
                 wanted: greeting.wanted,
                 born: Instant::now(),
                 lifetime: max_age.map(|age| wear::lifetime(age, wear::draw())),
+                same_user: OnceLock::new(),
                 leaving: AtomicBool::new(false),
                 socket,
                 deadline: AtomicU64::new(0),

@@ -7,12 +7,24 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteSize(pub u64);
 
-/// A time of at least a second, written as `"30s"`, `"5m"`, `"1h"`.
+/// A time of at least a second, written as `"30s"`, `"5m"`, `"1h"`, `"30d"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seconds(pub u64);
 
+/// A number of requests in a time, written as `"10/s"`, `"100/m"`, `"1000/h"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestRate {
+    /// How many.
+    pub requests: u64,
+    /// In which time, in seconds.
+    pub seconds: u64,
+}
+
+/// More would be no limit, and are more than a nanosecond can tell apart.
+const MAX_RATE: u64 = 1_000_000;
+
 const SIZE_UNITS: &[(&str, u64)] = &[("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
-const TIME_UNITS: &[(&str, u64)] = &[("h", 3600), ("m", 60), ("s", 1)];
+const TIME_UNITS: &[(&str, u64)] = &[("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
 
 impl std::str::FromStr for ByteSize {
     type Err = String;
@@ -29,7 +41,24 @@ impl std::str::FromStr for Seconds {
 
     fn from_str(text: &str) -> Result<Self, String> {
         parse(text, TIME_UNITS).filter(|seconds| *seconds > 0).map(Self).ok_or_else(|| {
-            format!("`{text}` is not a time: write a number above 0 and s, m or h, such as \"30s\"")
+            format!("`{text}` is not a time: write a number above 0 and s, m, h or d, such as \"30s\"")
+        })
+    }
+}
+
+impl std::str::FromStr for RequestRate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = text.split_once('/').and_then(|(number, unit)| {
+            let requests = parse(&format!("{}s", number.trim_end()), TIME_UNITS)?;
+            let (_, seconds) = TIME_UNITS.iter().find(|(name, _)| *name == unit.trim_start())?;
+            (1..=MAX_RATE).contains(&requests).then_some(Self { requests, seconds: *seconds })
+        });
+        parsed.ok_or_else(|| {
+            format!(
+                "`{text}` is not a rate: write a number up to {MAX_RATE}, / and s, m or h, such as \"10/s\""
+            )
         })
     }
 }
@@ -50,6 +79,12 @@ impl<'de> Deserialize<'de> for ByteSize {
 }
 
 impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for RequestRate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
@@ -103,9 +138,19 @@ mod tests {
             assert_eq!(text.parse(), Ok(ByteSize(bytes)));
             assert_eq!(ByteSize(bytes).to_string(), text);
         }
-        for (text, seconds) in [("1s", 1), ("90s", 90), ("2m", 120), ("1h", 3600)] {
+        for (text, seconds) in [("1s", 1), ("90s", 90), ("2m", 120), ("1h", 3600), ("365d", 31_536_000)] {
             assert_eq!(text.parse(), Ok(Seconds(seconds)));
             assert_eq!(Seconds(seconds).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn rates_are_a_number_in_a_time() {
+        for (text, requests, seconds) in [("10/s", 10, 1), ("100/m", 100, 60), ("1 / h", 1, 3600)] {
+            assert_eq!(text.parse(), Ok(RequestRate { requests, seconds }));
+        }
+        for text in ["", "10", "/s", "10/", "10/d", "0/s", "-1/s", "1.5/s", "10/ss", "2000000/s"] {
+            assert!(text.parse::<RequestRate>().unwrap_err().contains("10/s"), "{text}");
         }
     }
 
@@ -114,7 +159,7 @@ mod tests {
         for text in ["", "64", "MB", "-1MB", "1.5MB", "64mb", "99999999999999GB"] {
             assert!(text.parse::<ByteSize>().unwrap_err().contains("64MB"), "{text}");
         }
-        for text in ["", "30", "0s", "1d", "-1s"] {
+        for text in ["", "30", "0s", "1w", "-1s"] {
             assert!(text.parse::<Seconds>().unwrap_err().contains("30s"), "{text}");
         }
     }

@@ -5,6 +5,7 @@ use warnings;
 use Carp ();
 use Cwd ();
 use Kirin::Front;
+use Kirin::Inherited;
 use Kirin::Worker;
 
 our $VERSION = $Kirin::Worker::VERSION;
@@ -19,6 +20,7 @@ my %OPTION = (
     port               => undef,
     socket             => undef,
     listen             => undef,
+    listen_sock        => undef,
     server_ready       => undef,
     daemonize          => undef,
     pid                => undef,
@@ -69,10 +71,7 @@ sub new {
         $name = $ALIAS{$name} // $name;
         # plackup makes "keepalive", false, of --disable-keepalive.
         ($name, $value) = (keepalive => !$value) if $name eq 'disable_keepalive';
-        if ($name eq 'listen_sock') {
-            Carp::croak("Plack::Handler::Kirin: listen_sock: Kirin cannot take over a socket; use host and port or listen");
-        }
-        elsif (!exists $OPTION{$name}) {
+        if (!exists $OPTION{$name}) {
             warn "Plack::Handler::Kirin: option $name is not known\n" if !$NO_EFFECT{$name};
         }
         elsif (defined $value) {
@@ -81,11 +80,12 @@ sub new {
             $option{$name} = $value;
         }
     }
-    # Listening elsewhere than start_server has been told to would help nobody.
-    Carp::croak('Plack::Handler::Kirin: start_server: Kirin cannot take over its sockets') if $ENV{SERVER_STARTER_PORT};
     my $self = bless { %option, server_software => 'Kirin' }, $class;
     $self->{child_exit} = code_block($self->{child_exit}) if defined $self->{child_exit};
-    $self->{listen} = $self->listen_addresses;
+    # It is another process that listens.
+    return $self if defined $ENV{KIRIN_APP_PARENT};
+    $self->{inherited} = eval { $self->inherited } or Carp::croak("Plack::Handler::Kirin: $@");
+    $self->{listen} = $self->inherited_addresses || $self->listen_addresses;
     return $self;
 }
 
@@ -96,6 +96,22 @@ sub code_block {
     my $compiled = eval $code;    ## no critic: that is what the option is
     Carp::croak("Plack::Handler::Kirin: child_exit is not a code block: " . ($@ || $code)) if ref $compiled ne 'CODE';
     return $compiled;
+}
+
+sub inherited {
+    my $self = shift;
+    my $handles = delete $self->{listen_sock};
+    return Kirin::Inherited->from_environment if !defined $handles;
+    return Kirin::Inherited->from_handles(ref $handles eq 'ARRAY' ? @$handles : $handles);
+}
+
+# Sockets that are there go before what the options say: plackup gives a port in any case.
+sub inherited_addresses {
+    my $self = shift;
+    my %is_store = map { address($_) => 1 } ref $self->{memcached} ? @{ $self->{memcached} } : $self->{memcached} // ();
+    my @addresses = grep { !$is_store{$_} } $self->{inherited}->addresses or return;
+    @$self{qw(host port)} = $addresses[0] =~ /\A(.*):([0-9]+)\z/ ? ($1, $2) : (undef, $addresses[0] =~ s/\Aunix://r);
+    return \@addresses;
 }
 
 # plackup gives "listen", what it came from, or both.
@@ -136,6 +152,7 @@ sub run {
     my $max_requests = $self->{max_reqs_per_child} || undef;
     my $front = Kirin::Front->new(
         listen     => $self->{listen},
+        inherited  => $self->{inherited},
         keep_alive => defined $keep_alive ? int($keep_alive) || 1 : undef,
         memcached  => ref $self->{memcached} ? $self->{memcached} : [$self->{memcached} // ()],
         sendfile   => ref $self->{sendfile} ? $self->{sendfile} : [$self->{sendfile} // ()],
@@ -200,7 +217,12 @@ One worker more, one less.
 
 =item HUP
 
-Refused in the log: the application has been loaded here, and C<kirin> cannot do that again.
+New code: the command that this process was started with is run again, in the same directory and environment, and its
+workers take over when they are there. If that fails, the old ones go on and the log says why. L</NEW CODE> has the details.
+
+=item USR2
+
+A new C<kirin>, and new code, take the place of the old; F<docs/deploy.md>.
 
 =back
 
@@ -233,7 +255,17 @@ Path of a unix socket, instead of a port.
 
 C<HOST:PORT>, C<:PORT> or a path. May be repeated.
 
+=item listen_sock
+
+In Perl only: a listening socket, or an array of them, to serve on.
+
 =back
+
+Sockets that L<start_server> (C<SERVER_STARTER_PORT>) or systemd (C<LISTEN_FDS>) has started the program with go before all of
+these but C<listen_sock>:
+
+    start_server --port 80 --path /run/app.sock -- plackup -s Kirin -E production app.psgi
+    kill -HUP PID-OF-START_SERVER      # new code, without a lost request
 
 =head2 Of Starlet and Monoceros
 
@@ -338,11 +370,12 @@ Memory for the store, from which pages that the application has put there are an
 =item memcached
 
 Address of the store for other processes, C<HOST:PORT> or C<unix:PATH>. May be an array. Workers find the store in
-C<$ENV{KIRIN_STORE}>, which is set after the application has been loaded: read it when it is used.
+C<$ENV{KIRIN_STORE}>, which is set after the application has been loaded the first time: read it when it is used.
 
 =item sendfile
 
-Directory, or array of directories. A body that has a C<path> below one of them is sent by C<kirin>, which frees the worker.
+Directory, or array of directories, from which files may be sent that the application names with C<X-Sendfile>. A file that it has
+opened and returns with a C<path>, as L<Plack::Middleware::Static> does, is sent by C<kirin> wherever it lies.
 
 =item threads
 
@@ -350,9 +383,19 @@ Event loops. Default: as many as there are cores.
 
 =back
 
-=head1 LIMITS
+=head1 NEW CODE
 
-No new code while it runs and no L<Server::Starter>: the application is loaded once. C<listen_sock> cannot be taken over.
+HUP and USR2 run the command again: C<$^X>, C<-I> for each directory in C<@INC>, C<$0> and C<@ARGV>. In the process that comes of
+it for HUP, C<run> becomes the parent of the new workers at once; C<server_ready> is not called again. The options C<workers> and
+those under L</Of Kirin> stay what they were, others are those of the command.
+
+They are taken down when this module is loaded. With C<plackup> that is after the application, so that what the application does
+to C<%ENV> while it is loaded is there the next time from the beginning; C<plackup -MPlack::Handler::Kirin -s Kirin> takes them
+down before. Modules and debuggers that F<perl> itself was told to load (C<perl -M>, C<-d>) are not loaded again; C<PERL5OPT> is
+in the environment.
+
+It is refused, with a line in the log, in a process that was forked (C<-r>, tests), since its command may lead elsewhere, and if
+C<$0> is no file. When the application's parent is killed before the first HUP, C<kirin> ends; later ones are started again.
 
 =head1 SEE ALSO
 
