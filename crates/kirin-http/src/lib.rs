@@ -7,9 +7,11 @@
 //! [`Handler`], which answers a [`RequestHead`] at once or later.
 
 pub mod access_log;
+pub mod admission;
 pub mod body;
 pub mod chunked;
 mod client_certificate;
+mod client_watch;
 pub mod clock;
 mod connection;
 pub mod entity_tag;
@@ -23,6 +25,8 @@ mod io;
 pub mod listener;
 mod open_connections;
 mod output;
+mod pace;
+pub mod rate_limit;
 pub mod request;
 pub mod request_body;
 mod request_target;
@@ -37,8 +41,10 @@ mod tls_stream;
 pub mod tunnel;
 
 pub use access_log::{AccessLog, LogFile};
+pub use admission::{Admission, ConnectionCount};
 pub use body::{Body, BodyStream, FileRange, StreamError};
 pub use client_certificate::ClientCertificate;
+pub use client_watch::ClientWatch;
 pub use clock::Clock;
 pub use field_lines::FieldLines;
 pub use handler::{Answer, Client, Handler, Later, Origin, Peer};
@@ -46,8 +52,9 @@ pub use http::{Method, StatusCode};
 pub use informational::Informational;
 pub use inherited::InheritedSocket;
 pub use listener::{ListenAddress, Listener};
+pub use rate_limit::{RateKey, RateLimit, TooMany};
 pub use request::{BodyLength, RequestHead, Version};
-pub use request_body::{BodyError, Presence, RequestBody};
+pub use request_body::{BodyError, RequestBody};
 pub use response::{Place, Response};
 pub use server::{Limits, Server};
 pub use tls::{CertificateFiles, ClientAuthorities, Tls, TlsError, TlsSettings};

@@ -5,6 +5,7 @@ mod command_line;
 mod config;
 mod entrance;
 mod event_loop;
+mod loaded_invocation;
 mod logs;
 mod memcached;
 mod page;

@@ -4,9 +4,10 @@
 
 use crate::config::check::{ListenerSite, Site};
 use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage, StoreDoor};
+use crate::loaded_invocation;
 use crate::logs::{self, LogError, Logs};
 use crate::pid_file::PidFile;
-use crate::run_directory::{RunDirectory, WORKERS_SOCKET};
+use crate::run_directory::{INVOCATION, RunDirectory, WORKERS_SOCKET};
 use crate::serving::{Ending, Serving};
 use crate::signals::{End, Signals};
 use crate::sockets::{SocketError, Sockets};
@@ -14,7 +15,7 @@ use crate::systemd::Systemd;
 use crate::upgrade::{self, Invocation, Predecessor, Upgrade, UpgradeError};
 use crate::user::UserError;
 use kirin_http::listener::ListenError;
-use kirin_http::{ListenAddress, Listener};
+use kirin_http::{Admission, ConnectionCount, Limits as HttpLimits, ListenAddress, Listener};
 use kirin_inherited::{Inherited, Source};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
@@ -84,7 +85,8 @@ pub fn run(site: Site, start: Start) -> Result<(), ProgramError> {
 
 /// Serves `site`, whose only application is loaded already, until a signal ends it or the application does.
 pub fn run_loaded(site: Site, directory: &Path, pid: u32, start: Start) -> Result<(), ProgramError> {
-    let loaded = LoadedParent { pid, socket: directory.join(WORKERS_SOCKET) };
+    let invocation = loaded_invocation::read(&directory.join(INVOCATION));
+    let loaded = LoadedParent { pid, socket: directory.join(WORKERS_SOCKET), invocation };
     run_in(site, start, &RunDirectory::take_over(directory), Some(loaded))
 }
 
@@ -111,6 +113,12 @@ fn raise_descriptor_limit() {
     }
 }
 
+/// Seven eighths of the descriptors are for clients; the rest is for files, workers and what the libraries open.
+fn default_connections() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(descriptors - descriptors / 8).unwrap_or(usize::MAX)
+}
+
 async fn supervise(
     mut site: Site,
     mut start: Start,
@@ -126,9 +134,10 @@ async fn supervise(
     let mut logs = Logs::new();
     let (doors, urls) = open_doors(&site, &mut sockets, &mut logs)?;
     let (succeeded, has_successor) = watch::channel(false);
-    let memcached = open_memcached(&site, &mut sockets, run_directory, &has_successor)?;
-    sockets.refuse_unwanted()?;
     let mut predecessor = start.inherited.predecessor.take().map(Predecessor::new).transpose()?;
+    let upgrades = predecessor.is_some();
+    let memcached = open_memcached(&site, &mut sockets, run_directory, &has_successor, upgrades)?;
+    sockets.refuse_unwanted()?;
     let mut pid_file = None;
     if predecessor.is_none() {
         pid_file = write_pid_file(start.pid_file.as_deref())?;
@@ -188,6 +197,13 @@ async fn supervise(
     };
     let mut limit = Duration::ZERO;
     let mut upgraded = false;
+    if matches!(started, Ok(true)) && predecessor.is_some() {
+        // While this program can still be given up without harm.
+        match write_pid_file(start.pid_file.as_deref()) {
+            Ok(file) => pid_file = file,
+            Err(error) => started = Err(error),
+        }
+    }
     if matches!(started, Ok(true)) {
         let _ = stage.send(Stage::Serve);
         for url in &urls {
@@ -196,7 +212,6 @@ async fn supervise(
         match predecessor {
             // Systemd hears of it from the one that ends, which alone it listens to until then.
             Some(predecessor) => {
-                pid_file = write_pid_file(start.pid_file.as_deref())?;
                 if let Err(error) = predecessor.dismiss().await {
                     tracing::warn!(%error, "serving nevertheless");
                 }
@@ -204,7 +219,7 @@ async fn supervise(
             None => systemd.ready(),
         }
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
-        let upgrade = plan_upgrade(&site, sockets, run_directory, &systemd, loaded.is_some());
+        let upgrade = plan_upgrade(&site, sockets, run_directory, &systemd, loaded.as_ref());
         let serving =
             Serving { site: &site, apps: &apps, logs: &logs, store: &store, systemd: &systemd, upgrade };
         let ending = tokio::select! {
@@ -281,17 +296,17 @@ fn plan_upgrade(
     sockets: Sockets,
     run_directory: &RunDirectory,
     systemd: &Systemd,
-    is_loaded: bool,
+    loaded: Option<&LoadedParent>,
 ) -> Result<Upgrade, String> {
-    if is_loaded {
-        return Err("the application has been loaded by the program that has become this one".into());
-    }
     if sockets.source() == Some(Source::ServerStarter) {
         return Err("start_server would start a third program; send HUP to start_server".into());
     }
-    let Some(invocation) = Invocation::of_this_process() else {
-        return Err("the program has no name".into());
+    let invocation = match loaded {
+        None => Invocation::of_this_process(),
+        Some(loaded) => loaded.invocation.clone().map(Invocation::from),
     };
+    let invocation =
+        invocation.ok_or("how this program was started is not known, or cannot be done again")?;
     // Where there is room for it, if somebody has said so.
     let store_file = match &site.store.snapshot {
         None => run_directory.store_file(),
@@ -372,29 +387,26 @@ fn open_doors(
 ) -> Result<(Vec<Vec<Door>>, Vec<String>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
     let mut urls = Vec::new();
+    let connections = ConnectionCount::new(site.connections.unwrap_or_else(default_connections));
     for listener in &site.listeners {
         let log = match &listener.access_log {
             None => None,
             Some(target) => Some(logs::open(target, logs)?),
         };
+        let admission = Admission::new(Arc::clone(&connections), listener.connections_per_address);
+        let limits = HttpLimits { admission: Some(admission), ..listener.limits.clone() };
         let opened = sockets.open(&listener.address, site.threads)?;
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
             for listener_of_loop in listeners {
-                let ListenerSite { keep_alive, redirect_to_https, .. } = *listener;
+                let redirect_to_https = listener.redirect_to_https;
                 let address = listener_of_loop.address()?;
                 let url = url(&address, listener.tls.is_some());
                 if !urls.contains(&url) {
                     urls.push(url);
                 }
-                let (log, tls) = (log.clone(), listener.tls.clone());
-                doors.push(Door {
-                    listener: listener_of_loop,
-                    address,
-                    log,
-                    keep_alive,
-                    tls,
-                    redirect_to_https,
-                });
+                let (log, limits, tls) = (log.clone(), limits.clone(), listener.tls.clone());
+                let listener = listener_of_loop;
+                doors.push(Door { listener, address, log, limits, tls, redirect_to_https });
             }
         }
     }
@@ -407,13 +419,17 @@ fn open_memcached(
     sockets: &mut Sockets,
     run_directory: &RunDirectory,
     has_successor: &watch::Receiver<bool>,
+    upgrades: bool,
 ) -> Result<Vec<Vec<StoreDoor>>, ProgramError> {
     let mut by_loop: Vec<Vec<StoreDoor>> = (0..site.threads).map(|_| Vec::new()).collect();
     for address in &site.store.memcached {
         let opened = sockets.open(address, site.threads)?;
         let has_successor = if opened.is_inherited { watch::channel(true).1 } else { has_successor.clone() };
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
-            let door = |listener| StoreDoor { listener, has_successor: has_successor.clone() };
+            let door = |listener| {
+                let has_predecessor = upgrades && opened.is_inherited;
+                StoreDoor { listener, has_successor: has_successor.clone(), has_predecessor }
+            };
             doors.extend(listeners.into_iter().map(door));
         }
         tracing::debug!("memcached protocol on {address}");
@@ -421,7 +437,8 @@ fn open_memcached(
     if !site.apps.is_empty() {
         let own = ListenAddress::Unix(run_directory.store_socket());
         for (doors, listener) in by_loop.iter_mut().zip(Listener::bind(&own, site.threads)?) {
-            doors.push(StoreDoor { listener, has_successor: watch::channel(false).1 });
+            let has_successor = watch::channel(false).1;
+            doors.push(StoreDoor { listener, has_successor, has_predecessor: false });
         }
     }
     Ok(by_loop)

@@ -7,7 +7,7 @@ use crate::store_place;
 use http::StatusCode;
 use kirin_files::request_path::RequestPath;
 use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
-use kirin_http::{Answer, Handler, Origin, RequestHead, Response};
+use kirin_http::{Answer, Handler, Origin, RateLimit, RequestHead, Response};
 use kirin_store::{Now, Store};
 use kirin_workers::App;
 use std::borrow::Cow;
@@ -26,6 +26,8 @@ pub struct Router {
 struct Route {
     path: String,
     places: Vec<Place>,
+    body_limit_bytes: Option<u64>,
+    rate_limits: Vec<Arc<RateLimit>>,
 }
 
 enum Place {
@@ -47,16 +49,53 @@ impl Router {
                     PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
                 });
             }
-            routes.push(Route { path: route.path.clone(), places });
+            routes.push(Route {
+                path: route.path.clone(),
+                places,
+                body_limit_bytes: route.body_limit_bytes,
+                rate_limits: route.rate_limits.clone(),
+            });
         }
         Ok(Self { routes, store, app_files: Rc::default() })
     }
 
-    /// The route with the longest path that `path` lies below; the routes are sorted so.
+    /// The route with the longest path that `path` lies below; the routes are sorted so. The `*` of OPTIONS is for all, which
+    /// is `/`.
     fn route(&self, path: &[u8]) -> Option<&Route> {
+        let path = if path == b"*" { b"/" } else { path };
         self.routes.iter().find(|route| {
             path.strip_prefix(route.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
         })
+    }
+}
+
+impl Route {
+    /// Counts the request; gives the refusal when it is one too many.
+    fn admit(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Result<(), Response> {
+        if self.rate_limits.is_empty() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        for limit in &self.rate_limits {
+            limit.count(request, origin.peer, now).map_err(|too_many| {
+                let mut response = Response::error(StatusCode::TOO_MANY_REQUESTS);
+                // Whole seconds, after which there is room indeed (RFC 6585 section 4).
+                let seconds = too_many.retry_after.as_secs() + 1;
+                response.fields.push("Retry-After", seconds.to_string());
+                response
+            })?;
+        }
+        Ok(())
+    }
+
+    fn limit_body(&self, answer: Answer) -> Answer {
+        match (answer, self.body_limit_bytes) {
+            (Answer::Later(later), Some(limit)) => Answer::Later(Box::new(move |mut body| {
+                body.limit(limit);
+                later(body)
+            })),
+            (answer, _) => answer,
+        }
     }
 }
 
@@ -69,13 +108,18 @@ impl Handler for Router {
         let Some(route) = self.route(&path) else {
             return Answer::Now(Response::error(StatusCode::NOT_FOUND));
         };
+        if let Err(refusal) = route.admit(request, origin) {
+            return Answer::Now(refusal);
+        }
         let now = Now::from_unix_seconds(origin.now);
         for (index, place) in route.places.iter().enumerate() {
             let is_last = index + 1 == route.places.len();
             let response = match place {
                 Place::Store => store_place::answer(&self.store, request, now, is_last),
                 Place::Files(files) => files.answer(request, Instant::now()),
-                Place::App(app) => return app.answer(request, origin, &self.app_files),
+                Place::App(app) => {
+                    return route.limit_body(app.answer(request, origin, &self.app_files));
+                }
             };
             if let Some(response) = response {
                 return Answer::Now(response);

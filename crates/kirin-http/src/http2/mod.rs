@@ -236,7 +236,7 @@ impl Waiting {
             WaitingOn::Request if self.is_stopping => deadlines.set(io, GOING_SECONDS),
             WaitingOn::Request => deadlines.set(io, deadlines.keep_alive),
             WaitingOn::Work => deadlines.clear(io),
-            WaitingOn::Reader | WaitingOn::Socket => deadlines.set(io, deadlines.body),
+            WaitingOn::Reader | WaitingOn::Socket => deadlines.set(io, deadlines.writing.silence),
         }
     }
 }

@@ -4,12 +4,13 @@ use super::head::Head;
 use super::{Resets, response};
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::{Body, BodyStream, FileRange};
+use crate::client_watch::ClientWatch;
 use crate::file_pieces::FilePieces;
 use crate::handler::{Answer, Handler, Later};
 use crate::informational::Informational;
 use crate::io::Io;
 use crate::request::{BodyLength, Reject};
-use crate::request_body::{Presence, RequestBody};
+use crate::request_body::RequestBody;
 use crate::response::Response;
 use crate::server::Server;
 use bytes::Bytes;
@@ -91,7 +92,7 @@ pub(super) async fn answer<H: Handler>(
             let is_gone = Rc::new(Cell::new(false));
             let body = body
                 .with_informational(Informational::http2(&responder))
-                .with_presence(Presence::told_by(&is_gone));
+                .with_client(ClientWatch::http2(&is_gone));
             match wait(later, body, &responder, &is_gone, resets).await {
                 Some(response) => response,
                 None => return Ended::ResetByClient,
@@ -209,7 +210,7 @@ async fn send_parts<H>(
     if is_empty {
         return Ended::Answered;
     }
-    let mut sending = Sending { stream, time: server.limits.body_time, sent };
+    let mut sending = Sending { stream, time: server.limits.write_time, sent };
     let result = match response.body {
         Body::Bytes(bytes) => sending.bytes(bytes, true).await,
         Body::Segments(segments) => sending.segments(segments).await,
