@@ -9,6 +9,7 @@
 //! wait to be sent are limited; pings and settings are answered one at a time (h2 reads on when the answer is written);
 //! streams that are reset again and again end the connection.
 
+mod body;
 mod head;
 mod response;
 mod socket;
@@ -32,6 +33,7 @@ use std::task::{Context, Poll};
 use stream::Ended;
 use tokio::task::JoinSet;
 
+pub(crate) use body::Http2Source;
 pub(crate) use stream::Responder;
 
 /// Sends an informational response ahead of the one that ends the exchange.

@@ -1,7 +1,8 @@
 //! One stream: a request, its answer, and what a slow reader or one that goes away does to it.
 
+use super::body::within;
 use super::head::Head;
-use super::{Resets, response};
+use super::{Http2Source, Resets, response};
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::{Body, BodyStream, FileRange};
 use crate::client_watch::ClientWatch;
@@ -9,10 +10,11 @@ use crate::file_pieces::FilePieces;
 use crate::handler::{Answer, Handler, Later};
 use crate::informational::Informational;
 use crate::io::Io;
+use crate::pace::Pace;
 use crate::request::{BodyLength, Reject};
 use crate::request_body::RequestBody;
 use crate::response::Response;
-use crate::server::Server;
+use crate::server::{Deadlines, Server};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
@@ -21,7 +23,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A body of up to this size is handed over without asking what the client has room for: it is one frame.
 const UNASKED_BYTES: usize = 16 * 1024;
@@ -74,7 +76,7 @@ pub(super) async fn answer<H: Handler>(
     let exchange = Exchange { is_head, record };
     let response = match answer {
         Answer::Now(response) => {
-            if !skip(received, expects_continue, server.limits.body_time).await {
+            if !skip(received, expects_continue, &server.deadlines).await {
                 return Ended::ResetByClient;
             }
             response
@@ -82,12 +84,10 @@ pub(super) async fn answer<H: Handler>(
         Answer::Later(later) => {
             let body = match body_length {
                 BodyLength::None => RequestBody::empty(),
-                length => RequestBody::http2(
-                    received,
-                    length,
-                    server.limits.body_time,
-                    expects_continue.then(|| Rc::clone(&responder)),
-                ),
+                length => {
+                    let owed = expects_continue.then(|| Rc::clone(&responder));
+                    RequestBody::http2(Http2Source::new(received, &server.deadlines, owed), length)
+                }
             };
             let is_gone = Rc::new(Cell::new(false));
             let body = body
@@ -159,19 +159,22 @@ async fn wait(
 
 /// Drops a small body that no place wanted, as HTTP/1 does, so that what is wrong with it is found before the answer. Returns
 /// whether there is somebody to answer.
-async fn skip(mut received: RecvStream, expects_continue: bool, time: Duration) -> bool {
+async fn skip(mut received: RecvStream, expects_continue: bool, deadlines: &Deadlines) -> bool {
+    let mut pace = Pace::new(deadlines.reading);
     let mut skipped = 0;
     // A client that was not told to continue sends nothing.
     while !expects_continue && skipped <= SKIPPED_BODY_BYTES {
-        match tokio::time::timeout(time, poll_fn(|context| received.poll_data(context))).await {
-            Ok(Some(Ok(data))) => {
+        let data = poll_fn(|context| received.poll_data(context));
+        match within(deadlines, &mut pace, data).await {
+            Some(Some(Ok(data))) => {
                 skipped += data.len();
+                pace.moved(data.len() as u64, deadlines.clock.now());
                 if received.flow_control().release_capacity(data.len()).is_err() {
                     return false;
                 }
             }
-            Ok(None) => return true,
-            Ok(Some(Err(_))) | Err(_) => return false,
+            Some(None) => return true,
+            Some(Some(Err(_))) | None => return false,
         }
     }
     true
@@ -210,7 +213,8 @@ async fn send_parts<H>(
     if is_empty {
         return Ended::Answered;
     }
-    let mut sending = Sending { stream, time: server.limits.write_time, sent };
+    let mut sending =
+        Sending { stream, deadlines: &server.deadlines, pace: Pace::new(server.deadlines.writing), sent };
     let result = match response.body {
         Body::Bytes(bytes) => sending.bytes(bytes, true).await,
         Body::Segments(segments) => sending.segments(segments).await,
@@ -233,8 +237,8 @@ async fn send_parts<H>(
 /// A response body on its way.
 struct Sending<'a> {
     stream: SendStream<Bytes>,
-    /// How long the client may take nothing.
-    time: Duration,
+    deadlines: &'a Deadlines,
+    pace: Pace,
     sent: &'a mut u64,
 }
 
@@ -317,7 +321,9 @@ impl Sending<'_> {
         let now = poll_fn(|context| Poll::Ready(std::pin::Pin::new(&mut capacity).poll(context))).await;
         match now {
             Poll::Ready(capacity) => capacity,
-            Poll::Pending => tokio::time::timeout(self.time, capacity).await.unwrap_or(Err(Ended::Cut)),
+            Poll::Pending => {
+                within(self.deadlines, &mut self.pace, capacity).await.unwrap_or(Err(Ended::Cut))
+            }
         }
     }
 
@@ -325,6 +331,7 @@ impl Sending<'_> {
         let length = bytes.len() as u64;
         self.stream.send_data(bytes, last).map_err(|_| Ended::ResetByClient)?;
         *self.sent += length;
+        self.pace.moved(length, self.deadlines.clock.now());
         Ok(())
     }
 }
