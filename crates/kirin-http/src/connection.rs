@@ -11,6 +11,7 @@ use crate::informational::Informational;
 use crate::io::{Io, Phase};
 use crate::open_connections::OpenConnections;
 use crate::output::{Output, Unsent};
+use crate::proxied;
 use crate::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
 use crate::request_body::RequestBody;
 use crate::response::Response;
@@ -70,6 +71,9 @@ struct Request {
 /// Serves one connection until it ends.
 pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     let _entry = OpenConnections::enter(&server.open, &io);
+    if server.proxy_protocol && !Box::pin(proxied::receive(&server, &io)).await {
+        return;
+    }
     server.deadlines.set(&io, server.deadlines.head);
     let mut read = true;
     loop {
@@ -188,10 +192,29 @@ fn answer_all<H: Handler>(
 
 /// Answers one request into `output` if that takes no waiting.
 fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head: &RequestHead<'_>) -> Work {
-    let record = server.log.as_ref().map(|log| log.begin(&io.peer, head, Instant::now()));
+    let now = server.clock().now();
+    let origin = Origin { peer: io.client(), local: &server.local, secure: false, now };
+    match proxied::client(server, io, head) {
+        None => answer_from(server, io, output, head, origin),
+        Some(client) => {
+            let secure = client.secure.unwrap_or(origin.secure);
+            let head = RequestHead { host: client.host.unwrap_or(head.host), ..head.clone() };
+            answer_from(server, io, output, &head, Origin { peer: &client.peer, secure, ..origin })
+        }
+    }
+}
+
+/// Answers a request of which it is known where it came from.
+fn answer_from<H: Handler>(
+    server: &Server<H>,
+    io: &Io,
+    output: &mut Output,
+    head: &RequestHead<'_>,
+    origin: Origin<'_>,
+) -> Work {
+    let record = server.log.as_ref().map(|log| log.begin(origin.peer, head, Instant::now()));
     let mut exchange = Exchange::of(head);
     exchange.persistent &= !server.stopping.get();
-    let origin = Origin { peer: &io.peer, local: &server.local, secure: false, now: server.clock().now() };
     let answer = server.handler.answer(head, origin);
     let mut request = Request { exchange, body: head.body, expects_continue: head.expects_continue, record };
     let response = match answer {
@@ -234,7 +257,7 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
         exchange: Exchange::rejected(),
         body: BodyLength::None,
         expects_continue: false,
-        record: server.log.as_ref().map(|_| RequestRecord::unreadable(&io.peer)),
+        record: server.log.as_ref().map(|_| RequestRecord::unreadable(io.client())),
     };
     write_response(server, output, Response::error(reject.status()), &mut request);
     Work::Refused

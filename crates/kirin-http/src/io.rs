@@ -5,7 +5,7 @@
 
 use crate::handler::Peer;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -39,7 +39,10 @@ pub(crate) struct Io {
     pub(crate) phase: Cell<Phase>,
     /// Whether the body of the request in progress has been read to its end.
     pub(crate) body_finished: Cell<bool>,
+    /// The other end of the socket.
     pub(crate) peer: Peer,
+    /// Whom a PROXY header has announced in its place.
+    pub(crate) announced: OnceCell<Box<Peer>>,
 }
 
 impl Io {
@@ -51,7 +54,13 @@ impl Io {
             phase: Cell::new(Phase::Idle),
             body_finished: Cell::new(true),
             peer,
+            announced: OnceCell::new(),
         }
+    }
+
+    /// Who is at the other end: whom the PROXY header names, or the socket's peer.
+    pub(crate) fn client(&self) -> &Peer {
+        self.announced.get().map_or(&self.peer, |announced| announced)
     }
 
     /// Reads what is there into `buffer`; 0 at the end. tokio remembers from a short read that the socket is empty, so
@@ -100,6 +109,34 @@ impl Io {
         count: usize,
     ) -> Poll<io::Result<usize>> {
         self.poll_writable(context, |fd| Ok(rustix::fs::sendfile(fd, file, Some(offset), count)?))
+    }
+
+    /// Receives from the socket itself, under TLS if there is any; with PEEK leaves there what it gives.
+    pub(crate) fn poll_receive(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+        flags: RecvFlags,
+    ) -> Poll<io::Result<usize>> {
+        let stream = self.stream.borrow();
+        loop {
+            let mut receive = |fd: BorrowedFd<'_>| Ok(rustix::net::recv(fd, &mut *buffer, flags)?.0);
+            let result = match &*stream {
+                Stream::Tcp(stream) => {
+                    std::task::ready!(stream.poll_read_ready(context))?;
+                    stream.try_io(Interest::READABLE, || receive(stream.as_fd()))
+                }
+                Stream::Unix(stream) => {
+                    std::task::ready!(stream.poll_read_ready(context))?;
+                    stream.try_io(Interest::READABLE, || receive(stream.as_fd()))
+                }
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Poll::Ready(result),
+            }
+        }
     }
 
     fn poll_writable(

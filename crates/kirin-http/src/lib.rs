@@ -7,18 +7,23 @@
 //! [`Handler`], which answers a [`RequestHead`] at once or later.
 
 pub mod access_log;
+pub mod basic_credentials;
 pub mod body;
 pub mod chunked;
 pub mod clock;
 mod connection;
 pub mod entity_tag;
 pub mod field_lines;
+pub mod forwarded;
+mod forwarded_element;
 pub mod handler;
 pub mod informational;
 mod io;
 pub mod listener;
 mod open_connections;
 mod output;
+mod proxied;
+pub mod proxy_protocol;
 pub mod request;
 pub mod request_body;
 pub mod response;
@@ -29,9 +34,11 @@ pub mod server;
 pub mod tunnel;
 
 pub use access_log::{AccessLog, LogFile};
+pub use basic_credentials::BasicCredentials;
 pub use body::{Body, BodyStream, FileRange, StreamError};
 pub use clock::Clock;
 pub use field_lines::FieldLines;
+pub use forwarded::{ForwardedFields, Forwarding, TrustedPeers};
 pub use handler::{Answer, Handler, Later, Origin, Peer};
 pub use http::{Method, StatusCode};
 pub use informational::Informational;

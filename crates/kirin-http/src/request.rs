@@ -14,7 +14,7 @@ pub const MAX_FIELDS: usize = 100;
 pub type FieldStorage<'a> = [MaybeUninit<Header<'a>>; MAX_FIELDS];
 
 /// A request head. Everything borrows from the bytes it was read from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RequestHead<'a> {
     /// The method; extension methods are allowed.
     pub method: Method,
@@ -304,7 +304,7 @@ pub(crate) fn parse_content_length(value: &[u8]) -> Result<u64, Reject> {
 
 /// `uri-host [ ":" port ]`: checked for its characters, so that it can be handed to an application and
 /// stand in a redirect (RFC 9112 section 3.2).
-fn parse_host(value: &[u8]) -> Result<&str, Reject> {
+pub(crate) fn parse_host(value: &[u8]) -> Result<&str, Reject> {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte);
     if !value.iter().all(allowed) {
         return Err(Reject::Bad("Host is not a host"));

@@ -2,6 +2,7 @@
 
 use crate::access_log::AccessLog;
 use crate::clock::Clock;
+use crate::forwarded::Forwarding;
 use crate::io::Io;
 use crate::listener::ListenAddress;
 use crate::open_connections::OpenConnections;
@@ -52,6 +53,9 @@ pub struct Server<H> {
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
     pub(crate) stopping: Cell<bool>,
+    /// None if no proxy is trusted; then nothing is looked at.
+    pub(crate) forwarding: Option<Box<Forwarding>>,
+    pub(crate) proxy_protocol: bool,
 }
 
 impl<H> Server<H> {
@@ -73,7 +77,16 @@ impl<H> Server<H> {
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
             output: RefCell::default(),
             stopping: Cell::new(false),
+            forwarding: None,
+            proxy_protocol: false,
         }
+    }
+
+    /// The server behind proxies. With `proxy_protocol` each connection must come from one of them and begin with a PROXY
+    /// header.
+    #[must_use]
+    pub fn behind_proxies(self, forwarding: Forwarding, proxy_protocol: bool) -> Self {
+        Self { forwarding: Some(Box::new(forwarding)), proxy_protocol, ..self }
     }
 
     /// Number of open connections.
