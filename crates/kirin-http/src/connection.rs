@@ -195,11 +195,11 @@ fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head
     let now = server.clock().now();
     let origin = Origin { peer: io.client(), local: &server.local, secure: false, now };
     match proxied::client(server, io, head) {
-        None => answer_from(server, io, output, head, origin),
+        None => answer_from(server, output, head, origin),
         Some(client) => {
             let secure = client.secure.unwrap_or(origin.secure);
             let head = RequestHead { host: client.host.unwrap_or(head.host), ..head.clone() };
-            answer_from(server, io, output, &head, Origin { peer: &client.peer, secure, ..origin })
+            answer_from(server, output, &head, Origin { peer: &client.peer, secure, ..origin })
         }
     }
 }
@@ -207,7 +207,6 @@ fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head
 /// Answers a request of which it is known where it came from.
 fn answer_from<H: Handler>(
     server: &Server<H>,
-    io: &Io,
     output: &mut Output,
     head: &RequestHead<'_>,
     origin: Origin<'_>,

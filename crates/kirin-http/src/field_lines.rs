@@ -65,6 +65,23 @@ impl FieldLines {
         self.has_date |= other.has_date;
     }
 
+    /// Takes out every line of the field `name`.
+    pub fn remove(&mut self, name: &str) {
+        if self.get(name).is_none() {
+            return;
+        }
+        let others: Vec<_> = self.iter().filter(|(other, _)| !other.eq_ignore_ascii_case(name.as_bytes())).collect();
+        let mut added = Vec::with_capacity(self.len_bytes());
+        for (name, value) in others {
+            added.extend_from_slice(name);
+            added.extend_from_slice(b": ");
+            added.extend_from_slice(value);
+            added.extend_from_slice(b"\r\n");
+        }
+        let has_date = self.has_date && !name.eq_ignore_ascii_case("date");
+        *self = Self { prepared: Bytes::new(), added, has_date };
+    }
+
     /// Turns the lines into shared bytes, so that cloning them costs a reference count.
     #[must_use]
     pub fn prepare(self) -> Self {
@@ -155,5 +172,21 @@ mod tests {
         let mut out = Vec::new();
         fields.write_to(&mut out);
         assert_eq!(out, b"Content-Type: text/html\r\nETag: \"x\"\r\n");
+    }
+
+    #[test]
+    fn every_line_of_a_name_can_be_taken_out() {
+        let mut fields = FieldLines::new();
+        fields.push("A", "1");
+        fields.push("Date", "then");
+        let mut fields = fields.prepare();
+        fields.push("b", "2");
+        fields.push("a", "3");
+        fields.remove("A");
+        assert_eq!(fields.iter().collect::<Vec<_>>(), [(&b"Date"[..], &b"then"[..]), (b"b", b"2")]);
+        fields.remove("c");
+        assert!(fields.has_date());
+        fields.remove("date");
+        assert!(!fields.has_date());
     }
 }

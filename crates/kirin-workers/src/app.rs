@@ -4,6 +4,7 @@ use crate::config::AppConfig;
 use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
 use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
+use crate::meta_variables::MetaVariables;
 use crate::pool::{Pool, Refused, Taken};
 use crate::scgi;
 use crate::sendfile::{NotSent, SendfileRoots};
@@ -129,9 +130,14 @@ impl App {
     }
 
     /// Answers one request. Call on an event loop, from a task of its `LocalSet`.
-    pub fn answer(self: &Arc<Self>, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
+    pub fn answer(
+        self: &Arc<Self>,
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        meta: &MetaVariables<'_>,
+    ) -> Answer {
         self.counters.requests.add(1);
-        let Ok(block) = scgi::encode(request, origin) else {
+        let Ok(block) = scgi::encode(request, origin, meta) else {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
         let is_head = request.method == Method::HEAD;
