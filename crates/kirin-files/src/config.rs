@@ -11,6 +11,8 @@ pub struct FilesConfig {
     pub root: PathBuf,
     /// Names tried in order for a path that ends in `/`. Default: `index.html`.
     pub index: Vec<String>,
+    /// Whether a directory without an index is shown as a list of its files. Default: no.
+    pub listing: bool,
     /// How long an answer from the cache is given without looking at the file system, absence included.
     /// Default: 1 s, so that a changed file shows at the next look while a busy one costs a few system calls
     /// a second; more gains nothing that can be measured. 0 looks at every request.
@@ -31,6 +33,7 @@ impl FilesConfig {
         Self {
             root: root.into(),
             index: vec!["index.html".into()],
+            listing: false,
             validity: Duration::from_secs(1),
             cache_entries: 1000,
             cache_bytes: 32 * 1024 * 1024,

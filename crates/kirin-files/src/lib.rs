@@ -19,6 +19,7 @@ mod config;
 mod entity_tag;
 mod files;
 mod found;
+mod listing;
 mod lookup;
 mod media_type;
 mod open_file_cache;

@@ -70,7 +70,8 @@ impl FieldLines {
         if self.get(name).is_none() {
             return;
         }
-        let others: Vec<_> = self.iter().filter(|(other, _)| !other.eq_ignore_ascii_case(name.as_bytes())).collect();
+        let others: Vec<_> =
+            self.iter().filter(|(other, _)| !other.eq_ignore_ascii_case(name.as_bytes())).collect();
         let mut added = Vec::with_capacity(self.len_bytes());
         for (name, value) in others {
             added.extend_from_slice(name);

@@ -40,8 +40,11 @@ fn value(pairs: &[(String, String)], name: &str) -> Option<String> {
 #[test]
 fn the_front_says_where_the_application_is_and_who_the_user_is() {
     let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
-    let request = b"GET /shop/a%20b?q HTTP/1.1\r\nHost: h\r\nAuthorization: Basic eDp5\r\nRemote-User: evil\r\n\r\n";
-    let Ok(Parsed::Complete(head, _)) = parse(request, &mut storage, &HeadLimits::default()) else { panic!() };
+    let request =
+        b"GET /shop/a%20b?q HTTP/1.1\r\nHost: h\r\nAuthorization: Basic eDp5\r\nRemote-User: evil\r\n\r\n";
+    let Ok(Parsed::Complete(head, _)) = parse(request, &mut storage, &HeadLimits::default()) else {
+        panic!()
+    };
     let local = ListenAddress::Unix("/s".into());
     let origin = Origin { peer: &Peer::Unix, local: &local, secure: false, now: 0 };
     let meta = MetaVariables { script_name: "/shop", path: Some("/a%20b"), user: Some("Zo\u{eb}") };

@@ -6,7 +6,7 @@
 use crate::config::check::Site;
 use crate::router::Router;
 use kirin_files::FilesError;
-use kirin_http::{AccessLog, ListenAddress, Listener, LogFile, Server, listener};
+use kirin_http::{AccessLog, Forwarding, ListenAddress, Listener, LogFile, Server, listener};
 use kirin_store::Store;
 use kirin_workers::App;
 use std::rc::Rc;
@@ -38,6 +38,10 @@ pub struct Door {
     pub log: Option<Arc<LogFile>>,
     /// How long an idle connection is kept.
     pub keep_alive: Duration,
+    /// The proxies in front of it.
+    pub forwarding: Option<Forwarding>,
+    /// Whether they begin connections with a PROXY header.
+    pub proxy_protocol: bool,
 }
 
 /// What a loop is made of. All of it can go to another thread; what it makes of it cannot.
@@ -129,8 +133,11 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
     let mut servers = Vec::new();
     for door in parts.doors {
         let limits = kirin_http::Limits { keep_alive: door.keep_alive, ..kirin_http::Limits::default() };
-        let server =
-            Rc::new(Server::new(Rc::clone(&router), door.address, limits, door.log.map(AccessLog::new)));
+        let mut server = Server::new(Rc::clone(&router), door.address, limits, door.log.map(AccessLog::new));
+        if let Some(forwarding) = door.forwarding {
+            server = server.behind_proxies(forwarding, door.proxy_protocol);
+        }
+        let server = Rc::new(server);
         tokio::task::spawn_local(listener::keep_house(Rc::clone(&server)));
         let accept = listener::accept(door.listener, Rc::clone(&server));
         accepting.push(tokio::task::spawn_local(async move {

@@ -1,13 +1,25 @@
 #![forbid(unsafe_code)]
 //! The program: command line, configuration, and the wiring of the other crates into one running server.
 
+mod basic_auth;
 mod command_line;
 mod config;
+mod error_page;
 mod event_loop;
+mod kept_request;
 mod memcached;
 mod page;
+mod password_checks;
+mod password_file;
+mod password_hash;
+mod path_rest;
 mod program;
+mod redirect;
+mod response_fields;
+mod rewrite;
+mod route;
 mod router;
+mod rules;
 mod run_directory;
 mod signals;
 mod store_place;

@@ -259,12 +259,21 @@ fn open_doors(site: &Site, logs: &mut Logs) -> Result<(Vec<Vec<Door>>, Vec<Liste
         };
         let bound = Listener::bind(&listener.address, site.threads)?;
         for (doors, listener_of_loop) in by_loop.iter_mut().zip(bound) {
-            let ListenerSite { keep_alive, .. } = *listener;
+            let ListenerSite { keep_alive, proxy_protocol, .. } = *listener;
+            let forwarding = listener.forwarding.clone();
             let address = listener_of_loop.address()?;
             if !addresses.contains(&address) {
                 addresses.push(address.clone());
             }
-            doors.push(Door { listener: listener_of_loop, address, log: log.clone(), keep_alive });
+            let log = log.clone();
+            doors.push(Door {
+                listener: listener_of_loop,
+                address,
+                log,
+                keep_alive,
+                forwarding,
+                proxy_protocol,
+            });
         }
     }
     Ok((by_loop, addresses))

@@ -60,6 +60,12 @@ pub fn answer(store: &Store, request: &RequestHead<'_>, now: Now, is_last: bool)
     Some(response)
 }
 
+/// Whether a GET would be answered with a page. For the difference between 404 and 405.
+pub fn has(store: &Store, request: &RequestHead<'_>, now: Now) -> bool {
+    let item = key_of(request).and_then(|key| store.get(key, now));
+    item.is_some_and(|item| store.companion::<Page>(&item, now, Page::compile).head.is_some())
+}
+
 fn respond(status: StatusCode, fields: &kirin_http::FieldLines, body: Body) -> Response {
     Response { status, fields: fields.clone(), body, place: Place::Store }
 }

@@ -1,12 +1,15 @@
 //! From what a configuration says to what it means: every name resolved, every path there, every value in range.
 
 use super::load::{ConfigError, Source};
-use super::{AppConfig, Config, RouteConfig};
-use kirin_http::ListenAddress;
+use super::{AppConfig, Config, RouteConfig, proxies, rules};
+use crate::password_checks::PasswordChecks;
+use crate::rules::Rules;
+use kirin_http::{Forwarding, ListenAddress};
 use kirin_workers::MAX_WORKERS;
 use serde_spanned::Spanned;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Event loops at most; more than any machine has cores.
@@ -36,6 +39,10 @@ pub struct ListenerSite {
     pub access_log: Option<LogTarget>,
     /// How long an idle connection is kept.
     pub keep_alive: Duration,
+    /// The proxies in front of it.
+    pub forwarding: Option<Forwarding>,
+    /// Whether they begin connections with a PROXY header.
+    pub proxy_protocol: bool,
 }
 
 /// Where log lines go.
@@ -104,6 +111,10 @@ pub struct RouteSite {
     pub path: String,
     /// Where to look, in order.
     pub places: Vec<PlaceSite>,
+    /// Whether directories are listed.
+    pub listing: bool,
+    /// What it says besides.
+    pub rules: Arc<Rules>,
 }
 
 /// A place of a route.
@@ -137,6 +148,8 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
             address: address(&listener.address, source)?,
             access_log: listener.access_log.as_ref().map(|target| log_target(target, source)),
             keep_alive: listener.keep_alive.into(),
+            forwarding: proxies::forwarding(listener, source)?,
+            proxy_protocol: listener.proxy_protocol,
         });
     }
     let mut apps: Vec<AppSite> = Vec::new();
@@ -148,9 +161,11 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         }
         apps.push(checked);
     }
+    let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error))?;
+    let checks = Arc::new(checks);
     let mut routes: Vec<RouteSite> = Vec::new();
     for route in &config.route {
-        let checked = check_route(route, &apps, source)?;
+        let checked = check_route(route, &apps, &checks, source)?;
         if routes.iter().any(|other| other.path == checked.path) {
             let message = format!("a second [[route]] with the path `{}`", route.path.get_ref());
             return Err(source.error(route.path.span(), message));
@@ -158,6 +173,7 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         routes.push(checked);
     }
     routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
+    rules::check_together(&routes, &config.route, source)?;
     Ok(Site { threads, listeners, store: check_store(config, source)?, apps, routes })
 }
 
@@ -231,7 +247,12 @@ fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
     })
 }
 
-fn check_route(route: &RouteConfig, apps: &[AppSite], source: &Source) -> Result<RouteSite, ConfigError> {
+fn check_route(
+    route: &RouteConfig,
+    apps: &[AppSite],
+    checks: &Arc<PasswordChecks>,
+    source: &Source,
+) -> Result<RouteSite, ConfigError> {
     let path = route.path.get_ref();
     if !path.starts_with('/') || path.contains(['?', '#', '%']) {
         let message = format!(
@@ -239,9 +260,11 @@ fn check_route(route: &RouteConfig, apps: &[AppSite], source: &Source) -> Result
         );
         return Err(source.error(route.path.span(), message));
     }
-    if route.places.is_empty() {
-        let message =
-            format!("`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME");
+    let rules = Arc::new(rules::rules(route, checks, source)?);
+    if route.places.is_empty() && route.redirect.is_none() {
+        let message = format!(
+            "`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME, or a `redirect`"
+        );
         return Err(source.error(route.path.span(), message));
     }
     let mut places = Vec::new();
@@ -253,7 +276,11 @@ fn check_route(route: &RouteConfig, apps: &[AppSite], source: &Source) -> Result
         }
         places.push(checked);
     }
-    Ok(RouteSite { path: path.trim_end_matches('/').to_owned(), places })
+    if route.listing && !places.iter().any(|place| matches!(place, PlaceSite::Files(_))) {
+        let message = format!("`listing` of route `{path}`: there is no files:DIR in `try`");
+        return Err(source.error(route.path.span(), message));
+    }
+    Ok(RouteSite { path: path.trim_end_matches('/').to_owned(), places, listing: route.listing, rules })
 }
 
 fn check_place(place: &Spanned<String>, apps: &[AppSite], source: &Source) -> Result<PlaceSite, ConfigError> {
@@ -401,6 +428,79 @@ mod tests {
                     "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"app:web\", \"store\"]\n"
                 ),
                 vec!["kirin.toml:8:8", "must be the last"],
+            ),
+            (
+                &format!("{LISTENER}trusted = [\"10.0.0.1/8\"]\n{route}"),
+                vec!["kirin.toml:3:12", "address bits behind its prefix; the network is 10.0.0.0/8"],
+            ),
+            (
+                &format!("{LISTENER}trusted = [\"proxy.example\"]\n{route}"),
+                vec!["kirin.toml:3:12", "`proxy.example` is not an address", "unix:"],
+            ),
+            (
+                &format!("{LISTENER}trusted = [\"::ffff:10.0.0.0/104\"]\n{route}"),
+                vec!["kirin.toml:3:12", "as an IPv4 network"],
+            ),
+            (&format!("{LISTENER}proxy_protocol = true\n{route}"), vec!["kirin.toml:2:11", "need `trusted`"]),
+            (
+                &format!("{LISTENER}forwarded = \"X-Real-IP\"\n{route}"),
+                vec!["kirin.toml:3:13", "`forwarded` is `X-Real-IP`: allowed are"],
+            ),
+            (
+                &format!("{LISTENER}{route}headers = {{ \"Content-Length\" = \"1\" }}\n"),
+                vec!["kirin.toml:6:32", "`Content-Length` is Kirin's own"],
+            ),
+            (
+                &format!("{LISTENER}{route}headers = {{ A = \"x\\r\\ny\" }}\n"),
+                vec!["kirin.toml:6:17", "control character"],
+            ),
+            (
+                &format!("{LISTENER}{route}redirect = \"/x\"\n"),
+                vec!["kirin.toml:5:8", "either `try` or `redirect`"],
+            ),
+            (
+                &format!("{LISTENER}{route}[[route]]\npath = \"/old\"\nredirect = \"//x\"\n"),
+                vec!["kirin.toml:8:12", "redirect `//x`", "https://HOST"],
+            ),
+            (
+                &format!(
+                    "{LISTENER}{route}[[route]]\npath = \"/old\"\nredirect = \"/x\"\nredirect_status = 300\n"
+                ),
+                vec!["kirin.toml:9:19", "301, 302"],
+            ),
+            (
+                &format!("{LISTENER}{route}[[route]]\npath = \"/old\"\nredirect = \"/old/new\"\n"),
+                vec!["kirin.toml:8:12", "leads back to its own route `/old`"],
+            ),
+            (
+                &format!("{LISTENER}{route}rewrite = \"/../x\"\n"),
+                vec!["kirin.toml:6:11", "rewrite `/../x`", "begin with `/`"],
+            ),
+            (
+                &format!("{LISTENER}{route}error_pages = {{ 200 = \"/x\" }}\n"),
+                vec!["kirin.toml:6:23", "`200` is no error"],
+            ),
+            (
+                &format!(
+                    "{LISTENER}[[route]]\npath = \"/a\"\ntry = [\"files:public\"]\nerror_pages = {{ 5xx = \"/b/x\" }}\n"
+                ),
+                vec!["kirin.toml:6:23", "error page `/b/x`: no route has it"],
+            ),
+            (
+                &format!("{LISTENER}{route}basic_auth = \"gone\"\n"),
+                vec!["kirin.toml:6:14", "`basic_auth`", "gone: cannot be read"],
+            ),
+            (
+                &format!("{LISTENER}{route}basic_auth = \"app.psgi\"\n"),
+                vec!["kirin.toml:6:14", "app.psgi: line 1 is not `NAME:HASH`"],
+            ),
+            (
+                &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\nlisting = true\n"),
+                vec!["kirin.toml:4:8", "`listing` of route `/`", "no files:DIR"],
+            ),
+            (
+                &format!("{LISTENER}{route}header = {{}}\n"),
+                vec!["kirin.toml:6:1", "unknown field `header`", "`headers`"],
             ),
             (&format!("{LISTENER}{route}{route}"), vec!["kirin.toml:7:8", "second [[route]]"]),
         ] {

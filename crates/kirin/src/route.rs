@@ -1,0 +1,103 @@
+//! A route with everything it names opened.
+
+use crate::config::check::{PlaceSite, RouteSite};
+use crate::rules::Rules;
+use crate::store_place;
+use http::{Method, StatusCode};
+use kirin_files::{Files, FilesConfig, FilesError};
+use kirin_http::{Body, RequestHead, Response};
+use kirin_store::{Now, Store};
+use kirin_workers::App;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What places without code answer, as the value of `Allow`.
+const ALLOW: &str = "GET, HEAD, OPTIONS";
+
+/// What a server with applications may answer.
+const ALLOW_WITH_APPS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// One route of one loop.
+pub struct Route {
+    /// Decoded, without a slash at its end; empty for `/`.
+    pub path: String,
+    /// Where to look.
+    pub places: Vec<Place>,
+    /// None if the route only names places.
+    pub rules: Option<Arc<Rules>>,
+}
+
+/// A place, opened.
+pub enum Place {
+    /// The store.
+    Store,
+    /// A directory.
+    Files(Box<Files>),
+    /// An application.
+    App(Arc<App>),
+}
+
+impl Route {
+    /// Opens what `route` names. `apps` are in the order of the configuration.
+    pub fn open(route: &RouteSite, apps: &[Arc<App>]) -> Result<Self, FilesError> {
+        let mut places = Vec::new();
+        for place in &route.places {
+            places.push(match place {
+                PlaceSite::Store => Place::Store,
+                PlaceSite::Files(root) => {
+                    let config = FilesConfig { listing: route.listing, ..FilesConfig::new(root) };
+                    Place::Files(Box::new(Files::open(config)?))
+                }
+                PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
+            });
+        }
+        let rules = (!route.rules.is_empty()).then(|| Arc::clone(&route.rules));
+        Ok(Self { path: route.path.clone(), places, rules })
+    }
+
+    /// Whether `path`, as it is meant, is this route's or below it.
+    pub fn is_for(&self, path: &[u8]) -> bool {
+        path.strip_prefix(self.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    }
+
+    /// No place had the answer: there is nothing of that name, or nothing that takes the method.
+    pub fn nobody_answered(&self, request: &RequestHead<'_>, store: &Store, now: Now) -> Response {
+        let is_there = |place: &Place| match place {
+            Place::Store => store_place::has(store, request, now),
+            Place::Files(files) => files.has(request, Instant::now()),
+            Place::App(_) => false,
+        };
+        if request.method == Method::TRACE {
+            return not_allowed(ALLOW);
+        }
+        if request.is_get_or_head() || !self.places.iter().any(is_there) {
+            return Response::error(StatusCode::NOT_FOUND);
+        }
+        match request.method {
+            Method::OPTIONS => options(kirin_http::Place::Kirin, ALLOW),
+            _ => not_allowed(ALLOW),
+        }
+    }
+}
+
+/// TRACE for an application: what a browser's script must not read would come back in the body, and nobody needs it.
+pub fn refuse_trace() -> Response {
+    not_allowed(ALLOW_WITH_APPS)
+}
+
+/// `OPTIONS *`: about the server as a whole (RFC 9110 section 9.3.7).
+pub fn server_options(has_apps: bool) -> Response {
+    options(kirin_http::Place::Kirin, if has_apps { ALLOW_WITH_APPS } else { ALLOW })
+}
+
+fn options(place: kirin_http::Place, allow: &'static str) -> Response {
+    let mut response = Response::new(place, StatusCode::NO_CONTENT, Body::Empty);
+    response.fields.push("Allow", allow);
+    response
+}
+
+fn not_allowed(allow: &'static str) -> Response {
+    let mut response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
+    response.fields.push("Allow", allow);
+    response
+}
