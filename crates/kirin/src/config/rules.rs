@@ -93,3 +93,7 @@ fn is_below(path: &str, route: &str) -> bool {
 fn is_route(route: &RouteSite, path: &Spanned<String>) -> bool {
     route.path == path.get_ref().trim_end_matches('/')
 }
+
+#[cfg(test)]
+#[path = "rules_tests.rs"]
+mod tests;
