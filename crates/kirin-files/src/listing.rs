@@ -73,7 +73,7 @@ fn is_shown(path: &RequestPath, name: &[u8]) -> bool {
 
 fn look_at(root: &Root, path: &RequestPath, directory: impl AsFd, name: Vec<u8>) -> Option<Entry> {
     let stat = statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let modified = stat.st_mtime.try_into().unwrap_or(0);
+    let modified = stat.st_mtime;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Some(Entry { name, size_bytes: u64::try_from(stat.st_size).ok(), modified }),
         FileType::Directory => Some(Entry { name, size_bytes: None, modified }),

@@ -12,7 +12,7 @@ struct OneApp(Arc<App>);
 
 impl Handler for OneApp {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
-        self.0.answer(request, origin)
+        self.0.answer(request, origin, &kirin_workers::MetaVariables::default())
     }
 }
 
