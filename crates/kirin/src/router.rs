@@ -91,7 +91,11 @@ impl Routes {
                 Place::Store => store_place::answer(&self.store, lookup.seen, now, is_last),
                 Place::Files(files) => files.answer(lookup.seen, Instant::now()),
                 Place::App(_) if lookup.sent.method == Method::TRACE => Some(route::refuse_trace()),
-                Place::App(app) => return app.answer(lookup.sent, origin, &lookup.meta),
+                Place::App(app) => {
+                    let resolved = path_rest::without_dots(lookup.sent.path);
+                    let path = lookup.meta.path.or(resolved.as_deref());
+                    return app.answer(lookup.sent, origin, &MetaVariables { path, ..lookup.meta });
+                }
             };
             if let Some(response) = response {
                 return Answer::Now(response);
