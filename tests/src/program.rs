@@ -59,7 +59,11 @@ impl Kirin {
         Self::spawn_command(kirin_command(site).args(arguments))
     }
 
-    fn spawn_command(command: &mut Command) -> Self {
+    /// Starts a prepared command and does not wait for it to serve.
+    ///
+    /// # Panics
+    /// When there is no program.
+    pub fn spawn_command(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("kirin starts");
         let log = Arc::new(Mutex::new(Vec::new()));
         let mut stderr = child.stderr.take().expect("stderr");

@@ -141,7 +141,7 @@ fn refusals_name_the_reason_by_status_and_close() {
                 .to_owned(),
             400,
         ),
-        ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n".to_owned(), 501),
+        ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_owned(), 501),
         ("GET / HTTP/3.0\r\nHost: a\r\n\r\n".to_owned(), 505),
         ("\x16\x03\x01".to_owned(), 400),
         (format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(9000)), 414),

@@ -35,3 +35,8 @@ fn plack_s_own_tests_of_servers_pass_under_http_1_0_and_1_1() {
 fn plackup_starts_and_ends_kirin_with_all_its_processes() {
     prove("t/handler_life.t");
 }
+
+#[test]
+fn start_server_in_front_of_plackup_replaces_programs_without_a_lost_request() {
+    prove("t/handler_start_server.t");
+}

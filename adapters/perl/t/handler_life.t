@@ -175,12 +175,15 @@ subtest 'files are handed to Kirin' => sub {
     my $server = Plackup->spawn('
         use Plack::App::File;
         my $file = Plack::App::File->new(file => __FILE__)->to_app;
-        sub { my $r = $file->(@_); push @{ $r->[1] }, "X-Body" => ref $r->[2]; $r }', '--sendfile', File::Spec->tmpdir);
+        sub { $_[0]{PATH_INFO} eq "/file" ? $file->(@_) : [200, ["X-Sendfile" => __FILE__], []] }', '--sendfile', File::Spec->tmpdir);
     $server->wait_until('it serves', sub { $server->connect || !$server->is_running });
-    my ($head, $body) = $server->receive($server->send('/'));
-    like $head, qr{\AHTTP/1.1 200 }, 'status';
-    unlike $head, qr/X-Sendfile/i, 'the client does not see how';
-    like $body, qr/Plack::App::File/, 'the file';
+    for my $path ('/file', '/') {
+        my ($head, $body) = $server->receive($server->send($path));
+        like $head, qr{\AHTTP/1.1 200 }, "$path: status";
+        like $head, qr/^ETag: "/m, 'as of a file server';
+        unlike $head, qr/X-Sendfile|Kirin-File/i, 'the client does not see how';
+        like $body, qr/Plack::App::File/, 'the file';
+    }
 };
 
 done_testing;

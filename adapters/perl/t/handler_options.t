@@ -3,6 +3,8 @@ use warnings;
 use lib 't/lib';
 use Cwd ();
 use File::Temp;
+use IO::Socket::INET;
+use IO::Socket::UNIX;
 use NeedsKirin;
 use Plack::Handler::Kirin;
 use Test::More;
@@ -62,10 +64,30 @@ subtest 'values that cannot be' => sub {
     }
 };
 
-subtest 'start_server' => sub {
-    local $ENV{SERVER_STARTER_PORT} = '8080=3';
-    ok !eval { Plack::Handler::Kirin->new; 1 }, 'is not ignored';
-    like $@, qr/start_server/, 'the error';
+subtest 'sockets that are there' => sub {
+    my $directory = File::Temp->newdir;
+    my $tcp    = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1) or die $!;
+    my $unix   = IO::Socket::UNIX->new(Local => "$directory/a=b.sock", Listen => 1) or die $!;
+    my @addresses = ('127.0.0.1:' . $tcp->sockport, "unix:$directory/a=b.sock");
+    my @ignored = (port => 5000, listen => [':5000']);
+    {
+        # As start_server writes them.
+        local $ENV{SERVER_STARTER_PORT} = sprintf '8080=%d;%s=%d', $tcp->fileno, "$directory/a=b.sock", $unix->fileno;
+        my $handler = Plack::Handler::Kirin->new(@ignored);
+        is_deeply $handler->{listen}, \@addresses, 'SERVER_STARTER_PORT';
+        is "$handler->{host} $handler->{port}", '127.0.0.1 ' . $tcp->sockport, 'what plackup says';
+        $handler = Plack::Handler::Kirin->new(memcached => "$directory/a=b.sock");
+        is_deeply $handler->{listen}, [$addresses[0]], 'one of them is the store';
+        $handler = Plack::Handler::Kirin->new(@ignored, listen_sock => $unix);
+        is_deeply $handler->{listen}, [$addresses[1]], 'listen_sock goes before';
+    }
+    my $handler = Plack::Handler::Kirin->new(@ignored);
+    is_deeply $handler->{listen}, ['*:5000'], 'without any';
+    for my $wrong ('8080', '8080=2', '8080=x', '8080=999', '8080=' . fileno DATA) {
+        local $ENV{SERVER_STARTER_PORT} = $wrong;
+        ok !eval { Plack::Handler::Kirin->new; 1 }, "$wrong is refused";
+        like $@, qr/SERVER_STARTER_PORT/, 'the error';
+    }
 };
 
 subtest 'the configuration' => sub {
@@ -98,3 +120,5 @@ subtest 'the program' => sub {
 };
 
 done_testing;
+
+__DATA__

@@ -1,6 +1,7 @@
 use v5.16;
 use warnings;
 use lib 't/lib';
+use Cwd ();
 use FakeFront;
 use Test::More;
 
@@ -124,22 +125,39 @@ subtest 'what fails after its head is cut' => sub {
     like $front->log, qr/called its responder twice/, 'and that';
 };
 
-subtest 'objects with a path are handed back to a front that takes files' => sub {
-    my $program = <<'PSGI';
-package WithPath { sub new { bless {}, shift } sub path { 'some/file' } sub getline { } sub close { print STDERR "closed\n" } }
-sub { [200, ['Content-Type' => 'text/x', 'Content-Length' => 7], WithPath->new] };
+subtest 'files with a path are handed back to the front' => sub {
+    my $files = FakeFront->start(<<'PSGI', sendfile => '/usr');
+use Cwd; use Plack::Util; use Plack::App::File;
+package Named { sub new { my ($class, $path) = @_; bless { path => $path }, $class } sub path { $_[0]{path} } sub getline { delete $_[0]{path} && 'content' } sub close { print STDERR "closed\n" } }
+package main;
+my $self = Cwd::abs_path('lib/Kirin/Worker/File.pm');
+my $file = Plack::App::File->new(file => 'lib/Kirin/Worker/File.pm')->to_app;
+my %kind = (
+    file => $file,
+    delayed => sub { my $env = shift; sub { $_[0]->($file->($env)) } },
+    below => sub { [200, [], Named->new('/usr/bin/env')] },
+    outside => sub { [200, [], Named->new($self)] },
+    forged => sub { [200, ['Kirin-File' => "1 2 3 4 5 /etc/passwd"], ['a']] },
+);
+sub { my $env = shift; $kind{ substr $env->{PATH_INFO}, 1 }->($env) };
 PSGI
-    my $taker = FakeFront->start($program, sendfile => 1);
-    for my $method (qw(GET HEAD)) {
-        my $response = $taker->request(REQUEST_METHOD => $method);
-        like $response->{header}{'x-sendfile'}, qr{\A/.*/some/file\z}, "$method: the path, made absolute";
-        is $response->{header}{'content-length'}, 0, "$method: no body from here";
+    my $path = Cwd::abs_path('lib/Kirin/Worker/File.pm');
+    my $state = join ' ', (stat $path)[0, 1, 7, 9, 10];
+    for my $request (['/file'], ['/delayed'], ['/file', REQUEST_METHOD => 'HEAD']) {
+        my $response = $files->request(PATH_INFO => @$request);
+        is $response->{header}{'kirin-file'}, "$state $path", "@$request: what the handle is, and its path";
+        is $response->{header}{'content-length'}, 0, 'no body from here';
+        is $response->{header}{'content-type'}, 'text/x-script.perl-module; charset=utf-8', 'the application\'s own fields';
     }
-    like $taker->log, qr/^closed$/m, 'the object is closed';
-    my $other = FakeFront->start($program =~ s/sub getline \{ \}/my \$n; sub getline { \$n++ ? undef : 'content' }/r);
-    my $response = $other->request;
-    is $response->{body}, 'content', 'others get the content';
-    ok !exists $response->{header}{'x-sendfile'}, 'and no path';
+    for my $request ([REQUEST_METHOD => 'POST'], [KIRIN_SENDFILE => 0]) {
+        my $response = $files->request(PATH_INFO => '/file', @$request);
+        like $response->{body}, qr/^package Kirin::Worker::File/, "@$request: the content";
+        ok !exists $response->{header}{'kirin-file'}, 'and no path';
+    }
+    like $files->request(PATH_INFO => '/below')->{header}{'kirin-file'}, qr{ /usr/bin/env\z}, 'an object below a root';
+    like $files->log, qr/^closed$/m, 'is closed';
+    is $files->request(PATH_INFO => '/outside')->{body}, 'content', 'an object elsewhere sends its content';
+    ok !exists $files->request(PATH_INFO => '/forged')->{header}{'kirin-file'}, 'the field is not the application\'s';
 };
 
 done_testing;

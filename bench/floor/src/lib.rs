@@ -1,7 +1,9 @@
-//! What `kirin-memload` and `kirin-memtrace` share: speaking to a memcached server, and numbers that are
-//! random but the same in every run.
+//! What the load generators share: speaking to a memcached server, a crowd of HTTP clients (which the end-to-end tests
+//! use too), latencies, and numbers that are random but the same in every run.
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod crowd;
+pub mod latency;
 pub mod random;
 pub mod reply;

@@ -4,6 +4,15 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Default of [`FilesConfig::validity`].
+pub(crate) const VALIDITY: Duration = Duration::from_secs(1);
+/// Default of [`FilesConfig::cache_entries`].
+pub(crate) const CACHE_ENTRIES: usize = 1000;
+/// Default of [`FilesConfig::cache_bytes`].
+pub(crate) const CACHE_BYTES: usize = 32 * 1024 * 1024;
+/// Default of [`FilesConfig::small_file_bytes`].
+pub(crate) const SMALL_FILE_BYTES: usize = 64 * 1024;
+
 /// One `files:DIR` place. All limits are per event loop.
 #[derive(Clone, Debug)]
 pub struct FilesConfig {
@@ -34,10 +43,10 @@ impl FilesConfig {
             root: root.into(),
             index: vec!["index.html".into()],
             listing: false,
-            validity: Duration::from_secs(1),
-            cache_entries: 1000,
-            cache_bytes: 32 * 1024 * 1024,
-            small_file_bytes: 64 * 1024,
+            validity: VALIDITY,
+            cache_entries: CACHE_ENTRIES,
+            cache_bytes: CACHE_BYTES,
+            small_file_bytes: SMALL_FILE_BYTES,
         }
     }
 }

@@ -20,7 +20,7 @@ const EXHAUSTION_LOG_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Files {
     config: FilesConfig,
     root: Root,
-    cache: RefCell<OpenFileCache>,
+    cache: RefCell<OpenFileCache<Found>>,
     exhaustion_logged: Cell<Option<Instant>>,
 }
 
@@ -65,7 +65,7 @@ impl Files {
 
     /// What `path` leads to; or the status code of a refusal that is not worth remembering.
     fn find(&self, path: &str, now: Instant) -> Result<Found, StatusCode> {
-        let previous = match self.cache.borrow_mut().get(path, now) {
+        let previous = match self.cache.borrow_mut().get(path.as_bytes(), now) {
             Some(Known::Fresh(found)) => return Ok(found),
             Some(Known::Stale(found)) => Some(found),
             None => None,
@@ -94,7 +94,7 @@ impl Files {
                 return Err(StatusCode::INTERNAL_SERVER_ERROR);
             }
         };
-        self.cache.borrow_mut().put(path, found.clone(), now);
+        self.cache.borrow_mut().put(path.as_bytes(), found.clone(), now);
         Ok(found)
     }
 

@@ -1,6 +1,7 @@
 //! What a path leads to; the value of the open-file cache.
 
 use crate::accept_encoding::{AcceptEncoding, Coding};
+use crate::open_file_cache::Kept;
 use crate::redirect::Redirect;
 use crate::representation::Representation;
 use crate::root::OpenFile;
@@ -34,9 +35,8 @@ pub(crate) struct OpenedFile {
     pub(crate) variants: [Option<OpenFile>; 3],
 }
 
-impl Found {
-    /// Memory taken.
-    pub(crate) fn bytes(&self) -> usize {
+impl Kept for Found {
+    fn bytes(&self) -> usize {
         match self {
             Found::File(file) => {
                 size_of::<StaticFile>() + file.representations().map(Representation::bytes).sum::<usize>()
@@ -46,10 +46,9 @@ impl Found {
         }
     }
 
-    /// Descriptors kept open.
-    pub(crate) fn descriptors(&self) -> usize {
+    fn descriptors(&self) -> usize {
         match self {
-            Found::File(file) => file.representations().filter(|r| r.holds_descriptor()).count(),
+            Found::File(file) => file.representations().filter(|r| r.file.holds_descriptor()).count(),
             Found::Redirect(_) | Found::Absent | Found::Refused => 0,
         }
     }
@@ -71,7 +70,7 @@ impl StaticFile {
 
     /// Whether reading `opened` would come to the same.
     pub(crate) fn is_unchanged(&self, opened: &OpenedFile) -> bool {
-        let same = |ours: &Representation, theirs: &OpenFile| ours.settled && ours.state == theirs.state;
+        let same = |ours: &Representation, theirs: &OpenFile| ours.file.is_still(&theirs.state);
         let variants = self.variants.iter().zip(&opened.variants);
         self.content_type == opened.content_type
             && same(&self.original, &opened.original)

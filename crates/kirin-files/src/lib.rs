@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! Static files: the `files:DIR` place of a route.
+//! Static files: the `files:DIR` place of a route, and files that applications hand back.
 //!
 //! One [`Files`] a directory and event loop; it shares nothing with the other loops, so it needs no lock. The
 //! router asks [`Files::answer`] for each request; what was asked for within the validity time is answered from
@@ -12,8 +12,12 @@
 //! In the order in which a request passes them: [`request_path`] (what file is meant), `open_file_cache`, `root`
 //! and `lookup` (the file system), `accept_encoding` (which variant), `preconditions` and `byte_range` (how
 //! much of it), `respond` (the answer). docs/files.md is the same for users.
+//!
+//! [`AppFiles`] is the same cache for files that an application has opened; its worker tells path and state.
 
 mod accept_encoding;
+mod app_files;
+mod app_response;
 mod byte_range;
 mod config;
 mod entity_tag;
@@ -24,6 +28,7 @@ mod lookup;
 mod media_type;
 mod open_file_cache;
 mod preconditions;
+mod read_file;
 mod redirect;
 mod representation;
 mod request_fields;
@@ -31,5 +36,7 @@ pub mod request_path;
 mod respond;
 mod root;
 
+pub use app_files::{AppFile, AppFiles, NotThatFile, SeenFile};
 pub use config::{FilesConfig, FilesError};
 pub use files::Files;
+pub use request_fields::RequestFields;

@@ -1,10 +1,9 @@
-//! The open-file cache: what each path led to when we last looked.
+//! The open-file cache: what each path led to when we last looked. Of a `files:DIR` place, and of what applications hand back.
 //!
 //! Bounded by entries (an open descriptor counts as one) and by bytes. Evicts by CLOCK: one bit a slot says whether it was
 //! asked for since the hand last came by, so that a sweep over names that nobody asks for twice pushes out itself and not
 //! what is in demand.
 
-use crate::found::Found;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use std::rc::Rc;
@@ -13,11 +12,19 @@ use std::time::{Duration, Instant};
 /// What a slot and its place in the map take besides path and value, about.
 const SLOT_BYTES: usize = 128;
 
+/// What a path can lead to.
+pub(crate) trait Kept: Clone {
+    /// Memory taken.
+    fn bytes(&self) -> usize;
+    /// Descriptors kept open.
+    fn descriptors(&self) -> usize;
+}
+
 /// Paths and what they led to.
-pub(crate) struct OpenFileCache {
-    slots: Vec<Option<Slot>>,
+pub(crate) struct OpenFileCache<V> {
+    slots: Vec<Option<Slot<V>>>,
     free: Vec<usize>,
-    by_path: HashMap<Rc<str>, usize, RandomState>,
+    by_path: HashMap<Rc<[u8]>, usize, RandomState>,
     hand: usize,
     used: Weight,
     limit: Weight,
@@ -32,22 +39,22 @@ pub(crate) struct Weight {
 }
 
 /// What the cache knows of a path.
-pub(crate) enum Known {
+pub(crate) enum Known<V> {
     /// It was looked at within the validity time.
-    Fresh(Found),
+    Fresh(V),
     /// It has to be looked at again.
-    Stale(Found),
+    Stale(V),
 }
 
-struct Slot {
-    path: Rc<str>,
-    found: Found,
+struct Slot<V> {
+    path: Rc<[u8]>,
+    found: V,
     looked: Instant,
     weight: Weight,
     wanted: bool,
 }
 
-impl OpenFileCache {
+impl<V: Kept> OpenFileCache<V> {
     pub(crate) fn new(limit: Weight, validity: Duration) -> Self {
         Self {
             slots: Vec::new(),
@@ -60,7 +67,7 @@ impl OpenFileCache {
         }
     }
 
-    pub(crate) fn get(&mut self, path: &str, now: Instant) -> Option<Known> {
+    pub(crate) fn get(&mut self, path: &[u8], now: Instant) -> Option<Known<V>> {
         let slot = self.slots.get_mut(*self.by_path.get(path)?)?.as_mut()?;
         slot.wanted = true;
         let found = slot.found.clone();
@@ -69,7 +76,7 @@ impl OpenFileCache {
     }
 
     /// Remembers what was found at `now`. What alone is over a limit is not kept.
-    pub(crate) fn put(&mut self, path: &str, found: Found, now: Instant) {
+    pub(crate) fn put(&mut self, path: &[u8], found: V, now: Instant) {
         // It was in demand before if it was known before.
         let wanted = self.remove(path);
         let weight =
@@ -82,7 +89,7 @@ impl OpenFileCache {
         {
             self.evict_one();
         }
-        let path: Rc<str> = path.into();
+        let path: Rc<[u8]> = path.into();
         let slot = Some(Slot { path: Rc::clone(&path), found, looked: now, weight, wanted });
         let at = match self.free.pop() {
             Some(at) => {
@@ -99,7 +106,7 @@ impl OpenFileCache {
         self.used.bytes += weight.bytes;
     }
 
-    fn remove(&mut self, path: &str) -> bool {
+    fn remove(&mut self, path: &[u8]) -> bool {
         match self.by_path.get(path) {
             Some(at) => {
                 self.clear(*at);
@@ -135,27 +142,28 @@ impl OpenFileCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::found::Found;
     use proptest::prelude::*;
 
-    fn cache(entries: usize, bytes: usize) -> OpenFileCache {
+    fn cache(entries: usize, bytes: usize) -> OpenFileCache<Found> {
         OpenFileCache::new(Weight { entries, bytes }, Duration::from_secs(1))
     }
 
-    fn knows(cache: &mut OpenFileCache, path: &str, now: Instant) -> bool {
-        cache.get(path, now).is_some()
+    fn knows(cache: &mut OpenFileCache<Found>, path: &str, now: Instant) -> bool {
+        cache.get(path.as_bytes(), now).is_some()
     }
 
     #[test]
     fn an_entry_is_fresh_for_the_validity_time_and_stale_after() {
         let (mut cache, start) = (cache(10, 10_000), Instant::now());
-        assert!(cache.get("/a", start).is_none());
-        cache.put("/a", Found::Absent, start);
+        assert!(cache.get(b"/a", start).is_none());
+        cache.put(b"/a", Found::Absent, start);
         let just_before = start + Duration::from_millis(999);
-        assert!(matches!(cache.get("/a", just_before), Some(Known::Fresh(Found::Absent))));
+        assert!(matches!(cache.get(b"/a", just_before), Some(Known::Fresh(Found::Absent))));
         let after = start + Duration::from_secs(1);
-        assert!(matches!(cache.get("/a", after), Some(Known::Stale(Found::Absent))));
-        cache.put("/a", Found::Refused, after);
-        assert!(matches!(cache.get("/a", after), Some(Known::Fresh(Found::Refused))));
+        assert!(matches!(cache.get(b"/a", after), Some(Known::Stale(Found::Absent))));
+        cache.put(b"/a", Found::Refused, after);
+        assert!(matches!(cache.get(b"/a", after), Some(Known::Fresh(Found::Refused))));
         assert_eq!(cache.used.entries, 1);
     }
 
@@ -163,13 +171,13 @@ mod tests {
     fn a_sweep_over_names_does_not_push_out_what_is_in_demand() {
         let (mut cache, now) = (cache(10, 100_000), Instant::now());
         for hot in ["/1", "/2", "/3"] {
-            cache.put(hot, Found::Absent, now);
+            cache.put(hot.as_bytes(), Found::Absent, now);
         }
         for round in 0..1000 {
             for hot in ["/1", "/2", "/3"] {
                 assert!(knows(&mut cache, hot, now), "{hot} in round {round}");
             }
-            cache.put(&format!("/scan/{round}"), Found::Absent, now);
+            cache.put(format!("/scan/{round}").as_bytes(), Found::Absent, now);
         }
         assert!(knows(&mut cache, "/scan/999", now));
         assert!(!knows(&mut cache, "/scan/900", now));
@@ -178,9 +186,9 @@ mod tests {
     #[test]
     fn what_alone_is_over_a_limit_is_not_kept_and_pushes_nothing_out() {
         let (mut cache, now) = (cache(10, 1000), Instant::now());
-        cache.put("/a", Found::Absent, now);
+        cache.put(b"/a", Found::Absent, now);
         let long = "/".repeat(1001);
-        cache.put(&long, Found::Absent, now);
+        cache.put(long.as_bytes(), Found::Absent, now);
         assert!(!knows(&mut cache, &long, now));
         assert!(knows(&mut cache, "/a", now));
     }
@@ -188,7 +196,7 @@ mod tests {
     #[test]
     fn a_cache_without_room_keeps_nothing() {
         let (mut cache, now) = (cache(0, 0), Instant::now());
-        cache.put("/a", Found::Absent, now);
+        cache.put(b"/a", Found::Absent, now);
         assert!(!knows(&mut cache, "/a", now));
     }
 
@@ -201,10 +209,10 @@ mod tests {
             for (is_put, path, padding) in steps {
                 let path = format!("{path}{}", "x".repeat(padding));
                 if is_put {
-                    cache.put(&path, Found::Absent, now);
+                    cache.put(path.as_bytes(), Found::Absent, now);
                     prop_assert!(knows(&mut cache, &path, now));
                 } else {
-                    cache.get(&path, now);
+                    cache.get(path.as_bytes(), now);
                 }
                 let kept = cache.slots.iter().flatten();
                 let sum = kept.fold(Weight::default(), |sum, slot| Weight {

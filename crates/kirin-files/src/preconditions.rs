@@ -1,15 +1,14 @@
 //! Conditional requests (RFC 9110 section 13), evaluated in the order of its section 13.2.2. Pure.
 
-use crate::entity_tag::EntityTag;
+use crate::entity_tag::Tag;
 use crate::request_fields::RequestFields;
 use std::time::UNIX_EPOCH;
 
 /// What a client can compare its copy with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Validators {
-    pub(crate) entity_tag: EntityTag,
-    /// In whole seconds since the epoch. None when the file claims to be from the future (RFC 9110 section
-    /// 8.8.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Validators<'a> {
+    pub(crate) entity_tag: Tag<'a>,
+    /// In whole seconds since the epoch.
     pub(crate) last_modified: Option<u64>,
 }
 
@@ -25,7 +24,7 @@ pub(crate) enum Verdict {
 }
 
 /// Evaluates steps 1 to 4 for a representation that exists.
-pub(crate) fn evaluate(fields: &RequestFields<'_>, validators: &Validators) -> Verdict {
+pub(crate) fn evaluate(fields: &RequestFields<'_>, validators: Validators<'_>) -> Verdict {
     if let Some(list) = &fields.if_match {
         if !validators.entity_tag.strongly_in(list) {
             return Verdict::Failed;
@@ -49,17 +48,17 @@ pub(crate) fn evaluate(fields: &RequestFields<'_>, validators: &Validators) -> V
 
 /// Step 5: whether a Range may be answered, given `If-Range`. Only exact sameness will do, or the client would join parts
 /// of two different files.
-pub(crate) fn range_applies(if_range: Option<&[u8]>, validators: &Validators) -> bool {
+pub(crate) fn range_applies(if_range: Option<&[u8]>, validators: Validators<'_>) -> bool {
     let Some(value) = if_range else { return true };
     if value.starts_with(b"\"") || value.starts_with(b"W/") {
-        return value == validators.entity_tag.as_str().as_bytes();
+        return validators.entity_tag.is(value);
     }
     let date = parse_date(value);
     date.is_some() && date == validators.last_modified
 }
 
 /// An HTTP-date (any of its three forms) in seconds since the epoch.
-fn parse_date(value: &[u8]) -> Option<u64> {
+pub(crate) fn parse_date(value: &[u8]) -> Option<u64> {
     let date = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
     date.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }

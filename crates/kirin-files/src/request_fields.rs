@@ -9,7 +9,7 @@ type Value<'a> = Option<Cow<'a, [u8]>>;
 
 /// The values by name.
 #[derive(Debug, Default)]
-pub(crate) struct RequestFields<'a> {
+pub struct RequestFields<'a> {
     pub(crate) accept_encoding: Value<'a>,
     pub(crate) if_match: Value<'a>,
     pub(crate) if_unmodified_since: Value<'a>,
@@ -24,6 +24,25 @@ impl<'a> RequestFields<'a> {
         let mut fields = Self::default();
         for field in request.fields {
             fields.add(field.name, field.value);
+        }
+        fields
+    }
+
+    /// The same from names and values as CGI has them, in which several lines of one name are joined already.
+    pub fn of_cgi(variables: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in variables {
+            let Some(name) = name.strip_prefix(b"HTTP_") else { continue };
+            let slot = match name {
+                b"IF_MATCH" => &mut fields.if_match,
+                b"IF_UNMODIFIED_SINCE" => &mut fields.if_unmodified_since,
+                b"IF_NONE_MATCH" => &mut fields.if_none_match,
+                b"IF_MODIFIED_SINCE" => &mut fields.if_modified_since,
+                b"RANGE" => &mut fields.range,
+                b"IF_RANGE" => &mut fields.if_range,
+                _ => continue,
+            };
+            *slot = Some(Cow::Borrowed(value));
         }
         fields
     }

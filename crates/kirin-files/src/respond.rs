@@ -11,7 +11,7 @@ use kirin_http::{Body, Place, RequestHead, Response};
 pub(crate) fn respond(file: &StaticFile, request: &RequestHead<'_>) -> Response {
     let fields = RequestFields::of(request);
     let representation = file.select(fields.accept_encoding.as_deref());
-    match preconditions::evaluate(&fields, &representation.validators) {
+    match preconditions::evaluate(&fields, representation.validators()) {
         Verdict::Proceed => {}
         Verdict::NotModified => {
             let mut response = Response::new(Place::Files, StatusCode::NOT_MODIFIED, Body::Empty);
@@ -20,13 +20,13 @@ pub(crate) fn respond(file: &StaticFile, request: &RequestHead<'_>) -> Response 
         }
         Verdict::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
     }
-    let size = representation.size();
+    let size = representation.file.size();
     let is_head = request.method == Method::HEAD;
     let part = match &fields.range {
         // Range means nothing to HEAD (RFC 9110 section 14.2).
         Some(range)
             if !is_head
-                && preconditions::range_applies(fields.if_range.as_deref(), &representation.validators) =>
+                && preconditions::range_applies(fields.if_range.as_deref(), representation.validators()) =>
         {
             byte_range::part(range, size)
         }
@@ -41,7 +41,7 @@ pub(crate) fn respond(file: &StaticFile, request: &RequestHead<'_>) -> Response 
             return response;
         }
     };
-    let body = if is_head { Body::Withheld(length) } else { representation.body(start, length) };
+    let body = if is_head { Body::Withheld(length) } else { representation.file.body(start, length) };
     let mut response = Response::new(Place::Files, status, body);
     response.fields = representation.fields.clone();
     if status == StatusCode::PARTIAL_CONTENT {

@@ -1,4 +1,4 @@
-//! The directory that is served. The only file that opens anything.
+//! The directory that is served. The only file that opens anything for a `files:DIR` place.
 //!
 //! Every open goes through openat2(2) with RESOLVE_BENEATH: the kernel itself refuses to leave the directory, by `..`,
 //! by an absolute symbolic link, or by one that is swapped in while we look. Symbolic links that stay inside work.
@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
 /// NONBLOCK: opening a FIFO does not wait for a writer. NOCTTY: a terminal does not become ours.
-const OPEN: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+pub(crate) const OPEN: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// openat2 fails with EAGAIN while something is renamed elsewhere, when a link with `..` is on the way.
 const RENAME_RETRIES: usize = 4;
@@ -44,13 +45,14 @@ pub(crate) struct OpenFile {
 /// What tells one state of a file from the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileState {
-    device: u64,
-    inode: u64,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
     /// Size in bytes.
     pub(crate) size: u64,
     /// Last change of the contents, in seconds and nanoseconds since the epoch.
     pub(crate) modified: (i64, i64),
-    changed: (i64, i64),
+    /// Last change of the contents or of what is known of the file, likewise. No program can set it.
+    pub(crate) changed: (i64, i64),
 }
 
 /// What is at a path.
@@ -127,7 +129,14 @@ impl Root {
                 Ok(descriptor) => break File::from(descriptor),
             }
         };
-        let metadata = file.metadata().map_err(|error| OpenError::of_io(&error))?;
+        Opened::of(file).map_err(|error| OpenError::of_io(&error))
+    }
+}
+
+impl Opened {
+    /// What has been opened.
+    pub(crate) fn of(file: File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
         if metadata.is_file() {
             let state = FileState::of(&metadata);
             Ok(Opened::File(OpenFile { file, state }))
@@ -188,9 +197,18 @@ impl FileState {
 
     /// Whether any change after `read_at` is sure to leave another time stamp than this.
     pub(crate) fn is_settled(&self, read_at: FileClock) -> bool {
-        let nanoseconds = |(seconds, rest)| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         nanoseconds(read_at.0) - nanoseconds(self.modified) > TICK.as_nanos() as i128
     }
+
+    /// The same for somebody who sees whole seconds only.
+    pub(crate) fn is_settled_in_seconds(&self, read_at: FileClock) -> bool {
+        let (changed, _) = self.changed;
+        nanoseconds(read_at.0) - nanoseconds((changed.saturating_add(1), 0)) > TICK.as_nanos() as i128
+    }
+}
+
+fn nanoseconds((seconds, rest): (i64, i64)) -> i128 {
+    i128::from(seconds) * 1_000_000_000 + i128::from(rest)
 }
 
 /// The clock that the kernel stamps files with, in seconds and nanoseconds since the epoch.

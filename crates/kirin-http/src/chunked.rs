@@ -2,8 +2,14 @@
 //!
 //! Used for request bodies, and by the workers crate for what an application sends back.
 
-/// A chunk size line, with extensions, in bytes at most. Extensions are ignored.
+use crate::field_lines::{is_field_value_byte, is_token_byte};
+
+/// A chunk size line, with extensions, in bytes at most.
 const MAX_SIZE_LINE_BYTES: usize = 256;
+
+/// The extensions of all chunks of a body together, in bytes at most. They are ignored, but reading them is work
+/// (RFC 9112 section 7.1.1).
+const MAX_EXTENSION_BYTES: usize = 16 * 1024;
 
 /// All trailer fields together, in bytes at most. They are discarded (RFC 9110 section 6.5.1 allows it).
 const MAX_TRAILER_BYTES: usize = 8 * 1024;
@@ -12,22 +18,24 @@ const MAX_TRAILER_BYTES: usize = 8 * 1024;
 #[derive(Debug, Default)]
 pub struct ChunkedDecoder {
     state: State,
+    extension_bytes: usize,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
 enum State {
-    /// In a chunk size line; the size so far, digits seen, bytes of the line so far.
+    /// At the start of a chunk size line.
     #[default]
     SizeStart,
+    /// After digits; the size so far, bytes of the line so far.
     Size {
         size: u64,
         line: usize,
     },
-    /// After the digits: white space before an extension, then the extension itself.
+    /// After the digits, in white space or an extension.
     Extension {
         size: u64,
         line: usize,
-        after_semicolon: bool,
+        part: ExtensionPart,
     },
     SizeLf {
         size: u64,
@@ -37,16 +45,40 @@ enum State {
     },
     DataCr,
     DataLf,
-    /// In the trailer section; bytes so far and bytes of the current line.
+    /// In the trailer section; bytes so far.
     Trailer {
         total: usize,
-        line: usize,
+        part: TrailerPart,
     },
     TrailerLf {
         total: usize,
-        line: usize,
+        /// It ends the empty line that ends the body.
+        last: bool,
     },
     Done,
+}
+
+/// Where in `*( BWS ";" BWS name [ BWS "=" BWS value ] )`. Every byte has its place: what one party takes for the end of the
+/// line and another for a part of the extension is how requests are smuggled.
+#[derive(Debug, Clone, Copy)]
+enum ExtensionPart {
+    /// In white space that a semicolon must follow.
+    BeforeSemicolon,
+    BeforeName,
+    Name,
+    AfterName,
+    BeforeValue,
+    Value,
+    Quoted,
+    Escaped,
+    QuoteEnd,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum TrailerPart {
+    LineStart,
+    Name,
+    Value,
 }
 
 /// What the decoder found at the start of the input.
@@ -99,6 +131,9 @@ impl ChunkedDecoder {
                 return Ok(Event::End { consumed: at });
             }
             self.state = step(self.state, input[at])?;
+            if matches!(self.state, State::Extension { .. }) {
+                self.extension_bytes = bounded(self.extension_bytes + 1, MAX_EXTENSION_BYTES)?;
+            }
             at += 1;
         }
         if self.is_done() { Ok(Event::End { consumed: at }) } else { Ok(Event::NeedMore) }
@@ -110,41 +145,47 @@ fn step(state: State, byte: u8) -> Result<State, ChunkedError> {
     Ok(match (state, byte) {
         (State::SizeStart, _) => State::Size { size: hex_digit(byte)?, line: 1 },
         (State::Size { size, .. }, b'\r') => State::SizeLf { size },
-        (State::Size { size, line }, b';' | b' ' | b'\t') => {
-            State::Extension { size, line, after_semicolon: byte == b';' }
+        (State::Size { size, line }, b';') => {
+            State::Extension { size, line, part: ExtensionPart::BeforeName }
+        }
+        (State::Size { size, line }, b' ' | b'\t') => {
+            State::Extension { size, line, part: ExtensionPart::BeforeSemicolon }
         }
         (State::Size { size, line }, _) => {
             if size > u64::MAX >> 8 {
                 return Err(ChunkedError("chunk size is too large"));
             }
-            State::Size { size: size * 16 + hex_digit(byte)?, line: within(line + 1, MAX_SIZE_LINE_BYTES)? }
+            State::Size { size: size * 16 + hex_digit(byte)?, line: bounded(line + 1, MAX_SIZE_LINE_BYTES)? }
         }
-        (State::Extension { size, after_semicolon: true, .. }, b'\r') => State::SizeLf { size },
-        (State::Extension { .. }, b'\r') => {
-            return Err(ChunkedError("white space after the chunk size"));
-        }
-        (State::Extension { size, line, after_semicolon }, _) => {
-            let is_text = byte == b'\t' || (byte >= 0x20 && byte != 0x7f);
-            if !is_text || (!after_semicolon && !matches!(byte, b' ' | b'\t' | b';')) {
-                return Err(ChunkedError("chunk extension"));
-            }
+        (
             State::Extension {
                 size,
-                line: within(line + 1, MAX_SIZE_LINE_BYTES)?,
-                after_semicolon: after_semicolon || byte == b';',
-            }
-        }
-        (State::SizeLf { size: 0 }, b'\n') => State::Trailer { total: 0, line: 0 },
+                part: ExtensionPart::Name | ExtensionPart::Value | ExtensionPart::QuoteEnd,
+                ..
+            },
+            b'\r',
+        ) => State::SizeLf { size },
+        (State::Extension { size, line, part }, _) => State::Extension {
+            size,
+            line: bounded(line + 1, MAX_SIZE_LINE_BYTES)?,
+            part: part.step(byte).ok_or(ChunkedError("chunk extension"))?,
+        },
+        (State::SizeLf { size: 0 }, b'\n') => State::Trailer { total: 0, part: TrailerPart::LineStart },
         (State::SizeLf { size }, b'\n') => State::Data { left: size },
         (State::DataCr, b'\r') => State::DataLf,
         (State::DataLf, b'\n') => State::SizeStart,
-        (State::Trailer { total, line }, b'\r') => State::TrailerLf { total, line },
-        (State::Trailer { .. }, b'\n' | b'\0') => return Err(ChunkedError("trailer field")),
-        (State::Trailer { total, line }, _) => {
-            State::Trailer { total: within(total + 1, MAX_TRAILER_BYTES)?, line: line + 1 }
+        (State::Trailer { total, part: TrailerPart::LineStart }, b'\r') => {
+            State::TrailerLf { total, last: true }
         }
-        (State::TrailerLf { line: 0, .. }, b'\n') => State::Done,
-        (State::TrailerLf { total, .. }, b'\n') => State::Trailer { total, line: 0 },
+        (State::Trailer { total, part: TrailerPart::Value }, b'\r') => {
+            State::TrailerLf { total, last: false }
+        }
+        (State::Trailer { total, part }, _) => State::Trailer {
+            total: bounded(total + 1, MAX_TRAILER_BYTES)?,
+            part: part.step(byte).ok_or(ChunkedError("trailer field"))?,
+        },
+        (State::TrailerLf { last: true, .. }, b'\n') => State::Done,
+        (State::TrailerLf { total, .. }, b'\n') => State::Trailer { total, part: TrailerPart::LineStart },
         (State::SizeLf { .. } | State::DataCr | State::DataLf | State::TrailerLf { .. }, _) => {
             return Err(ChunkedError("line does not end in CR LF"));
         }
@@ -152,11 +193,50 @@ fn step(state: State, byte: u8) -> Result<State, ChunkedError> {
     })
 }
 
+impl ExtensionPart {
+    /// The part after `byte`, which is no CR; `None` where it must not be.
+    fn step(self, byte: u8) -> Option<Self> {
+        let is_space = byte == b' ' || byte == b'\t';
+        Some(match (self, byte) {
+            (Self::BeforeSemicolon | Self::BeforeName | Self::AfterName | Self::BeforeValue, _)
+                if is_space =>
+            {
+                self
+            }
+            (Self::BeforeSemicolon | Self::Name | Self::AfterName | Self::Value | Self::QuoteEnd, b';') => {
+                Self::BeforeName
+            }
+            (Self::Name | Self::AfterName, b'=') => Self::BeforeValue,
+            (Self::BeforeName | Self::Name, _) if is_token_byte(byte) => Self::Name,
+            (Self::Name, _) if is_space => Self::AfterName,
+            (Self::BeforeValue, b'"') => Self::Quoted,
+            (Self::BeforeValue | Self::Value, _) if is_token_byte(byte) => Self::Value,
+            (Self::Value | Self::QuoteEnd, _) if is_space => Self::BeforeSemicolon,
+            (Self::Quoted, b'"') => Self::QuoteEnd,
+            (Self::Quoted, b'\\') => Self::Escaped,
+            (Self::Quoted | Self::Escaped, _) if is_field_value_byte(byte) => Self::Quoted,
+            _ => return None,
+        })
+    }
+}
+
+impl TrailerPart {
+    /// The part after `byte`, which ends no line; `None` where it must not be.
+    fn step(self, byte: u8) -> Option<Self> {
+        match self {
+            Self::LineStart | Self::Name if is_token_byte(byte) => Some(Self::Name),
+            Self::Name if byte == b':' => Some(Self::Value),
+            Self::Value if is_field_value_byte(byte) => Some(Self::Value),
+            _ => None,
+        }
+    }
+}
+
 fn hex_digit(byte: u8) -> Result<u64, ChunkedError> {
     (byte as char).to_digit(16).map(u64::from).ok_or(ChunkedError("chunk size is not hexadecimal"))
 }
 
-fn within(length: usize, limit: usize) -> Result<usize, ChunkedError> {
+fn bounded(length: usize, limit: usize) -> Result<usize, ChunkedError> {
     if length > limit { Err(ChunkedError("framing is too long")) } else { Ok(length) }
 }
 
@@ -230,8 +310,45 @@ mod tests {
             b"0\r\nX: \0\r\n\r\n",
             b"0\r\nX: 1\n\r\n",
             b"0\r\n\n",
+            b"5;\r\nhello\r\n",
+            b"5; \r\nhello\r\n",
+            b"5;a \r\nhello\r\n",
+            b"5;a=\r\nhello\r\n",
+            b"5;=b\r\nhello\r\n",
+            b"5;a=b c\r\nhello\r\n",
+            b"5;a=\"b\r\nhello\r\n",
+            b"5;a=\"b\"c\r\nhello\r\n",
+            b"5;a=\"\x01\"\r\nhello\r\n",
+            b"5;\xe9\r\nhello\r\n",
+            b"5 a\r\nhello\r\n",
+            b"5;a\rb\r\nhello\r\n",
+            b"0\r\nX\r\n\r\n",
+            b"0\r\nX : 1\r\n\r\n",
+            b"0\r\n X: 1\r\n\r\n",
+            b"0\r\n: 1\r\n\r\n",
+            b"0\r\nX: 1\r\n folded\r\n\r\n",
+            b"0\r\nX: 1\rY\r\n\r\n",
+            b"0\r\nGET / HTTP/1.1\r\n\r\n",
         ] {
             assert!(decode(&[input]).is_err(), "{:?}", String::from_utf8_lossy(input));
+        }
+    }
+
+    #[test]
+    fn extensions_of_every_form_are_ignored() {
+        for extension in [
+            ";a",
+            ";a;b",
+            " ; a",
+            "\t;\ta\t=\tb",
+            ";a=b;c",
+            ";a=\"b c;\\\"d\"",
+            ";a=\"\" ;b",
+            ";a=\"\u{e9}\"",
+            ";a ; b",
+        ] {
+            let input = format!("5{extension}\r\nhello\r\n0{extension}\r\n\r\n");
+            assert_eq!(decode(&[input.as_bytes()]), Ok(Some((b"hello".to_vec(), Vec::new()))), "{input:?}");
         }
     }
 
@@ -239,6 +356,8 @@ mod tests {
     fn endless_size_lines_and_trailers_are_refused() {
         let line = [&b"5;"[..], &b"a".repeat(300)].concat();
         assert!(decode(&[&line]).is_err());
+        let chunks = [&b"1;"[..], &b"a".repeat(200), b"\r\nx\r\n"].concat().repeat(100);
+        assert!(decode(&[&chunks]).is_err());
         let zeros = b"0".repeat(300);
         assert!(decode(&[&zeros]).is_err());
         let trailers = [&b"0\r\n"[..], &b"X: y\r\n".repeat(3000)].concat();

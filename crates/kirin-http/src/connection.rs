@@ -13,7 +13,7 @@ use crate::open_connections::OpenConnections;
 use crate::output::{Output, Unsent};
 use crate::proxied;
 use crate::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
-use crate::request_body::RequestBody;
+use crate::request_body::{BodyError, RequestBody};
 use crate::response::Response;
 use crate::response_writer::{Exchange, write_head};
 use crate::sending;
@@ -123,12 +123,8 @@ fn read_and_answer<H: Handler>(
         return Poll::Ready(Ok(step));
     }
     unread.extend_from_slice(received);
-    // A head that comes a byte at a time is not parsed anew for each of them.
-    let could_be_whole = !read || memchr::memchr(b'\n', received).is_some();
-    if !could_be_whole && unread.len() <= server.limits.head.request_line_bytes {
-        *io.unread.borrow_mut() = unread;
-        return Poll::Ready(Ok(Step::Again));
-    }
+    // A head that comes in pieces is parsed anew for each: the limit on its size keeps that below what a packet costs, and
+    // what is wrong with it is said at once.
     let (used, step) = answer_all(server, io, context, &unread)?;
     unread.drain(..used);
     if !unread.is_empty() {
@@ -195,11 +191,11 @@ fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head
     let now = server.clock().now();
     let origin = Origin { peer: io.client(), local: &server.local, secure: false, now };
     match proxied::client(server, io, head) {
-        None => answer_from(server, output, head, origin),
+        None => answer_from(server, io, output, head, origin),
         Some(client) => {
             let secure = client.secure.unwrap_or(origin.secure);
             let head = RequestHead { host: client.host.unwrap_or(head.host), ..head.clone() };
-            answer_from(server, output, &head, Origin { peer: &client.peer, secure, ..origin })
+            answer_from(server, io, output, &head, Origin { peer: &client.peer, secure, ..origin })
         }
     }
 }
@@ -207,6 +203,7 @@ fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head
 /// Answers a request of which it is known where it came from.
 fn answer_from<H: Handler>(
     server: &Server<H>,
+    io: &Io,
     output: &mut Output,
     head: &RequestHead<'_>,
     origin: Origin<'_>,
@@ -214,6 +211,9 @@ fn answer_from<H: Handler>(
     let record = server.log.as_ref().map(|log| log.begin(origin.peer, head, Instant::now()));
     let mut exchange = Exchange::of(head);
     exchange.persistent &= !server.stopping.get();
+    if head.is_misdirected(origin.secure) {
+        return refuse(server, io, output, Reject::Misdirected);
+    }
     let answer = server.handler.answer(head, origin);
     let mut request = Request { exchange, body: head.body, expects_continue: head.expects_continue, record };
     let response = match answer {
@@ -272,8 +272,16 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
     let persistent = match step.work {
         Work::Nothing => true,
         Work::Close | Work::Refused => false,
-        Work::Send(response, mut request) => {
-            request.exchange.persistent &= skip_body(server, io, &request).await;
+        Work::Send(mut response, mut request) => {
+            match skip_body(server, io, &request).await {
+                Ok(skipped) => request.exchange.persistent &= skipped,
+                Err(error) => {
+                    request.exchange.persistent = false;
+                    if matches!(error, BodyError::Chunked(_)) {
+                        response = Response::error(error.status());
+                    }
+                }
+            }
             send(server, io, response, request).await?
         }
         Work::Later(later, mut request) => {
@@ -308,19 +316,14 @@ async fn send<H>(server: &Server<H>, io: &Io, response: Response, mut request: R
 }
 
 /// Drops a small body that no place wanted. Returns whether the next request can be found behind it.
-async fn skip_body<H>(server: &Server<H>, io: &Rc<Io>, request: &Request) -> bool {
+async fn skip_body<H>(server: &Server<H>, io: &Rc<Io>, request: &Request) -> Result<bool, BodyError> {
     // A client that was not told to continue may send the body or not: what comes next cannot be known.
     if request.expects_continue {
         io.body_finished.set(false);
-        return false;
+        return Ok(false);
     }
     let mut body = RequestBody::http1(io, &server.deadlines, request.body, false);
     body.limit(SKIPPED_BODY_BYTES);
-    loop {
-        match body.chunk().await {
-            Ok(Some(_)) => {}
-            Ok(None) => return true,
-            Err(_) => return false,
-        }
-    }
+    while body.chunk().await?.is_some() {}
+    Ok(true)
 }

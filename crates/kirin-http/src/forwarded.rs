@@ -7,7 +7,7 @@
 
 use crate::forwarded_element::{self, Element};
 use crate::handler::Peer;
-use crate::request::parse_host;
+use crate::request_target::parse_host;
 use httparse::Header;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};

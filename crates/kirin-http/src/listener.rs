@@ -10,13 +10,19 @@ use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Connections that wait to be accepted, at most; the kernel cuts it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
 /// How long accepting pauses when the process or the machine has no file descriptor or memory left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long an idle connection may go on for a last request when the program ends.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
+
+/// How often connections are ended that have become idle since.
+const IDLE_AGAIN: Duration = Duration::from_millis(100);
 
 /// Where a listener listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,6 +166,13 @@ enum Accepting {
 }
 
 impl Accepting {
+    fn new(listener: Listener) -> io::Result<Self> {
+        Ok(match listener {
+            Listener::Tcp(listener) => Self::Tcp(tokio::net::TcpListener::from_std(listener)?),
+            Listener::Unix(listener, _) => Self::Unix(tokio::net::UnixListener::from_std(listener)?),
+        })
+    }
+
     async fn accept(&self) -> io::Result<Io> {
         match self {
             Accepting::Tcp(listener) => {
@@ -172,14 +185,56 @@ impl Accepting {
             }
         }
     }
+
+    /// The connections that are waiting now. Asks the kernel, while [`Accepting::accept`] asks the reactor, which may not have
+    /// heard of them yet.
+    fn accept_waiting(self) -> io::Result<Vec<Io>> {
+        let mut waiting = Vec::new();
+        match self {
+            Accepting::Tcp(listener) => {
+                let listener = listener.into_std()?;
+                while let (Ok((stream, peer)), true) = (listener.accept(), waiting.len() < BACKLOG as usize) {
+                    stream.set_nonblocking(true)?;
+                    let stream = Stream::Tcp(tokio::net::TcpStream::from_std(stream)?);
+                    waiting.push(Io::new(stream, Peer::Tcp(peer)));
+                }
+            }
+            Accepting::Unix(listener) => {
+                let listener = listener.into_std()?;
+                while let (Ok((stream, _)), true) = (listener.accept(), waiting.len() < BACKLOG as usize) {
+                    stream.set_nonblocking(true)?;
+                    let stream = Stream::Unix(tokio::net::UnixStream::from_std(stream)?);
+                    waiting.push(Io::new(stream, Peer::Unix));
+                }
+            }
+        }
+        Ok(waiting)
+    }
 }
 
 /// Accepts connections until the future is dropped, and serves each as a task of the current `LocalSet`.
 pub async fn accept<H: Handler>(listener: Listener, server: Rc<Server<H>>) -> io::Result<()> {
-    let listener = match listener {
-        Listener::Tcp(listener) => Accepting::Tcp(tokio::net::TcpListener::from_std(listener)?),
-        Listener::Unix(listener, _) => Accepting::Unix(tokio::net::UnixListener::from_std(listener)?),
-    };
+    accept_until(listener, server, std::future::pending()).await
+}
+
+/// Accepts connections as [`accept`] does until `stop` completes. Those that have been made
+/// by then are accepted as well: nobody else would, unless somebody shares the socket.
+pub async fn accept_until<H: Handler>(
+    listener: Listener,
+    server: Rc<Server<H>>,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let listener = Accepting::new(listener)?;
+    let serve = |io| drop(tokio::task::spawn_local(connection::run(Rc::clone(&server), Rc::new(io))));
+    tokio::select! {
+        () = stop => {}
+        () = accept_for_ever(&listener, &server, serve) => {}
+    }
+    listener.accept_waiting()?.into_iter().for_each(serve);
+    Ok(())
+}
+
+async fn accept_for_ever<H: Handler>(listener: &Accepting, server: &Server<H>, serve: impl Fn(Io)) {
     let mut paused = false;
     loop {
         if server.connections() >= server.limits.connections {
@@ -189,7 +244,7 @@ pub async fn accept<H: Handler>(listener: Listener, server: Rc<Server<H>>) -> io
         match listener.accept().await {
             Ok(io) => {
                 paused = false;
-                tokio::task::spawn_local(connection::run(Rc::clone(&server), Rc::new(io)));
+                serve(io);
             }
             Err(error) if is_exhaustion(&error) => {
                 if !paused {
@@ -228,15 +283,26 @@ pub async fn keep_house<H>(server: Rc<Server<H>>) {
     }
 }
 
-/// Ends all connections: idle ones now, busy ones after their response or when `limit` is over. Call when accepting has
-/// ended.
+/// Ends all connections: idle ones after [`LAST_REQUEST`], busy ones after their response or when `limit` is over. Call when
+/// accepting has ended.
+///
+/// A request may be on its way over a connection that is idle here, a new one above all. Its response says that it is the last
+/// (RFC 9112, 9.6), so that a client which is not silent for long sees no connection end without an answer.
 pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
     server.stopping.set(true);
-    server.open.end_idle();
-    if tokio::time::timeout(limit, server.open.empty()).await.is_err() {
-        let left = server.connections();
-        tracing::warn!(address = %server.local, left, "connections are cut: their responses took too long");
-        server.open.end_all();
+    let until = Instant::now() + limit;
+    let mut pause = LAST_REQUEST.min(limit);
+    while tokio::time::timeout(pause, server.open.empty()).await.is_err() {
+        if Instant::now() >= until {
+            let left = server.connections();
+            if !limit.is_zero() {
+                tracing::warn!(address = %server.local, left, "connections are cut: their responses took too long");
+            }
+            server.open.end_all();
+            break;
+        }
+        server.open.end_idle();
+        pause = IDLE_AGAIN.min(until.saturating_duration_since(Instant::now()));
     }
     if let Some(log) = &server.log {
         log.flush();

@@ -3,12 +3,17 @@
 //! `httparse` splits the lines; everything RFC 9112 says about what they mean together (length, target,
 //! host, persistence) is decided here, once. Called by the connection for each request.
 
+use crate::field_lines::is_token_byte;
+use crate::request_target::{parse_host, split_target};
 use http::{Method, StatusCode};
 use httparse::Header;
 use std::mem::MaybeUninit;
 
 /// Field lines in one request head at most. nginx has no such limit, Apache 100.
 pub const MAX_FIELDS: usize = 100;
+
+/// The longest method. `UPDATEREDIRECTREF` (RFC 4437) is the longest that is registered.
+const MAX_METHOD_BYTES: usize = 32;
 
 /// Room for the field lines of one head, on the caller's stack.
 pub type FieldStorage<'a> = [MaybeUninit<Header<'a>>; MAX_FIELDS];
@@ -26,7 +31,7 @@ pub struct RequestHead<'a> {
     pub query: Option<&'a str>,
     /// Protocol version of the message.
     pub version: Version,
-    /// Authority of an absolute target, or else the `Host` field. May be missing or empty in HTTP/1.0 only.
+    /// Authority of an absolute target, or else the `Host` field. May be missing, and is empty then, in HTTP/1.0 only.
     pub host: &'a str,
     /// All field lines in order. Names are tokens, values have no CR, LF or NUL.
     pub fields: &'a [Header<'a>],
@@ -83,13 +88,22 @@ pub enum Reject {
     /// Not a request, or one with two readings.
     #[error("{0}")]
     Bad(&'static str),
+    /// HTTP/1.0 with a method that has a body, and without a length: whether a body follows cannot be known.
+    #[error("HTTP/1.0 request without a Content-Length")]
+    LengthRequired,
     /// The request line is longer than the limit.
     #[error("request target is too long")]
     TargetTooLong,
     /// The head is longer than the limit or has too many field lines.
     #[error("request head is too large")]
     HeadTooLarge,
-    /// A transfer coding that is not `chunked`.
+    /// An `https` target over a connection that is not encrypted, or the other way round.
+    #[error("request target has another scheme than the connection")]
+    Misdirected,
+    /// A method that no place of an origin server has.
+    #[error("method is not implemented")]
+    Method,
+    /// A transfer coding beside `chunked`.
     #[error("transfer coding is not implemented")]
     TransferCoding,
     /// Neither HTTP/1.0 nor HTTP/1.1.
@@ -105,9 +119,11 @@ impl Reject {
     pub fn status(self) -> StatusCode {
         match self {
             Reject::Bad(_) => StatusCode::BAD_REQUEST,
+            Reject::LengthRequired => StatusCode::LENGTH_REQUIRED,
             Reject::TargetTooLong => StatusCode::URI_TOO_LONG,
             Reject::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Reject::TransferCoding => StatusCode::NOT_IMPLEMENTED,
+            Reject::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Reject::Method | Reject::TransferCoding => StatusCode::NOT_IMPLEMENTED,
             Reject::Version => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             Reject::Expectation => StatusCode::EXPECTATION_FAILED,
         }
@@ -131,29 +147,38 @@ impl Default for HeadLimits {
 }
 
 /// Reads one request head from the start of `input`.
+///
+/// What is refused stays refused with whatever follows it, so that it does not matter in which pieces a head arrives.
 pub fn parse<'a>(
     input: &'a [u8],
     storage: &'a mut FieldStorage<'a>,
     limits: &HeadLimits,
 ) -> Result<Parsed<'a>, Reject> {
+    let empty_line = match input {
+        [b'A'..=b'Z', ..] => 0,
+        // One empty line is forgiven (RFC 9112 section 2.2): old browsers sent it behind a body.
+        [b'\r', b'\n', b'\r' | b'\n', ..] | [b'\n', ..] => {
+            return Err(Reject::Bad("empty lines before a request"));
+        }
+        [b'\r', b'\n', ..] => 2,
+        _ => 0,
+    };
+    let (visible, too_long) = within(&input[empty_line..], limits);
     let mut request = httparse::Request::new(&mut []);
-    let status = match request.parse_with_uninit_headers(input, storage) {
+    let status = match request.parse_with_uninit_headers(visible, storage) {
         Ok(status) => status,
         Err(httparse::Error::TooManyHeaders) => return Err(Reject::HeadTooLarge),
-        Err(httparse::Error::Version) => return Err(version_reject(input)),
+        Err(httparse::Error::Version) => return Err(version_reject(visible)),
         Err(httparse::Error::Token) => return Err(Reject::Bad("request line is malformed")),
         Err(httparse::Error::NewLine) => return Err(Reject::Bad("line does not end in CR LF")),
         Err(_) => return Err(Reject::Bad("field line is malformed")),
     };
     let httparse::Status::Complete(length) = status else {
-        return partial(input, limits);
+        return too_long.map_or(Ok(Parsed::Partial), Err);
     };
-    if length > limits.head_bytes {
-        return Err(Reject::HeadTooLarge);
-    }
     // httparse takes a bare LF for a line end; two parties that disagree about that can be played against
     // each other (RFC 9112 section 2.2).
-    if memchr::memchr_iter(b'\n', &input[..length]).any(|at| at == 0 || input[at - 1] != b'\r') {
+    if memchr::memchr_iter(b'\n', &visible[..length]).any(|at| at == 0 || visible[at - 1] != b'\r') {
         return Err(Reject::Bad("line ends in a bare LF"));
     }
     let httparse::Request { method: Some(method), path: Some(target), version: Some(minor), headers } =
@@ -161,12 +186,9 @@ pub fn parse<'a>(
     else {
         return Err(Reject::Bad("request line is malformed"));
     };
-    if method.len() + target.len() + 12 > limits.request_line_bytes {
-        return Err(Reject::TargetTooLong);
-    }
     let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
-    let method = Method::from_bytes(method.as_bytes()).map_err(|_| Reject::Bad("method is not a token"))?;
-    let meaning = FieldMeaning::of(headers, version)?;
+    let method = parse_method(method)?;
+    let meaning = FieldMeaning::of(headers, version, &method)?;
     let (authority, path, query) = split_target(target, &method)?;
     let head = RequestHead {
         method,
@@ -178,9 +200,9 @@ pub fn parse<'a>(
         fields: headers,
         body: meaning.body,
         persistent: meaning.persistent,
-        expects_continue: meaning.expects_continue && version == Version::Http11,
+        expects_continue: meaning.expects_continue,
     };
-    Ok(Parsed::Complete(head, length))
+    Ok(Parsed::Complete(head, empty_line + length))
 }
 
 impl<'a> RequestHead<'a> {
@@ -189,29 +211,57 @@ impl<'a> RequestHead<'a> {
         self.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
     }
 
+    /// Whether the target names a scheme that the connection does not have (RFC 9110 section 7.4).
+    pub fn is_misdirected(&self, secure: bool) -> bool {
+        if self.target.starts_with('/') {
+            return false;
+        }
+        let scheme = self.target.split_once("://").map(|(scheme, _)| scheme);
+        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https") != secure)
+    }
+
     /// Whether the method is GET or HEAD, the two that places without code answer.
     pub fn is_get_or_head(&self) -> bool {
         self.method == Method::GET || self.method == Method::HEAD
     }
 }
 
-/// An unfinished head may already be too long.
-fn partial<'a>(input: &[u8], limits: &HeadLimits) -> Result<Parsed<'a>, Reject> {
-    let line_end = memchr::memchr(b'\n', input).unwrap_or(input.len());
-    if line_end > limits.request_line_bytes {
-        return Err(Reject::TargetTooLong);
+/// The part of `input` that may be looked at, and why there is no head if none ends in it. Behind the limits nothing is
+/// looked at, be it there already or not.
+fn within<'a>(input: &'a [u8], limits: &HeadLimits) -> (&'a [u8], Option<Reject>) {
+    if input.len() > limits.request_line_bytes {
+        let line = &input[..limits.request_line_bytes];
+        if memchr::memchr(b'\n', line).is_none() {
+            return (line, Some(Reject::TargetTooLong));
+        }
     }
-    if input.len() > limits.head_bytes {
-        return Err(Reject::HeadTooLarge);
+    match input.get(..limits.head_bytes) {
+        Some(head) if head.len() < input.len() => (head, Some(Reject::HeadTooLarge)),
+        _ => (input, None),
     }
-    Ok(Parsed::Partial)
 }
 
-/// `HTTP/2.0` is a version we do not speak; `HTTQ/1.1` is no request at all.
+/// Tunnels are for proxies, and TRACE gives scripts the fields that browsers keep from them. Neither is implemented
+/// (RFC 9110 section 9.1).
+fn parse_method(method: &str) -> Result<Method, Reject> {
+    if method.len() > MAX_METHOD_BYTES {
+        return Err(Reject::Method);
+    }
+    match Method::from_bytes(method.as_bytes()) {
+        Ok(Method::CONNECT | Method::TRACE) => Err(Reject::Method),
+        Ok(method) => Ok(method),
+        Err(_) => Err(Reject::Bad("method is not a token")),
+    }
+}
+
+/// `HTTP/2.0` and `HTTP/1.2` are versions that we do not speak (the second does not exist, and only a probe would ask for
+/// it); `HTTQ/1.1` is no request at all. Looks no further than `httparse` has to.
 fn version_reject(input: &[u8]) -> Reject {
-    let line = &input[..memchr::memchr(b'\n', input).unwrap_or(input.len())];
-    match memchr::memmem::find(line, b" HTTP/") {
-        Some(at) if line.get(at + 6).is_some_and(u8::is_ascii_digit) => Reject::Version,
+    let version = input.splitn(3, |byte| *byte == b' ').nth(2).and_then(|rest| rest.strip_prefix(b"HTTP/"));
+    match version.unwrap_or_default() {
+        [b'1', b'.', minor, ..] if minor.is_ascii_digit() => Reject::Version,
+        [b'1', ..] => Reject::Bad("request line is malformed"),
+        [b'0' | b'2'..=b'9', ..] => Reject::Version,
         _ => Reject::Bad("request line is malformed"),
     }
 }
@@ -225,7 +275,7 @@ struct FieldMeaning<'a> {
 }
 
 impl<'a> FieldMeaning<'a> {
-    fn of(fields: &'a [Header<'a>], version: Version) -> Result<Self, Reject> {
+    fn of(fields: &'a [Header<'a>], version: Version, method: &Method) -> Result<Self, Reject> {
         let mut host = None;
         let mut content_length = None;
         let mut transfer_encoding = None;
@@ -267,12 +317,16 @@ impl<'a> FieldMeaning<'a> {
             (Some(_), None) if version == Version::Http10 => {
                 return Err(Reject::Bad("Transfer-Encoding in an HTTP/1.0 request"));
             }
-            (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => BodyLength::Chunked,
-            (Some(_), None) => return Err(Reject::TransferCoding),
+            (Some(coding), None) => parse_transfer_encoding(coding)?,
+            (None, None) if version == Version::Http10 && has_body_by_nature(method) => {
+                return Err(Reject::LengthRequired);
+            }
             (None, Some(0) | None) => BodyLength::None,
             (None, Some(length)) => BodyLength::Exact(length),
         };
         let persistent = !close && (version == Version::Http11 || keep_alive);
+        // Without a body there is nothing to wait for, and HTTP/1.0 knows no expectations.
+        let expects_continue = expects_continue && body != BodyLength::None && version == Version::Http11;
         Ok(Self { host, body, persistent, expects_continue })
     }
 }
@@ -302,55 +356,27 @@ pub(crate) fn parse_content_length(value: &[u8]) -> Result<u64, Reject> {
     })
 }
 
-/// `uri-host [ ":" port ]`: checked for its characters, so that it can be handed to an application and
-/// stand in a redirect (RFC 9112 section 3.2).
-pub(crate) fn parse_host(value: &[u8]) -> Result<&str, Reject> {
-    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte);
-    if !value.iter().all(allowed) {
-        return Err(Reject::Bad("Host is not a host"));
+/// `chunked` and nothing else. Without it at the end the length of the body cannot be known, which is worse than a coding
+/// that we lack (RFC 9112 section 6.3).
+fn parse_transfer_encoding(value: &[u8]) -> Result<BodyLength, Reject> {
+    let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    if is_chunked(value) {
+        return Ok(BodyLength::Chunked);
     }
-    std::str::from_utf8(value).map_err(|_| Reject::Bad("Host is not a host"))
+    let is_coding = |coding: &[u8]| {
+        !coding.is_empty() && coding.iter().copied().all(is_token_byte) && !is_chunked(coding)
+    };
+    let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    if codings.next_back().is_some_and(is_chunked) && codings.all(is_coding) {
+        return Err(Reject::TransferCoding);
+    }
+    Err(Reject::Bad("the last transfer coding is not chunked"))
 }
 
-/// Splits a request target of any of the four forms (RFC 9112 section 3.2) into authority, path and query.
-fn split_target<'a>(
-    target: &'a str,
-    method: &Method,
-) -> Result<(Option<&'a str>, &'a str, Option<&'a str>), Reject> {
-    if target.bytes().any(|byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
-        return Err(Reject::Bad("request target has a character that must be percent-encoded"));
-    }
-    if target.starts_with('/') {
-        let (path, query) = split_query(target);
-        return Ok((None, path, query));
-    }
-    if *method == Method::CONNECT {
-        return Err(Reject::Bad("CONNECT is for proxies"));
-    }
-    if target == "*" && *method == Method::OPTIONS {
-        return Ok((None, target, None));
-    }
-    let scheme_end = target.find("://").ok_or(Reject::Bad("request target is neither a path nor a URI"))?;
-    let scheme = &target[..scheme_end];
-    if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
-        return Err(Reject::Bad("request target is not an http URI"));
-    }
-    let rest = &target[scheme_end + 3..];
-    let authority_end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, path_and_query) = rest.split_at(authority_end);
-    if authority.is_empty() || authority.contains('@') {
-        return Err(Reject::Bad("authority of the request target is malformed"));
-    }
-    parse_host(authority.as_bytes())?;
-    let (path, query) = split_query(path_and_query);
-    Ok((Some(authority), if path.is_empty() { "/" } else { path }, query))
-}
-
-fn split_query(target: &str) -> (&str, Option<&str>) {
-    match memchr::memchr(b'?', target.as_bytes()) {
-        Some(at) => (&target[..at], Some(&target[at + 1..])),
-        None => (target, None),
-    }
+/// Methods whose requests have a body unless they say that they have none. In HTTP/1.0 they must have a length (RFC 1945
+/// section 8.3); in HTTP/1.1 none means that there is no body (RFC 9112 section 6.3).
+fn has_body_by_nature(method: &Method) -> bool {
+    *method == Method::POST || *method == Method::PUT || *method == Method::PATCH
 }
 
 #[cfg(test)]

@@ -2,17 +2,18 @@
 //!
 //!     cargo run --release -p kirin-workers --example serve_app -- app.psgi [workers] [host:port]
 
+use kirin_files::AppFiles;
 use kirin_http::{Answer, Handler, Limits, ListenAddress, Listener, Origin, RequestHead, Server, listener};
 use kirin_workers::{App, AppConfig};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-struct OneApp(Arc<App>);
+struct OneApp(Arc<App>, Rc<AppFiles>);
 
 impl Handler for OneApp {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
-        self.0.answer(request, origin, &kirin_workers::MetaVariables::default())
+        self.0.answer(request, origin, &self.1, &kirin_workers::MetaVariables::default())
     }
 }
 
@@ -29,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for listener in Listener::bind(&address, 1)? {
             let local = listener.address()?;
             println!("{local}");
-            let server = Server::new(Rc::new(OneApp(Arc::clone(&app))), local, Limits::default(), None);
+            let server =
+                Server::new(Rc::new(OneApp(Arc::clone(&app), Rc::default())), local, Limits::default(), None);
             tokio::task::spawn_local(listener::accept(listener, Rc::new(server)));
         }
         tokio::signal::ctrl_c().await?;

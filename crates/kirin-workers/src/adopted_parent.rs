@@ -8,6 +8,7 @@ use crate::adapter::Adapter;
 use crate::config::AppConfig;
 use crate::error::AppError;
 use crate::parent::{Birth, Parent, WorkerSocket};
+use crate::sendfile::SendfileRoots;
 use crate::supervisor::Event;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, waitpid};
@@ -65,7 +66,7 @@ impl Launch {
         &self,
         config: &AppConfig,
         socket: &WorkerSocket,
-        sendfile: bool,
+        sendfile: &SendfileRoots,
         birth: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Parent, AppError> {

@@ -5,21 +5,25 @@ use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
 use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
 use crate::meta_variables::MetaVariables;
+use crate::parsed::WantedByWorkers;
 use crate::pool::{Pool, Refused, Taken};
 use crate::scgi;
-use crate::sendfile::{NotSent, SendfileRoots};
+use crate::sendfile::SendfileRoots;
 use crate::spool::{SpoolError, SpooledBody};
 use crate::supervisor::{Event, Supervisor};
 use crate::wear::Wear;
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
+use kirin_files::AppFiles;
 use kirin_http::{
-    Answer, BodyLength, FileRange, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
+    Answer, BodyLength, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
 };
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -35,9 +39,15 @@ pub struct App {
     pool: Arc<Pool<WorkerConnection>>,
     /// Workers that have greeted, by process id.
     workers: Mutex<HashMap<u32, Arc<WorkerHandle>>>,
+    /// What the front parses for them.
+    wanted: WantedByWorkers,
     counters: Counters,
     started: Instant,
     state: watch::Sender<AppState>,
+    /// Reloads that have been asked for.
+    reloads_asked: AtomicU64,
+    /// How many of them have come to their end.
+    reloads_done: watch::Sender<u64>,
     supervisor: mpsc::UnboundedSender<Event>,
 }
 
@@ -69,9 +79,12 @@ impl App {
             sendfile_roots,
             pool: Pool::new(config.queue_length),
             workers: Mutex::default(),
+            wanted: WantedByWorkers::default(),
             counters: Counters::default(),
             started: Instant::now(),
             state: watch::Sender::new(AppState::Starting),
+            reloads_asked: AtomicU64::new(0),
+            reloads_done: watch::Sender::new(0),
             supervisor,
             config,
         });
@@ -115,8 +128,16 @@ impl App {
     /// Loads the application anew, beside the one that runs. It takes over when all of its workers are there; if it cannot
     /// be loaded, or not within the start limit, the old one goes on and the log says why.
     pub fn reload(&self) {
+        self.reloads_asked.fetch_add(1, Ordering::Relaxed);
         // An error means that the application has ended.
         let _ = self.supervisor.send(Event::Reload);
+    }
+
+    /// Waits until the reloads that have been asked for are done, or have failed.
+    pub async fn reloaded(&self) {
+        let asked = self.reloads_asked.load(Ordering::Relaxed);
+        // The sender is here.
+        let _ = self.reloads_done.subscribe().wait_for(|done| *done >= asked).await;
     }
 
     /// One worker more, up to [`MAX_WORKERS`](crate::MAX_WORKERS).
@@ -129,23 +150,26 @@ impl App {
         let _ = self.supervisor.send(Event::Resize { more: false });
     }
 
-    /// Answers one request. Call on an event loop, from a task of its `LocalSet`.
+    /// Answers one request. Call on an event loop, from a task of its `LocalSet`; `files` is that loop's.
     pub fn answer(
         self: &Arc<Self>,
         request: &RequestHead<'_>,
         origin: Origin<'_>,
+        files: &Rc<AppFiles>,
         meta: &MetaVariables<'_>,
     ) -> Answer {
         self.counters.requests.add(1);
-        let Ok(block) = scgi::encode(request, origin, meta) else {
+        let Ok(block) = scgi::encode(request, origin, meta, self.wanted.get()) else {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
+        let is_get = request.method == Method::GET;
         let is_head = request.method == Method::HEAD;
         let idempotent = is_idempotent(&request.method);
         let upgrade = request.field("upgrade").is_some()
             && request.version == Version::Http11
             && request.body == BodyLength::None;
-        let call = Call { block, is_head, upgrade, informational: None, idempotent };
+        let files = Rc::clone(files);
+        let call = Call { block, is_get, is_head, upgrade, informational: None, idempotent, files };
         let app = Arc::clone(self);
         Answer::later(move |body| app.answer_later(call, body))
     }
@@ -187,8 +211,14 @@ impl App {
             Ok(body) => body,
             Err(error) => return self.refuse_body(&error),
         };
+        if self.wanted.get().form
+            && let SpooledBody::Memory(form) = &body
+            && !form.is_empty()
+        {
+            call.block.push_form(form);
+        }
         call.block.finish(body.length());
-        let mut tries = 0;
+        let (mut tries, mut files_refused) = (0, false);
         loop {
             let connection = match self.take_worker().await {
                 Ok(connection) => connection,
@@ -201,10 +231,19 @@ impl App {
             tries += 1;
             // A worker may be told to leave in the moment in which it is given a request, so that more tries are allowed when
             // the application has not seen it.
-            let most = if matches!(failure, Failure::NotRead { .. }) { UNREAD_TRIES } else { 1 };
-            if tries <= most && failure.may_be_retried(&call) {
+            let may_try = match failure {
+                Failure::NotRead { .. } => tries <= UNREAD_TRIES,
+                Failure::File { .. } => !std::mem::replace(&mut files_refused, true),
+                _ => tries <= 1,
+            };
+            if may_try && failure.may_be_retried(&call) {
                 self.counters.retried.add(1);
                 match failure {
+                    Failure::File { .. } => {
+                        call.block.add("KIRIN_SENDFILE", "0");
+                        call.block.finish(body.length());
+                        self.log_failure(&failure, &call, "a worker is to send it itself");
+                    }
                     // An everyday event when workers leave.
                     Failure::NotRead { pid } => {
                         tracing::debug!(
@@ -286,8 +325,8 @@ impl App {
         worker.begin(self.now_ms() + self.config.request_deadline.as_millis() as u64);
     }
 
-    pub(crate) fn find_file(&self, path: &Path) -> Result<FileRange, NotSent> {
-        self.sendfile_roots.find(path)
+    pub(crate) fn sendfile_roots(&self) -> &SendfileRoots {
+        &self.sendfile_roots
     }
 
     pub(crate) fn log_slow_cleanup(&self, connection: &WorkerConnection) {
@@ -316,17 +355,19 @@ impl App {
         &self.config
     }
 
-    pub(crate) fn takes_files(&self) -> bool {
-        !self.sendfile_roots.is_empty()
-    }
-
     pub(crate) fn events(&self) -> mpsc::UnboundedSender<Event> {
         self.supervisor.clone()
     }
 
     /// Keeps the worker in mind from its greeting to its end.
     pub(crate) fn remember_worker(&self, worker: &Arc<WorkerHandle>) {
-        self.workers.lock().insert(worker.pid, Arc::clone(worker));
+        let mut workers = self.workers.lock();
+        workers.insert(worker.pid, Arc::clone(worker));
+        self.wanted.set(workers.values().map(|worker| worker.wanted));
+    }
+
+    pub(crate) fn set_reloads_done(&self, done: u64) {
+        self.reloads_done.send_replace(done);
     }
 
     pub(crate) fn set_ready(&self) {
@@ -389,9 +430,14 @@ impl App {
     /// The worker's process has ended. Its socket may still be open in a process that it left behind.
     pub(crate) fn forget_worker(&self, pid: u32) {
         self.counters.workers_ended.add(1);
-        if let Some(worker) = self.workers.lock().remove(&pid) {
+        let mut workers = self.workers.lock();
+        if let Some(worker) = workers.remove(&pid) {
             worker.cut();
         }
+        if !workers.is_empty() {
+            self.wanted.set(workers.values().map(|worker| worker.wanted));
+        }
+        drop(workers);
         drop(self.pool.remove_idle(|connection| connection.handle.pid == pid));
     }
 

@@ -48,7 +48,7 @@ pub struct AppConfig {
     pub request_deadline: Duration,
     /// How long loading and the first worker may take; in a reload, all workers. Default: 60 s.
     pub start_limit: Duration,
-    /// Directories below which files may be that the application hands back with `X-Sendfile`. Default: none.
+    /// Directories below which files may be that the application names with `X-Sendfile`. Default: none.
     pub sendfile_roots: Vec<PathBuf>,
     /// A process that has the application loaded already; `load`, `directory`, `env`, `perl` and `adapter` are not used then.
     /// Default: Kirin starts one.

@@ -1,22 +1,27 @@
 //! One request on one worker: send it, read the response. The hot path of the crate.
 
 use crate::app::App;
+use crate::handed_file::HandedFile;
 use crate::response_pump::PumpedBody;
 use crate::scgi::RequestBlock;
+use crate::sendfile::NotSent;
 use crate::spool::SpooledBody;
 use crate::worker::WorkerConnection;
 use crate::worker_response::{
     Afterwards, AnyHead, BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head,
 };
 use bytes::{Bytes, BytesMut};
+use kirin_files::{AppFile, AppFiles, NotThatFile, RequestFields};
 use kirin_http::{
     Body, BodyStream, FieldLines, Informational, Method, Place, Response, StatusCode, StreamError,
 };
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 /// Responses of up to this size are taken from the worker whole, before the client gets a byte.
 const WHOLE_BYTES: u64 = 1024 * 1024;
@@ -27,6 +32,7 @@ const SENDFILE_BYTES: u64 = 256 * 1024;
 /// A request as far as it matters for sending it to a worker.
 pub(crate) struct Call {
     pub(crate) block: RequestBlock,
+    pub(crate) is_get: bool,
     pub(crate) is_head: bool,
     /// Whether the client wants to switch to another protocol.
     pub(crate) upgrade: bool,
@@ -34,6 +40,8 @@ pub(crate) struct Call {
     pub(crate) informational: Option<Informational>,
     /// Whether the method may be repeated (RFC 9110 section 9.2.2).
     pub(crate) idempotent: bool,
+    /// The loop's open files.
+    pub(crate) files: Rc<AppFiles>,
 }
 
 /// Why there is no response from this worker.
@@ -54,6 +62,9 @@ pub(crate) enum Failure {
     /// What it sent is no response.
     #[error("worker {pid}: {error}")]
     Protocol { pid: u32, error: ProtocolError },
+    /// The file that it handed back cannot be sent by the front; it can send it itself.
+    #[error("worker {pid} handed back {}: {error}", path.display())]
+    File { pid: u32, path: PathBuf, error: NotThatFile },
 }
 
 impl Failure {
@@ -61,7 +72,7 @@ impl Failure {
     pub(crate) fn may_be_retried(&self, call: &Call) -> bool {
         match self {
             Failure::NotRead { .. } => true,
-            Failure::NoResponse { .. } => call.idempotent,
+            Failure::NoResponse { .. } | Failure::File { .. } => call.idempotent,
             Failure::Truncated { .. } | Failure::Overdue { .. } | Failure::Protocol { .. } => false,
         }
     }
@@ -108,12 +119,21 @@ pub(crate) async fn exchange(
         // It was condemned in the moment in which its response came.
         head.afterwards = Afterwards::Leaves;
     }
-    match reading {
-        Reading::Whole(data) => {
-            after_response(app, connection, head.afterwards);
-            Ok(whole_response(app, head, data))
+    let file = head.file.take();
+    match (reading, file) {
+        // The file takes the place of the body, whatever that is.
+        (reading, Some(file)) => {
+            let is_ours = connection.handle.is_same_user();
+            if let Reading::Whole(_) = reading {
+                after_response(app, connection, head.afterwards);
+            }
+            file_response(app, call, head, file, pid, is_ours)
         }
-        Reading::Begun(decoder, data) if head.sendfile.is_none() => {
+        (Reading::Whole(data), None) => {
+            after_response(app, connection, head.afterwards);
+            Ok(whole_response(head, data))
+        }
+        (Reading::Begun(decoder, data), None) => {
             let length = match head.body {
                 WorkerBody::Length(length) => Some(length),
                 _ => None,
@@ -121,8 +141,6 @@ pub(crate) async fn exchange(
             let body = PumpedBody::start(Arc::clone(app), connection, decoder, data, head.afterwards, length);
             Ok(response(head, Body::Stream(Box::new(body))))
         }
-        // The file takes the place of the body, however long that is.
-        Reading::Begun(..) => Ok(whole_response(app, head, Bytes::new())),
     }
 }
 
@@ -295,18 +313,50 @@ async fn read_whole(connection: &mut WorkerConnection, length: usize) -> Result<
     Ok(Bytes::from(data))
 }
 
-/// The response to a request whose worker is free again.
-fn whole_response(app: &App, head: WorkerHead, data: Bytes) -> Response {
-    if let Some(path) = &head.sendfile {
-        let path: &Path = path;
-        return match app.find_file(path) {
-            Ok(range) => response(head, Body::File(range)),
+/// The response to a request whose worker has handed back `file`.
+fn file_response(
+    app: &App,
+    call: &Call,
+    head: WorkerHead,
+    file: HandedFile,
+    pid: u32,
+    is_ours: bool,
+) -> Result<Response, Failure> {
+    let now = Instant::now();
+    let file = match file {
+        // What another user has open, this one may be allowed to read where that one is not.
+        HandedFile::Opened { path, seen } => {
+            let found =
+                if is_ours { call.files.opened(&path, &seen, now) } else { Err(NotThatFile::AnotherUser) };
+            found.map_err(|error| Failure::File { pid, path, error })?
+        }
+        HandedFile::Named(path) => match find_named(app, &call.files, &path, now) {
+            Ok(file) => file,
             Err(error) => {
                 tracing::error!(app = app.name(), %error, "file is not sent");
-                Response::error(StatusCode::INTERNAL_SERVER_ERROR)
+                return Ok(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
             }
-        };
+        },
+    };
+    if head.status == StatusCode::OK && (call.is_get || call.is_head) {
+        let request = RequestFields::of_cgi(call.block.variables());
+        return Ok(file.respond(head.fields, &request, call.is_head));
     }
+    Ok(file.whole(head.status, head.fields, call.is_head))
+}
+
+/// The file that the application itself has named.
+fn find_named(app: &App, files: &AppFiles, path: &Path, now: Instant) -> Result<Rc<AppFile>, NotSent> {
+    let opened = app.sendfile_roots().open_below(path)?;
+    match files.named(path, opened, now) {
+        Ok(Some(file)) => Ok(file),
+        Ok(None) => Err(NotSent::NotAFile(path.to_owned())),
+        Err(error) => Err(NotSent::Unreadable { path: path.to_owned(), error }),
+    }
+}
+
+/// The response to a request whose worker is free again.
+fn whole_response(head: WorkerHead, data: Bytes) -> Response {
     let body = match head.body {
         WorkerBody::Withheld(Some(length)) => Body::Withheld(length),
         // The answer to HEAD without a length: Content-Length: 0 would be a lie.

@@ -109,7 +109,7 @@ impl Generation {
         self.workers_at_birth = self.workers;
         self.told_workers = None;
         let birth = Birth { generation: self.number, life, workers: self.workers };
-        let parent = launch.parent(app.config(), &self.socket, app.takes_files(), birth, app.events())?;
+        let parent = launch.parent(app.config(), &self.socket, app.sendfile_roots(), birth, app.events())?;
         let pid = parent.pid().as_raw_nonzero();
         tracing::info!(app = app.name(), generation = self.number, pid, "app parent started");
         self.parent = Some(parent);

@@ -1,5 +1,7 @@
 //! The line with which a worker opens its connection: `KIRIN/1 pid=123 generation=1 adapter=perl/0.001`.
 
+use crate::parsed::Wanted;
+
 /// A greeting line in bytes at most.
 pub(crate) const MAX_GREETING_BYTES: usize = 256;
 
@@ -8,6 +10,8 @@ pub(crate) const MAX_GREETING_BYTES: usize = 256;
 pub(crate) struct Greeting {
     pub(crate) pid: u32,
     pub(crate) adapter: String,
+    /// `parsed=query,form,cookies`.
+    pub(crate) wanted: Wanted,
 }
 
 /// Why the other end is no worker of ours.
@@ -26,17 +30,19 @@ pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
     if protocol != "KIRIN/1" {
         return Err(BadGreeting::Protocol(protocol.to_owned()));
     }
-    let (mut pid, mut adapter) = (None, None);
+    let (mut pid, mut adapter, mut wanted) = (None, None, Wanted::default());
     for word in words {
         match word.split_once('=') {
             Some(("pid", value)) => pid = value.parse().ok().filter(|pid| *pid > 1),
             Some(("adapter", value)) => adapter = Some(value.to_owned()),
+            Some(("parsed", value)) => wanted = Wanted::from_list(value),
             _ => {}
         }
     }
     Ok(Greeting {
         pid: pid.ok_or(BadGreeting::Missing("pid"))?,
         adapter: adapter.ok_or(BadGreeting::Missing("adapter"))?,
+        wanted,
     })
 }
 
@@ -47,7 +53,9 @@ mod tests {
     #[test]
     fn a_greeting_names_pid_and_adapter_and_may_say_more() {
         let greeting = parse("KIRIN/1 pid=123 generation=1 adapter=perl/0.001 mood=good").unwrap();
-        assert_eq!(greeting, Greeting { pid: 123, adapter: "perl/0.001".into() });
+        assert_eq!(greeting, Greeting { pid: 123, adapter: "perl/0.001".into(), wanted: Wanted::default() });
+        let greeting = parse("KIRIN/1 pid=123 adapter=x parsed=query").unwrap();
+        assert_eq!(greeting.wanted, Wanted { query: true, ..Wanted::default() });
     }
 
     #[test]

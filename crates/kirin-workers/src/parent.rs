@@ -5,6 +5,7 @@ use crate::adopted_parent::wait_for_child;
 use crate::config::AppConfig;
 use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
+use crate::sendfile::SendfileRoots;
 use crate::supervisor::Event;
 use rustix::process::{Pid, Signal};
 use std::fs::File;
@@ -85,7 +86,7 @@ impl Parent {
         config: &AppConfig,
         adapter: &Adapter,
         socket: &WorkerSocket,
-        sendfile: bool,
+        sendfile: &SendfileRoots,
         Birth { generation, life, workers }: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
@@ -108,8 +109,8 @@ impl Parent {
         if let Some(requests) = config.max_requests {
             command.args(["--max-requests", &requests.to_string()]);
         }
-        if sendfile {
-            command.arg("--sendfile");
+        for root in sendfile.paths() {
+            command.arg("--sendfile").arg(root);
         }
         command.arg("--").arg(&load);
         if let Some(directory) = &config.directory {

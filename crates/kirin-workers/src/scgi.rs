@@ -4,6 +4,7 @@
 //! Pure: called once a request by [`crate::App::answer`]. `docs/worker-protocol.md` has the list of names.
 
 use crate::meta_variables::MetaVariables;
+use crate::parsed::{self, Wanted, hex_value};
 use kirin_http::{ListenAddress, Origin, Peer, RequestHead};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -49,11 +50,12 @@ pub(crate) struct RequestBlock {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NulInPath;
 
-/// Encodes everything but `CONTENT_LENGTH`.
+/// Encodes everything but `CONTENT_LENGTH`, and what is parsed of it if that is `wanted`.
 pub(crate) fn encode(
     request: &RequestHead<'_>,
     origin: Origin<'_>,
     meta: &MetaVariables<'_>,
+    wanted: Wanted,
 ) -> Result<RequestBlock, NulInPath> {
     let fields_bytes: usize =
         request.fields.iter().map(|field| field.name.len() + field.value.len() + 8).sum();
@@ -86,12 +88,30 @@ pub(crate) fn encode(
     if !request.host.is_empty() {
         push(&mut block, "HTTP_HOST", request.host);
     }
-    push_fields(&mut block, request);
+    let cookies = push_fields(&mut block, request);
+    if wanted.query {
+        parsed::push_query(&mut block, request.query.unwrap_or(""));
+    }
+    if wanted.cookies
+        && let Some(cookies) = cookies
+    {
+        let field = block[cookies].to_vec();
+        parsed::push_cookies(&mut block, &field);
+    }
     block.push(b',');
     Ok(RequestBlock { bytes: block, start: 0 })
 }
 
 impl RequestBlock {
+    /// Adds what is parsed of a body that is a form. Before [`RequestBlock::finish`].
+    pub(crate) fn push_form(&mut self, body: &[u8]) {
+        let Some(content_type) = self.value("CONTENT_TYPE").map(<[u8]>::to_vec) else { return };
+        // The comma ends the block.
+        self.bytes.pop();
+        parsed::push_form(&mut self.bytes, &content_type, body);
+        self.bytes.push(b',');
+    }
+
     /// Fills in the length of the body; the block can be sent then.
     pub(crate) fn finish(&mut self, content_length: u64) {
         let mut number = itoa::Buffer::new();
@@ -112,16 +132,23 @@ impl RequestBlock {
         &self.bytes[self.start..]
     }
 
-    /// The value of `name`, for log lines.
-    pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
+    /// Adds a variable of the front's own; to be followed by [`RequestBlock::finish`].
+    pub(crate) fn add(&mut self, name: &str, value: &str) {
+        self.bytes.pop();
+        push(&mut self.bytes, name, value);
+        self.bytes.push(b',');
+    }
+
+    /// Names and values, but for what [`RequestBlock::finish`] fills in.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let values: Range<usize> = PREFIX_ROOM..self.bytes.len().saturating_sub(1);
-        let mut parts = self.bytes.get(values)?.split(|byte| *byte == 0);
-        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
-            if key == name.as_bytes() {
-                return Some(value);
-            }
-        }
-        None
+        let mut parts = self.bytes.get(values).unwrap_or_default().split(|byte| *byte == 0);
+        std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
+    }
+
+    /// The value of `name`.
+    pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
+        self.variables().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| value)
     }
 }
 
@@ -156,13 +183,6 @@ fn push_decoded_path(block: &mut Vec<u8>, path: &str) -> Result<(), NulInPath> {
     Ok(())
 }
 
-fn hex_value(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        _ => (digit | 0x20) - b'a' + 10,
-    }
-}
-
 /// The address as bound: unlike `Host` nobody outside can choose it.
 fn push_local(block: &mut Vec<u8>, origin: Origin<'_>) {
     match origin.local {
@@ -195,9 +215,10 @@ fn push_address(block: &mut Vec<u8>, ip_name: &str, port_name: &str, address: &S
 }
 
 /// The client's fields as `HTTP_*`. Fields of the same name become one (RFC 9110 section 5.3; cookies as RFC 6265 section
-/// 5.4 has them).
-fn push_fields(block: &mut Vec<u8>, request: &RequestHead<'_>) {
+/// 5.4 has them). Returns where in the block the value of `HTTP_COOKIE` is, if there is one.
+fn push_fields(block: &mut Vec<u8>, request: &RequestHead<'_>) -> Option<Range<usize>> {
     let fields = request.fields;
+    let mut cookies = None;
     for (index, field) in fields.iter().enumerate() {
         let name = field.name;
         let same = |other: &httparse::Header<'_>| {
@@ -222,14 +243,20 @@ fn push_fields(block: &mut Vec<u8>, request: &RequestHead<'_>) {
             _ => byte.to_ascii_uppercase(),
         }));
         block.push(0);
+        let start = block.len();
         block.extend_from_slice(field.value);
-        let separator: &[u8] = if name.eq_ignore_ascii_case("cookie") { b"; " } else { b", " };
+        let is_cookie = name.eq_ignore_ascii_case("cookie");
+        let separator: &[u8] = if is_cookie { b"; " } else { b", " };
         for other in fields[index + 1..].iter().filter(|other| same(other)) {
             block.extend_from_slice(separator);
             block.extend_from_slice(other.value);
         }
+        if is_cookie {
+            cookies = Some(start..block.len());
+        }
         block.push(0);
     }
+    cookies
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
-//! Files that an application hands back for the front to send (`X-Sendfile`).
+//! Where files may be that an application names for the front to send (`X-Sendfile`).
 
-use kirin_http::FileRange;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The directories below which such files may be.
 pub(crate) struct SendfileRoots(Vec<Root>);
@@ -39,13 +37,13 @@ impl SendfileRoots {
         paths.iter().map(open).collect::<io::Result<Vec<Root>>>().map(Self)
     }
 
-    /// Whether there are none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Their paths, without symbolic links.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(|root| root.path.as_path())
     }
 
-    /// Opens `path` if it is a file below a root.
-    pub(crate) fn find(&self, path: &Path) -> Result<FileRange, NotSent> {
+    /// Opens `path` if it is below a root.
+    pub(crate) fn open_below(&self, path: &Path) -> Result<File, NotSent> {
         let unreadable = |error: io::Error| NotSent::Unreadable { path: path.to_owned(), error };
         // Roots are canonical, so that a path through a link to the same place is found to be below.
         let canonical = path.canonicalize().map_err(unreadable)?;
@@ -56,12 +54,7 @@ impl SendfileRoots {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let file = rustix::fs::openat2(&root.directory, relative, flags, Mode::empty(), resolve)
             .map_err(|error| unreadable(error.into()))?;
-        let file = File::from(file);
-        let metadata = file.metadata().map_err(unreadable)?;
-        if !metadata.is_file() {
-            return Err(NotSent::NotAFile(path.to_owned()));
-        }
-        Ok(FileRange { file: Arc::new(file), offset: 0, length: metadata.len() })
+        Ok(File::from(file))
     }
 }
 
@@ -81,12 +74,15 @@ mod tests {
         let roots = SendfileRoots::open(&[at("alias")]).unwrap();
 
         for inside in ["root/sub/file", "alias/sub/file", "root/sub/../sub/file"] {
-            assert_eq!(roots.find(&at(inside)).map(|range| range.length).unwrap(), 5, "{inside}");
+            assert_eq!(
+                std::io::read_to_string(roots.open_below(&at(inside)).unwrap()).unwrap(),
+                "hello",
+                "{inside}"
+            );
         }
         for outside in ["secret", "root/link", "root/../secret"] {
-            assert!(matches!(roots.find(&at(outside)), Err(NotSent::Outside(_))), "{outside}");
+            assert!(matches!(roots.open_below(&at(outside)), Err(NotSent::Outside(_))), "{outside}");
         }
-        assert!(matches!(roots.find(&at("root/sub")), Err(NotSent::NotAFile(_))));
-        assert!(matches!(roots.find(&at("root/none")), Err(NotSent::Unreadable { .. })));
+        assert!(matches!(roots.open_below(&at("root/none")), Err(NotSent::Unreadable { .. })));
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Supervisor {
     workers: usize,
     /// A reload that came while a generation was starting.
     reload_again: bool,
+    /// Reloads that have been asked for.
+    reloads: u64,
     /// When workers' age and memory were looked at last.
     worn_at: Instant,
     /// Groups of parents that have died, and when what is left of them is killed.
@@ -90,6 +92,7 @@ impl Supervisor {
             newest: 0,
             workers,
             reload_again: false,
+            reloads: 0,
             worn_at: Instant::now(),
             orphans: Vec::new(),
         };
@@ -146,7 +149,10 @@ impl Supervisor {
                 }
             }
             Event::GraceOver { generation, pid } => self.grace_over(generation, pid),
-            Event::Reload => self.reload(),
+            Event::Reload => {
+                self.reloads += 1;
+                self.reload();
+            }
             Event::Resize { more } => self.resize(more),
             // Said to one that is stopping already; `run` takes the first.
             Event::Stop { done, .. } => drop(done),
@@ -187,6 +193,16 @@ impl Supervisor {
         self.reload_again = false;
         if let Err(error) = self.start_generation() {
             tracing::error!(app = self.app.name(), %error, "reload failed; the old generation keeps serving");
+            self.app.set_reloads_done(self.reloads);
+        }
+    }
+
+    /// A generation that was starting has come to its end, one way or the other.
+    fn started(&mut self) {
+        if self.reload_again {
+            self.reload();
+        } else {
+            self.app.set_reloads_done(self.reloads);
         }
     }
 
@@ -248,9 +264,7 @@ impl Supervisor {
                 self.retire(old);
             }
         }
-        if self.reload_again {
-            self.reload();
-        }
+        self.started();
     }
 
     /// The generation's workers finish their requests and leave. They may take as long as a request may.
@@ -297,9 +311,7 @@ impl Supervisor {
             %error,
             "reload failed; generation {keeps} keeps serving"
         );
-        if self.reload_again {
-            self.reload();
-        }
+        self.started();
         Ok(())
     }
 

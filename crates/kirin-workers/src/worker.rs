@@ -1,6 +1,7 @@
 //! One worker's connection: the only file that reads from or writes to a worker.
 
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
+use crate::parsed::Wanted;
 use crate::pool::Pooled;
 use crate::supervisor::Event;
 use crate::wear::{self, Wear};
@@ -8,10 +9,11 @@ use kirin_http::Tunnel;
 use rustix::net::Shutdown;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -52,10 +54,14 @@ pub(crate) struct WorkerConnection {
 pub(crate) struct WorkerHandle {
     pub(crate) pid: u32,
     pub(crate) generation: u64,
+    /// What it would have the front parse for it.
+    pub(crate) wanted: Wanted,
     /// When it greeted.
     born: Instant,
     /// Its age at which it is to be replaced.
     lifetime: Option<Duration>,
+    /// Whether it runs as the front's own user, looked at when it first matters.
+    same_user: OnceLock<bool>,
     /// It is to end when its request has ended.
     leaving: AtomicBool,
     socket: OwnedFd,
@@ -80,6 +86,14 @@ impl WorkerHandle {
         }
         let limit = max_memory_bytes?;
         wear::resident_bytes(self.pid).filter(|resident| *resident > limit).map(Wear::Memory)
+    }
+
+    /// Whether it runs as the front's own user: then it may read what the front may read.
+    pub(crate) fn is_same_user(&self) -> bool {
+        *self.same_user.get_or_init(|| {
+            let owner = std::fs::metadata(format!("/proc/{}", self.pid)).map(|process| process.uid());
+            owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
+        })
     }
 
     /// It gets no further request. To be followed by taking it out of the pool, where it may be idle.
@@ -146,8 +160,10 @@ impl WorkerConnection {
             handle: Arc::new(WorkerHandle {
                 pid: greeting.pid,
                 generation: slot.generation,
+                wanted: greeting.wanted,
                 born: Instant::now(),
                 lifetime: max_age.map(|age| wear::lifetime(age, wear::draw())),
+                same_user: OnceLock::new(),
                 leaving: AtomicBool::new(false),
                 socket,
                 deadline: AtomicU64::new(0),

@@ -1,11 +1,10 @@
 //! Responses as workers send them: from bytes to a head, and from a framed body to its data. No I/O.
 
+use crate::handed_file::{BadHandedFile, HandedFile};
 use bytes::BytesMut;
 use kirin_http::chunked::{ChunkedDecoder, ChunkedError, Event};
 use kirin_http::response_head::{self, BadResponse, Field, Framing};
 use kirin_http::{FieldLines, Response, StatusCode};
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 /// A head as it comes from a worker.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ pub(crate) struct WorkerHead {
     /// What the worker does after this response.
     pub(crate) afterwards: Afterwards,
     /// The file that the front is to send in place of the body.
-    pub(crate) sendfile: Option<PathBuf>,
+    pub(crate) file: Option<HandedFile>,
 }
 
 /// What a worker does after a response.
@@ -69,6 +68,8 @@ pub(crate) enum ProtocolError {
     Head(#[from] BadResponse),
     #[error(transparent)]
     Chunked(#[from] ChunkedError),
+    #[error(transparent)]
+    File(#[from] BadHandedFile),
     #[error("response head is longer than 64 KiB")]
     HeadTooLong,
     #[error("response has neither Content-Length nor chunks")]
@@ -83,11 +84,16 @@ pub(crate) enum ProtocolError {
 
 /// Reads the head at the start of `input`; `None` when it is not all there.
 pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(AnyHead, usize)>, ProtocolError> {
-    let mut sendfile = None;
+    let mut file = None;
     let mut cleans_up = false;
     let parsed = response_head::parse(input, |name, value| {
         if name.eq_ignore_ascii_case("x-sendfile") {
-            sendfile = Some(PathBuf::from(std::ffi::OsStr::from_bytes(value)));
+            // The adapter's own word counts for more.
+            file.get_or_insert_with(|| Ok(HandedFile::named(value)));
+            return Field::Take;
+        }
+        if name.eq_ignore_ascii_case("kirin-file") {
+            file = Some(HandedFile::parse(value));
             return Field::Take;
         }
         if name.eq_ignore_ascii_case("kirin-cleanup") {
@@ -116,7 +122,7 @@ pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(AnyHead, 
         (false, true) => Afterwards::Leaves,
         (false, false) => Afterwards::Waits,
     };
-    let head = WorkerHead { status, fields, body, afterwards, sendfile };
+    let head = WorkerHead { status, fields, body, afterwards, file: file.transpose()? };
     Ok(Some((AnyHead::Final(head), length)))
 }
 
@@ -225,9 +231,25 @@ mod tests {
     fn the_file_to_send_is_not_told_to_the_client() {
         let text = "HTTP/1.1 200\r\nX-Sendfile: /srv/a b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         let (head, _) = head(text, false).unwrap().unwrap();
-        assert_eq!(head.sendfile, Some(PathBuf::from("/srv/a b")));
+        assert_eq!(head.file, Some(HandedFile::Named("/srv/a b".into())));
         assert_eq!(head.fields.get("x-sendfile"), None);
         assert_eq!(head.afterwards, Afterwards::Leaves);
+        for lines in [
+            "X-Sendfile: /x\r\nKirin-File: 1 2 3 4 5 /y\r\n",
+            "Kirin-File: 1 2 3 4 5 /y\r\nX-Sendfile: /x\r\n",
+        ] {
+            let (head, _) = self::head(&format!("HTTP/1.1 200\r\n{lines}Content-Length: 0\r\n\r\n"), false)
+                .unwrap()
+                .unwrap();
+            assert!(matches!(head.file, Some(HandedFile::Opened { .. })), "{:?}", head.file);
+            assert_eq!(head.fields.len_bytes(), 0);
+        }
+        let malformed = head_of_malformed_file();
+        assert!(matches!(malformed, Err(ProtocolError::File(_))), "{malformed:?}");
+    }
+
+    fn head_of_malformed_file() -> Result<Option<(WorkerHead, usize)>, ProtocolError> {
+        head("HTTP/1.1 200\r\nKirin-File: 1 2 /y\r\nContent-Length: 0\r\n\r\n", false)
     }
 
     #[test]

@@ -315,7 +315,7 @@ fn a_file_below_a_root_is_sent_in_place_of_the_body() {
     let program = format!(
         "package WithPath {{ sub new {{ bless {{}} }} sub path {{ '{0}' }} sub getline {{ die 'read by the worker' }} }}\n\
          sub {{ my $path = $_[0]{{PATH_INFO}};\n\
-           return [200, ['Content-Type' => 'text/x-test', 'Content-Length' => 99], WithPath->new] if $path eq '/object';\n\
+           return [200, ['Content-Type' => 'text/x-test', 'Content-Length' => 13], WithPath->new] if $path eq '/object';\n\
            return [200, ['X-Sendfile' => '/etc/passwd'], []] if $path eq '/outside';\n\
            [200, ['Content-Type' => 'text/x-test', 'X-Sendfile' => '{0}'], []] }}",
         file.display()

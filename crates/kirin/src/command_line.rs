@@ -5,6 +5,9 @@ use crate::config::{self, ConfigError, Site, default};
 use clap::{Args, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 
+/// Where `kirin serve TARGET` listens if nobody says.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
+
 /// One program in front of your application: it keeps every connection, serves what is in memory, and hands only the
 /// requests that need code to the application's workers.
 #[derive(Parser)]
@@ -43,6 +46,9 @@ pub enum Command {
         /// The child process that has the application loaded; its control channel is standard input
         #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
         app_parent: u32,
+        /// Write the process id to this file, and remove it in the end
+        #[arg(long)]
+        pid_file: Option<PathBuf>,
     },
     /// Start only the store, with memcached's own options (`kirin memcached -h` lists them)
     #[command(disable_help_flag = true)]
@@ -64,12 +70,16 @@ pub struct Serve {
     /// A configuration file
     #[arg(long, short, conflicts_with = "target")]
     config: Option<PathBuf>,
-    /// Where to listen: HOST:PORT, PORT (on 127.0.0.1), *:PORT (all addresses) or unix:PATH
-    #[arg(long, short, default_value = "127.0.0.1:8080", requires = "target")]
-    listen: String,
+    /// Where to listen: HOST:PORT, PORT (on 127.0.0.1), *:PORT (all addresses) or unix:PATH [default: the sockets that
+    /// start_server or systemd hands over, or else 127.0.0.1:8080]
+    #[arg(long, short, requires = "target")]
+    listen: Option<String>,
     /// Worker processes of the application
     #[arg(long, short, default_value_t = 5, requires = "target")]
     workers: usize,
+    /// Write the process id to this file, and remove it in the end
+    #[arg(long)]
+    pid_file: Option<PathBuf>,
     /// Print the configuration that the command line stands for, and end
     #[arg(long)]
     print_config: bool,
@@ -96,8 +106,23 @@ impl Serve {
         Ok(Source {
             name: "command line".into(),
             directory: directory.to_owned(),
-            text: default::configuration(path, &kind, &self.listen, self.workers),
+            text: default::configuration(
+                path,
+                &kind,
+                self.listen.as_deref().unwrap_or(DEFAULT_ADDRESS),
+                self.workers,
+            ),
         })
+    }
+
+    /// Whether nobody has said where to listen: sockets that the program was started with tell it.
+    pub fn listens_where_told(&self) -> bool {
+        self.target.is_some() && self.listen.is_none()
+    }
+
+    /// Where the process id is to be written.
+    pub fn pid_file(&self) -> Option<&Path> {
+        self.pid_file.as_deref()
     }
 
     /// Whether only to print.

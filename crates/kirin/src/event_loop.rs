@@ -24,7 +24,7 @@ pub enum Stage {
     Prepare,
     /// Accept and serve.
     Serve,
-    /// End: idle connections now, busy ones within this time.
+    /// End: idle connections soon, busy ones within this time.
     Drain(Duration),
 }
 
@@ -44,6 +44,15 @@ pub struct Door {
     pub proxy_protocol: bool,
 }
 
+/// A bound socket of the memcached port.
+pub struct StoreDoor {
+    /// The socket.
+    pub listener: Listener,
+    /// Whether clients find another Kirin there when this one ends. They are sent to it at once then, since what they write here
+    /// is lost to it. Otherwise they are served until the last response is sent: applications need the store for it.
+    pub has_successor: watch::Receiver<bool>,
+}
+
 /// What a loop is made of. All of it can go to another thread; what it makes of it cannot.
 pub struct Parts {
     /// The configuration.
@@ -55,7 +64,7 @@ pub struct Parts {
     /// HTTP listeners.
     pub doors: Vec<Door>,
     /// Listeners of the memcached port.
-    pub memcached: Vec<Listener>,
+    pub memcached: Vec<StoreDoor>,
     /// What they share.
     pub memcached_server: Arc<kirin_memcache::Server>,
     /// What to do.
@@ -121,15 +130,23 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
     };
     let (Some(router), Ok(())) = (router, report.send(opened)) else { return };
     let mut stage = parts.stage;
-    let mut accepting = Vec::new();
     // An application may fill the store while it loads.
-    for memcached in parts.memcached {
-        let server = Arc::clone(&parts.memcached_server);
-        accepting.push(tokio::task::spawn_local(crate::memcached::serve(memcached, server)));
-    }
+    let memcached: Vec<_> = parts
+        .memcached
+        .into_iter()
+        .map(|door| {
+            let server = Arc::clone(&parts.memcached_server);
+            tokio::task::spawn_local(crate::memcached::serve(
+                door.listener,
+                server,
+                leaves(stage.clone(), door.has_successor),
+            ))
+        })
+        .collect();
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
         return;
     }
+    let mut accepting = Vec::new();
     let mut servers = Vec::new();
     for door in parts.doors {
         let limits = kirin_http::Limits { keep_alive: door.keep_alive, ..kirin_http::Limits::default() };
@@ -139,7 +156,9 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
         }
         let server = Rc::new(server);
         tokio::task::spawn_local(listener::keep_house(Rc::clone(&server)));
-        let accept = listener::accept(door.listener, Rc::clone(&server));
+        let ending = drains(stage.clone());
+        let stop = async move { _ = ending.await };
+        let accept = listener::accept_until(door.listener, Rc::clone(&server), stop);
         accepting.push(tokio::task::spawn_local(async move {
             if let Err(error) = accept.await {
                 tracing::error!(%error, "a listener cannot be used");
@@ -147,11 +166,12 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
         }));
         servers.push(server);
     }
-    let limit = match stage.wait_for(|stage| matches!(stage, Stage::Drain(_))).await.as_deref() {
-        Ok(Stage::Drain(limit)) => *limit,
-        _ => Duration::ZERO,
-    };
-    accepting.iter().for_each(tokio::task::JoinHandle::abort);
+    let limit = drains(stage).await;
+    for accepting in accepting {
+        if let Err(error) = accepting.await {
+            tracing::error!(%error, "accepting failed");
+        }
+    }
     let draining: Vec<_> =
         servers.into_iter().map(|server| tokio::task::spawn_local(listener::drain(server, limit))).collect();
     for drained in draining {
@@ -162,4 +182,21 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
     // A response on another loop may come from a worker whose connection is registered with this one's reactor: it would be
     // lost with it.
     let _ = tokio::time::timeout(limit, parts.drained.wait()).await;
+    memcached.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Waits for the end, and says how long it may take.
+async fn drains(mut stage: watch::Receiver<Stage>) -> Duration {
+    match stage.wait_for(|stage| matches!(stage, Stage::Drain(_))).await.as_deref() {
+        Ok(Stage::Drain(limit)) => *limit,
+        _ => Duration::ZERO,
+    }
+}
+
+/// Waits until it is time for clients of the store to go over to another Kirin.
+async fn leaves(stage: watch::Receiver<Stage>, mut has_successor: watch::Receiver<bool>) {
+    drains(stage).await;
+    if has_successor.wait_for(|has| *has).await.is_err() {
+        std::future::pending().await
+    }
 }

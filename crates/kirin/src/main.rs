@@ -7,12 +7,14 @@ mod config;
 mod error_page;
 mod event_loop;
 mod kept_request;
+mod logs;
 mod memcached;
 mod page;
 mod password_checks;
 mod password_file;
 mod password_hash;
 mod path_rest;
+mod pid_file;
 mod program;
 mod redirect;
 mod response_fields;
@@ -21,13 +23,21 @@ mod route;
 mod router;
 mod rules;
 mod run_directory;
+mod serving;
 mod signals;
+mod sockets;
 mod store_place;
+mod systemd;
+mod upgrade;
+mod user;
 
 use clap::Parser;
 use command_line::{Command, CommandLine};
 use config::load::Source;
+use kirin_inherited::Inherited;
+use program::Start;
 use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -42,20 +52,21 @@ fn main() -> ExitCode {
             if serve.print_config() {
                 return print(&source.text);
             }
+            let inherited = Inherited::take().map_err(|error| error.to_string())?;
             let site = command_line::site(&source).map_err(|error| error.to_string())?;
-            program::run(site).map_err(|error| error.to_string())
+            let start = Start {
+                inherited,
+                listens_where_told: serve.listens_where_told(),
+                pid_file: serve.pid_file().map(Path::to_owned),
+            };
+            program::run(site, start).map_err(|error| error.to_string())
         }),
         Command::Check { config } => Source::read(&config)
             .and_then(|source| command_line::site(&source))
             .map_err(|error| error.to_string())
             .and_then(|_| print(&format!("{}: good\n", config.display()))),
-        Command::ServeLoaded { directory, app_parent } => {
-            Source::read(&directory.join(run_directory::CONFIGURATION))
-                .and_then(|source| command_line::site(&source))
-                .map_err(|error| error.to_string())
-                .and_then(|site| {
-                    program::run_loaded(site, &directory, app_parent).map_err(|error| error.to_string())
-                })
+        Command::ServeLoaded { directory, app_parent, pid_file } => {
+            serve_loaded(&directory, app_parent, pid_file)
         }
         Command::ConfigReference => print(&config::reference::reference()),
     };
@@ -66,6 +77,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn serve_loaded(directory: &Path, app_parent: u32, pid_file: Option<PathBuf>) -> Result<(), String> {
+    let inherited = Inherited::take().map_err(|error| error.to_string())?;
+    let source = Source::read(&directory.join(run_directory::CONFIGURATION));
+    let site = source.and_then(|source| command_line::site(&source)).map_err(|error| error.to_string())?;
+    let start = Start { inherited, listens_where_told: false, pid_file };
+    program::run_loaded(site, directory, app_parent, start).map_err(|error| error.to_string())
 }
 
 /// The log of the program itself goes to standard error; `KIRIN_LOG=debug` shows more.

@@ -5,10 +5,10 @@ use kirin_memcache::Server;
 use std::io;
 use std::sync::Arc;
 
-/// Serves memcached clients until the task is dropped.
-pub async fn serve(listener: Listener, server: Arc<Server>) {
+/// Serves memcached clients until `stop` completes, which ends their connections, or the task is dropped.
+pub async fn serve(listener: Listener, server: Arc<Server>, stop: impl Future<Output = ()>) {
     match into_tokio(listener) {
-        Ok(listener) => kirin_memcache::serve(listener, server, std::future::pending()).await,
+        Ok(listener) => kirin_memcache::serve(listener, server, stop).await,
         Err(error) => tracing::error!(%error, "the memcached port cannot be used"),
     }
 }

@@ -2,22 +2,27 @@
 //!
 //! Runs on the main thread, which supervises and serves nothing itself.
 
-use crate::config::check::{ListenerSite, LogTarget, Site};
-use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage};
+use crate::config::check::{ListenerSite, Site};
+use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage, StoreDoor};
+use crate::logs::{self, LogError, Logs};
+use crate::pid_file::PidFile;
 use crate::run_directory::{RunDirectory, WORKERS_SOCKET};
-use crate::signals::{End, Signals, Wish};
+use crate::serving::{Ending, Serving};
+use crate::signals::{End, Signals};
+use crate::sockets::{SocketError, Sockets};
+use crate::systemd::Systemd;
+use crate::upgrade::{self, Invocation, Predecessor, Upgrade, UpgradeError};
+use crate::user::UserError;
 use kirin_http::listener::ListenError;
-use kirin_http::{ListenAddress, Listener, LogFile};
+use kirin_http::{ListenAddress, Listener};
+use kirin_inherited::{Inherited, Source};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_store::{Now, Store, StoreConfig};
 use kirin_workers::{App, AppConfig, AppError, LoadedParent};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::collections::HashMap;
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
@@ -30,18 +35,27 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 /// Items that the sweep looks at in a second; it holds a shard's lock for a part of them at a time.
 const SWEEP_ITEMS: usize = 20_000;
 
-/// The access logs that are open.
-type Logs = HashMap<LogTarget, Arc<LogFile>>;
-
 /// Why the program ends with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// A socket that was handed over cannot be used, or one that should have been was not.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The file for the process id cannot be written.
+    #[error("cannot write the process id to {0}: {1}")]
+    PidFile(String, #[source] io::Error),
+    /// The program that this one was to follow does not hand over.
+    #[error("upgrade: {0}")]
+    Upgrade(#[from] UpgradeError),
     /// An access log cannot be written.
-    #[error("cannot open the access log {0}: {1}")]
-    AccessLog(String, #[source] io::Error),
+    #[error(transparent)]
+    AccessLog(#[from] LogError),
+    /// It cannot become the user that is to serve.
+    #[error(transparent)]
+    User(#[from] UserError),
     /// An application does not start.
     #[error(transparent)]
     App(#[from] AppError),
@@ -53,25 +67,36 @@ pub enum ProgramError {
     Start(#[from] io::Error),
 }
 
+/// How the program was started.
+pub struct Start {
+    /// What it has got from who started it.
+    pub inherited: Inherited,
+    /// Whether it listens on the sockets it has got, instead of the listener of its configuration.
+    pub listens_where_told: bool,
+    /// Where its process id is to be written.
+    pub pid_file: Option<PathBuf>,
+}
+
 /// Serves `site` until a signal ends it.
-pub fn run(site: Site) -> Result<(), ProgramError> {
-    run_in(site, &RunDirectory::create()?, None)
+pub fn run(site: Site, start: Start) -> Result<(), ProgramError> {
+    run_in(site, start, &RunDirectory::create()?, None)
 }
 
 /// Serves `site`, whose only application is loaded already, until a signal ends it or the application does.
-pub fn run_loaded(site: Site, directory: &Path, pid: u32) -> Result<(), ProgramError> {
+pub fn run_loaded(site: Site, directory: &Path, pid: u32, start: Start) -> Result<(), ProgramError> {
     let loaded = LoadedParent { pid, socket: directory.join(WORKERS_SOCKET) };
-    run_in(site, &RunDirectory::take_over(directory), Some(loaded))
+    run_in(site, start, &RunDirectory::take_over(directory), Some(loaded))
 }
 
 fn run_in(
     site: Site,
+    start: Start,
     run_directory: &RunDirectory,
     loaded: Option<LoadedParent>,
 ) -> Result<(), ProgramError> {
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(supervise(Arc::new(site), run_directory, loaded));
+    let ended = runtime.block_on(supervise(site, start, run_directory, loaded));
     // Does not wait for loops that were told to end at once.
     runtime.shutdown_background();
     ended
@@ -87,21 +112,37 @@ fn raise_descriptor_limit() {
 }
 
 async fn supervise(
-    site: Arc<Site>,
+    mut site: Site,
+    mut start: Start,
     run_directory: &RunDirectory,
     loaded: Option<LoadedParent>,
 ) -> Result<(), ProgramError> {
     let mut signals = Signals::new()?;
+    let mut sockets = Sockets::new(&mut start.inherited)?;
+    if start.listens_where_told {
+        listen_where_told(&mut site, &sockets);
+    }
+    let site = Arc::new(site);
     let mut logs = Logs::new();
-    let (doors, addresses) = open_doors(&site, &mut logs)?;
-    let memcached = open_memcached(&site, run_directory)?;
+    let (doors, addresses) = open_doors(&site, &mut sockets, &mut logs)?;
+    let (succeeded, has_successor) = watch::channel(false);
+    let memcached = open_memcached(&site, &mut sockets, run_directory, &has_successor)?;
+    sockets.refuse_unwanted()?;
+    let mut predecessor = start.inherited.predecessor.take().map(Predecessor::new).transpose()?;
+    let mut pid_file = None;
+    if predecessor.is_none() {
+        pid_file = write_pid_file(start.pid_file.as_deref())?;
+    }
+    if let Some(user) = &site.user {
+        user.serve_as(run_directory)?;
+    }
     let store = Arc::new(Store::new(StoreConfig {
         memory_bytes: site.store.memory_bytes,
         item_limit_bytes: site.store.item_limit_bytes,
         ..StoreConfig::default()
     }));
     let snapshot = site.store.snapshot.clone().map(|path| Arc::new(SnapshotFile::new(path)));
-    if let Some(snapshot) = &snapshot {
+    if let (Some(snapshot), None) = (&snapshot, &predecessor) {
         snapshot.load(&store);
     }
     let memcached_options = ServerOptions {
@@ -137,33 +178,62 @@ async fn supervise(
         })?);
     }
 
+    let systemd = Systemd::new(start.inherited.notify.take());
     let mut started = tokio::select! {
-        started = all_ready(&apps) => started.map(|()| true),
+        started = get_ready(&apps, predecessor.as_mut(), &store) => started.map(|()| true),
         end = signals.end() => {
             tracing::info!("stopping while starting: {}", end.description());
             Ok(false)
         }
     };
     let mut limit = Duration::ZERO;
+    let mut upgraded = false;
     if matches!(started, Ok(true)) {
         let _ = stage.send(Stage::Serve);
         for address in &addresses {
             tracing::info!("serving on {}", url(address));
         }
+        match predecessor {
+            // Systemd hears of it from the one that ends, which alone it listens to until then.
+            Some(predecessor) => {
+                pid_file = write_pid_file(start.pid_file.as_deref())?;
+                if let Err(error) = predecessor.dismiss().await {
+                    tracing::warn!(%error, "serving nevertheless");
+                }
+            }
+            None => systemd.ready(),
+        }
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
-        let end = tokio::select! {
-            end = serve_wishes(&mut signals, &apps, &logs) => end,
+        let upgrade = plan_upgrade(&site, sockets, run_directory, &systemd, loaded.is_some());
+        let serving = Serving { apps: &apps, logs: &logs, store: &store, systemd: &systemd, upgrade };
+        let ending = tokio::select! {
+            ending = serving.do_wishes(&mut signals) => ending,
             // One that can be started again is, so this is rare.
             error = first_failure(&apps) => {
                 started = Err(error.into());
-                End::Fast
+                Ending::Signal(End::Fast)
             }
         };
         sweeping.abort();
-        if end == End::Graceful {
-            limit = DRAIN_LIMIT;
+        match ending {
+            Ending::Signal(end) => {
+                systemd.stopping();
+                if end == End::Graceful {
+                    limit = DRAIN_LIMIT;
+                }
+                tracing::info!("stopping: {}", end.description());
+            }
+            Ending::Successor(pid) => {
+                systemd.main_process_is(pid);
+                limit = DRAIN_LIMIT;
+                upgraded = true;
+                succeeded.send_replace(true);
+                tracing::info!(
+                    pid,
+                    "upgraded: the new program serves, responses in progress are finished here"
+                );
+            }
         }
-        tracing::info!("stopping: {}", end.description());
     }
     let _ = stage.send(Stage::Drain(limit));
     let drained =
@@ -181,28 +251,73 @@ async fn supervise(
     for app in &apps {
         app.stop(limit).await;
     }
-    if let Some(snapshot) = &snapshot
+    // The program that follows writes its own.
+    if let (Some(snapshot), false) = (&snapshot, upgraded)
         && let Err(error) = snapshot.save(&store)
     {
         tracing::error!(%error, "snapshot not written; the one before is kept");
     }
+    drop(pid_file);
     started.map(|_| ())
 }
 
-/// Does what signals ask for until one asks to end.
-async fn serve_wishes(signals: &mut Signals, apps: &[Arc<App>], logs: &Logs) -> End {
-    loop {
-        match signals.next().await {
-            Wish::End(end) => return end,
-            Wish::Reload => {
-                tracing::info!("reloading applications");
-                apps.iter().for_each(|app| app.reload());
-            }
-            Wish::MoreWorkers => apps.iter().for_each(|app| app.add_worker()),
-            Wish::FewerWorkers => apps.iter().for_each(|app| app.remove_worker()),
-            Wish::ReopenLogs => reopen_logs(logs),
-        }
+/// Waits until the applications are loaded and, in an upgrade, the store is.
+async fn get_ready(
+    apps: &[Arc<App>],
+    predecessor: Option<&mut Predecessor>,
+    store: &Arc<Store>,
+) -> Result<(), ProgramError> {
+    all_ready(apps).await?;
+    if let Some(predecessor) = predecessor {
+        predecessor.carry_over(store).await?;
     }
+    Ok(())
+}
+
+/// How another Kirin could take the place of this one, or why it cannot.
+fn plan_upgrade(
+    site: &Site,
+    sockets: Sockets,
+    run_directory: &RunDirectory,
+    systemd: &Systemd,
+    is_loaded: bool,
+) -> Result<Upgrade, String> {
+    if is_loaded {
+        return Err("the application has been loaded by the program that has become this one".into());
+    }
+    if sockets.source() == Some(Source::ServerStarter) {
+        return Err("start_server would start a third program; send HUP to start_server".into());
+    }
+    let Some(invocation) = Invocation::of_this_process() else {
+        return Err("the program has no name".into());
+    };
+    // Where there is room for it, if somebody has said so.
+    let store_file = match &site.store.snapshot {
+        None => run_directory.store_file(),
+        Some(path) => path.with_added_extension("upgrade"),
+    };
+    let loading = site.apps.iter().map(|app| app.start_limit).max().unwrap_or_default();
+    Ok(Upgrade {
+        invocation,
+        sockets: sockets.into_kept(),
+        store_file,
+        notify: systemd.socket().cloned(),
+        limit: loading + upgrade::LIMIT,
+    })
+}
+
+/// The listeners are what the program was started with, each as the one of the configuration.
+fn listen_where_told(site: &mut Site, sockets: &Sockets) {
+    let addresses = sockets.inherited_addresses();
+    if let (Some(listener), false) = (site.listeners.first().cloned(), addresses.is_empty()) {
+        site.listeners =
+            addresses.into_iter().map(|address| ListenerSite { address, ..listener.clone() }).collect();
+    }
+}
+
+fn write_pid_file(path: Option<&Path>) -> Result<Option<PidFile>, ProgramError> {
+    let Some(path) = path else { return Ok(None) };
+    PidFile::write(path).map(Some).map_err(|error| ProgramError::PidFile(path.display().to_string(), error))
 }
 
 /// Waits until every application is loaded; fails with the first that cannot be.
@@ -248,75 +363,64 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
     }
 }
 
-/// Binds the listeners once a loop; the outer list is by loop.
-fn open_doors(site: &Site, logs: &mut Logs) -> Result<(Vec<Vec<Door>>, Vec<ListenAddress>), ProgramError> {
+/// Opens the listeners for each loop; the outer list is by loop.
+fn open_doors(
+    site: &Site,
+    sockets: &mut Sockets,
+    logs: &mut Logs,
+) -> Result<(Vec<Vec<Door>>, Vec<ListenAddress>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
     for listener in &site.listeners {
         let log = match &listener.access_log {
             None => None,
-            Some(target) => Some(open_log(target, logs)?),
+            Some(target) => Some(logs::open(target, logs)?),
         };
-        let bound = Listener::bind(&listener.address, site.threads)?;
-        for (doors, listener_of_loop) in by_loop.iter_mut().zip(bound) {
-            let ListenerSite { keep_alive, proxy_protocol, .. } = *listener;
-            let forwarding = listener.forwarding.clone();
-            let address = listener_of_loop.address()?;
-            if !addresses.contains(&address) {
-                addresses.push(address.clone());
+        let opened = sockets.open(&listener.address, site.threads)?;
+        for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
+            for listener_of_loop in listeners {
+                let address = listener_of_loop.address()?;
+                if !addresses.contains(&address) {
+                    addresses.push(address.clone());
+                }
+                doors.push(Door {
+                    listener: listener_of_loop,
+                    address,
+                    log: log.clone(),
+                    keep_alive: listener.keep_alive,
+                    forwarding: listener.forwarding.clone(),
+                    proxy_protocol: listener.proxy_protocol,
+                });
             }
-            let log = log.clone();
-            doors.push(Door {
-                listener: listener_of_loop,
-                address,
-                log,
-                keep_alive,
-                forwarding,
-                proxy_protocol,
-            });
         }
     }
     Ok((by_loop, addresses))
 }
 
-/// Binds the memcached port once a loop, and the unix socket for applications that Kirin starts.
-fn open_memcached(site: &Site, run_directory: &RunDirectory) -> Result<Vec<Vec<Listener>>, ProgramError> {
-    let mut by_loop: Vec<Vec<Listener>> = (0..site.threads).map(|_| Vec::new()).collect();
-    let own = (!site.apps.is_empty()).then(|| ListenAddress::Unix(run_directory.store_socket()));
-    for address in site.store.memcached.iter().chain(&own) {
-        for (listeners, listener) in by_loop.iter_mut().zip(Listener::bind(address, site.threads)?) {
-            listeners.push(listener);
+/// Opens the memcached port for each loop, and the unix socket for applications that Kirin starts.
+fn open_memcached(
+    site: &Site,
+    sockets: &mut Sockets,
+    run_directory: &RunDirectory,
+    has_successor: &watch::Receiver<bool>,
+) -> Result<Vec<Vec<StoreDoor>>, ProgramError> {
+    let mut by_loop: Vec<Vec<StoreDoor>> = (0..site.threads).map(|_| Vec::new()).collect();
+    for address in &site.store.memcached {
+        let opened = sockets.open(address, site.threads)?;
+        let has_successor = if opened.is_inherited { watch::channel(true).1 } else { has_successor.clone() };
+        for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
+            let door = |listener| StoreDoor { listener, has_successor: has_successor.clone() };
+            doors.extend(listeners.into_iter().map(door));
         }
         tracing::debug!("memcached protocol on {address}");
     }
-    Ok(by_loop)
-}
-
-/// Opens a log once, however many listeners write to it.
-fn open_log(target: &LogTarget, open: &mut Logs) -> Result<Arc<LogFile>, ProgramError> {
-    if let Some(file) = open.get(target) {
-        return Ok(Arc::clone(file));
-    }
-    let stream = |stream: io::Result<OwnedFd>| stream.map(|stream| LogFile::stream(File::from(stream)));
-    let (name, opened) = match target {
-        LogTarget::Stdout => ("stdout".into(), stream(io::stdout().as_fd().try_clone_to_owned())),
-        LogTarget::Stderr => ("stderr".into(), stream(io::stderr().as_fd().try_clone_to_owned())),
-        LogTarget::File(path) => (path.display().to_string(), LogFile::open(path)),
-    };
-    let file = Arc::new(opened.map_err(|error| ProgramError::AccessLog(name, error))?);
-    open.insert(target.clone(), Arc::clone(&file));
-    Ok(file)
-}
-
-/// Opens logs anew after they have been renamed. One that cannot be opened is written on under its old name.
-fn reopen_logs(logs: &Logs) {
-    for log in logs.values() {
-        let Some(path) = log.path() else { continue };
-        match log.reopen() {
-            Ok(()) => tracing::info!("access log {} is opened anew", path.display()),
-            Err(error) => tracing::error!(%error, "access log {} cannot be opened anew", path.display()),
+    if !site.apps.is_empty() {
+        let own = ListenAddress::Unix(run_directory.store_socket());
+        for (doors, listener) in by_loop.iter_mut().zip(Listener::bind(&own, site.threads)?) {
+            doors.push(StoreDoor { listener, has_successor: watch::channel(false).1 });
         }
     }
+    Ok(by_loop)
 }
 
 /// Takes expired items out of the store, a bounded number each second.

@@ -13,7 +13,7 @@ use crate::route::{self, Place, Route};
 use crate::rules::Rules;
 use crate::store_place;
 use http::{Method, StatusCode};
-use kirin_files::FilesError;
+use kirin_files::{AppFiles, FilesError};
 use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
 use kirin_store::{Now, Store};
 use kirin_workers::{App, MetaVariables};
@@ -29,6 +29,8 @@ struct Routes {
     routes: Vec<Route>,
     store: Arc<Store>,
     has_apps: bool,
+    /// Files that applications hand back.
+    app_files: Rc<AppFiles>,
 }
 
 /// A request as the places of its route get it.
@@ -44,7 +46,7 @@ impl Router {
     /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`.
     pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, FilesError> {
         let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
-        Ok(Self(Rc::new(Routes { routes, store, has_apps: !apps.is_empty() })))
+        Ok(Self(Rc::new(Routes { routes, store, has_apps: !apps.is_empty(), app_files: Rc::default() })))
     }
 }
 
@@ -94,7 +96,8 @@ impl Routes {
                 Place::App(app) => {
                     let resolved = path_rest::without_dots(lookup.sent.path);
                     let path = lookup.meta.path.or(resolved.as_deref());
-                    return app.answer(lookup.sent, origin, &MetaVariables { path, ..lookup.meta });
+                    let meta = MetaVariables { path, ..lookup.meta };
+                    return app.answer(lookup.sent, origin, &self.app_files, &meta);
                 }
             };
             if let Some(response) = response {

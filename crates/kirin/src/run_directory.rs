@@ -9,6 +9,7 @@ pub const CONFIGURATION: &str = "kirin.toml";
 /// The socket on which the workers of such an application accept.
 pub const WORKERS_SOCKET: &str = "workers";
 const STORE_SOCKET: &str = "store.sock";
+const STORE_FILE: &str = "store.snapshot";
 
 /// A temporary directory; dropping it removes it.
 pub struct RunDirectory {
@@ -38,9 +39,20 @@ impl RunDirectory {
         &self.path
     }
 
+    /// The directory and what is in it.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        std::iter::once(self.path.clone()).chain(entries.map(|entry| entry.path())).collect()
+    }
+
     /// The memcached socket that applications find in `KIRIN_STORE`.
     pub fn store_socket(&self) -> PathBuf {
         self.path.join(STORE_SOCKET)
+    }
+
+    /// Where the contents of the store are while another Kirin takes over.
+    pub fn store_file(&self) -> PathBuf {
+        self.path.join(STORE_FILE)
     }
 }
 
@@ -48,7 +60,7 @@ impl Drop for RunDirectory {
     fn drop(&mut self) {
         if self.made.is_none() {
             // Nothing but what is known to be in it: a wrong path must cost nobody a file.
-            for name in [CONFIGURATION, WORKERS_SOCKET, STORE_SOCKET] {
+            for name in [CONFIGURATION, WORKERS_SOCKET, STORE_SOCKET, STORE_FILE] {
                 let _ = std::fs::remove_file(self.path.join(name));
             }
             let _ = std::fs::remove_dir(&self.path);

@@ -17,6 +17,8 @@ pub enum Wish {
     FewerWorkers,
     /// USR1: access logs are opened anew.
     ReopenLogs,
+    /// USR2: a new program takes over.
+    Upgrade,
 }
 
 /// How the program is asked to end.
@@ -47,6 +49,7 @@ pub struct Signals {
     more: Signal,
     fewer: Signal,
     reopen: Signal,
+    upgrade: Signal,
 }
 
 impl Signals {
@@ -60,6 +63,7 @@ impl Signals {
             more: signal(SignalKind::from_raw(KernelSignal::TTIN.as_raw()))?,
             fewer: signal(SignalKind::from_raw(KernelSignal::TTOU.as_raw()))?,
             reopen: signal(SignalKind::user_defined1())?,
+            upgrade: signal(SignalKind::user_defined2())?,
         })
     }
 
@@ -73,6 +77,7 @@ impl Signals {
             _ = self.more.recv() => Wish::MoreWorkers,
             _ = self.fewer.recv() => Wish::FewerWorkers,
             _ = self.reopen.recv() => Wish::ReopenLogs,
+            _ = self.upgrade.recv() => Wish::Upgrade,
         }
     }
 

@@ -35,9 +35,9 @@ sub main {
     my %option;
     GetOptionsFromArray(
         \@arguments, \%option,
-        'workers=i', 'generation=i', 'name=s', 'front=i', 'max-requests=i', 'sendfile',
+        'workers=i', 'generation=i', 'name=s', 'front=i', 'max-requests=i', 'sendfile=s@',
     ) && @arguments == 1 or die "usage: kirin-worker [--workers N] [--generation G] [--name NAME] [--front PID]"
-        . " [--max-requests N] [--sendfile] app.psgi\n";
+        . " [--max-requests N] [--sendfile DIRECTORY]... app.psgi\n";
     $option{max_requests} = delete $option{'max-requests'};
     my $parent = $class->new(%option, app_file => $arguments[0]);
     my $status = $parent->run;

@@ -63,7 +63,6 @@ sub run {
     my $front = $$;
     my $begun = eval {
         $self->write_file("$directory/kirin.toml", $self->configuration("$directory/kirin.toml"));
-        $self->write_file($self->{pid}, "$$\n") if defined $self->{pid};
         $listener = listen_on("$directory/workers");
         pipe $control_in, $control_out or die "pipe: $!\n";
         $pid = fork // die "fork: $!\n";
@@ -78,24 +77,28 @@ sub run {
         # Both sides do it, so that it is done for both from here on.
         POSIX::setpgid($pid, $pid);
         close $control_out;
-        $failure = become($binary, $control_in, $directory, $pid);
+        $failure = $self->become($binary, $control_in, $directory, $pid);
         kill KILL => $pid;
         waitpid $pid, 0;
     }
-    unlink "$directory/workers", "$directory/kirin.toml", $self->{pid} // ();
+    unlink "$directory/workers", "$directory/kirin.toml";
     rmdir $directory;
     die $failure;
 }
 
 # Returns only if it fails: why.
 sub become {
-    my ($binary, $control, $directory, $pid) = @_;
+    my ($self, $binary, $control, $directory, $pid) = @_;
     open STDIN, '<&', $control or return "STDIN: $!\n";
+    local %ENV = %ENV;
+    if ($self->{inherited} && (my $failure = $self->{inherited}->hand_on)) { return $failure }
     # What is ignored stays ignored through exec(2).
     local $SIG{$_} = 'DEFAULT' for grep { ($SIG{$_} // '') eq 'IGNORE' } qw(CHLD HUP INT QUIT TERM USR1 USR2);
-    local $ENV{KIRIN_LOG} = $ENV{KIRIN_LOG} // 'warn';
+    $ENV{KIRIN_LOG} //= 'warn';
+    my @arguments = ('--directory', $directory, '--app-parent', $pid);
+    push @arguments, '--pid-file', $self->{pid} if defined $self->{pid};
     no warnings 'exec';
-    exec {$binary} $binary, 'serve-loaded', '--directory', $directory, '--app-parent', $pid;
+    exec {$binary} $binary, 'serve-loaded', @arguments;
     return "$binary: $!\n";
 }
 
@@ -106,6 +109,7 @@ sub be_app_parent {
     # Not in the terminal's foreground any more: reading from it would stop the process.
     open STDIN, '<', '/dev/null' or die "/dev/null: $!\n";
     $ENV{KIRIN_STORE} //= "unix:$directory/store.sock";
+    $self->{inherited}->leave if $self->{inherited};
     # Lives as long as the process: its end says that the process has ended.
     our $CONTROL = $control;
     my $parent = Kirin::AppParent->new(
@@ -116,7 +120,7 @@ sub be_app_parent {
         listener => $listener,
         control  => $control,
         workers  => $self->{workers},
-        sendfile => scalar @{ $self->{sendfile} },
+        sendfile => [map { Cwd::abs_path($_) // $_ } @{ $self->{sendfile} }],
         passes_on_quit => 1,
         on_ready => sub {
             $self->{on_ready}->() if $self->{on_ready};
@@ -124,7 +128,6 @@ sub be_app_parent {
         },
     );
     $parent->run;
-    unlink $self->{pid} if defined $self->{pid} && read_number($self->{pid}) == $front;
     return;
 }
 
@@ -171,11 +174,6 @@ sub write_file {
     open my $file, '>:raw', $path or die "$path: $!\n";
     print {$file} $text or die "$path: $!\n";
     close $file or die "$path: $!\n";
-}
-
-sub read_number {
-    open my $file, '<', $_[0] or return 0;
-    return (readline($file) // '') =~ /\A([0-9]+)/ ? $1 : 0;
 }
 
 # Kirin's configuration. $load stands for the application, which is not to be loaded.

@@ -6,6 +6,7 @@ use Errno qw(EINTR);
 use IO::Handle;
 use Kirin::Worker::Cleanup;
 use Kirin::Worker::Input;
+use Kirin::Worker::Parsed;
 use Kirin::Worker::Response;
 use Kirin::Worker::Stream;
 use Kirin::Worker::Trace;
@@ -74,7 +75,10 @@ sub accept {
         next if $found < 1;
         # Another worker may have been faster.
         CORE::accept(my $socket, $self->{listener}) or next;
-        return $socket if syswrite $socket, "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION\n";
+        my $greeting = "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION";
+        my @parsed   = Kirin::Worker::Parsed::wanted();
+        $greeting .= ' parsed=' . join ',', @parsed if @parsed;
+        return $socket if syswrite $socket, "$greeting\n";
     }
     return;
 }
@@ -111,6 +115,8 @@ sub serve {
             ? Kirin::Worker::Input::receive($socket, $env{CONTENT_LENGTH}, substr $buffer, $comma + 1) || return 0
             : defined fileno $self->{no_input} ? $self->{no_input}
             :                                    $self->open_no_input;
+        # What the front has parsed is good as long as this is the input.
+        $env{'kirin.form.input'} = $env{'psgi.input'} if exists $env{'kirin.form'};
 
         # A handle of its own: what the application does to it or leaves in its buffers is not our affair.
         if (exists $env{HTTP_UPGRADE} && !$env{CONTENT_LENGTH} && $env{SERVER_PROTOCOL} eq 'HTTP/1.1') {

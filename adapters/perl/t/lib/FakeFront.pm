@@ -28,8 +28,7 @@ sub start {
         open STDIN,  '<&', $listener      or die $!;
         open STDOUT, '>&', $control       or die $!;
         open STDERR, '>>', $self->{log}   or die $!;
-        my @options = map { ("--$_", $option{$_}) } grep { $_ ne 'sendfile' } keys %option;
-        push @options, '--sendfile' if $option{sendfile};
+        my @options = map { ("--$_", $option{$_}) } keys %option;
         exec $^X, '-Ilib', 'bin/kirin-worker', '--front', $front, @options, "$directory/app.psgi" or die $!;
     }
     return $self;

@@ -12,11 +12,21 @@ use Time::HiRes ();
 #     my $body = $server->get('/');
 #     my $status = $server->stop('TERM');
 
+our $STARTER;
+
 sub start {
     my ($class, $program, @options) = @_;
     my $self = $class->spawn($program, @options);
     $self->wait_until('it serves', sub { $self->connect || !$self->is_running });
     return $self;
+}
+
+# Behind a starter, which gives the socket: %SOCKET% and %DIRECTORY% in its command and in options stand for paths. The signals
+# go to the starter.
+sub start_behind {
+    my ($class, $program, $starter, @options) = @_;
+    local $STARTER = $starter;
+    return $class->start($program, @options);
 }
 
 sub spawn {
@@ -30,9 +40,13 @@ sub spawn {
         open STDOUT, '>>', "$directory/log" or die $!;
         open STDERR, '>&', \*STDOUT or die $!;
         $ENV{TMPDIR} = "$directory/tmp";
-        my @listen = map { ('--listen', $_) } $self->{socket};
-        exec $^X, '-Ilib', '-S', 'plackup', '-s', 'Kirin', '-E', 'deployment', @listen, @options, "$directory/app.psgi"
-            or die $!;
+        my @listen  = $STARTER ? () : ('--listen', $self->{socket});
+        my @command = (
+            @{ $STARTER // [] }, $^X, '-Ilib', '-S', 'plackup', '-s', 'Kirin', '-E', 'deployment', @listen, @options,
+            "$directory/app.psgi",
+        );
+        s/%SOCKET%/$self->{socket}/, s/%DIRECTORY%/$directory/ for @command;
+        exec @command or die $!;
     }
     return $self;
 }

@@ -1,9 +1,9 @@
 //! Filling the server, and the event loop that keeps every connection busy until the time is up.
 
 use crate::connection::{Connection, Progress};
-use crate::latency::Latencies;
 use crate::workload::{Batches, Workload};
 use kirin_floor::address::Address;
+use kirin_floor::latency::Latencies;
 use kirin_floor::reply::next_element;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;

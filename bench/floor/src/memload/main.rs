@@ -7,7 +7,6 @@
 
 mod connection;
 mod drive;
-mod latency;
 mod workload;
 
 use clap::Parser;

@@ -1,6 +1,7 @@
 //! A whole site for tests: event loops with the HTTP engine, an application in Perl behind it, a client that speaks raw HTTP.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use kirin_files::AppFiles;
 use kirin_http::{Answer, Handler, Limits, ListenAddress, Listener, Origin, RequestHead, Server, listener};
 use kirin_workers::{App, AppConfig, AppError};
 use std::io::{Read, Write};
@@ -15,11 +16,11 @@ use tokio::sync::oneshot;
 /// Whatever a test waits for must come within this time.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-struct OneApp(Arc<App>);
+struct OneApp(Arc<App>, Rc<AppFiles>);
 
 impl Handler for OneApp {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
-        self.0.answer(request, origin, &kirin_workers::MetaVariables::default())
+        self.0.answer(request, origin, &self.1, &kirin_workers::MetaVariables::default())
     }
 }
 
@@ -63,7 +64,8 @@ impl Site {
                 handle_sender.send(runtime.handle().clone()).unwrap();
                 tokio::task::LocalSet::new().block_on(&runtime, async move {
                     let Ok(app) = app.await else { return };
-                    let server = Rc::new(Server::new(Rc::new(OneApp(app)), local, Limits::default(), None));
+                    let app = Rc::new(OneApp(app, Rc::default()));
+                    let server = Rc::new(Server::new(app, local, Limits::default(), None));
                     tokio::task::spawn_local(listener::accept(listener, server));
                     // Ends when the site is dropped.
                     let _ = stop.await;

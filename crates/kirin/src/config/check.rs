@@ -4,6 +4,7 @@ use super::load::{ConfigError, Source};
 use super::{AppConfig, Config, RouteConfig, proxies, rules};
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
+use crate::user::User;
 use kirin_http::{Forwarding, ListenAddress};
 use kirin_workers::MAX_WORKERS;
 use serde_spanned::Spanned;
@@ -20,6 +21,8 @@ const MAX_THREADS: usize = 1024;
 pub struct Site {
     /// Number of event loops.
     pub threads: usize,
+    /// Whom to run as.
+    pub user: Option<User>,
     /// Where to listen.
     pub listeners: Vec<ListenerSite>,
     /// The store.
@@ -31,7 +34,7 @@ pub struct Site {
 }
 
 /// A listener.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ListenerSite {
     /// Where.
     pub address: ListenAddress,
@@ -174,7 +177,17 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     }
     routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
     rules::check_together(&routes, &config.route, source)?;
-    Ok(Site { threads, listeners, store: check_store(config, source)?, apps, routes })
+    let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
+    Ok(Site { threads, user, listeners, store: check_store(config, source)?, apps, routes })
+}
+
+fn check_user(name: &Spanned<String>, source: &Source) -> Result<User, ConfigError> {
+    let message = match User::find(name.get_ref()) {
+        Ok(Some(user)) => return Ok(user),
+        Ok(None) => format!("there is no user `{}` on this machine", name.get_ref()),
+        Err(error) => format!("the user `{}` cannot be looked up: {error}", name.get_ref()),
+    };
+    Err(source.error(name.span(), message))
 }
 
 fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigError> {
@@ -428,6 +441,10 @@ pub(super) mod tests {
                     "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"app:web\", \"store\"]\n"
                 ),
                 vec!["kirin.toml:8:8", "must be the last"],
+            ),
+            (
+                &format!("user = \"nobody-here\"\n{LISTENER}{route}"),
+                vec!["kirin.toml:1:8", "no user `nobody-here`"],
             ),
             (&format!("{LISTENER}{route}{route}"), vec!["kirin.toml:7:8", "second [[route]]"]),
         ] {

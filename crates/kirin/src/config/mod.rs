@@ -27,6 +27,10 @@ pub struct Config {
     /// use.
     #[schemars(with = "Option<usize>")]
     pub threads: Option<Spanned<usize>>,
+    /// The user that Kirin, once it has opened its ports and logs, and its applications run as. Only root can become another
+    /// user. Default: the one that starts it.
+    #[schemars(with = "Option<String>")]
+    pub user: Option<Spanned<String>>,
     /// Addresses to listen on.
     #[serde(default)]
     pub listener: Vec<ListenerConfig>,
@@ -168,7 +172,8 @@ pub struct AppConfig {
     #[serde(default = "default::body_limit")]
     #[schemars(with = "String", default = "default::body_limit")]
     pub body_limit: ByteSize,
-    /// Directories from which the application may have files sent with `X-Sendfile`. Default: none.
+    /// Directories from which the application may have files sent by name, with `X-Sendfile`. Files that it has opened itself
+    /// and returns as its response need none. Default: none.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub sendfile: Vec<Spanned<String>>,

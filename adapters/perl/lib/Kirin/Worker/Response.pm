@@ -5,8 +5,9 @@ use warnings;
 use Kirin::Worker::Cleanup;
 use Kirin::Worker::Writer;
 
-# Fields that say how the body is framed or what becomes of connection and worker. Both are not the application's.
-my %FRAMING = map { $_ => 1 } qw(content-length transfer-encoding connection keep-alive kirin-cleanup);
+# Fields that say how the body is framed, what becomes of connection and worker, and what the front is to send. None of it is
+# the application's.
+my %FRAMING = map { $_ => 1 } qw(content-length transfer-encoding connection keep-alive kirin-cleanup kirin-file);
 
 # Responses with these statuses have no body (RFC 9110 section 6.4.1).
 sub has_no_body { $_[0] == 204 || $_[0] == 304 || $_[0] < 200 }

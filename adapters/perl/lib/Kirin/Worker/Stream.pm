@@ -2,8 +2,8 @@ package Kirin::Worker::Stream;
 use v5.16;
 use warnings;
 
-use File::Spec;
 use Kirin::Worker::Cleanup;
+use Kirin::Worker::File;
 use Kirin::Worker::Response;
 use Kirin::Worker::Writer;
 use Plack::Util;
@@ -66,13 +66,15 @@ sub send_one {
         Kirin::Worker::Writer::write_all($self->{socket}, $bytes);
         return;
     }
-    if ($self->{sendfile} && blessed $body && $body->can('path') && defined(my $path = $body->path)) {
-        return $self->hand_back_file($response, $path);
-    }
-
     my ($head, $length, $coding) = Kirin::Worker::Response::head($status, $headers);
+    if (!$coding && blessed $body && $body->can('path') && $self->may_hand_back($status)) {
+        my $file = Kirin::Worker::File::behind($body, $length, $self->{sendfile});
+        return $self->hand_back($head, $file, $body) if defined $file;
+    }
     # Of a plain file the length is known; with it the front can take a small one whole and free this worker.
-    $length = Plack::Util::content_length($body) if !defined $length && !$coding && defined $body;
+    if (!defined $length && !$coding && Plack::Util::is_real_fh($body) && Kirin::Worker::File::gives_bytes($body)) {
+        $length = Plack::Util::content_length($body);
+    }
     my $framing = 'chunked';
     if ($status < 200) {
         $status == 101 && $self->{env}{'psgix.io'} or die "$status is no answer to this request\n";
@@ -117,15 +119,25 @@ sub send_one {
     return;
 }
 
+# Whether the front may be asked to send a file. If it finds out that it cannot, it has a worker run the application again,
+# which it can do for these methods only.
+sub may_hand_back {
+    my ($self, $status) = @_;
+    my $env = $self->{env};
+    return ($env->{REQUEST_METHOD} eq 'GET' || $env->{REQUEST_METHOD} eq 'HEAD')
+        && !exists $env->{KIRIN_SENDFILE}
+        && !Kirin::Worker::Response::has_no_body($status);
+}
+
 # The front sends the file: it has it open already, and no worker is held while a client reads.
-sub hand_back_file {
-    my ($self, $response, $path) = @_;
-    my ($status, $headers, $body) = @$response;
-    my $whole = [$status, [@$headers, 'X-Sendfile' => File::Spec->rel2abs($path)], []];
+sub hand_back {
+    my ($self, $head, $file, $body) = @_;
     $body->close if $body->can('close');
-    my $bytes = Kirin::Worker::Response::whole($whole, { %{ $self->{env} }, REQUEST_METHOD => 'GET' }, $self->{leaving});
+    $head .= "Kirin-File: $file\r\nContent-Length: 0\r\n";
+    $head .= "Connection: close\r\n" if $self->{leaving};
+    $head .= "Kirin-Cleanup: 1\r\n" if $self->{cleanup_is_announced};
     $self->{begun} = 1;
-    Kirin::Worker::Writer::write_all($self->{socket}, $bytes);
+    Kirin::Worker::Writer::write_all($self->{socket}, "$head\r\n");
     return;
 }
 
@@ -147,6 +159,6 @@ Kirin::Worker::Stream - sends a PSGI response that is not an array of strings
 Delayed responses, the streaming writer, filehandles and objects with C<getline>. A body without a known length goes out
 in chunks, so that the front can tell its end from a worker that died.
 
-An object with C<path> is handed back to the front with C<X-Sendfile> if the front has said that it takes files.
+A file with C<path> is handed back to the front, which sends it; L<Kirin::Worker::File> says which are.
 
 =cut

@@ -5,6 +5,7 @@ use warnings;
 use Carp ();
 use Cwd ();
 use Kirin::Front;
+use Kirin::Inherited;
 use Kirin::Worker;
 
 our $VERSION = $Kirin::Worker::VERSION;
@@ -19,6 +20,7 @@ my %OPTION = (
     port               => undef,
     socket             => undef,
     listen             => undef,
+    listen_sock        => undef,
     server_ready       => undef,
     daemonize          => undef,
     pid                => undef,
@@ -73,10 +75,7 @@ sub new {
         $name = $ALIAS{$name} // $name;
         # plackup makes "keepalive", false, of --disable-keepalive.
         ($name, $value) = (keepalive => !$value) if $name eq 'disable_keepalive';
-        if ($name eq 'listen_sock') {
-            Carp::croak("Plack::Handler::Kirin: listen_sock: Kirin cannot take over a socket; use host and port or listen");
-        }
-        elsif (!exists $OPTION{$name}) {
+        if (!exists $OPTION{$name}) {
             warn "Plack::Handler::Kirin: option $name is not known\n" if !$NO_EFFECT{$name};
         }
         elsif (defined $value) {
@@ -85,11 +84,10 @@ sub new {
             $option{$name} = $value;
         }
     }
-    # Listening elsewhere than start_server has been told to would help nobody.
-    Carp::croak('Plack::Handler::Kirin: start_server: Kirin cannot take over its sockets') if $ENV{SERVER_STARTER_PORT};
     my $self = bless { %option, server_software => 'Kirin' }, $class;
     $self->{child_exit} = code_block($self->{child_exit}) if defined $self->{child_exit};
-    $self->{listen} = $self->listen_addresses;
+    $self->{inherited} = eval { $self->inherited } or Carp::croak("Plack::Handler::Kirin: $@");
+    $self->{listen} = $self->inherited_addresses || $self->listen_addresses;
     return $self;
 }
 
@@ -102,6 +100,22 @@ sub code_block {
     my $compiled = eval $code;    ## no critic: that is what the option is
     Carp::croak("Plack::Handler::Kirin: child_exit is not a code block: " . ($@ || $code)) if ref $compiled ne 'CODE';
     return $compiled;
+}
+
+sub inherited {
+    my $self = shift;
+    my $handles = delete $self->{listen_sock};
+    return Kirin::Inherited->from_environment if !defined $handles;
+    return Kirin::Inherited->from_handles(ref $handles eq 'ARRAY' ? @$handles : $handles);
+}
+
+# Sockets that are there go before what the options say: plackup gives a port in any case.
+sub inherited_addresses {
+    my $self = shift;
+    my %is_store = map { address($_) => 1 } ref $self->{memcached} ? @{ $self->{memcached} } : $self->{memcached} // ();
+    my @addresses = grep { !$is_store{$_} } $self->{inherited}->addresses or return;
+    @$self{qw(host port)} = $addresses[0] =~ /\A(.*):([0-9]+)\z/ ? ($1, $2) : (undef, $addresses[0] =~ s/\Aunix://r);
+    return \@addresses;
 }
 
 # plackup gives "listen", what it came from, or both.
@@ -142,6 +156,7 @@ sub run {
     my $max_requests = $self->{max_reqs_per_child} || undef;
     my $front = Kirin::Front->new(
         listen     => $self->{listen},
+        inherited  => $self->{inherited},
         keep_alive => defined $keep_alive ? int($keep_alive) || 1 : undef,
         memcached  => ref $self->{memcached} ? $self->{memcached} : [$self->{memcached} // ()],
         sendfile   => ref $self->{sendfile} ? $self->{sendfile} : [$self->{sendfile} // ()],
@@ -240,7 +255,17 @@ Path of a unix socket, instead of a port.
 
 C<HOST:PORT>, C<:PORT> or a path. May be repeated.
 
+=item listen_sock
+
+In Perl only: a listening socket, or an array of them, to serve on.
+
 =back
+
+Sockets that L<start_server> (C<SERVER_STARTER_PORT>) or systemd (C<LISTEN_FDS>) has started the program with go before all of
+these but C<listen_sock>:
+
+    start_server --port 80 --path /run/app.sock -- plackup -s Kirin -E production app.psgi
+    kill -HUP PID-OF-START_SERVER      # new code, without a lost request
 
 =head2 Of Starlet and Monoceros
 
@@ -366,7 +391,7 @@ Event loops. Default: as many as there are cores.
 
 =head1 LIMITS
 
-No new code while it runs and no L<Server::Starter>: the application is loaded once. C<listen_sock> cannot be taken over.
+No new code while it runs: the application is loaded once. L<start_server> in front of it replaces all.
 
 =head1 SEE ALSO
 

@@ -12,6 +12,21 @@ impl Latencies {
         self.0.push(latency);
     }
 
+    /// Adds those of another part of the run.
+    pub fn append(&mut self, mut others: Self) {
+        self.0.append(&mut others.0);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The percentiles worth reading, by name; none if nothing was recorded.
     pub fn percentiles(&mut self) -> Vec<(&'static str, Duration)> {
         self.0.sort_unstable();

@@ -1,0 +1,176 @@
+package Kirin::Worker::Parsed;
+use v5.16;
+use warnings;
+
+use Scalar::Util qw(refaddr);
+
+# Methods of Plack::Request that are replaced, and those on which the result of a body depends besides.
+use constant REPLACED => qw(_query_parameters _body_parameters cookies);
+use constant BODY     => qw(_parse_request_body request_body_parser _build_body_parser);
+
+# Plack::Request reads bodies in pieces of this size, and longer ones are not worth a short cut.
+use constant BODY_BYTES => 1024 * 1024;
+
+use constant FORM_TYPE => 'application/x-www-form-urlencoded';
+
+my (%plack, %parses_as_plack, %wanted);
+
+# What the front is asked for.
+sub wanted {
+    return if ($ENV{KIRIN_PARSED} // 1) eq '0';
+    speed_up_plack_request() if !%plack && $INC{'Plack/Request.pm'};
+    return sort keys %wanted;
+}
+
+sub want { @wanted{ @_ } = (1) x @_ }
+
+# Names and values of the query, if the front has parsed the one that is there now.
+sub query {
+    my $env = shift;
+    return if !defined $env->{'kirin.query'};
+    my @parsed = split /\x1f/, $env->{'kirin.query'}, -1;
+    return shift(@parsed) eq ($env->{QUERY_STRING} // '') ? \@parsed : undef;
+}
+
+# Cookies by name, if the front has parsed those that are there now.
+sub cookies {
+    my $env = shift;
+    return if !defined $env->{'kirin.cookies'};
+    my ($field, %parsed) = split /\x1f/, $env->{'kirin.cookies'}, -1;
+    return $field eq ($env->{HTTP_COOKIE} // '') ? \%parsed : undef;
+}
+
+# Names and values of a form, if the front has parsed the body that is there now. psgi.input is at its beginning then.
+sub form {
+    my $env = shift;
+    return if !defined $env->{'kirin.form'};
+    my @parsed = split /\x1f/, $env->{'kirin.form'}, -1;
+    my ($input, $own) = @$env{qw(psgi.input kirin.form.input)};
+    return if !ref $input || !ref $own || refaddr($input) != refaddr $own;
+    return if shift(@parsed) ne ($env->{CONTENT_LENGTH} // '') || index($env->{CONTENT_TYPE} // '', FORM_TYPE) != 0;
+    return seek($input, 0, 0) ? \@parsed : undef;
+}
+
+# Where Plack::Request has its own parse in the environment, it shall find the front's; each time after having looked
+# whether an application or middleware has put something else in the place of what was parsed.
+sub speed_up_plack_request {
+    return if grep { !Plack::Request->can($_) } REPLACED, BODY;
+    $plack{$_} = Plack::Request->can($_) for REPLACED, BODY;
+    no warnings 'redefine';
+    *Plack::Request::_query_parameters = \&plack_query_parameters;
+    *Plack::Request::_body_parameters  = \&plack_body_parameters;
+    *Plack::Request::cookies           = \&plack_cookies;
+    # The front does as these two do. Their relatives in C are about as fast as taking over what has been parsed.
+    want(qw(query form))
+        if \&Plack::Request::parse_urlencoded_arrayref == \&WWW::Form::UrlEncoded::PP::parse_urlencoded_arrayref;
+    want('cookies') if \&Cookie::Baker::crush_cookie == \&Cookie::Baker::pp_crush_cookie;
+}
+
+sub plack_query_parameters {
+    my $env = $_[0]->env;
+    if (!$env->{'plack.request.query_parameters'} && (my $parameters = query($env))) {
+        return $env->{'plack.request.query_parameters'} = $parameters;
+    }
+    goto &{ $plack{_query_parameters} };
+}
+
+sub plack_cookies {
+    my $env = $_[0]->env;
+    if (!$env->{'plack.cookie.parsed'} && (my $cookies = cookies($env))) {
+        $env->{'plack.cookie.string'} = $env->{HTTP_COOKIE};
+        return $env->{'plack.cookie.parsed'} = $cookies;
+    }
+    goto &{ $plack{cookies} };
+}
+
+sub plack_body_parameters {
+    my $self = $_[0];
+    my $env  = $self->env;
+    return $env->{'plack.request.body_parameters'} if $env->{'plack.request.body_parameters'};
+    my $parameters = parses_as_plack($self) ? body($env) : undef;
+    goto &{ $plack{_body_parameters} } if !$parameters;
+    $env->{'plack.request.upload'} = Hash::MultiValue->create;
+    return $env->{'plack.request.body_parameters'} = $parameters;
+}
+
+# Whether a request is parsed by what Plack::Request itself puts together, and not by a subclass or one's own parser.
+sub parses_as_plack {
+    my $self = shift;
+    my $class = ref $self;
+    $parses_as_plack{$class} //= !grep { $class->can($_) != $plack{$_} } BODY;
+    return $parses_as_plack{$class} && !$self->{request_body_parser};
+}
+
+# What HTTP::Entity::Parser has for no body and for a form, without what it does around that.
+sub body {
+    my $env = shift;
+    my $input = $env->{'psgi.input'};
+    return if !$input || !$env->{'psgix.input.buffered'} || exists $env->{HTTP_TRANSFER_ENCODING};
+    my $type = $env->{CONTENT_TYPE} // '';
+    if (!$env->{CONTENT_LENGTH}) {
+        return if index($type, 'multipart/form-data') == 0;
+        $input->seek(0, 0);
+        return [];
+    }
+    my $form = form($env);
+    return $form if $form || index($type, FORM_TYPE) != 0 || $env->{CONTENT_LENGTH} !~ /\A[1-9][0-9]{0,6}\z/;
+    return if $env->{CONTENT_LENGTH} > BODY_BYTES;
+    $input->seek(0, 0);
+    $input->read(my $content, $env->{CONTENT_LENGTH});
+    return if length $content != $env->{CONTENT_LENGTH};
+    $input->seek(0, 0);
+    return Plack::Request::parse_urlencoded_arrayref($content);
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Kirin::Worker::Parsed - what the front has parsed, where Plack::Request has its own parse
+
+=head1 SYNOPSIS
+
+    # Unmodified applications get it from Plack::Request:
+    my $parameters = Plack::Request->new($env)->parameters;
+
+    # Others can have it, too:
+    Kirin::Worker::Parsed::want('cookies');      # before the worker takes its first connection
+    my $cookies = Kirin::Worker::Parsed::cookies($env) || Cookie::Baker::crush_cookie($env->{HTTP_COOKIE});
+
+=head1 DESCRIPTION
+
+Kirin's front parses the query, a form and the cookies of a request when a worker asks for it in its greeting. They come as
+one value each, C<kirin.query>, C<kirin.form> and C<kirin.cookies>, which nobody takes apart who does not look: an application
+that uses no parameters pays for an entry in a hash.
+
+When L<Plack::Request> is loaded, a worker replaces three of its methods (C<_query_parameters>, C<_body_parameters> and
+C<cookies>). They put the front's parse where Plack::Request keeps its own (C<plack.request.query_parameters>,
+C<plack.request.body_parameters>, C<plack.cookie.parsed>), and only if it is of what is there at that moment: middleware may
+have changed C<QUERY_STRING>, C<HTTP_COOKIE>, C<CONTENT_TYPE>, C<CONTENT_LENGTH> or C<psgi.input>. Otherwise, for subclasses with
+a parser of their own, and in versions of Plack that have other methods, Plack::Request parses as ever. C<psgi.input> can be
+read afterwards as it can be with Plack.
+
+C<KIRIN_PARSED=0> in the environment turns all of it off.
+
+The front parses exactly as L<WWW::Form::UrlEncoded::PP> and L<Cookie::Baker> do. If their relatives in C
+(C<WWW::Form::UrlEncoded::XS>, C<Cookie::Baker::XS>) are installed, Plack::Request uses those, and the front is not asked.
+
+=head1 FUNCTIONS
+
+=over
+
+=item want(NAMES)
+
+Asks the front for C<query>, C<form> or C<cookies>, from the worker's next connection on.
+
+=item query(ENV), form(ENV), cookies(ENV)
+
+What the front has parsed, decoded and as bytes: references to a list of names and values, and to a hash. Nothing if the front
+has not been asked, if there is nothing, if it is long (more than 8 KiB), has a value that holds a NUL or the byte 0x1F, or is not
+what is in ENV now.
+
+=back
+
+=cut

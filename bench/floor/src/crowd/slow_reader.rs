@@ -1,0 +1,89 @@
+//! Slow readers: they ask for something large and read a byte a second.
+
+use super::Crowd;
+use std::cell::Cell;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+/// One byte in this time.
+const PACE: Duration = Duration::from_secs(1);
+
+/// A receive buffer as small as it gets, so that the answer stays with the server.
+const RECEIVE_BUFFER_BYTES: u32 = 4096;
+
+/// That of Ethernet. With loopback's 64 KB the kernel gives the server a send buffer of megabytes, in which an answer would
+/// vanish that on a network would keep its worker waiting.
+const SEGMENT_BYTES: u32 = 1448;
+
+/// All slow readers, until [`SlowReaders::end`].
+pub struct SlowReaders {
+    tasks: JoinSet<()>,
+    tally: Rc<Tally>,
+    count: usize,
+}
+
+#[derive(Default)]
+struct Tally {
+    served: Cell<usize>,
+    open: Cell<usize>,
+}
+
+impl SlowReaders {
+    /// Sends them all out.
+    pub fn start(crowd: &Crowd) -> Self {
+        let tally = Rc::new(Tally::default());
+        let mut tasks = JoinSet::new();
+        for _ in 0..crowd.slow_readers {
+            let (tally, address) = (Rc::clone(&tally), crowd.address);
+            let request = format!("GET {} HTTP/1.1\r\nHost: {address}\r\n\r\n", crowd.slow_path);
+            tasks.spawn_local(async move {
+                // What became of it is in the tally: one that is refused is simply not served.
+                let _ = read_slowly(address, &request, &tally).await;
+            });
+        }
+        Self { tasks, tally, count: crowd.slow_readers }
+    }
+
+    /// Until each has the first byte of its answer, or the time is over.
+    pub async fn wait_for_first_bytes(&self, limit: Duration) {
+        let end = Instant::now() + limit;
+        while self.tally.served.get() < self.count && Instant::now() < end {
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// How many were served, and how many of them still are.
+    pub fn end(&mut self) -> (usize, usize) {
+        self.tasks.abort_all();
+        (self.tally.served.get(), self.tally.open.get())
+    }
+}
+
+async fn read_slowly(address: SocketAddr, request: &str, tally: &Tally) -> io::Result<()> {
+    let mut connection = connect(address).await?;
+    connection.write_all(request.as_bytes()).await?;
+    connection.read_u8().await?;
+    tally.served.set(tally.served.get() + 1);
+    tally.open.set(tally.open.get() + 1);
+    let ended = loop {
+        sleep(PACE).await;
+        if let Err(error) = connection.read_u8().await {
+            break error;
+        }
+    };
+    tally.open.set(tally.open.get() - 1);
+    Err(ended)
+}
+
+async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
+    socket2::SockRef::from(&socket).set_tcp_mss(SEGMENT_BYTES)?;
+    socket.connect(address).await
+}

@@ -1,0 +1,97 @@
+//! A visitor: one connection at a time, one request after another.
+
+use super::response::{self, Response};
+use super::{Crowd, Failure, Outcome};
+use std::io;
+use std::rc::Rc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// Makes all of a visitor's requests, or as many as can be until `end`.
+pub async fn visit(crowd: Rc<Crowd>, end: Instant) -> Outcome {
+    let connection = if crowd.keep_alive { "" } else { "Connection: close\r\n" };
+    let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", crowd.path, crowd.address);
+    let mut visitor = Visitor { crowd: &crowd, request, connection: None, received: Vec::new() };
+    let mut outcome = Outcome::default();
+    for number in 0..crowd.requests {
+        if number > 0 && !crowd.pause.is_zero() {
+            sleep(crowd.pause).await;
+        }
+        if visitor.finds_its_connection_ended() {
+            outcome.reconnects += 1;
+        }
+        let begun = Instant::now();
+        let patience = end.min(begun + crowd.timeout);
+        match timeout_at(patience, visitor.ask()).await {
+            Ok(Ok(())) => outcome.latencies.record(begun.elapsed()),
+            failed => {
+                visitor.connection = None;
+                if Instant::now() >= end {
+                    outcome.left_over = crowd.requests - number;
+                    break;
+                }
+                outcome.fail(failed.map_or(Failure::Timeout, |failed| failed.err().unwrap_or(Failure::Cut)));
+            }
+        }
+    }
+    outcome
+}
+
+struct Visitor<'a> {
+    crowd: &'a Crowd,
+    request: String,
+    connection: Option<TcpStream>,
+    received: Vec<u8>,
+}
+
+impl Visitor<'_> {
+    /// A server may end a kept connection at any time between requests (RFC 9112, 9.5). A client that has seen the end does
+    /// not send a request into it.
+    fn finds_its_connection_ended(&mut self) -> bool {
+        let Some(connection) = &self.connection else { return false };
+        let open =
+            connection.try_read(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        if !open {
+            self.connection = None;
+        }
+        !open
+    }
+
+    /// One request and its whole answer.
+    async fn ask(&mut self) -> Result<(), Failure> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => connect(self.crowd).await.map_err(|_| Failure::Connect)?,
+        };
+        connection.write_all(self.request.as_bytes()).await.map_err(|_| Failure::Unanswered)?;
+        let Response { status, keeps } = self.read_response(&mut connection).await?;
+        if keeps && self.crowd.keep_alive {
+            self.connection = Some(connection);
+        }
+        if status == 200 { Ok(()) } else { Err(Failure::Status) }
+    }
+
+    async fn read_response(&mut self, connection: &mut TcpStream) -> Result<Response, Failure> {
+        self.received.clear();
+        let mut ended = false;
+        loop {
+            if let Some(response) = response::complete(&self.received, ended)? {
+                return Ok(response);
+            }
+            ended = match connection.read_buf(&mut self.received).await {
+                Ok(count) => count == 0,
+                // A reset after a whole answer that the end delimits would be no loss; every other is.
+                Err(_) => {
+                    return Err(if self.received.is_empty() { Failure::Unanswered } else { Failure::Cut });
+                }
+            };
+        }
+    }
+}
+
+async fn connect(crowd: &Crowd) -> io::Result<TcpStream> {
+    let connection = TcpStream::connect(crowd.address).await?;
+    connection.set_nodelay(true)?;
+    Ok(connection)
+}

@@ -1,0 +1,153 @@
+//! Files that applications hand back for the front to send.
+//!
+//! The application has opened the file, so there is no question of whether it may be sent; the question is whether what the
+//! front finds at the path is what the application has opened. Its worker tells what `fstat` says of its handle, and the front
+//! compares. A worker sees whole seconds, so that a file that was changed within the last one or two is read anew for each request.
+
+use crate::config::{CACHE_BYTES, CACHE_ENTRIES, SMALL_FILE_BYTES, VALIDITY};
+use crate::entity_tag::EntityTag;
+use crate::open_file_cache::{Kept, Known, OpenFileCache, Weight};
+use crate::read_file::ReadFile;
+use crate::root::{FileClock, FileState, OPEN, OpenFile, Opened};
+use rustix::fs::Mode;
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// The files of all applications on one event loop.
+pub struct AppFiles {
+    cache: RefCell<OpenFileCache<Rc<AppFile>>>,
+}
+
+/// What a worker sees of a file that its application has opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenFile {
+    /// Device.
+    pub device: u64,
+    /// Inode.
+    pub inode: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Last change of the contents, in seconds since the epoch.
+    pub modified: i64,
+    /// Last change of the contents or of what is known of the file, likewise.
+    pub changed: i64,
+}
+
+/// A file that an application has handed back.
+pub struct AppFile {
+    pub(crate) file: ReadFile,
+    pub(crate) entity_tag: EntityTag,
+}
+
+/// Why the front cannot send the file that the application has opened.
+#[derive(Debug, thiserror::Error)]
+pub enum NotThatFile {
+    /// It cannot be opened or read.
+    #[error("{0}")]
+    Unreadable(#[from] io::Error),
+    /// Another file, or another state of it, is at the path.
+    #[error("the file at this path is not the one that the application has opened, or has changed since")]
+    Another,
+    /// The worker does not run as the user that the front runs as, and might be allowed less.
+    #[error("the worker runs as another user than Kirin")]
+    AnotherUser,
+}
+
+impl Default for AppFiles {
+    fn default() -> Self {
+        let limit = Weight { entries: CACHE_ENTRIES, bytes: CACHE_BYTES };
+        Self { cache: RefCell::new(OpenFileCache::new(limit, VALIDITY)) }
+    }
+}
+
+impl AppFiles {
+    /// The file at `path`, which an application has open in the state `seen`.
+    pub fn opened(&self, path: &Path, seen: &SeenFile, now: Instant) -> Result<Rc<AppFile>, NotThatFile> {
+        let previous = match self.cache.borrow_mut().get(path.as_os_str().as_bytes(), now) {
+            Some(Known::Fresh(file)) if file.is_seen(seen) => return Ok(file),
+            Some(Known::Fresh(file) | Known::Stale(file)) => Some(file),
+            None => None,
+        };
+        let looked_at = FileClock::now();
+        let file = rustix::fs::open(path, OPEN, Mode::empty()).map_err(io::Error::from)?;
+        let Opened::File(open) = Opened::of(file.into())? else { return Err(NotThatFile::Another) };
+        if !open.state.is_seen(seen) {
+            return Err(NotThatFile::Another);
+        }
+        let file = self.keep(path, open, previous, looked_at, now)?;
+        if file.file.state().is_seen(seen) { Ok(file) } else { Err(NotThatFile::Another) }
+    }
+
+    /// The file at `path`, which an application has named and the caller has opened; `None` if it is not a regular file.
+    pub fn named(&self, path: &Path, file: File, now: Instant) -> io::Result<Option<Rc<AppFile>>> {
+        let previous = match self.cache.borrow_mut().get(path.as_os_str().as_bytes(), now) {
+            Some(Known::Fresh(file) | Known::Stale(file)) => Some(file),
+            None => None,
+        };
+        let looked_at = FileClock::now();
+        match Opened::of(file)? {
+            Opened::File(open) => self.keep(path, open, previous, looked_at, now).map(Some),
+            Opened::Directory | Opened::Special => Ok(None),
+        }
+    }
+
+    /// Reads what was opened, unless that would come to the same as before.
+    fn keep(
+        &self,
+        path: &Path,
+        open: OpenFile,
+        previous: Option<Rc<AppFile>>,
+        looked_at: FileClock,
+        now: Instant,
+    ) -> io::Result<Rc<AppFile>> {
+        let file = match previous {
+            Some(previous) if previous.file.is_still(&open.state) => {
+                previous.file.confirm(looked_at);
+                previous
+            }
+            _ => Rc::new(AppFile::read(open)?),
+        };
+        self.cache.borrow_mut().put(path.as_os_str().as_bytes(), Rc::clone(&file), now);
+        Ok(file)
+    }
+}
+
+impl AppFile {
+    fn read(open: OpenFile) -> io::Result<Self> {
+        let file = ReadFile::of(open, SMALL_FILE_BYTES)?;
+        let entity_tag = EntityTag::of(file.state(), file.is_settled(), None);
+        Ok(Self { file, entity_tag })
+    }
+
+    /// Whether these are the contents of the file that a worker has just seen.
+    fn is_seen(&self, seen: &SeenFile) -> bool {
+        let state = self.file.state();
+        state.is_settled_in_seconds(self.file.read_at()) && state.is_seen(seen)
+    }
+}
+
+impl FileState {
+    fn is_seen(&self, seen: &SeenFile) -> bool {
+        let (modified, changed) = (self.modified.0, self.changed.0);
+        *seen == SeenFile { device: self.device, inode: self.inode, size: self.size, modified, changed }
+    }
+}
+
+impl Kept for Rc<AppFile> {
+    fn bytes(&self) -> usize {
+        size_of::<AppFile>() + self.file.contents_bytes()
+    }
+
+    fn descriptors(&self) -> usize {
+        usize::from(self.file.holds_descriptor())
+    }
+}
+
+#[cfg(test)]
+#[path = "app_files_tests.rs"]
+mod tests;

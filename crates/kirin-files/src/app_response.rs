@@ -1,0 +1,136 @@
+//! From an application's response and the file that it has handed back to what the client gets: what a file server would add,
+//! and nothing that the application has said otherwise.
+
+use crate::app_files::AppFile;
+use crate::byte_range::{self, Part};
+use crate::entity_tag::Tag;
+use crate::preconditions::{self, Validators, Verdict};
+use crate::read_file::http_date;
+use crate::request_fields::RequestFields;
+use http::StatusCode;
+use kirin_http::{Body, FieldLines, Place, Response};
+
+/// What the application has said of what it sends.
+#[derive(Default)]
+struct Said<'a> {
+    entity_tag: Option<&'a [u8]>,
+    last_modified: Option<&'a [u8]>,
+    accept_ranges: Option<&'a [u8]>,
+    /// `Content-Encoding`: the file holds encoded bytes, of one representation of several.
+    is_encoded: bool,
+    /// `Content-Range`: the file holds a part.
+    is_part: bool,
+}
+
+impl<'a> Said<'a> {
+    fn of(fields: &'a FieldLines) -> Self {
+        let mut said = Self::default();
+        for (name, value) in fields.iter() {
+            match name.len() {
+                4 if name.eq_ignore_ascii_case(b"etag") => said.entity_tag = Some(value),
+                13 if name.eq_ignore_ascii_case(b"last-modified") => said.last_modified = Some(value),
+                13 if name.eq_ignore_ascii_case(b"accept-ranges") => said.accept_ranges = Some(value),
+                13 if name.eq_ignore_ascii_case(b"content-range") => said.is_part = true,
+                16 if name.eq_ignore_ascii_case(b"content-encoding") => said.is_encoded = true,
+                _ => {}
+            }
+        }
+        said
+    }
+}
+
+impl AppFile {
+    /// The whole file with the application's status and fields.
+    pub fn whole(&self, status: StatusCode, fields: FieldLines, is_head: bool) -> Response {
+        let size = self.file.size();
+        let body = if is_head { Body::Withheld(size) } else { self.file.body(0, size) };
+        Response { status, fields, body, place: Place::App }
+    }
+
+    /// The answer to a GET or HEAD that the application has answered 200 with `fields`.
+    pub fn respond(&self, mut fields: FieldLines, request: &RequestFields<'_>, is_head: bool) -> Response {
+        let said = Said::of(&fields);
+        if said.is_part {
+            return self.whole(StatusCode::OK, fields, is_head);
+        }
+        // A tag of ours would be the same for two codings of one file that happen to be of the same size.
+        let adds_tag = said.entity_tag.is_none() && !said.is_encoded;
+        let adds_date = self.file.last_modified().filter(|_| said.last_modified.is_none());
+        let adds_ranges = said.accept_ranges.is_none() && !said.is_encoded;
+        let gives_ranges =
+            adds_ranges || said.accept_ranges.is_some_and(|unit| unit.eq_ignore_ascii_case(b"bytes"));
+        let validators = Validators {
+            entity_tag: match said.entity_tag {
+                Some(tag) => Tag::of(tag),
+                None if adds_tag => self.entity_tag.as_tag(),
+                None => Tag::Absent,
+            },
+            last_modified: match said.last_modified {
+                Some(date) => preconditions::parse_date(date),
+                None => adds_date,
+            },
+        };
+        let verdict = preconditions::evaluate(request, validators);
+        let size = self.file.size();
+        let part = match &request.range {
+            // Range means nothing to HEAD (RFC 9110 section 14.2).
+            Some(range)
+                if !is_head
+                    && gives_ranges
+                    && preconditions::range_applies(request.if_range.as_deref(), validators) =>
+            {
+                byte_range::part(range, size)
+            }
+            _ => Part::Whole,
+        };
+
+        if adds_tag {
+            fields.push("ETag", self.entity_tag.as_str());
+        }
+        if let Some(seconds) = adds_date {
+            fields.push("Last-Modified", http_date(seconds));
+        }
+        match verdict {
+            Verdict::Proceed => {}
+            Verdict::NotModified => return not_modified(&fields),
+            Verdict::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
+        }
+        if adds_ranges {
+            fields.push("Accept-Ranges", "bytes");
+        }
+        match part {
+            Part::Whole => self.whole(StatusCode::OK, fields, is_head),
+            Part::Range { start, length } => {
+                let last = start + length - 1;
+                fields.push("Content-Range", format!("bytes {start}-{last}/{size}"));
+                let body = self.file.body(start, length);
+                Response { status: StatusCode::PARTIAL_CONTENT, fields, body, place: Place::App }
+            }
+            Part::Unsatisfiable => {
+                let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE);
+                response.fields.push("Content-Range", format!("bytes */{size}"));
+                response
+            }
+        }
+    }
+}
+
+/// A 304 with what the application has said, but for what describes a body that is not sent.
+fn not_modified(fields: &FieldLines) -> Response {
+    let mut response = Response::new(Place::App, StatusCode::NOT_MODIFIED, Body::Empty);
+    for (name, value) in fields.iter() {
+        let of_body =
+            [&b"content-type"[..], b"content-disposition", b"content-encoding", b"content-language"];
+        if !of_body.iter().any(|other| name.eq_ignore_ascii_case(other)) {
+            // It was a field line before.
+            let _ = response.fields.try_push(name, value);
+        }
+    }
+    response
+}
+
+fn refusal(status: StatusCode) -> Response {
+    let mut response = Response::error(status);
+    response.place = Place::App;
+    response
+}

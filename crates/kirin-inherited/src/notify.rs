@@ -1,0 +1,64 @@
+//! Telling systemd what the program does: sd_notify(3), which is one datagram.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// Where systemd listens.
+#[derive(Clone, Debug)]
+pub struct NotifySocket {
+    variable: OsString,
+    address: SocketAddr,
+}
+
+impl NotifySocket {
+    /// From the value of `NOTIFY_SOCKET`; other forms than a path and `@NAME` are those of other machines.
+    pub(crate) fn new(variable: OsString) -> Option<Self> {
+        let address = match variable.as_bytes() {
+            [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+            [b'/', ..] => SocketAddr::from_pathname(&variable),
+            _ => return None,
+        };
+        Some(Self { address: address.ok()?, variable })
+    }
+
+    /// The variable's name and value, for a process that is to speak there as well.
+    pub fn variable(&self) -> (&'static str, &OsString) {
+        ("NOTIFY_SOCKET", &self.variable)
+    }
+
+    /// Says `NAME=VALUE`, a line each.
+    pub fn say(&self, lines: &str) -> io::Result<()> {
+        UnixDatagram::unbound()?.send_to_addr(lines.as_bytes(), &self.address).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_arrive_at_a_path_and_at_an_abstract_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notify");
+        let name = format!("kirin-test-{}", std::process::id());
+        let abstract_address = SocketAddr::from_abstract_name(&name).unwrap();
+        for (variable, receiver) in [
+            (path.clone().into_os_string(), UnixDatagram::bind(&path).unwrap()),
+            (format!("@{name}").into(), UnixDatagram::bind_addr(&abstract_address).unwrap()),
+        ] {
+            NotifySocket::new(variable).unwrap().say("READY=1\nSTATUS=x").unwrap();
+            let mut buffer = [0; 64];
+            let count = receiver.recv(&mut buffer).unwrap();
+            assert_eq!(&buffer[..count], b"READY=1\nSTATUS=x");
+        }
+    }
+
+    #[test]
+    fn other_forms_are_left_alone() {
+        assert!(NotifySocket::new("vsock:2:1".into()).is_none());
+        assert!(NotifySocket::new("".into()).is_none());
+    }
+}

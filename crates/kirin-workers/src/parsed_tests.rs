@@ -1,0 +1,137 @@
+use super::*;
+use proptest::prelude::*;
+
+/// The parts of a value that was appended, or nothing if there is none.
+fn parts(push: impl FnOnce(&mut Vec<u8>)) -> Option<Vec<String>> {
+    let mut block = b"BEFORE\0".to_vec();
+    push(&mut block);
+    let value = block.strip_prefix(b"BEFORE\0").expect("what was there is untouched");
+    if value.is_empty() {
+        return None;
+    }
+    let value = value.strip_suffix(b"\0").expect("a value ends in NUL");
+    let name_ends = value.iter().position(|byte| *byte == 0).expect("a name ends in NUL");
+    let value = &value[name_ends + 1..];
+    assert!(!value.contains(&0), "{value:?}");
+    Some(value.split(|byte| *byte == SEPARATOR).map(text_of).collect())
+}
+
+/// Bytes as the characters of these numbers.
+fn text_of(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| char::from(*byte)).collect()
+}
+
+fn query(text: &str) -> Option<Vec<String>> {
+    let mut parts = parts(|block| push_query(block, text))?;
+    assert_eq!(parts.remove(0), text_of(text.as_bytes()), "the query comes first");
+    Some(parts)
+}
+
+fn cookies(field: &str) -> Option<Vec<String>> {
+    let mut parts = parts(|block| push_cookies(block, field.as_bytes()))?;
+    assert_eq!(parts.remove(0), text_of(field.as_bytes()), "the field comes first");
+    Some(parts)
+}
+
+fn form(content_type: &str, body: &[u8]) -> Option<Vec<String>> {
+    parts(|block| push_form(block, content_type.as_bytes(), body))
+}
+
+#[test]
+fn a_query_is_taken_apart_as_perl_does_it() {
+    for (text, expected) in [
+        ("a=1&b=2", &["a", "1", "b", "2"][..]),
+        ("a=1;b=2", &["a", "1", "b", "2"]),
+        ("a", &["a", ""]),
+        ("a=", &["a", ""]),
+        ("=a", &["", "a"]),
+        ("=", &["", ""]),
+        ("&", &["", "", "", ""]),
+        ("a&&b", &["a", "", "", "", "b", ""]),
+        ("a=b=c", &["a", "b=c"]),
+        ("a=1& b=2&  c=3", &["a", "1", "b", "2", " c", "3"]),
+        ("a=1&+b=2", &["a", "1", " b", "2"]),
+        ("a+b=%2B+%2b", &["a b", "+ +"]),
+        ("%41%5a=%zz%4%", &["AZ", "%zz%4%"]),
+        ("a=%%41&b=%25%34%31", &["a", "%A", "b", "%41"]),
+        ("a%3Db%26c=d%3b", &["a=b&c", "d;"]),
+        ("a=%e9%BA%92", &["a", "\u{e9}\u{ba}\u{92}"]),
+        ("a=1&a=2&a=1", &["a", "1", "a", "2", "a", "1"]),
+    ] {
+        assert_eq!(query(text).unwrap(), expected, "{text}");
+    }
+}
+
+#[test]
+fn cookies_are_taken_apart_as_perl_does_it() {
+    for (field, expected) in [
+        ("a=1; b=2;c=3", &["a", "1", "b", "2", "c", "3"][..]),
+        ("a=1; a=2; %61=3", &["a", "1"]),
+        ("a; b=; =c; ;;", &["b", "", "", "c"]),
+        ("a=\"x y\"; b=\"\"; c=\"; d=\"\"x\"\"", &["a", "x y", "b", "", "c", "\"", "d", "\"x\""]),
+        ("a=%22x%22; b=1+2", &["a", "\"x\"", "b", "1+2"]),
+        ("\ta = 1 ;   b=2\t", &["a ", " 1", "b", "2"]),
+        ("a=b=c; a%3db=%zz", &["a", "b=c", "a=b", "%zz"]),
+        ("a=1, b=2", &["a", "1, b=2"]),
+    ] {
+        assert_eq!(cookies(field).unwrap(), expected, "{field}");
+    }
+    assert_eq!(cookies("nothing; here"), None, "no cookie");
+}
+
+#[test]
+fn a_form_is_what_plack_takes_for_one() {
+    let type_ = "application/x-www-form-urlencoded";
+    assert_eq!(form(type_, b"a=1&b").unwrap(), ["5", "a", "1", "b", ""]);
+    assert_eq!(form(&format!("{type_}; charset=UTF-8"), b"a").unwrap(), ["1", "a", ""]);
+    assert_eq!(form(type_, b"").unwrap(), ["0"]);
+    for other in ["", "text/plain", "Application/x-www-form-urlencoded", " application/x-www-form-urlencoded"]
+    {
+        assert_eq!(form(other, b"a=1"), None, "{other}");
+    }
+}
+
+#[test]
+fn what_a_value_cannot_hold_is_not_sent() {
+    for text in ["a=%00", "%1f=b", "a=1&b=%1F", "a\u{1f}", ""] {
+        assert_eq!(query(text), None, "{text:?}");
+    }
+    for field in ["a=%00", "%1f=b", "a=\u{1f}"] {
+        assert_eq!(cookies(field), None, "{field:?}");
+    }
+    assert_eq!(form("application/x-www-form-urlencoded", b"a\0=1"), None);
+    let long = "a=".repeat(MAX_PARSED_BYTES / 2);
+    assert!(query(&long).is_some());
+    assert_eq!(query(&(long.clone() + "a")), None);
+    assert_eq!(form("application/x-www-form-urlencoded", (long + "a").as_bytes()), None);
+}
+
+#[test]
+fn what_any_worker_wants_is_wanted_as_long_as_it_is_there() {
+    let wanted = WantedByWorkers::default();
+    let all = Wanted::from_list("cookies,query,mood,form");
+    assert_eq!(all, Wanted { query: true, form: true, cookies: true });
+    assert_eq!(wanted.get(), Wanted::default());
+    wanted.set([Wanted::from_list("query"), Wanted::default(), Wanted::from_list("cookies")].into_iter());
+    assert_eq!(wanted.get(), Wanted { query: true, form: false, cookies: true });
+    wanted.set([Wanted::from_list(""), Wanted::from_list("mood")].into_iter());
+    assert_eq!(wanted.get(), Wanted::default());
+}
+
+proptest! {
+    #[test]
+    fn any_text_becomes_pairs_or_is_not_sent(text in "[a-f%&;=+ \"\t0-9\u{0}\u{1f}\u{e9}]{0,60}") {
+        if let Some(parts) = query(&text) {
+            let pairs = text.bytes().filter(|byte| matches!(byte, b'&' | b';')).count() + 1;
+            prop_assert_eq!(parts.len(), 2 * pairs, "{:?}", parts);
+        }
+        if let Some(parts) = cookies(&text) {
+            prop_assert_eq!(parts.len() % 2, 0);
+            let mut names: Vec<_> = parts.iter().step_by(2).collect();
+            let count = names.len();
+            names.sort();
+            names.dedup();
+            prop_assert_eq!(names.len(), count, "{:?}", parts);
+        }
+    }
+}

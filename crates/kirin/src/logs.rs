@@ -1,0 +1,44 @@
+//! Access logs: each is opened once, however many listeners write to it, and anew when somebody has renamed it.
+
+use crate::config::check::LogTarget;
+use kirin_http::LogFile;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// The access logs that are open.
+pub type Logs = HashMap<LogTarget, Arc<LogFile>>;
+
+/// An access log that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open the access log {0}: {1}")]
+pub struct LogError(String, #[source] io::Error);
+
+/// Opens a log once, however many listeners write to it.
+pub fn open(target: &LogTarget, open: &mut Logs) -> Result<Arc<LogFile>, LogError> {
+    if let Some(file) = open.get(target) {
+        return Ok(Arc::clone(file));
+    }
+    let stream = |stream: io::Result<OwnedFd>| stream.map(|stream| LogFile::stream(File::from(stream)));
+    let (name, opened) = match target {
+        LogTarget::Stdout => ("stdout".into(), stream(io::stdout().as_fd().try_clone_to_owned())),
+        LogTarget::Stderr => ("stderr".into(), stream(io::stderr().as_fd().try_clone_to_owned())),
+        LogTarget::File(path) => (path.display().to_string(), LogFile::open(path)),
+    };
+    let file = Arc::new(opened.map_err(|error| LogError(name, error))?);
+    open.insert(target.clone(), Arc::clone(&file));
+    Ok(file)
+}
+
+/// Opens logs anew after they have been renamed. One that cannot be opened is written on under its old name.
+pub fn reopen(logs: &Logs) {
+    for log in logs.values() {
+        let Some(path) = log.path() else { continue };
+        match log.reopen() {
+            Ok(()) => tracing::info!("access log {} is opened anew", path.display()),
+            Err(error) => tracing::error!(%error, "access log {} cannot be opened anew", path.display()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What the main thread does while the event loops serve: it does what signals ask for.
+
+use crate::logs::{self, Logs};
+use crate::signals::{End, Signals, Wish};
+use crate::systemd::Systemd;
+use crate::upgrade::{Upgrade, UpgradeError};
+use kirin_store::Store;
+use kirin_workers::App;
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// Gives the process id of the program that has taken over.
+type Upgrading<'a> = Pin<Box<dyn Future<Output = Result<u32, UpgradeError>> + 'a>>;
+
+/// How serving comes to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By a signal.
+    Signal(End),
+    /// Another process serves.
+    Successor(u32),
+}
+
+/// What signals have an effect on.
+pub struct Serving<'a> {
+    /// The applications.
+    pub apps: &'a [Arc<App>],
+    /// The access logs.
+    pub logs: &'a Logs,
+    /// The store.
+    pub store: &'a Arc<Store>,
+    /// Who wants to know.
+    pub systemd: &'a Systemd,
+    /// How to upgrade, or why that cannot be.
+    pub upgrade: Result<Upgrade, String>,
+}
+
+impl Serving<'_> {
+    /// Does what signals ask for until one asks to end, or another program has taken over.
+    pub async fn do_wishes(&self, signals: &mut Signals) -> Ending {
+        let mut upgrading: Option<Upgrading<'_>> = None;
+        loop {
+            let upgraded = async {
+                match &mut upgrading {
+                    Some(upgrading) => upgrading.await,
+                    None => pending().await,
+                }
+            };
+            let wish = tokio::select! {
+                wish = signals.next() => wish,
+                upgraded = upgraded => match upgraded {
+                    Ok(pid) => return Ending::Successor(pid),
+                    Err(error) => {
+                        tracing::error!(%error, "upgrade failed; this program keeps serving");
+                        upgrading = None;
+                        continue;
+                    }
+                },
+            };
+            match wish {
+                Wish::End(end) => return Ending::Signal(end),
+                Wish::Reload => self.reload(),
+                Wish::MoreWorkers => self.apps.iter().for_each(|app| app.add_worker()),
+                Wish::FewerWorkers => self.apps.iter().for_each(|app| app.remove_worker()),
+                Wish::ReopenLogs => logs::reopen(self.logs),
+                Wish::Upgrade => match &self.upgrade {
+                    Err(reason) => tracing::error!("USR2 has no effect: {reason}"),
+                    Ok(_) if upgrading.is_some() => {
+                        tracing::warn!("USR2 has no effect: an upgrade is going on")
+                    }
+                    Ok(upgrade) => upgrading = Some(Box::pin(upgrade.hand_over(self.store))),
+                },
+            }
+        }
+    }
+
+    fn reload(&self) {
+        tracing::info!("reloading applications");
+        self.systemd.reloading();
+        self.apps.iter().for_each(|app| app.reload());
+        let (apps, systemd) = (self.apps.to_vec(), self.systemd.clone());
+        tokio::spawn(async move {
+            for app in apps {
+                app.reloaded().await;
+            }
+            systemd.ready();
+        });
+    }
+}

@@ -1,0 +1,69 @@
+//! The user that serves: Kirin opens its ports and logs as root and then becomes somebody with fewer rights.
+//!
+//! Called by the configuration, which looks the name up, and by the program before it starts a thread.
+
+use crate::run_directory::RunDirectory;
+use nix::unistd::{self, Gid, Uid};
+use std::ffi::CString;
+use std::io;
+
+/// A user of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    name: CString,
+    uid: Uid,
+    /// The group of the entry in passwd(5).
+    gid: Gid,
+}
+
+/// Why Kirin cannot become that user.
+#[derive(Debug, thiserror::Error)]
+pub enum UserError {
+    /// Not started as root, and not as that user.
+    #[error(
+        "`user` is {wanted}, but only root can become another user, and Kirin was started by uid {current}"
+    )]
+    NotRoot {
+        /// The user in the configuration.
+        wanted: String,
+        /// Who runs the program.
+        current: u32,
+    },
+    /// The kernel refused.
+    #[error("cannot become the user {0}: {1}")]
+    Refused(String, #[source] io::Error),
+}
+
+impl User {
+    /// The user `name`, if there is one.
+    pub fn find(name: &str) -> io::Result<Option<Self>> {
+        let found = unistd::User::from_name(name).map_err(io::Error::from)?;
+        let Some(user) = found else { return Ok(None) };
+        let name = CString::new(user.name).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok(Some(Self { name, uid: user.uid, gid: user.gid }))
+    }
+
+    /// Becomes this user for good, with all its groups, and gives it the run directory.
+    pub fn serve_as(&self, run_directory: &RunDirectory) -> Result<(), UserError> {
+        let current = unistd::geteuid();
+        if current == self.uid {
+            return Ok(());
+        }
+        let name = || self.name.to_string_lossy().into_owned();
+        if !current.is_root() {
+            return Err(UserError::NotRoot { wanted: name(), current: current.as_raw() });
+        }
+        let become_user = || -> nix::Result<()> {
+            for path in run_directory.paths() {
+                unistd::chown(&path, Some(self.uid), Some(self.gid))?;
+            }
+            unistd::initgroups(&self.name, self.gid)?;
+            unistd::setgid(self.gid)?;
+            // For root: the real, the effective and the saved one. There is no way back (setuid(2)).
+            unistd::setuid(self.uid)
+        };
+        become_user().map_err(|error| UserError::Refused(name(), error.into()))?;
+        tracing::info!("serving as the user {}", name());
+        Ok(())
+    }
+}

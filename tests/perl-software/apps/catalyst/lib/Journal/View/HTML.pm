@@ -1,0 +1,5 @@
+package Journal::View::HTML;
+use Moose;
+extends 'Catalyst::View::TT';
+
+1;
