@@ -30,6 +30,7 @@ lint:
 
 test-rust: build
 	$(CLIENTS)
+	tests/install_h2spec.sh
 	$(CARGO) test --workspace
 
 test-perl: build

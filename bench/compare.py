@@ -20,6 +20,8 @@ import comparison
 import report
 from comparison import Comparison, Entrant
 from comparisons import (
+    classic_stack,
+    crowd,
     hit_ratio,
     idle_memory,
     includes,
@@ -28,6 +30,7 @@ from comparisons import (
     memcached_protocol,
     memory_per_item,
     psgi,
+    restart,
     small_file,
     store_page,
 )
@@ -43,12 +46,13 @@ COMPARISONS: dict[str, Comparison] = {
         large_file.COMPARISON,
         psgi.HELLO_COMPARISON,
         psgi.PARAMS_COMPARISON,
+        classic_stack.COMPARISON,
         loops.COMPARISON,
         memcached_protocol.COMPARISON,
     )
 }
 # These measure something else than CPU time under a load, and make tables of their own.
-OTHERS = {one.NAME: one for one in (idle_memory, hit_ratio, memory_per_item)}
+OTHERS = {one.NAME: one for one in (crowd, restart, idle_memory, hit_ratio, memory_per_item)}
 NAMES = [*COMPARISONS, *OTHERS]
 
 Row = TypeVar("Row", Entrant, StoreEntrant)
@@ -75,7 +79,7 @@ def run(name: str, options: argparse.Namespace) -> str:
     if shared:
         os.sched_setaffinity(0, {int(core) for core in both.split(",")})
     load_before = os.getloadavg()[0]
-    with Host(cores, options.kirin.resolve(), options.tools.resolve()) as host:
+    with Host(cores, options.kirin.resolve(), options.tools.resolve(), options.scale) as host:
         if name in OTHERS:
             other = OTHERS[name]
             machine = report.machine(cores, load_before, other.TOOL)
@@ -122,6 +126,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=whole, default=5, help="interleaved rounds")
     parser.add_argument("--seconds", type=whole, default=4, help="length of one round for one server")
+    parser.add_argument(
+        "--scale", type=share, default=1.0, help="share of the full size of crowd and restart, to try them"
+    )
     parser.add_argument("--server-core", default="0", metavar="CORE", help="where the servers run")
     parser.add_argument("--load-core", default="1", metavar="CORE", help="where the load generator runs")
     parser.add_argument(
@@ -135,6 +142,14 @@ def whole(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("a number from 1 is needed")
+    return number
+
+
+def share(text: str) -> float:
+    """A number above 0, up to 1."""
+    number = float(text)
+    if not 0.0 < number <= 1.0:
+        raise argparse.ArgumentTypeError("a number above 0, up to 1, is needed")
     return number
 
 

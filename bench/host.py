@@ -62,6 +62,9 @@ class Server:
     canned_body: bytes = b""
     """What it answers whatever is asked; empty if it is a real server."""
 
+    socket_path: Path | None = None
+    """Where it listens if not on a port."""
+
 
 @dataclass
 class Host:
@@ -70,6 +73,9 @@ class Host:
     cores: Cores
     kirin: Path
     tools: Path
+    scale: float = 1.0
+    """Share of the full size, for comparisons that count requests and not seconds."""
+
     directory: Path = field(init=False)
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 

@@ -25,15 +25,18 @@ def start(
     places: tuple[str, ...] = ("store",),
     pages: Mapping[str, bytes] | None = None,
     app: App | None = None,
+    static: Path | None = None,
     unix_store: bool = False,
 ) -> Server:
-    """Serves `/` from these places. `pages` go in over its memcached socket, as an application would put them."""
+    """Serves `/` from these places. `pages` go in over its memcached socket, as an application would put them.
+    With `static` the files of that directory are served below /static.
+    """
     _built(host)
     port, store_port = free_port(), free_port()
     store_path = host.directory / f"{name}-store.sock"
     store = f"unix:{store_path}" if unix_store else f"127.0.0.1:{store_port}"
     config = host.directory / f"{name}.toml"
-    config.write_text(_config(port, store, places, app))
+    config.write_text(_config(port, store, places, app) + _static(static))
     # Until the adapter is installed, the workers' parent finds it in the repository.
     env = {"PERL5LIB": str(REPOSITORY / "adapters" / "perl" / "lib")}
     pid = host.start(name, [host.kirin, "serve", "--config", config], port=port, env=env)
@@ -81,6 +84,10 @@ memcached = ["{store}"]
 path = "/"
 try = [{quoted}]
 """
+
+
+def _static(directory: Path | None) -> str:
+    return f'[[route]]\npath = "/static"\ntry = ["files:{directory}"]\n' if directory else ""
 
 
 def html(body: bytes) -> bytes:

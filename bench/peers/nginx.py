@@ -173,13 +173,26 @@ def _fill(store: Server, items: dict[str, bytes]) -> None:
         memcached.set_item(store.store, key, value)
 
 
-def proxy(host: Host, name: str, behind: Server) -> Server:
-    """In front of an application server, as most sites have it: nginx keeps the connections, the workers do not."""
+def proxy(
+    host: Host, name: str, behind: Server, *, keepalive: int = 0, directory: Path | None = None
+) -> Server:
+    """In front of an application server, as most sites have it: nginx keeps the connections, the workers do not.
+
+    With `keepalive` it keeps so many to the workers as well, and with `directory` it serves the files below /static.
+    """
+    peer = f"unix:{behind.socket_path}" if behind.socket_path else f"127.0.0.1:{behind.port}"
+    upstream, location = f"server {peer};", "proxy_pass http://app;"
+    if keepalive:
+        upstream += f" keepalive {keepalive}; keepalive_requests 1000000000;"
+        location += ' proxy_http_version 1.1; proxy_set_header Connection "";'
+    static = f"location /static/ {{ root {directory}; }}" if directory else ""
+    kept = f"keepalive {keepalive}" if keepalive else "a connection a request"
     return start(
         host,
         name,
-        f"proxy_pass over TCP, a connection a request; behind it {behind.about}; CPU of both",
-        http=f"{KEEP} upstream app {{ server 127.0.0.1:{behind.port}; }}",
-        server="location / { proxy_pass http://app; }",
+        f"proxy_pass over {'a unix socket' if behind.socket_path else 'TCP'}, {kept}; "
+        f"behind it {behind.about}; CPU of both",
+        http=f"{TUNED_FILES if directory else KEEP} upstream app {{ {upstream} }}",
+        server=f"location / {{ {location} }} {static}",
         beside=[behind],
     )

@@ -121,6 +121,30 @@ impl Client {
         Reply { status: status.unwrap_or_else(|| panic!("not a response: {head:?}")), head, body: Vec::new() }
     }
 
+    /// Reads up to the end of `bytes`, and returns all of that.
+    ///
+    /// # Panics
+    /// When they do not come.
+    pub fn read_until(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let end = self.find(bytes) + bytes.len();
+        self.take(end, "expected bytes")
+    }
+
+    /// Reads up to the end of `bytes`; false when the connection ends before.
+    pub fn try_read_until(&mut self, bytes: &[u8]) -> bool {
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(at) = self.received.windows(bytes.len()).position(|window| window == bytes) {
+                self.received.drain(..at + bytes.len());
+                return true;
+            }
+            match self.stream.read(&mut buffer) {
+                Ok(0) | Err(_) => return false,
+                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+            }
+        }
+    }
+
     /// Reads exactly these bytes.
     ///
     /// # Panics

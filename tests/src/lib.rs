@@ -3,15 +3,21 @@
 //!
 //! `make test` builds the program first; `KIRIN_BINARY` names another one.
 
+mod authority;
 mod client;
+mod http2;
 mod memcached;
 mod program;
 mod site;
+mod tls;
 
+pub use authority::{Authority, Issued};
 pub use client::{Client, Reply};
+pub use http2::{Http2Client, Http2Reply, Pending};
 pub use memcached::Memcached;
 pub use program::{Kirin, kirin_command, run_kirin};
 pub use site::Site;
+pub use tls::{TlsClient, TlsSetup};
 
 use std::time::{Duration, Instant};
 

@@ -45,8 +45,7 @@ impl Kirin {
             if let Some(status) = kirin.child.try_wait().expect("wait") {
                 panic!("kirin ended with {status}:\n{}", kirin.log());
             }
-            let (_, url) = log.split_once("serving on http://")?;
-            url.split_once('/')?.0.parse().ok()
+            nth_address(&log, 0)
         });
         kirin
     }
@@ -80,6 +79,11 @@ impl Kirin {
     /// Where it serves.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where its listener of this number serves, counted from 0 in the order of the configuration. All are TCP.
+    pub fn address_of(&self, listener: usize) -> SocketAddr {
+        wait_for("a listener's address", || nth_address(&self.log(), listener))
     }
 
     /// Its process id.
@@ -160,6 +164,12 @@ impl Drop for Kirin {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The address in the line `serving on http://ADDRESS/` of this number.
+fn nth_address(log: &str, number: usize) -> Option<SocketAddr> {
+    let (_, url) = log.split("serving on ").nth(number + 1)?.split_once("://")?;
+    url.split_once('/')?.0.parse().ok()
 }
 
 /// Runs the program to its end.

@@ -46,11 +46,17 @@ subtest 'the control channel' => sub {
     is ends($parent), 0, 'TERM ends it';
 };
 
-subtest 'workers without a connection hear of the end' => sub {
-    my $parent = start(workers => 2, passes_on_quit => 1);
+subtest 'after QUIT each worker leaves when its connection ends' => sub {
+    my $parent = start(workers => 2);
     readline $parent->{control} for 1 .. 3;
     kill QUIT => $parent->{pid};
-    is ends($parent), 0, 'QUIT ends it';
+    for (1 .. 2) {
+        my $connection = IO::Socket::UNIX->new("$parent->{directory}/workers") or die $!;
+        like readline $connection, qr/\AKIRIN/, 'a worker takes a connection even then';
+        close $connection;
+        like readline $parent->{control}, qr/\Aexited [0-9]+ 0\n\z/, 'and leaves after it';
+    }
+    is ends($parent), 0, 'so does the parent';
 };
 
 subtest 'workers do not start all at once' => sub {

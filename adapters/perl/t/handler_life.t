@@ -5,6 +5,7 @@ use File::Spec;
 use File::Temp;
 use IO::Socket::INET;
 use NeedsKirin;
+use POSIX ();
 use Plackup;
 use Test::More;
 use Test::TCP qw(empty_port);
@@ -86,12 +87,9 @@ subtest 'a worker is replaced after its number of requests' => sub {
     is_deeply [grep { $_ > 3 } @counts], [], 'none had more than 3 requests' or diag explain \%count;
 };
 
-subtest 'HUP, TTIN' => sub {
+subtest 'TTIN' => sub {
     my $server = Plackup->start($PIDS, '--workers', 1);
-    my (undef, $worker) = split ' ', $server->get('/');
-    kill HUP => $server->{pid};
-    $server->wait_until('the log says that it cannot be', sub { $server->log =~ /cannot be loaded anew/ });
-    is +(split ' ', $server->get('/'))[1], $worker, 'the application is not loaded anew, and serves on';
+    $server->get('/');
     kill TTIN => $server->{pid};
     my %seen;
     $server->wait_until('a second worker serves', sub {
@@ -100,6 +98,129 @@ subtest 'HUP, TTIN' => sub {
     });
     is keys %seen, 2, 'one worker more';
     is $server->stop('TERM'), 0, 'status';
+};
+
+subtest 'HUP brings new code' => sub {
+    my $app = 'my $loaded = $$; print "ready\n"; <STDIN>; my $store = $ENV{KIRIN_STORE} // "none";
+        sub { [200, [], [join " ", "VERSION", $loaded, $$, getppid, $store, $ENV{GIVEN}]] }';
+    local $ENV{GIVEN} = 'given';
+    my $server = Plackup->start($app =~ s/VERSION/one/r, '--workers', 2, '--max-reqs-per-child', 1000);
+    my ($version, $loaded, $worker, $parent, @more) = split ' ', $server->get('/');
+    is "$version $loaded @more", "one $server->{pid} none given", 'the first code';
+
+    $server->write_app('die "no such table\n"');
+    kill HUP => $server->{pid};
+    $server->wait_until('the log says that it failed', sub { $server->log =~ /reload failed; generation 1 keeps serving/ });
+    is +(split ' ', $server->get('/'))[0], 'one', 'the old code goes on';
+    like $server->log, qr/no such table/, 'the log says why';
+
+
+    $server->write_app($app =~ s/VERSION/two/r);
+    kill HUP => $server->{pid};
+    my @seen;
+    $server->wait_until('the second code', sub { @seen = split ' ', $server->get('/'); $seen[0] eq 'two' });
+    is $seen[1], $seen[3], 'loaded in the parent of the new workers';
+    like $seen[4], qr/^unix:.*store.sock$/, 'which knows the store when it is loaded';
+    is $seen[5], 'given', 'the environment';
+    ok $server->all_gone($worker, $parent), 'the old processes have left';
+
+    kill HUP => $server->{pid};
+    my $second = $seen[3];
+    $server->wait_until('the third generation', sub { (split ' ', $server->get('/'))[3] != $second });
+    my $third = (split ' ', $server->get('/'))[3];
+    ok $server->all_gone($second), 'the second has left';
+    kill TTIN => $server->{pid};
+    $server->wait_until('a third worker', sub { 3 == split ' ', qx(ps -o pid= --ppid $third) });
+    kill KILL => $third;
+    $server->wait_until('a killed parent is started again', sub { (split ' ', $server->get('/'))[3] != $third });
+    is $server->stop('TERM'), 0, 'status';
+    is_deeply [$server->left_behind], [], 'no file is left';
+};
+
+subtest 'USR2 puts another kirin with new code in its place' => sub {
+    my $files  = File::Temp->newdir;
+    my $app    = 'sub { [200, [], [join " ", "VERSION", getppid, join ",", grep { /^KIRIN_(?:LIST|PRED)/ } keys %ENV]] }';
+    my $port   = empty_port();
+    my $server = Plackup->start($app =~ s/VERSION/one/r, '--pid', "$files/pid", '--listen', "127.0.0.1:$port");
+    my $pid    = sub { open my $file, '<', "$files/pid" or return 0; readline($file) + 0 };
+    is +(split ' ', $server->get('/'))[0], 'one', 'it serves';
+    is $pid->(), $server->{pid}, 'the pid file';
+
+    $server->write_app('die "no such table\n"');
+    kill USR2 => $server->{pid};
+    $server->wait_until('the log says that it failed', sub { $server->log =~ /upgrade failed; this program keeps serving/ });
+    is +(split ' ', $server->get('/'))[0], 'one', 'the old one goes on';
+
+    $server->write_app($app =~ s/VERSION/two/r);
+    kill USR2 => $server->{pid};
+    $server->wait_until('the next program', sub { $pid->() != $server->{pid} });
+    is $server->wait, 0, 'the old one ends';
+    my ($version, undef, @seen) = split ' ', $server->get('/');
+    is $version, 'two', 'new code on the unix socket';
+    my $tcp = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port);
+    is +(split ' ', $server->get('/', $tcp))[0], 'two', 'and on the port';
+    is_deeply \@seen, [], 'the application does not see how';
+    my $second = $pid->();
+    kill HUP => $second;
+    my $parent = (split ' ', $server->get('/'))[1];
+    $server->wait_until('HUP works there too', sub { (split ' ', $server->get('/'))[1] != $parent });
+    kill TERM => $second;
+    ok $server->all_gone($second), 'the new one ends';
+    $server->wait_until('no file is left', sub { !$server->left_behind && !-e "$files/pid" });
+};
+
+subtest 'when kirin is killed after a HUP all processes end' => sub {
+    my $server = Plackup->start($PIDS);
+    my (undef, undef, $first) = split ' ', $server->get('/');
+    kill HUP => $server->{pid};
+    my ($worker, $parent);
+    $server->wait_until('the next generation', sub { (undef, $worker, $parent) = split ' ', $server->get('/'); $parent != $first });
+    is $server->stop('KILL'), 9, 'killed';
+    ok $server->all_gone($worker, $parent), 'no process is left';
+    is_deeply [$server->left_behind], [], 'and no file';
+};
+
+subtest 'HUP has no effect where the command would lead elsewhere' => sub {
+    # The first process watches files, and it is its child that serves.
+    my $server = Plackup->start('sub { [200, [], [getppid]] }', '-r');
+    my $parent = $server->get('/');
+    my $front  = qx(ps -o ppid= -p $parent) =~ s/\D//gr;
+    isnt $front, $server->{pid}, 'a process that was forked';
+    kill HUP => $front;
+    $server->wait_until('the log says that it cannot be', sub { $server->log =~ /cannot be loaded anew/ });
+    is $server->get('/'), $parent, 'the application serves on';
+    is $server->stop('TERM'), 0, 'status';
+};
+
+subtest 'no request fails while generations come and go' => sub {
+    my $server = Plackup->start('sub { [200, [], ["hello"]] }', '--workers', 2);
+    my @clients = map {
+        pipe my $out, my $in or die $!;
+        my $pid = fork // die $!;
+        if (!$pid) {
+            my ($answered, $answer) = (0, 'hello');
+            $answered++ until -e "$server->{directory}/enough" || ($answer = eval { $server->get('/') } // $@) ne 'hello';
+            syswrite $in, $answer eq 'hello' ? $answered : "[$answer] after $answered";
+            POSIX::_exit(0);
+        }
+        close $in;
+        { pid => $pid, out => $out };
+    } 1 .. 3;
+    my $generations = 5;
+    for my $number (2 .. $generations) {
+        my %before = map { $_ => 1 } split ' ', qx(ps -o pid= --ppid $server->{pid});
+        kill HUP => $server->{pid};
+        $server->wait_until("generation $number alone", sub {
+            my @now = split ' ', qx(ps -o pid= --ppid $server->{pid});
+            @now == 1 && !$before{ $now[0] };
+        });
+    }
+    open my $enough, '>', "$server->{directory}/enough" or die $!;
+    my @results = map { waitpid $_->{pid}, 0; readline $_->{out} } @clients;
+    is_deeply [grep { /[^0-9]/ } @results], [], 'every client got its answers';
+    note "@results requests";
+    is $server->stop('TERM'), 0, 'status';
+    unlike $server->log, qr/WARN|ERROR/, 'nothing to complain about' or diag $server->log;
 };
 
 subtest 'a loader that delays loads in the worker' => sub {

@@ -5,7 +5,7 @@
 
 use crate::basic_credentials::BasicCredentials;
 use crate::handler::Peer;
-use crate::request::RequestHead;
+use crate::request::{RequestHead, Version};
 use crate::response::Place;
 use http::StatusCode;
 use parking_lot::RwLock;
@@ -118,7 +118,11 @@ impl AccessLog {
         request_line.push(b' ');
         request_line.extend_from_slice(request.target.as_bytes());
         request_line.push(b' ');
-        request_line.extend_from_slice(request.version.name().as_bytes());
+        request_line.extend_from_slice(match request.version {
+            // As nginx and Apache write it.
+            Version::Http2 => b"HTTP/2.0",
+            version => version.name().as_bytes(),
+        });
         RequestRecord {
             started,
             peer: peer.to_string(),

@@ -6,6 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// `Date: Sun, 06 Nov 1994 08:49:37 GMT CRLF`
 const DATE_LINE_BYTES: usize = 37;
 
+/// Where the date is in it.
+const DATE_AT: usize = 6;
+const DATE_BYTES: usize = 29;
+
 /// One a loop. Reading it costs a read of the kernel's coarse clock, no system call.
 pub struct Clock {
     second: Cell<u64>,
@@ -35,6 +39,13 @@ impl Clock {
     /// Appends the `Date` line of the last [`Clock::now`].
     pub fn write_date_line(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.date_line.borrow()[..]);
+    }
+
+    /// The value of that line.
+    pub(crate) fn date(&self) -> [u8; DATE_BYTES] {
+        let mut date = [0; DATE_BYTES];
+        date.copy_from_slice(&self.date_line.borrow()[DATE_AT..DATE_AT + DATE_BYTES]);
+        date
     }
 
     /// The time of the last [`Clock::now`].

@@ -7,6 +7,7 @@
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::Body;
 use crate::handler::{Answer, Handler, Later, Origin};
+use crate::http2;
 use crate::informational::Informational;
 use crate::io::{Io, Phase};
 use crate::open_connections::OpenConnections;
@@ -37,6 +38,8 @@ enum Step {
     Again,
     /// The connection has ended.
     End,
+    /// The client speaks HTTP/2; it has said so with what is unread.
+    Http2,
     /// Something takes waiting.
     Settle(Box<Settle>),
 }
@@ -71,15 +74,24 @@ struct Request {
 /// Serves one connection until it ends.
 pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     let _entry = OpenConnections::enter(&server.open, &io);
+    // Boxed like all that an idle connection does not carry.
     if server.proxy_protocol && !Box::pin(proxied::receive(&server, &io)).await {
         return;
+    }
+    if server.tls.is_some() {
+        match Box::pin(begin(&server, &io)).await {
+            Begun::Http1 => {}
+            Begun::Http2 => return Box::pin(http2::serve(server, io)).await,
+            Begun::End => return,
+        }
     }
     server.deadlines.set(&io, server.deadlines.head);
     let mut read = true;
     loop {
         match poll_fn(|context| read_and_answer(&server, &io, context, read)).await {
             Ok(Step::Again) => read = true,
-            Ok(Step::End) => return,
+            Ok(Step::End) => return io.end_tls(),
+            Ok(Step::Http2) => return Box::pin(http2::serve(server, io)).await,
             // Boxed, so that an idle connection does not carry the size of all that might happen to it.
             Ok(Step::Settle(step)) => match Box::pin(settle(&server, &io, *step)).await {
                 Ok(true) => read = io.unread.borrow().is_empty(),
@@ -93,6 +105,33 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
                 tracing::debug!(peer = %io.peer, %error, "connection lost");
                 return;
             }
+        }
+    }
+}
+
+/// What a connection speaks after the TLS handshake.
+enum Begun {
+    Http1,
+    Http2,
+    /// Nothing: the handshake failed.
+    End,
+}
+
+/// Does the handshake, if there is TLS. One that takes too long is ended by the table of open connections.
+async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
+    let Some(tls) = &server.tls else { return Begun::Http1 };
+    server.deadlines.set(io, tls.handshake_time().as_secs().max(1));
+    match poll_fn(|context| io.poll_handshake(context)).await {
+        Ok(handshake) => {
+            if let Some(client) = handshake.client {
+                let _ = io.client.set(client);
+            }
+            if handshake.is_http2 { Begun::Http2 } else { Begun::Http1 }
+        }
+        Err(error) => {
+            tracing::debug!(peer = %io.peer, %error, "TLS handshake failed");
+            sending::linger(io, &server.deadlines).await;
+            Begun::End
         }
     }
 }
@@ -168,6 +207,10 @@ fn answer_all<H: Handler>(
                 at += length;
                 work = answer_one(server, io, &mut output, &head);
             }
+            // By prior knowledge (RFC 9113 section 3.3); over TLS the handshake says so.
+            Err(_) if server.tls.is_none() && !io.has_begun.get() && http2::is_preface(input) => {
+                return Ok((0, Step::Http2));
+            }
             Err(reject) => {
                 at = input.len();
                 work = refuse(server, io, &mut output, reject);
@@ -188,16 +231,7 @@ fn answer_all<H: Handler>(
 
 /// Answers one request into `output` if that takes no waiting.
 fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head: &RequestHead<'_>) -> Work {
-    let now = server.clock().now();
-    let origin = Origin { peer: io.client(), local: &server.local, secure: false, now };
-    match proxied::client(server, io, head) {
-        None => answer_from(server, io, output, head, origin),
-        Some(client) => {
-            let secure = client.secure.unwrap_or(origin.secure);
-            let head = RequestHead { host: client.host.unwrap_or(head.host), ..head.clone() };
-            answer_from(server, io, output, &head, Origin { peer: &client.peer, secure, ..origin })
-        }
-    }
+    proxied::with_origin(server, io, head, |head, origin| answer_from(server, io, output, head, origin))
 }
 
 /// Answers a request of which it is known where it came from.
@@ -211,6 +245,7 @@ fn answer_from<H: Handler>(
     let record = server.log.as_ref().map(|log| log.begin(origin.peer, head, Instant::now()));
     let mut exchange = Exchange::of(head);
     exchange.persistent &= !server.stopping.get();
+    io.has_begun.set(true);
     if head.is_misdirected(origin.secure) {
         return refuse(server, io, output, Reject::Misdirected);
     }
@@ -256,7 +291,7 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
         exchange: Exchange::rejected(),
         body: BodyLength::None,
         expects_continue: false,
-        record: server.log.as_ref().map(|_| RequestRecord::unreadable(io.client())),
+        record: server.log.as_ref().map(|_| RequestRecord::unreadable(io.client_peer())),
     };
     write_response(server, output, Response::error(reject.status()), &mut request);
     Work::Refused
@@ -288,7 +323,7 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
             server.deadlines.clear(io);
             let mut body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
             if request.exchange.version == Version::Http11 {
-                body = body.with_informational(Informational::new(io, &server.deadlines));
+                body = body.with_informational(Informational::http1(io, &server.deadlines));
             }
             let response = later(body).await;
             request.exchange.persistent &= io.body_finished.get() && !server.stopping.get();

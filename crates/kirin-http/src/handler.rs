@@ -1,5 +1,6 @@
 //! The seam between the connection engine and the program: who answers a request.
 
+use crate::client_certificate::ClientCertificate;
 use crate::listener::ListenAddress;
 use crate::request::RequestHead;
 use crate::request_body::RequestBody;
@@ -24,8 +25,21 @@ pub struct Origin<'a> {
     pub local: &'a ListenAddress,
     /// Whether the connection is encrypted.
     pub secure: bool,
+    /// Who the client says to be.
+    pub client: Client<'a>,
     /// The loop's clock: whole seconds since the unix epoch.
     pub now: u64,
+}
+
+/// What a client has shown in the TLS handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client<'a> {
+    /// It was not asked for a certificate.
+    NotAsked,
+    /// It has none.
+    Anonymous,
+    /// A certificate that has been verified.
+    Verified(&'a ClientCertificate),
 }
 
 /// The other end of a client connection.

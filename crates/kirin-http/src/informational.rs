@@ -1,6 +1,7 @@
 //! Informational responses, such as 103 Early Hints, ahead of the response that ends an exchange.
 
 use crate::field_lines::FieldLines;
+use crate::http2::{self, Responder};
 use crate::io::Io;
 use crate::output::Unsent;
 use crate::response_writer::write_status_line;
@@ -13,14 +14,21 @@ use std::rc::Rc;
 
 /// The way for informational responses to one client (RFC 9110 section 15.2). There is none to a client that speaks HTTP/1.0.
 #[derive(Clone)]
-pub struct Informational {
-    io: Rc<Io>,
-    deadlines: Rc<Deadlines>,
+pub struct Informational(Way);
+
+#[derive(Clone)]
+enum Way {
+    Http1 { io: Rc<Io>, deadlines: Rc<Deadlines> },
+    Http2(Responder),
 }
 
 impl Informational {
-    pub(crate) fn new(io: &Rc<Io>, deadlines: &Rc<Deadlines>) -> Self {
-        Self { io: Rc::clone(io), deadlines: Rc::clone(deadlines) }
+    pub(crate) fn http1(io: &Rc<Io>, deadlines: &Rc<Deadlines>) -> Self {
+        Self(Way::Http1 { io: Rc::clone(io), deadlines: Rc::clone(deadlines) })
+    }
+
+    pub(crate) fn http2(responder: &Responder) -> Self {
+        Self(Way::Http2(Rc::clone(responder)))
     }
 
     /// Sends one. 100 and 101 are the engine's own and refused, and so is what is not informational. Any other error means
@@ -30,10 +38,17 @@ impl Informational {
             let message = format!("{} is not an informational response to be sent on", status.as_u16());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let mut head = Vec::with_capacity(fields.len_bytes() + 40);
-        write_status_line(status, &mut head);
-        fields.write_to(&mut head);
-        head.extend_from_slice(b"\r\n");
-        sending::flush(&self.io, &self.deadlines, &mut Unsent::one(Bytes::from(head))).await
+        match &self.0 {
+            Way::Http1 { io, deadlines } => {
+                let mut head = Vec::with_capacity(fields.len_bytes() + 40);
+                write_status_line(status, &mut head);
+                fields.write_to(&mut head);
+                head.extend_from_slice(b"\r\n");
+                sending::flush(io, deadlines, &mut Unsent::one(Bytes::from(head))).await
+            }
+            Way::Http2(responder) => {
+                http2::send_informational(responder, status, fields).map_err(io::Error::other)
+            }
+        }
     }
 }

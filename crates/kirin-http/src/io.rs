@@ -3,7 +3,10 @@
 //! Shared (`Rc`) by the connection, the body of the request in progress and the table of open connections; all on one
 //! loop.
 
+use crate::client_certificate::ClientCertificate;
 use crate::handler::Peer;
+use crate::tls::ALPN_HTTP2;
+use crate::tls_stream::TlsStream;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
@@ -21,12 +24,46 @@ pub(crate) enum Phase {
     Idle,
     /// A request has begun and its answer is not all written.
     Busy,
+    /// HTTP/2: it knows itself whether it is idle, and when told to stop it ends by itself.
+    Streams,
+}
+
+/// What a TLS handshake came to.
+#[derive(Default)]
+pub(crate) struct Handshake {
+    /// Whether the client wants HTTP/2.
+    pub(crate) is_http2: bool,
+    /// The client's certificate.
+    pub(crate) client: Option<Box<ClientCertificate>>,
+}
+
+impl Handshake {
+    fn of<S: AsyncRead + AsyncWrite + Unpin>(stream: &TlsStream<S>) -> Self {
+        Self {
+            is_http2: stream.alpn_protocol() == Some(ALPN_HTTP2),
+            client: stream.client_certificate().and_then(ClientCertificate::of).map(Box::new),
+        }
+    }
 }
 
 /// A client socket.
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream<TcpStream>>),
+    TlsOverUnix(Box<TlsStream<UnixStream>>),
+}
+
+/// Has a stream of any kind do something.
+macro_rules! with_stream {
+    ($stream:expr, $inner:ident => $work:expr) => {
+        match $stream {
+            Stream::Tcp($inner) => $work,
+            Stream::Unix($inner) => $work,
+            Stream::Tls($inner) => $work,
+            Stream::TlsOverUnix($inner) => $work,
+        }
+    };
 }
 
 /// The socket with its state.
@@ -39,10 +76,14 @@ pub(crate) struct Io {
     pub(crate) phase: Cell<Phase>,
     /// Whether the body of the request in progress has been read to its end.
     pub(crate) body_finished: Cell<bool>,
+    /// Whether a request has come already: HTTP/2 can only begin before the first.
+    pub(crate) has_begun: Cell<bool>,
     /// The other end of the socket.
     pub(crate) peer: Peer,
     /// Whom a PROXY header has announced in its place.
     pub(crate) announced: OnceCell<Box<Peer>>,
+    /// The certificate that the client has shown.
+    pub(crate) client: OnceCell<Box<ClientCertificate>>,
 }
 
 impl Io {
@@ -53,13 +94,15 @@ impl Io {
             deadline: Cell::new(0),
             phase: Cell::new(Phase::Idle),
             body_finished: Cell::new(true),
+            has_begun: Cell::new(false),
             peer,
             announced: OnceCell::new(),
+            client: OnceCell::new(),
         }
     }
 
     /// Who is at the other end: whom the PROXY header names, or the socket's peer.
-    pub(crate) fn client(&self) -> &Peer {
+    pub(crate) fn client_peer(&self) -> &Peer {
         self.announced.get().map_or(&self.peer, |announced| announced)
     }
 
@@ -67,18 +110,13 @@ impl Io {
     /// that waiting for the next request costs no second `read`.
     pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut read = ReadBuf::new(buffer);
-        let result = match &mut *self.stream.borrow_mut() {
-            Stream::Tcp(stream) => Pin::new(stream).poll_read(context, &mut read),
-            Stream::Unix(stream) => Pin::new(stream).poll_read(context, &mut read),
-        };
+        let result = with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_read(context, &mut read));
         result.map_ok(|()| read.filled().len())
     }
 
+    /// Takes some of `bytes`. What is encrypted may wait in the stream then: [`Io::poll_flush`] sends it.
     pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match &mut *self.stream.borrow_mut() {
-            Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
+        with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_write(context, bytes))
     }
 
     pub(crate) fn poll_write_vectored(
@@ -86,10 +124,30 @@ impl Io {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_write_vectored(context, slices))
+    }
+
+    /// Ready when the kernel has everything that was written.
+    pub(crate) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self.stream.borrow_mut() {
-            Stream::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Stream::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(())),
+            Stream::Tls(stream) => stream.poll_send(context),
+            Stream::TlsOverUnix(stream) => stream.poll_send(context),
         }
+    }
+
+    /// Goes on with the handshake; at its end gives what `finish` takes from it. Ready at once without TLS.
+    pub(crate) fn poll_handshake(&self, context: &mut Context<'_>) -> Poll<io::Result<Handshake>> {
+        match &mut *self.stream.borrow_mut() {
+            Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(Handshake::default())),
+            Stream::Tls(stream) => stream.poll_handshake(context).map_ok(|()| Handshake::of(stream)),
+            Stream::TlsOverUnix(stream) => stream.poll_handshake(context).map_ok(|()| Handshake::of(stream)),
+        }
+    }
+
+    /// Whether the kernel cannot send files to this client, as they have to be encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        matches!(&*self.stream.borrow(), Stream::Tls(_) | Stream::TlsOverUnix(_))
     }
 
     /// Sends `bytes` and tells the kernel that more follows (MSG_MORE), so that a head shares its packet with the start
@@ -130,6 +188,16 @@ impl Io {
                     std::task::ready!(stream.poll_read_ready(context))?;
                     stream.try_io(Interest::READABLE, || receive(stream.as_fd()))
                 }
+                Stream::Tls(stream) => {
+                    let socket = stream.socket();
+                    std::task::ready!(socket.poll_read_ready(context))?;
+                    socket.try_io(Interest::READABLE, || receive(socket.as_fd()))
+                }
+                Stream::TlsOverUnix(stream) => {
+                    let socket = stream.socket();
+                    std::task::ready!(socket.poll_read_ready(context))?;
+                    socket.try_io(Interest::READABLE, || receive(socket.as_fd()))
+                }
             };
             match result {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -155,6 +223,7 @@ impl Io {
                     std::task::ready!(stream.poll_write_ready(context))?;
                     stream.try_io(Interest::WRITABLE, || operation(stream.as_fd()))
                 }
+                Stream::Tls(_) | Stream::TlsOverUnix(_) => Err(io::ErrorKind::Unsupported.into()),
             };
             match result {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -172,18 +241,34 @@ impl Io {
         let peeked = match &*self.stream.borrow() {
             Stream::Tcp(stream) => rustix::net::recv(stream, &mut byte, flags),
             Stream::Unix(stream) => rustix::net::recv(stream, &mut byte, flags),
+            // The end of an encrypted connection takes more than closing it.
+            Stream::Tls(_) | Stream::TlsOverUnix(_) => return true,
         };
         matches!(peeked, Ok((1.., _)))
     }
 
     /// Ends our side; the client still gets what was sent.
     pub(crate) fn shutdown_write(&self) {
+        self.end_tls();
         self.shutdown(Shutdown::Write);
     }
 
     /// Ends both sides. A task that waits for this socket wakes up and sees its end.
     pub(crate) fn shutdown_both(&self) {
+        // The end of what was cut must not look like a good one.
+        if self.phase.get() == Phase::Idle {
+            self.end_tls();
+        }
         self.shutdown(Shutdown::Both);
+    }
+
+    /// Says that no more will be sent, where TLS has a way to say so.
+    pub(crate) fn end_tls(&self) {
+        match &mut *self.stream.borrow_mut() {
+            Stream::Tcp(_) | Stream::Unix(_) => {}
+            Stream::Tls(stream) => stream.end(),
+            Stream::TlsOverUnix(stream) => stream.end(),
+        }
     }
 
     fn shutdown(&self, how: Shutdown) {
@@ -191,6 +276,8 @@ impl Io {
         let _ = match &*self.stream.borrow() {
             Stream::Tcp(stream) => rustix::net::shutdown(stream, how),
             Stream::Unix(stream) => rustix::net::shutdown(stream, how),
+            Stream::Tls(stream) => rustix::net::shutdown(stream.socket(), how),
+            Stream::TlsOverUnix(stream) => rustix::net::shutdown(stream.socket(), how),
         };
     }
 }

@@ -4,6 +4,7 @@ use crate::connection;
 use crate::handler::{Handler, Peer};
 use crate::io::{Io, Stream};
 use crate::server::Server;
+use crate::tls::Tls;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
@@ -173,29 +174,29 @@ impl Accepting {
         })
     }
 
-    async fn accept(&self) -> io::Result<Io> {
+    async fn accept(&self, tls: Option<&Tls>) -> io::Result<Io> {
         match self {
             Accepting::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                Ok(Io::new(Stream::Tcp(stream), Peer::Tcp(peer)))
+                Ok(Io::new(over_tcp(stream, tls)?, Peer::Tcp(peer)))
             }
             Accepting::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                Ok(Io::new(Stream::Unix(stream), Peer::Unix))
+                Ok(Io::new(over_unix(stream, tls)?, Peer::Unix))
             }
         }
     }
 
     /// The connections that are waiting now. Asks the kernel, while [`Accepting::accept`] asks the reactor, which may not have
     /// heard of them yet.
-    fn accept_waiting(self) -> io::Result<Vec<Io>> {
+    fn accept_waiting(self, tls: Option<&Tls>) -> io::Result<Vec<Io>> {
         let mut waiting = Vec::new();
         match self {
             Accepting::Tcp(listener) => {
                 let listener = listener.into_std()?;
                 while let (Ok((stream, peer)), true) = (listener.accept(), waiting.len() < BACKLOG as usize) {
                     stream.set_nonblocking(true)?;
-                    let stream = Stream::Tcp(tokio::net::TcpStream::from_std(stream)?);
+                    let stream = over_tcp(tokio::net::TcpStream::from_std(stream)?, tls)?;
                     waiting.push(Io::new(stream, Peer::Tcp(peer)));
                 }
             }
@@ -203,13 +204,27 @@ impl Accepting {
                 let listener = listener.into_std()?;
                 while let (Ok((stream, _)), true) = (listener.accept(), waiting.len() < BACKLOG as usize) {
                     stream.set_nonblocking(true)?;
-                    let stream = Stream::Unix(tokio::net::UnixStream::from_std(stream)?);
+                    let stream = over_unix(tokio::net::UnixStream::from_std(stream)?, tls)?;
                     waiting.push(Io::new(stream, Peer::Unix));
                 }
             }
         }
         Ok(waiting)
     }
+}
+
+fn over_tcp(stream: tokio::net::TcpStream, tls: Option<&Tls>) -> io::Result<Stream> {
+    Ok(match tls {
+        None => Stream::Tcp(stream),
+        Some(tls) => Stream::Tls(Box::new(tls.stream(stream)?)),
+    })
+}
+
+fn over_unix(stream: tokio::net::UnixStream, tls: Option<&Tls>) -> io::Result<Stream> {
+    Ok(match tls {
+        None => Stream::Unix(stream),
+        Some(tls) => Stream::TlsOverUnix(Box::new(tls.stream(stream)?)),
+    })
 }
 
 /// Accepts connections until the future is dropped, and serves each as a task of the current `LocalSet`.
@@ -230,7 +245,7 @@ pub async fn accept_until<H: Handler>(
         () = stop => {}
         () = accept_for_ever(&listener, &server, serve) => {}
     }
-    listener.accept_waiting()?.into_iter().for_each(serve);
+    listener.accept_waiting(server.tls.as_deref())?.into_iter().for_each(serve);
     Ok(())
 }
 
@@ -241,7 +256,7 @@ async fn accept_for_ever<H: Handler>(listener: &Accepting, server: &Server<H>, s
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         }
-        match listener.accept().await {
+        match listener.accept(server.tls.as_deref()).await {
             Ok(io) => {
                 paused = false;
                 serve(io);
@@ -290,6 +305,7 @@ pub async fn keep_house<H>(server: Rc<Server<H>>) {
 /// (RFC 9112, 9.6), so that a client which is not silent for long sees no connection end without an answer.
 pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
     server.stopping.set(true);
+    server.stop.notify_waiters();
     let until = Instant::now() + limit;
     let mut pause = LAST_REQUEST.min(limit);
     while tokio::time::timeout(pause, server.open.empty()).await.is_err() {

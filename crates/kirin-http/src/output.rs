@@ -94,7 +94,10 @@ impl Output {
                 Poll::Pending => return Ok(Some(self.unsent(written))),
             }
         }
-        Ok(None)
+        match io.poll_flush(context)? {
+            Poll::Ready(()) => Ok(None),
+            Poll::Pending => Ok(Some(self.unsent(written))),
+        }
     }
 
     /// The pieces from byte `written` on.
@@ -158,7 +161,7 @@ impl Unsent {
                 self.0.pop_front();
             }
             if self.0.is_empty() {
-                return Poll::Ready(Ok(()));
+                return io.poll_flush(context);
             }
             let mut slices = [IoSlice::new(&[]); MAX_SLICES];
             let mut count = 0;

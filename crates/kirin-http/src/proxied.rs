@@ -2,7 +2,7 @@
 //!
 //! The two functions that the connection calls; what bytes mean is in [`proxy_protocol`] and [`forwarded`](crate::forwarded).
 
-use crate::forwarded::ForwardedClient;
+use crate::handler::Origin;
 use crate::io::Io;
 use crate::proxy_protocol::{self, MAX_HEADER_BYTES, Parsed};
 use crate::request::RequestHead;
@@ -14,13 +14,19 @@ use std::io;
 /// Seconds that a balancer may take for its header, which it has whole before it connects.
 const HEADER_SECONDS: u64 = 5;
 
-/// The client of this request, if trusted proxies tell of another than the connection's own.
-pub(crate) fn client<'a, H>(
+/// Has `answer` answer a request with what is known of where it came from: what trusted proxies tell, or else the connection.
+pub(crate) fn with_origin<H, R>(
     server: &Server<H>,
     io: &Io,
-    head: &RequestHead<'a>,
-) -> Option<ForwardedClient<'a>> {
-    server.forwarding.as_ref()?.client(io.client(), head.fields)
+    head: &RequestHead<'_>,
+    answer: impl FnOnce(&RequestHead<'_>, Origin<'_>) -> R,
+) -> R {
+    let origin = server.origin(io);
+    let told = server.forwarding.as_ref().and_then(|forwarding| forwarding.client(origin.peer, head.fields));
+    let Some(client) = told else { return answer(head, origin) };
+    let secure = client.secure.unwrap_or(origin.secure);
+    let head = RequestHead { host: client.host.unwrap_or(head.host), ..head.clone() };
+    answer(&head, Origin { peer: &client.peer, secure, ..origin })
 }
 
 /// Takes the PROXY header off the start of the connection. Returns whether there was a good one, from a trusted peer.

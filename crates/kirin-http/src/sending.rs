@@ -2,6 +2,7 @@
 
 use crate::body::{Body, BodyStream, FileRange};
 use crate::chunked::{LAST_CHUNK, write_chunk_head};
+use crate::file_pieces::FilePieces;
 use crate::io::Io;
 use crate::output::{COPIED_BYTES, Unsent};
 use crate::response::Response;
@@ -15,6 +16,9 @@ use std::task::Poll;
 
 /// Bytes that one sendfile call may move, so that one fast client does not keep the loop to itself.
 const SENDFILE_BYTES: u64 = 1024 * 1024;
+
+/// Bytes of a file that are read at once when they have to be encrypted, which is what a slow reader costs.
+const PIECE_BYTES: usize = 32 * 1024;
 
 /// Seconds for which the rest of a refused request is read and dropped, so that closing does not reset the connection
 /// before the client has read the answer (RFC 9112 section 9.6).
@@ -85,6 +89,9 @@ pub(crate) async fn flush(io: &Io, deadlines: &Deadlines, unsent: &mut Unsent) -
 }
 
 async fn send_file(io: &Io, deadlines: &Deadlines, head: Bytes, range: FileRange) -> io::Result<u64> {
+    if io.is_encrypted() {
+        return send_file_in_pieces(io, deadlines, head, range).await;
+    }
     let mut head = &head[..];
     while !head.is_empty() {
         deadlines.set(io, deadlines.body);
@@ -105,6 +112,24 @@ async fn send_file(io: &Io, deadlines: &Deadlines, head: Bytes, range: FileRange
         }
     }
     deadlines.clear(io);
+    Ok(range.length)
+}
+
+/// Sends a file that passes through our hands because it is to be encrypted.
+async fn send_file_in_pieces(
+    io: &Io,
+    deadlines: &Deadlines,
+    head: Bytes,
+    range: FileRange,
+) -> io::Result<u64> {
+    let mut unsent = Unsent::one(head);
+    let mut pieces = FilePieces::new(range.clone());
+    while let Some(piece) = pieces.next(PIECE_BYTES)? {
+        unsent.push(piece);
+        flush(io, deadlines, &mut unsent).await?;
+        tokio::task::yield_now().await;
+    }
+    flush(io, deadlines, &mut unsent).await?;
     Ok(range.length)
 }
 

@@ -3,14 +3,18 @@
 use crate::access_log::AccessLog;
 use crate::clock::Clock;
 use crate::forwarded::Forwarding;
+use crate::handler::{Client, Origin};
 use crate::io::Io;
 use crate::listener::ListenAddress;
 use crate::open_connections::OpenConnections;
 use crate::output::Output;
 use crate::request::HeadLimits;
+use crate::tls::Tls;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Bytes read at once while a connection waits for a request. A browser's head is 1 KB.
 const SCRATCH_BYTES: usize = 16 * 1024;
@@ -56,6 +60,9 @@ pub struct Server<H> {
     /// None if no proxy is trusted; then nothing is looked at.
     pub(crate) forwarding: Option<Box<Forwarding>>,
     pub(crate) proxy_protocol: bool,
+    /// Wakes what has to end by itself when `stopping` is set.
+    pub(crate) stop: Notify,
+    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 impl<H> Server<H> {
@@ -79,6 +86,8 @@ impl<H> Server<H> {
             stopping: Cell::new(false),
             forwarding: None,
             proxy_protocol: false,
+            stop: Notify::new(),
+            tls: None,
         }
     }
 
@@ -89,9 +98,26 @@ impl<H> Server<H> {
         Self { forwarding: Some(Box::new(forwarding)), proxy_protocol, ..self }
     }
 
+    /// The server with TLS on all its connections.
+    #[must_use]
+    pub fn with_tls(self, tls: Arc<Tls>) -> Self {
+        Self { tls: Some(tls), ..self }
+    }
+
     /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.open.count()
+    }
+
+    /// Where the requests of a connection come from, as far as the connection itself tells.
+    pub(crate) fn origin<'a>(&'a self, io: &'a Io) -> Origin<'a> {
+        let client = match (&self.tls, io.client.get()) {
+            (_, Some(certificate)) => Client::Verified(certificate),
+            (Some(tls), None) if tls.asks_clients() => Client::Anonymous,
+            _ => Client::NotAsked,
+        };
+        let secure = self.tls.is_some();
+        Origin { peer: io.client_peer(), local: &self.local, secure, client, now: self.clock().now() }
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -106,11 +106,13 @@ pub(crate) async fn run(
                 }
             }
         }
-        to_client.poll(
+        let moved = to_client.poll(
             context,
             |context, buffer| tunnel.poll_read(context, buffer),
             |context, bytes| io.poll_write(context, bytes),
-        )
+        )?;
+        let flushed = io.poll_flush(context)?;
+        if moved.is_ready() { flushed.map(Ok::<(), io::Error>) } else { Poll::Pending }
     })
     .await?;
     Ok(to_client.total)

@@ -1,8 +1,9 @@
 //! An app parent that was there before Kirin: a process has loaded the application, forked, and become Kirin with exec(2),
 //! while its child serves as the app parent. `Plack::Handler::Kirin` does that.
 //!
-//! Everything is as with a parent that Kirin has started, for it is Kirin's child and leads a process group; only it cannot be
-//! started anew, since nobody else knows how the application was loaded.
+//! Everything is as with a parent that Kirin has started, for it is Kirin's child and leads a process group. Parents of later
+//! generations come of the command that the first process was started with: run again with `KIRIN_APP_PARENT` set, it loads the
+//! application and becomes one.
 
 use crate::adapter::Adapter;
 use crate::config::AppConfig;
@@ -12,6 +13,7 @@ use crate::sendfile::SendfileRoots;
 use crate::supervisor::Event;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, waitpid};
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
@@ -20,6 +22,9 @@ use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::UnboundedSender;
+
+/// The generation that is there.
+const FIRST: u64 = 1;
 
 /// How often an end that the control channel has announced is looked for.
 const WAIT_PAUSE: Duration = Duration::from_millis(10);
@@ -31,13 +36,28 @@ pub struct LoadedParent {
     pub pid: u32,
     /// The socket on which its workers accept.
     pub socket: PathBuf,
+    /// How the program was started that had loaded it, if that can be done again.
+    pub invocation: Option<ParentInvocation>,
+}
+
+/// A command that loads an application and becomes its parent, if `KIRIN_APP_PARENT` says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParentInvocation {
+    /// Where it runs.
+    pub directory: PathBuf,
+    /// The program.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Its whole environment.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// Where an application's parents come from.
 pub(crate) enum Launch {
     /// Kirin starts them: one for each generation, and again when one has ended.
     Spawn(Adapter),
-    /// It is there, and there will be no other.
+    /// The first is there.
     Adopt(LoadedParent),
 }
 
@@ -50,16 +70,16 @@ impl Launch {
     }
 
     /// The socket on which a generation's workers accept.
-    pub(crate) fn socket(&self, config: &AppConfig) -> Result<WorkerSocket, AppError> {
+    pub(crate) fn socket(&self, config: &AppConfig, generation: u64) -> Result<WorkerSocket, AppError> {
         match self {
-            Self::Spawn(_) => WorkerSocket::bind(config),
-            Self::Adopt(loaded) => Ok(WorkerSocket::of_parent(&loaded.socket)),
+            Self::Adopt(loaded) if generation == FIRST => Ok(WorkerSocket::of_parent(&loaded.socket)),
+            _ => WorkerSocket::bind(config),
         }
     }
 
-    /// Whether there can be another parent after the first.
-    pub(crate) fn is_repeatable(&self) -> bool {
-        matches!(self, Self::Spawn(_))
+    /// Whether a generation can have another parent after its first.
+    pub(crate) fn is_repeatable(&self, generation: u64) -> bool {
+        matches!(self, Self::Spawn(_)) || generation != FIRST
     }
 
     pub(crate) fn parent(
@@ -72,11 +92,13 @@ impl Launch {
     ) -> Result<Parent, AppError> {
         let loaded = match self {
             Self::Spawn(adapter) => return Parent::spawn(config, adapter, socket, sendfile, birth, events),
-            Self::Adopt(_) if birth.life > 1 => {
-                return Err(AppError::LoadedBefore { app: config.name.clone() });
-            }
             Self::Adopt(loaded) => loaded,
         };
+        if birth.generation != FIRST {
+            let invocation = loaded.invocation.as_ref();
+            let invocation = invocation.ok_or_else(|| AppError::LoadedBefore { app: config.name.clone() })?;
+            return Parent::invoke(config, invocation, socket, birth, events);
+        }
         let failed = |error: io::Error| AppError::system(&config.name, "control channel on STDIN", &error);
         let pid = Pid::from_raw(loaded.pid.cast_signed())
             .ok_or_else(|| failed(io::Error::other("the process id of the app parent is 0")))?;

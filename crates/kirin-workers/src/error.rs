@@ -72,7 +72,9 @@ pub enum AppError {
         limit: Duration,
     },
     /// A second start of what only the process that has become Kirin could load.
-    #[error("app `{app}` was loaded before Kirin started and cannot be loaded anew: start the server again")]
+    #[error(
+        "app `{app}` was loaded before Kirin started, by a process that was forked or has changed its name; it cannot be loaded anew: start the server again"
+    )]
     LoadedBefore {
         /// The application's name.
         app: String,

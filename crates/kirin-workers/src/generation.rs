@@ -85,7 +85,7 @@ impl Generation {
             role: Role::Starting { greeted: Vec::new(), deadline: now + config.start_limit },
             life: birth.life,
             parent: None,
-            socket: launch.socket(config)?,
+            socket: launch.socket(config, birth.generation)?,
             born: now,
             restart_at: None,
             pause: FIRST_PAUSE,

@@ -31,7 +31,7 @@ mod wear;
 mod worker;
 mod worker_response;
 
-pub use adopted_parent::LoadedParent;
+pub use adopted_parent::{LoadedParent, ParentInvocation};
 pub use app::{App, AppState};
 pub use config::{AppConfig, MAX_WORKERS};
 pub use counters::CounterValues;

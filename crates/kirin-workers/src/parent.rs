@@ -1,7 +1,7 @@
 //! The app parent as the front sees it: a process, its control channel, and the socket that its workers accept on.
 
 use crate::adapter::Adapter;
-use crate::adopted_parent::wait_for_child;
+use crate::adopted_parent::{ParentInvocation, wait_for_child};
 use crate::config::AppConfig;
 use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
@@ -9,12 +9,13 @@ use crate::sendfile::SendfileRoots;
 use crate::supervisor::Event;
 use rustix::process::{Pid, Signal};
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -137,6 +138,42 @@ impl Parent {
         if let Some(control) = child.stdout.take() {
             tokio::spawn(read_control(control, life, events));
         }
+        Ok(Self { process: Process::Spawned(child), group })
+    }
+
+    /// Starts it with a command that becomes one; what it says arrives as with [`Parent::spawn`].
+    pub(crate) fn invoke(
+        config: &AppConfig,
+        invocation: &ParentInvocation,
+        socket: &WorkerSocket,
+        Birth { generation, life, workers }: Birth,
+        events: UnboundedSender<Event>,
+    ) -> Result<Self, AppError> {
+        let failed = |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
+        let cannot_start = |error| failed("cannot start it again", error);
+        let (control, its_end) = std::io::pipe().map_err(cannot_start)?;
+        let listener = socket.listener().map_err(|error| failed("socket for the workers", error))?;
+        // Copies that are not closed on exec(2); they are gone when this function ends. Standard streams are the
+        // application's own, which may print and read while it is loaded.
+        let listener = rustix::io::dup(&listener).map_err(|error| cannot_start(error.into()))?;
+        let its_end = rustix::io::dup(&its_end).map_err(|error| cannot_start(error.into()))?;
+        let seat = format!(
+            "listener={} control={} front={} generation={generation} name={} workers={workers}",
+            listener.as_raw_fd(),
+            its_end.as_raw_fd(),
+            std::process::id(),
+            config.name,
+        );
+        let mut command = Command::new(&invocation.program);
+        command.args(&invocation.arguments).current_dir(&invocation.directory).env_clear();
+        command.envs(invocation.environment.iter().map(|(name, value)| (name, value)));
+        command.envs(config.env.iter().map(|(name, value)| (name, value))).env("KIRIN_APP_PARENT", seat);
+        command.stdin(Stdio::null()).process_group(0).kill_on_drop(true);
+        let child = command.spawn().map_err(cannot_start)?;
+        let no_pid = || cannot_start(std::io::Error::other("it has no process id"));
+        let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or_else(no_pid)?;
+        let control = pipe::Receiver::from_owned_fd(control.into()).map_err(cannot_start)?;
+        tokio::spawn(read_control(control, life, events));
         Ok(Self { process: Process::Spawned(child), group })
     }
 

@@ -5,7 +5,7 @@
 
 use crate::meta_variables::MetaVariables;
 use crate::parsed::{self, Wanted, hex_value};
-use kirin_http::{ListenAddress, Origin, Peer, RequestHead};
+use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead};
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -85,6 +85,7 @@ pub(crate) fn encode(
         push(&mut block, "AUTH_TYPE", "Basic");
         push(&mut block, "REMOTE_USER", user);
     }
+    push_client(&mut block, origin.client);
     if !request.host.is_empty() {
         push(&mut block, "HTTP_HOST", request.host);
     }
@@ -200,6 +201,19 @@ fn push_peer(block: &mut Vec<u8>, peer: &Peer) {
         Peer::Unix => {
             push(block, "REMOTE_ADDR", "unix:");
             push(block, "REMOTE_PORT", "0");
+        }
+    }
+}
+
+/// What the client has shown, in the names that mod_ssl and nginx give it. No field of a request has one of these names.
+fn push_client(block: &mut Vec<u8>, client: Client<'_>) {
+    match client {
+        Client::NotAsked => {}
+        Client::Anonymous => push(block, "SSL_CLIENT_VERIFY", "NONE"),
+        Client::Verified(certificate) => {
+            push(block, "SSL_CLIENT_VERIFY", "SUCCESS");
+            push(block, "SSL_CLIENT_S_DN", &certificate.subject);
+            push(block, "SSL_CLIENT_M_SERIAL", &certificate.serial);
         }
     }
 }

@@ -287,7 +287,9 @@ impl Supervisor {
         self.orphans.push((end.group, Instant::now() + ORPHAN_LIMIT));
         match self.generations[index].role {
             Role::Starting { .. } => return self.give_up(index, end.into_error(&self.app)).await,
-            Role::Serving if !self.launch.is_repeatable() => return Err(end.into_error(&self.app)),
+            Role::Serving if !self.launch.is_repeatable(self.generations[index].number) => {
+                return Err(end.into_error(&self.app));
+            }
             Role::Serving => self.generations[index].restart_later(&self.app, &end),
             Role::Leaving { .. } => {
                 let generation = self.generations.remove(index);

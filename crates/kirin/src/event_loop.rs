@@ -4,6 +4,8 @@
 //! the applications' queues.
 
 use crate::config::check::Site;
+use crate::config::tls::TlsSite;
+use crate::entrance::Entrance;
 use crate::router::Router;
 use kirin_files::FilesError;
 use kirin_http::{AccessLog, Forwarding, ListenAddress, Listener, LogFile, Server, listener};
@@ -38,6 +40,10 @@ pub struct Door {
     pub log: Option<Arc<LogFile>>,
     /// How long an idle connection is kept.
     pub keep_alive: Duration,
+    /// Its certificates.
+    pub tls: Option<TlsSite>,
+    /// The port of https to which clients are sent.
+    pub redirect_to_https: Option<u16>,
     /// The proxies in front of it.
     pub forwarding: Option<Forwarding>,
     /// Whether they begin connections with a PROXY header.
@@ -150,9 +156,17 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
     let mut servers = Vec::new();
     for door in parts.doors {
         let limits = kirin_http::Limits { keep_alive: door.keep_alive, ..kirin_http::Limits::default() };
-        let mut server = Server::new(Rc::clone(&router), door.address, limits, door.log.map(AccessLog::new));
+        let entrance = Entrance {
+            router: Rc::clone(&router),
+            redirect_to_https: door.redirect_to_https,
+            hsts: door.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
+        };
+        let mut server = Server::new(Rc::new(entrance), door.address, limits, door.log.map(AccessLog::new));
         if let Some(forwarding) = door.forwarding {
             server = server.behind_proxies(forwarding, door.proxy_protocol);
+        }
+        if let Some(site) = door.tls {
+            server = server.with_tls(site.tls);
         }
         let server = Rc::new(server);
         tokio::task::spawn_local(listener::keep_house(Rc::clone(&server)));

@@ -3,7 +3,7 @@
 //! A copy of the head; taken only then.
 
 use kirin_http::request::{BodyLength, RequestHead, Version};
-use kirin_http::{ListenAddress, Method, Origin, Peer};
+use kirin_http::{Client, ClientCertificate, ListenAddress, Method, Origin, Peer};
 
 /// A request head and where it came from.
 pub struct KeptRequest {
@@ -20,7 +20,15 @@ pub struct KeptRequest {
     peer: Peer,
     local: ListenAddress,
     secure: bool,
+    client: KeptClient,
     now: u64,
+}
+
+/// What the client has shown.
+enum KeptClient {
+    NotAsked,
+    Anonymous,
+    Verified(ClientCertificate),
 }
 
 impl KeptRequest {
@@ -40,6 +48,11 @@ impl KeptRequest {
             peer: origin.peer.clone(),
             local: origin.local.clone(),
             secure: origin.secure,
+            client: match origin.client {
+                Client::NotAsked => KeptClient::NotAsked,
+                Client::Anonymous => KeptClient::Anonymous,
+                Client::Verified(certificate) => KeptClient::Verified(certificate.clone()),
+            },
             now: origin.now,
         }
     }
@@ -60,6 +73,12 @@ impl KeptRequest {
             persistent: self.persistent,
             expects_continue: self.expects_continue,
         };
-        work(&request, Origin { peer: &self.peer, local: &self.local, secure: self.secure, now: self.now })
+        let client = match &self.client {
+            KeptClient::NotAsked => Client::NotAsked,
+            KeptClient::Anonymous => Client::Anonymous,
+            KeptClient::Verified(certificate) => Client::Verified(certificate),
+        };
+        let (secure, now) = (self.secure, self.now);
+        work(&request, Origin { peer: &self.peer, local: &self.local, secure, client, now })
     }
 }

@@ -4,9 +4,11 @@
 mod basic_auth;
 mod command_line;
 mod config;
+mod entrance;
 mod error_page;
 mod event_loop;
 mod kept_request;
+mod loaded_invocation;
 mod logs;
 mod memcached;
 mod page;

@@ -4,9 +4,10 @@
 
 use crate::config::check::{ListenerSite, Site};
 use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage, StoreDoor};
+use crate::loaded_invocation;
 use crate::logs::{self, LogError, Logs};
 use crate::pid_file::PidFile;
-use crate::run_directory::{RunDirectory, WORKERS_SOCKET};
+use crate::run_directory::{INVOCATION, RunDirectory, WORKERS_SOCKET};
 use crate::serving::{Ending, Serving};
 use crate::signals::{End, Signals};
 use crate::sockets::{SocketError, Sockets};
@@ -84,7 +85,8 @@ pub fn run(site: Site, start: Start) -> Result<(), ProgramError> {
 
 /// Serves `site`, whose only application is loaded already, until a signal ends it or the application does.
 pub fn run_loaded(site: Site, directory: &Path, pid: u32, start: Start) -> Result<(), ProgramError> {
-    let loaded = LoadedParent { pid, socket: directory.join(WORKERS_SOCKET) };
+    let invocation = loaded_invocation::read(&directory.join(INVOCATION));
+    let loaded = LoadedParent { pid, socket: directory.join(WORKERS_SOCKET), invocation };
     run_in(site, start, &RunDirectory::take_over(directory), Some(loaded))
 }
 
@@ -124,7 +126,7 @@ async fn supervise(
     }
     let site = Arc::new(site);
     let mut logs = Logs::new();
-    let (doors, addresses) = open_doors(&site, &mut sockets, &mut logs)?;
+    let (doors, urls) = open_doors(&site, &mut sockets, &mut logs)?;
     let (succeeded, has_successor) = watch::channel(false);
     let memcached = open_memcached(&site, &mut sockets, run_directory, &has_successor)?;
     sockets.refuse_unwanted()?;
@@ -188,15 +190,21 @@ async fn supervise(
     };
     let mut limit = Duration::ZERO;
     let mut upgraded = false;
+    if matches!(started, Ok(true)) && predecessor.is_some() {
+        // While this program can still be given up without harm.
+        match write_pid_file(start.pid_file.as_deref()) {
+            Ok(file) => pid_file = file,
+            Err(error) => started = Err(error),
+        }
+    }
     if matches!(started, Ok(true)) {
         let _ = stage.send(Stage::Serve);
-        for address in &addresses {
-            tracing::info!("serving on {}", url(address));
+        for url in &urls {
+            tracing::info!("serving on {url}");
         }
         match predecessor {
             // Systemd hears of it from the one that ends, which alone it listens to until then.
             Some(predecessor) => {
-                pid_file = write_pid_file(start.pid_file.as_deref())?;
                 if let Err(error) = predecessor.dismiss().await {
                     tracing::warn!(%error, "serving nevertheless");
                 }
@@ -204,8 +212,9 @@ async fn supervise(
             None => systemd.ready(),
         }
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
-        let upgrade = plan_upgrade(&site, sockets, run_directory, &systemd, loaded.is_some());
-        let serving = Serving { apps: &apps, logs: &logs, store: &store, systemd: &systemd, upgrade };
+        let upgrade = plan_upgrade(&site, sockets, run_directory, &systemd, loaded.as_ref());
+        let serving =
+            Serving { site: &site, apps: &apps, logs: &logs, store: &store, systemd: &systemd, upgrade };
         let ending = tokio::select! {
             ending = serving.do_wishes(&mut signals) => ending,
             // One that can be started again is, so this is rare.
@@ -280,17 +289,17 @@ fn plan_upgrade(
     sockets: Sockets,
     run_directory: &RunDirectory,
     systemd: &Systemd,
-    is_loaded: bool,
+    loaded: Option<&LoadedParent>,
 ) -> Result<Upgrade, String> {
-    if is_loaded {
-        return Err("the application has been loaded by the program that has become this one".into());
-    }
     if sockets.source() == Some(Source::ServerStarter) {
         return Err("start_server would start a third program; send HUP to start_server".into());
     }
-    let Some(invocation) = Invocation::of_this_process() else {
-        return Err("the program has no name".into());
+    let invocation = match loaded {
+        None => Invocation::of_this_process(),
+        Some(loaded) => loaded.invocation.clone().map(Invocation::from),
     };
+    let invocation =
+        invocation.ok_or("how this program was started is not known, or cannot be done again")?;
     // Where there is room for it, if somebody has said so.
     let store_file = match &site.store.snapshot {
         None => run_directory.store_file(),
@@ -363,14 +372,14 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
     }
 }
 
-/// Opens the listeners for each loop; the outer list is by loop.
+/// Opens the listeners for each loop; the outer list is by loop. Also gives their addresses, as clients name them.
 fn open_doors(
     site: &Site,
     sockets: &mut Sockets,
     logs: &mut Logs,
-) -> Result<(Vec<Vec<Door>>, Vec<ListenAddress>), ProgramError> {
+) -> Result<(Vec<Vec<Door>>, Vec<String>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
-    let mut addresses = Vec::new();
+    let mut urls = Vec::new();
     for listener in &site.listeners {
         let log = match &listener.access_log {
             None => None,
@@ -379,22 +388,26 @@ fn open_doors(
         let opened = sockets.open(&listener.address, site.threads)?;
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
             for listener_of_loop in listeners {
+                let ListenerSite { keep_alive, redirect_to_https, .. } = *listener;
                 let address = listener_of_loop.address()?;
-                if !addresses.contains(&address) {
-                    addresses.push(address.clone());
+                let url = url(&address, listener.tls.is_some());
+                if !urls.contains(&url) {
+                    urls.push(url);
                 }
                 doors.push(Door {
                     listener: listener_of_loop,
                     address,
                     log: log.clone(),
-                    keep_alive: listener.keep_alive,
+                    keep_alive,
+                    tls: listener.tls.clone(),
+                    redirect_to_https,
                     forwarding: listener.forwarding.clone(),
                     proxy_protocol: listener.proxy_protocol,
                 });
             }
         }
     }
-    Ok((by_loop, addresses))
+    Ok((by_loop, urls))
 }
 
 /// Opens the memcached port for each loop, and the unix socket for applications that Kirin starts.
@@ -433,9 +446,10 @@ async fn sweep(store: Arc<Store>) {
     }
 }
 
-fn url(address: &ListenAddress) -> String {
+fn url(address: &ListenAddress, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
     match address {
-        ListenAddress::Tcp(address) => format!("http://{address}/"),
+        ListenAddress::Tcp(address) => format!("{scheme}://{address}/"),
         ListenAddress::Unix(path) => format!("unix:{}", path.display()),
     }
 }

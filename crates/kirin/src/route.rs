@@ -67,37 +67,27 @@ impl Route {
             Place::Files(files) => files.has(request, Instant::now()),
             Place::App(_) => false,
         };
-        if request.method == Method::TRACE {
-            return not_allowed(ALLOW);
-        }
         if request.is_get_or_head() || !self.places.iter().any(is_there) {
             return Response::error(StatusCode::NOT_FOUND);
         }
         match request.method {
-            Method::OPTIONS => options(kirin_http::Place::Kirin, ALLOW),
-            _ => not_allowed(ALLOW),
+            Method::OPTIONS => options(ALLOW),
+            _ => {
+                let mut response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
+                response.fields.push("Allow", ALLOW);
+                response
+            }
         }
     }
 }
 
-/// TRACE for an application: what a browser's script must not read would come back in the body, and nobody needs it.
-pub fn refuse_trace() -> Response {
-    not_allowed(ALLOW_WITH_APPS)
-}
-
 /// `OPTIONS *`: about the server as a whole (RFC 9110 section 9.3.7).
 pub fn server_options(has_apps: bool) -> Response {
-    options(kirin_http::Place::Kirin, if has_apps { ALLOW_WITH_APPS } else { ALLOW })
+    options(if has_apps { ALLOW_WITH_APPS } else { ALLOW })
 }
 
-fn options(place: kirin_http::Place, allow: &'static str) -> Response {
-    let mut response = Response::new(place, StatusCode::NO_CONTENT, Body::Empty);
-    response.fields.push("Allow", allow);
-    response
-}
-
-fn not_allowed(allow: &'static str) -> Response {
-    let mut response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
+fn options(allow: &'static str) -> Response {
+    let mut response = Response::new(kirin_http::Place::Kirin, StatusCode::NO_CONTENT, Body::Empty);
     response.fields.push("Allow", allow);
     response
 }

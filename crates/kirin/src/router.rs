@@ -79,7 +79,6 @@ impl Routes {
     fn no_route(&self, request: &RequestHead<'_>) -> Response {
         match request.method {
             Method::OPTIONS if request.path == "*" => route::server_options(self.has_apps),
-            Method::TRACE => route::refuse_trace(),
             _ => Response::error(StatusCode::NOT_FOUND),
         }
     }
@@ -92,7 +91,6 @@ impl Routes {
             let response = match place {
                 Place::Store => store_place::answer(&self.store, lookup.seen, now, is_last),
                 Place::Files(files) => files.answer(lookup.seen, Instant::now()),
-                Place::App(_) if lookup.sent.method == Method::TRACE => Some(route::refuse_trace()),
                 Place::App(app) => {
                     let resolved = path_rest::without_dots(lookup.sent.path);
                     let path = lookup.meta.path.or(resolved.as_deref());

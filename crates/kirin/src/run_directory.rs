@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 pub const CONFIGURATION: &str = "kirin.toml";
 /// The socket on which the workers of such an application accept.
 pub const WORKERS_SOCKET: &str = "workers";
+/// How the program was started that had loaded the application, if that can be done again.
+pub const INVOCATION: &str = "invocation";
 const STORE_SOCKET: &str = "store.sock";
 const STORE_FILE: &str = "store.snapshot";
 
@@ -60,7 +62,7 @@ impl Drop for RunDirectory {
     fn drop(&mut self) {
         if self.made.is_none() {
             // Nothing but what is known to be in it: a wrong path must cost nobody a file.
-            for name in [CONFIGURATION, WORKERS_SOCKET, STORE_SOCKET, STORE_FILE] {
+            for name in [CONFIGURATION, WORKERS_SOCKET, INVOCATION, STORE_SOCKET, STORE_FILE] {
                 let _ = std::fs::remove_file(self.path.join(name));
             }
             let _ = std::fs::remove_dir(&self.path);

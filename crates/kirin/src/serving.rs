@@ -1,5 +1,6 @@
 //! What the main thread does while the event loops serve: it does what signals ask for.
 
+use crate::config::check::Site;
 use crate::logs::{self, Logs};
 use crate::signals::{End, Signals, Wish};
 use crate::systemd::Systemd;
@@ -24,6 +25,8 @@ pub enum Ending {
 
 /// What signals have an effect on.
 pub struct Serving<'a> {
+    /// The configuration.
+    pub site: &'a Site,
     /// The applications.
     pub apps: &'a [Arc<App>],
     /// The access logs.
@@ -79,6 +82,7 @@ impl Serving<'_> {
         tracing::info!("reloading applications");
         self.systemd.reloading();
         self.apps.iter().for_each(|app| app.reload());
+        self.reload_certificates();
         let (apps, systemd) = (self.apps.to_vec(), self.systemd.clone());
         tokio::spawn(async move {
             for app in apps {
@@ -86,5 +90,18 @@ impl Serving<'_> {
             }
             systemd.ready();
         });
+    }
+
+    /// Reads certificates again. A listener whose files cannot be used keeps those that it has.
+    fn reload_certificates(&self) {
+        for listener in &self.site.listeners {
+            let Some(site) = &listener.tls else { continue };
+            match site.tls.reload() {
+                Ok(()) => tracing::info!("certificates of {} are read again", listener.address),
+                Err(error) => {
+                    tracing::error!(%error, "certificates of {} are not changed", listener.address);
+                }
+            }
+        }
     }
 }

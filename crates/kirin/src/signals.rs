@@ -81,11 +81,12 @@ impl Signals {
         }
     }
 
-    /// The next wish to end; others are passed over.
+    /// The next wish to end; others have no effect.
     pub async fn end(&mut self) -> End {
         loop {
-            if let Wish::End(end) = self.next().await {
-                return end;
+            match self.next().await {
+                Wish::End(end) => return end,
+                wish => tracing::warn!(?wish, "a signal has no effect while the program starts or stops"),
             }
         }
     }

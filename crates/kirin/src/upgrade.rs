@@ -7,18 +7,20 @@
 //! |---|---|---|
 //! | new | `loaded` | its applications are ready |
 //! | old | `store PATH` | what was in its store when it read `loaded` is in that file |
-//! | new | `serving` | it has the store and accepts connections; the old one ends |
+//! | new | `serving PID` | it has the store and accepts connections; the old one ends |
 //!
 //! If the channel ends before, or the time is over, the new one is ended and the old one goes on.
 
 use kirin_http::ListenAddress;
 use kirin_inherited::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE};
 use kirin_store::{Now, SnapshotError, Store, load_snapshot_file, save_snapshot_file};
+use kirin_workers::ParentInvocation;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -33,7 +35,7 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 
 const LOADED: &[u8] = b"loaded";
 const STORE: &[u8] = b"store ";
-const SERVING: &[u8] = b"serving";
+const SERVING: &[u8] = b"serving ";
 
 /// Why an upgrade does not happen.
 #[derive(Debug, thiserror::Error)]
@@ -67,18 +69,33 @@ pub struct Invocation {
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+    /// Where it runs and its whole environment, if not as this process.
+    surroundings: Option<(PathBuf, Vec<(OsString, OsString)>)>,
+}
+
+/// Of the program that has loaded the application, and becomes Kirin then.
+impl From<ParentInvocation> for Invocation {
+    fn from(of: ParentInvocation) -> Self {
+        let surroundings = Some((of.directory, of.environment));
+        Self { program: of.program, arguments: of.arguments, surroundings }
+    }
 }
 
 impl Invocation {
     /// That of this process.
     pub fn of_this_process() -> Option<Self> {
         let mut arguments = std::env::args_os();
-        Some(Self { program: arguments.next()?, arguments: arguments.collect() })
+        Some(Self { program: arguments.next()?, arguments: arguments.collect(), surroundings: None })
     }
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
+        if let Some((directory, environment)) = &self.surroundings {
+            // Its standard input would be our control channel.
+            command.current_dir(directory).env_clear().stdin(Stdio::null());
+            command.envs(environment.iter().map(|(name, value)| (name, value)));
+        }
         command
     }
 }
@@ -104,9 +121,9 @@ impl Upgrade {
         let done = tokio::time::timeout(self.limit, successor.take_over(store, &self.store_file)).await;
         // It has been read, or nobody will.
         let _ = std::fs::remove_file(&self.store_file);
-        done.map_err(|_| UpgradeError::TooSlow(self.limit))??;
+        let pid = done.map_err(|_| UpgradeError::TooSlow(self.limit))??;
         successor.serves = true;
-        successor.child.id().ok_or(UpgradeError::Ended)
+        Ok(pid)
     }
 
     /// Must not be called while another thread starts processes: they would get the sockets as well.
@@ -148,23 +165,29 @@ struct Successor {
 }
 
 impl Successor {
-    async fn take_over(&mut self, store: &Arc<Store>, file: &Path) -> Result<(), UpgradeError> {
-        self.expect(LOADED).await?;
+    /// Returns its process id: it may have been forked by what was started.
+    async fn take_over(&mut self, store: &Arc<Store>, file: &Path) -> Result<u32, UpgradeError> {
+        let line = self.hear().await?;
+        if line != LOADED {
+            return Err(unexpected(&line));
+        }
         let (from, to) = (Arc::clone(store), file.to_owned());
         let saved = tokio::task::spawn_blocking(move || save_snapshot_file(&from, &to, now())).await;
         let saved = saved.map_err(|error| io::Error::other(error.to_string()))??;
         tracing::info!(items = saved.items, "upgrading: the new program gets the store");
         self.channel.say(&[STORE, file.as_os_str().as_bytes()].concat()).await?;
-        self.expect(SERVING).await
+        let line = self.hear().await?;
+        let pid = line.strip_prefix(SERVING).and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok());
+        pid.ok_or_else(|| unexpected(&line))
     }
 
-    async fn expect(&mut self, word: &[u8]) -> Result<(), UpgradeError> {
-        match self.channel.hear().await? {
-            None => Err(UpgradeError::Ended),
-            Some(line) if line == word => Ok(()),
-            Some(line) => Err(UpgradeError::Unexpected(String::from_utf8_lossy(&line).into_owned())),
-        }
+    async fn hear(&mut self) -> Result<Vec<u8>, UpgradeError> {
+        self.channel.hear().await?.ok_or(UpgradeError::Ended)
     }
+}
+
+fn unexpected(line: &[u8]) -> UpgradeError {
+    UpgradeError::Unexpected(String::from_utf8_lossy(line).into_owned())
 }
 
 impl Drop for Successor {
@@ -204,7 +227,8 @@ impl Predecessor {
 
     /// Says that connections are accepted, upon which the old program ends.
     pub async fn dismiss(mut self) -> Result<(), UpgradeError> {
-        self.channel.say(SERVING).await.map_err(|_| UpgradeError::PredecessorGone)
+        let line = [SERVING, std::process::id().to_string().as_bytes()].concat();
+        self.channel.say(&line).await.map_err(|_| UpgradeError::PredecessorGone)
     }
 }
 

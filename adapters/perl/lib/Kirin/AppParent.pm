@@ -131,8 +131,7 @@ sub take_channels {
 sub install_signals {
     my $self = shift;
     $SIG{TERM} = sub { $self->stop('TERM') };
-    # The front ends the waiting for connections only on a socket that it has made.
-    $SIG{QUIT} = sub { $self->stop($self->{passes_on_quit} ? 'TERM' : 'QUIT') };
+    $SIG{QUIT} = sub { $self->stop('QUIT') };
     $SIG{INT}  = sub { $self->stop('INT') };
     $SIG{CHLD} = sub { $self->{child_ended} = 1 };
     $SIG{TTIN} = sub { $self->resize(1) };
@@ -153,16 +152,20 @@ sub report {
 
 sub front_is_gone { $_[0]{front} != getppid() }
 
-# A front that is killed cannot tidy up. The socket is in a directory of its own.
+# A front that is killed cannot tidy up. The socket is in a directory of its own, which may be in that of the front.
 sub remove_socket {
     my $self = shift;
     my $address = getsockname $self->{listener} or return;
     my $path = Socket::unpack_sockaddr_un($address);
     unlink $path or return;
     my $directory = File::Basename::dirname($path);
-    # What Plack::Handler::Kirin and the front have put there.
-    unlink "$directory/kirin.toml", "$directory/store.sock";
-    rmdir $directory;
+    for (1 .. 2) {
+        # What Plack::Handler::Kirin and the front have put there.
+        unlink map { "$directory/$_" } qw(kirin.toml invocation workers store.sock store.snapshot);
+        rmdir $directory or return;
+        $directory = File::Basename::dirname($directory);
+        return if $directory !~ m{/kirin-[^/]+\z};
+    }
 }
 
 sub stop {
@@ -343,10 +346,6 @@ With C<max_requests>: each worker draws a number between both, after which it is
 =item spawn_interval
 
 Seconds between two forks, so that workers do not all start at once.
-
-=item passes_on_quit
-
-QUIT is as TERM: workers that wait for a connection would not hear of it, if the listening socket is not the front's.
 
 =item app_builder
 

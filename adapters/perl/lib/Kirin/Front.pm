@@ -3,11 +3,14 @@ use v5.16;
 use warnings;
 
 use Cwd ();
+use Fcntl ();
 use File::Basename ();
 use File::Spec;
 use File::Temp ();
+use IO::Handle;
 use IO::Socket::UNIX;
 use Kirin::AppParent;
+use Kirin::Invocation;
 use POSIX ();
 use Socket ();
 
@@ -53,7 +56,11 @@ sub is_program { -f $_[0] && -x _ }
 # Becomes kirin. Returns in a child process, which has been the application's parent, when it is time to end.
 sub run {
     my ($self, $app) = @_;
+    my $seat = delete $ENV{KIRIN_APP_PARENT};
+    return $self->sit_down($app, $seat) if defined $seat;
     my $binary = binary();
+    # Before anything forks.
+    my $invocation = Kirin::Invocation->of_this_process;
     my $ready  = $self->{daemonize} ? $self->go_into_background : undef;
     $self->append_output_to($self->{error_log}) if defined $self->{error_log};
 
@@ -63,6 +70,7 @@ sub run {
     my $front = $$;
     my $begun = eval {
         $self->write_file("$directory/kirin.toml", $self->configuration("$directory/kirin.toml"));
+        $self->write_file("$directory/invocation", $invocation->text) if $invocation;
         $listener = listen_on("$directory/workers");
         pipe $control_in, $control_out or die "pipe: $!\n";
         $pid = fork // die "fork: $!\n";
@@ -81,7 +89,7 @@ sub run {
         kill KILL => $pid;
         waitpid $pid, 0;
     }
-    unlink "$directory/workers", "$directory/kirin.toml";
+    unlink map { "$directory/$_" } qw(workers kirin.toml invocation);
     rmdir $directory;
     die $failure;
 }
@@ -120,8 +128,7 @@ sub be_app_parent {
         listener => $listener,
         control  => $control,
         workers  => $self->{workers},
-        sendfile => [map { Cwd::abs_path($_) // $_ } @{ $self->{sendfile} }],
-        passes_on_quit => 1,
+        sendfile => $self->sendfile_roots,
         on_ready => sub {
             $self->{on_ready}->() if $self->{on_ready};
             close $ready if $ready && syswrite $ready, '.';
@@ -130,6 +137,37 @@ sub be_app_parent {
     $parent->run;
     return;
 }
+
+# kirin has started this process for another generation of the application, and says with which part of it.
+sub sit_down {
+    my ($self, $app, $seat) = @_;
+    my %seat = map { split /=/, $_, 2 } split / /, $seat;
+    my ($listener, $control) = map { own_descriptor($seat{$_}) } qw(listener control);
+    # Several workers wait for the same connection and only one gets it.
+    $listener->blocking(0) // die "KIRIN_APP_PARENT: listener: $!\n";
+    # Lives as long as the process: its end says that the process has ended.
+    our $CONTROL = $control;
+    Kirin::AppParent->new(
+        %{ $self->{parent} },
+        (map { $_ => $seat{$_} } qw(front generation name workers)),
+        sendfile => $self->sendfile_roots,
+        app      => $app,
+        app_file => $0,
+        listener => $listener,
+        control  => $control,
+    )->run;
+    return;
+}
+
+# A handle of a descriptor that is not to go through exec(2).
+sub own_descriptor {
+    my $number = shift // '';
+    open my $handle, '+<&=', $number or die "KIRIN_APP_PARENT: descriptor $number: $!\n";
+    fcntl $handle, Fcntl::F_SETFD(), Fcntl::FD_CLOEXEC() or die "fcntl: $!\n";
+    return $handle;
+}
+
+sub sendfile_roots { [map { Cwd::abs_path($_) // $_ } @{ $_[0]{sendfile} }] }
 
 sub listen_on {
     my $path = shift;
@@ -237,6 +275,9 @@ its child, leads a process group, ends when Kirin ends, and is ended by Kirin. W
 Kirin's end, and its signals reach Kirin.
 
 C<run> returns in the child, when the server stops; it dies if Kirin cannot be started.
+
+For new code (HUP), F<kirin> runs the command again with which this process was started (L<Kirin::Invocation>). In that
+process C<run> finds C<KIRIN_APP_PARENT>, and becomes the application's parent at once.
 
 =head1 FUNCTIONS
 

@@ -17,6 +17,8 @@ use constant FIRST => 3;
 # What is meant for the program in front, and not for an application behind it.
 my @VARIABLES = (OWN, STARTER, qw(KIRIN_PREDECESSOR LISTEN_FDS LISTEN_PID LISTEN_FDNAMES NOTIFY_SOCKET));
 
+sub variables { return { map { $_ => 1 } @VARIABLES } }
+
 # The sockets that this process was started with.
 sub from_environment {
     my $class = shift;

@@ -1,6 +1,7 @@
 //! From what a configuration says to what it means: every name resolved, every path there, every value in range.
 
 use super::load::{ConfigError, Source};
+use super::tls::{TlsSite, check_tls};
 use super::{AppConfig, Config, RouteConfig, proxies, rules};
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
@@ -42,6 +43,10 @@ pub struct ListenerSite {
     pub access_log: Option<LogTarget>,
     /// How long an idle connection is kept.
     pub keep_alive: Duration,
+    /// Its certificates, if clients come by https.
+    pub tls: Option<TlsSite>,
+    /// The port of https to which clients are sent.
+    pub redirect_to_https: Option<u16>,
     /// The proxies in front of it.
     pub forwarding: Option<Forwarding>,
     /// Whether they begin connections with a PROXY header.
@@ -147,10 +152,19 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     }
     let mut listeners = Vec::new();
     for listener in &config.listener {
+        let tls = listener.tls.as_ref().map(|tls| check_tls(tls, source)).transpose()?;
+        if let Some(port) = &listener.redirect_to_https {
+            let message = "`redirect_to_https` is a port, 1 to 65535, on a listener without `tls`";
+            if tls.is_some() || *port.get_ref() == 0 {
+                return Err(source.error(port.span(), message));
+            }
+        }
         listeners.push(ListenerSite {
             address: address(&listener.address, source)?,
             access_log: listener.access_log.as_ref().map(|target| log_target(target, source)),
             keep_alive: listener.keep_alive.into(),
+            tls,
+            redirect_to_https: listener.redirect_to_https.as_ref().map(|port| *port.get_ref()),
             forwarding: proxies::forwarding(listener, source)?,
             proxy_protocol: listener.proxy_protocol,
         });
@@ -345,7 +359,7 @@ fn existing_directory(path: &Spanned<String>, source: &Source) -> Result<PathBuf
 }
 
 /// The path from the root, so that it means the same in an application that runs elsewhere.
-fn absolute(path: &std::path::Path) -> PathBuf {
+pub(super) fn absolute(path: &std::path::Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 

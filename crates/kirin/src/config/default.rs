@@ -4,6 +4,10 @@ use super::units::{ByteSize, Seconds};
 use serde_spanned::Spanned;
 use std::path::Path;
 
+pub(super) fn handshake_time() -> Seconds {
+    Seconds(10)
+}
+
 pub(super) fn keep_alive() -> Seconds {
     Seconds(75)
 }

@@ -9,6 +9,7 @@ pub mod load;
 mod proxies;
 pub mod reference;
 mod rules;
+pub mod tls;
 pub mod units;
 
 pub use check::{PlaceSite, Site, check};
@@ -60,6 +61,12 @@ pub struct ListenerConfig {
     #[serde(default = "default::keep_alive")]
     #[schemars(with = "String", default = "default::keep_alive")]
     pub keep_alive: Seconds,
+    /// TLS: clients of this listener come by https.
+    pub tls: Option<tls::TlsConfig>,
+    /// Sends clients of this listener, which is one without TLS, to https on the same host and this port, such as `443` (308).
+    /// What is below `/.well-known/acme-challenge/` is served all the same. Default: none, everything is served here.
+    #[schemars(with = "Option<u16>")]
+    pub redirect_to_https: Option<Spanned<u16>>,
     /// Proxies and load balancers in front of Kirin, whose word on who the client is counts: addresses, networks such as
     /// `"10.0.0.0/8"`, and `"unix:"` for whoever connects to a unix socket. Nobody else's counts, and applications do not see it.
     #[serde(default)]

@@ -14,7 +14,7 @@ const INTRODUCTION: &str = "\
 `kirin serve --config kirin.toml` reads one TOML file; `kirin check --config kirin.toml` only checks it, and
 `kirin serve --print-config app.psgi` shows the file that a command line stands for. Relative paths are relative to the
 file's own directory. A key that is not in here is an error. Sizes are written as `\"64MB\"` (B, KB, MB, GB; 1 KB is 1,024
-bytes), times as `\"30s\"` (s, m, h).
+bytes), times as `\"30s\"` (s, m, h, d).
 
 Everything is one of: a listener, the store, an app, a route.
 ";
@@ -26,6 +26,7 @@ pub fn reference() -> String {
     write_section(&mut out, "Top level", &schema, "");
     for (heading, definition, prefix) in [
         ("`[[listener]]`: an address", "ListenerConfig", "listener."),
+        ("`[listener.tls]`: https on a listener", "TlsConfig", "listener.tls."),
         ("`[store]`: items in memory", "StoreConfig", "store."),
         ("`[[app]]`: an application", "AppConfig", "app."),
         ("`[[route]]`: which request goes where", "RouteConfig", "route."),

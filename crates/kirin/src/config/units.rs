@@ -7,12 +7,12 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteSize(pub u64);
 
-/// A time of at least a second, written as `"30s"`, `"5m"`, `"1h"`.
+/// A time of at least a second, written as `"30s"`, `"5m"`, `"1h"`, `"30d"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seconds(pub u64);
 
 const SIZE_UNITS: &[(&str, u64)] = &[("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
-const TIME_UNITS: &[(&str, u64)] = &[("h", 3600), ("m", 60), ("s", 1)];
+const TIME_UNITS: &[(&str, u64)] = &[("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
 
 impl std::str::FromStr for ByteSize {
     type Err = String;
@@ -29,7 +29,7 @@ impl std::str::FromStr for Seconds {
 
     fn from_str(text: &str) -> Result<Self, String> {
         parse(text, TIME_UNITS).filter(|seconds| *seconds > 0).map(Self).ok_or_else(|| {
-            format!("`{text}` is not a time: write a number above 0 and s, m or h, such as \"30s\"")
+            format!("`{text}` is not a time: write a number above 0 and s, m, h or d, such as \"30s\"")
         })
     }
 }
@@ -103,7 +103,7 @@ mod tests {
             assert_eq!(text.parse(), Ok(ByteSize(bytes)));
             assert_eq!(ByteSize(bytes).to_string(), text);
         }
-        for (text, seconds) in [("1s", 1), ("90s", 90), ("2m", 120), ("1h", 3600)] {
+        for (text, seconds) in [("1s", 1), ("90s", 90), ("2m", 120), ("1h", 3600), ("365d", 31_536_000)] {
             assert_eq!(text.parse(), Ok(Seconds(seconds)));
             assert_eq!(Seconds(seconds).to_string(), text);
         }
@@ -114,7 +114,7 @@ mod tests {
         for text in ["", "64", "MB", "-1MB", "1.5MB", "64mb", "99999999999999GB"] {
             assert!(text.parse::<ByteSize>().unwrap_err().contains("64MB"), "{text}");
         }
-        for text in ["", "30", "0s", "1d", "-1s"] {
+        for text in ["", "30", "0s", "1w", "-1s"] {
             assert!(text.parse::<Seconds>().unwrap_err().contains("30s"), "{text}");
         }
     }

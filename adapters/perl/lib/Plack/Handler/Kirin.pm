@@ -86,6 +86,8 @@ sub new {
     }
     my $self = bless { %option, server_software => 'Kirin' }, $class;
     $self->{child_exit} = code_block($self->{child_exit}) if defined $self->{child_exit};
+    # It is another process that listens.
+    return $self if defined $ENV{KIRIN_APP_PARENT};
     $self->{inherited} = eval { $self->inherited } or Carp::croak("Plack::Handler::Kirin: $@");
     $self->{listen} = $self->inherited_addresses || $self->listen_addresses;
     return $self;
@@ -222,7 +224,12 @@ One worker more, one less.
 
 =item HUP
 
-Refused in the log: the application has been loaded here, and C<kirin> cannot do that again.
+New code: the command that this process was started with is run again, in the same directory and environment, and its
+workers take over when they are there. If that fails, the old ones go on and the log says why. L</NEW CODE> has the details.
+
+=item USR2
+
+A new C<kirin>, and new code, take the place of the old; F<docs/deploy.md>.
 
 =back
 
@@ -370,7 +377,7 @@ Memory for the store, from which pages that the application has put there are an
 =item memcached
 
 Address of the store for other processes, C<HOST:PORT> or C<unix:PATH>. May be an array. Workers find the store in
-C<$ENV{KIRIN_STORE}>, which is set after the application has been loaded: read it when it is used.
+C<$ENV{KIRIN_STORE}>, which is set after the application has been loaded the first time: read it when it is used.
 
 =item sendfile
 
@@ -389,9 +396,19 @@ Event loops. Default: as many as there are cores.
 
 =back
 
-=head1 LIMITS
+=head1 NEW CODE
 
-No new code while it runs: the application is loaded once. L<start_server> in front of it replaces all.
+HUP and USR2 run the command again: C<$^X>, C<-I> for each directory in C<@INC>, C<$0> and C<@ARGV>. In the process that comes of
+it for HUP, C<run> becomes the parent of the new workers at once; C<server_ready> is not called again. The options C<workers> and
+those under L</Of Kirin> stay what they were, others are those of the command.
+
+They are taken down when this module is loaded. With C<plackup> that is after the application, so that what the application does
+to C<%ENV> while it is loaded is there the next time from the beginning; C<plackup -MPlack::Handler::Kirin -s Kirin> takes them
+down before. Modules and debuggers that F<perl> itself was told to load (C<perl -M>, C<-d>) are not loaded again; C<PERL5OPT> is
+in the environment.
+
+It is refused, with a line in the log, in a process that was forked (C<-r>, tests), since its command may lead elsewhere, and if
+C<$0> is no file. When the application's parent is killed before the first HUP, C<kirin> ends; later ones are started again.
 
 =head1 SEE ALSO
 

@@ -1,0 +1,202 @@
+//! Request heads: from what the h2 crate gives to a [`RequestHead`] like that of HTTP/1.
+//!
+//! h2 has refused already what RFC 9113 section 8 calls malformed: pseudo fields that are missing, twice or behind others,
+//! names in upper case, the fields of a connection, `TE` other than `trailers`, a `content-length` that the data contradicts.
+
+use crate::request::{
+    BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, parse_content_length,
+};
+use crate::request_target::parse_host;
+use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST};
+use http::request::Parts;
+use http::{HeaderMap, Method};
+use httparse::Header;
+
+/// A request head with its own memory.
+pub(super) struct Head {
+    method: Method,
+    target: String,
+    host: String,
+    fields: HeaderMap,
+    /// The `cookie` fields as one.
+    cookie: Vec<u8>,
+    pub(super) body: BodyLength,
+    pub(super) expects_continue: bool,
+}
+
+impl Head {
+    /// Reads what h2 gives. `ended`: no body follows.
+    pub(super) fn read(parts: Parts, ended: bool, limits: &HeadLimits) -> Result<Self, Reject> {
+        let Parts { method, uri, headers, .. } = parts;
+        if method == Method::TRACE {
+            return Err(Reject::Method);
+        }
+        if method == Method::CONNECT {
+            return Err(Reject::Bad("CONNECT is for proxies"));
+        }
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        if target.len() + method.as_str().len() + 12 > limits.request_line_bytes {
+            return Err(Reject::TargetTooLong);
+        }
+        let is_path = target.starts_with('/') || (target == "*" && method == Method::OPTIONS);
+        if !is_path || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
+            return Err(Reject::Bad("request target is not a path"));
+        }
+        if headers.len() > MAX_FIELDS {
+            return Err(Reject::HeadTooLarge);
+        }
+        let host = host(uri.authority().map(|authority| authority.as_str()), &headers)?;
+        let length = match headers.get(CONTENT_LENGTH) {
+            None => None,
+            Some(value) => Some(parse_content_length(value.as_bytes())?),
+        };
+        let body = match length {
+            _ if ended => BodyLength::None,
+            Some(length @ 1..) => BodyLength::Exact(length),
+            // Unknown, or an end that is still to come.
+            Some(0) | None => BodyLength::Chunked,
+        };
+        let expects_continue = match headers.get(EXPECT) {
+            None => false,
+            Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => !ended,
+            Some(_) => return Err(Reject::Expectation),
+        };
+        let mut cookie = Vec::new();
+        for part in headers.get_all(COOKIE) {
+            if !cookie.is_empty() {
+                cookie.extend_from_slice(b"; ");
+            }
+            cookie.extend_from_slice(part.as_bytes());
+        }
+        Ok(Self { method, target: target.to_owned(), host, fields: headers, cookie, body, expects_continue })
+    }
+
+    /// The field lines, to be borrowed by [`Head::as_request`]. `Host` is one of them as in HTTP/1, and the parts of a cookie
+    /// are put together (RFC 9113 section 8.2.3).
+    pub(super) fn field_lines(&self) -> Vec<Header<'_>> {
+        let mut lines = Vec::with_capacity(self.fields.len() + 1);
+        lines.push(Header { name: "host", value: self.host.as_bytes() });
+        let mut has_cookie = false;
+        for (name, value) in &self.fields {
+            if name == HOST || (name == COOKIE && std::mem::replace(&mut has_cookie, true)) {
+                continue;
+            }
+            let value = if name == COOKIE { &self.cookie[..] } else { value.as_bytes() };
+            lines.push(Header { name: name.as_str(), value });
+        }
+        lines
+    }
+
+    /// The head as handlers know it.
+    pub(super) fn as_request<'a>(&'a self, fields: &'a [Header<'a>]) -> RequestHead<'a> {
+        let (path, query) = match self.target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (&self.target[..], None),
+        };
+        RequestHead {
+            method: self.method.clone(),
+            target: &self.target,
+            path,
+            query,
+            version: Version::Http2,
+            host: &self.host,
+            fields,
+            body: self.body,
+            persistent: true,
+            expects_continue: self.expects_continue,
+        }
+    }
+}
+
+/// `:authority`, or else `Host`; they must not contradict each other (RFC 9113 section 8.3.1).
+fn host(authority: Option<&str>, fields: &HeaderMap) -> Result<String, Reject> {
+    let mut hosts = fields.get_all(HOST).iter();
+    let field = hosts.next().map(|host| parse_host(host.as_bytes())).transpose()?;
+    if hosts.next().is_some() {
+        return Err(Reject::Bad("more than one Host field"));
+    }
+    match (authority, field) {
+        (None, None) => Err(Reject::Bad("request without :authority and Host")),
+        (Some(authority), Some(field)) if !authority.eq_ignore_ascii_case(field) => {
+            Err(Reject::Bad(":authority and Host differ"))
+        }
+        (Some(host), _) | (None, Some(host)) => parse_host(host.as_bytes()).map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn read(uri: &str, fields: &[(&str, &str)], ended: bool) -> Result<Head, Reject> {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        Head::read(request.body(()).unwrap().into_parts().0, ended, &HeadLimits::default())
+    }
+
+    #[test]
+    fn a_head_is_what_http_1_would_have_made_of_it() {
+        let fields = [("cookie", "a=1"), ("accept", "x"), ("cookie", "b=2"), ("accept", "y")];
+        let head = read("https://a.test:8443/p/q?x=y?z", &fields, true).unwrap();
+        let lines = head.field_lines();
+        let request = head.as_request(&lines);
+        assert_eq!((request.target, request.path, request.query), ("/p/q?x=y?z", "/p/q", Some("x=y?z")));
+        assert_eq!(
+            (request.host, request.version, request.body),
+            ("a.test:8443", Version::Http2, BodyLength::None)
+        );
+        let lines: Vec<_> =
+            lines.iter().map(|line| (line.name, std::str::from_utf8(line.value).unwrap())).collect();
+        assert_eq!(
+            lines,
+            [("host", "a.test:8443"), ("cookie", "a=1; b=2"), ("accept", "x"), ("accept", "y")]
+        );
+    }
+
+    #[test]
+    fn the_host_must_be_there_and_have_one_reading() {
+        for (uri, fields, host) in [
+            ("https://a.test/", &[][..], Ok("a.test")),
+            ("/", &[("host", "a.test")], Ok("a.test")),
+            ("https://a.test/", &[("host", "A.test")], Ok("a.test")),
+            ("/", &[], Err(())),
+            ("https://a.test/", &[("host", "b.test")], Err(())),
+            ("/", &[("host", "a.test"), ("host", "a.test")], Err(())),
+            ("/", &[("host", "a b")], Err(())),
+            ("https://user@a.test/", &[], Err(())),
+        ] {
+            let got = read(uri, fields, true).map(|head| head.host);
+            assert_eq!(got.as_deref().map_err(|_| ()), host, "{uri} {fields:?}");
+        }
+    }
+
+    #[test]
+    fn the_length_of_the_body_follows_the_end_of_the_stream_first() {
+        for (fields, ended, body) in [
+            (&[][..], true, BodyLength::None),
+            (&[], false, BodyLength::Chunked),
+            (&[("content-length", "5")], false, BodyLength::Exact(5)),
+            (&[("content-length", "0")], false, BodyLength::Chunked),
+            (&[("content-length", "0")], true, BodyLength::None),
+        ] {
+            assert_eq!(
+                read("https://a/", fields, ended).map(|head| head.body),
+                Ok(body),
+                "{fields:?} {ended}"
+            );
+        }
+        assert!(read("https://a/", &[("content-length", "+5")], false).is_err());
+    }
+
+    #[test]
+    fn limits_are_those_of_http_1() {
+        let long = format!("https://a/{}", "x".repeat(9000));
+        assert_eq!(read(&long, &[], true).map(|_| ()), Err(Reject::TargetTooLong));
+        let many = vec![("x", "y"); MAX_FIELDS + 1];
+        assert_eq!(read("https://a/", &many, true).map(|_| ()), Err(Reject::HeadTooLarge));
+        assert_eq!(read("https://a/", &[("expect", "x")], true).map(|_| ()), Err(Reject::Expectation));
+    }
+}

@@ -1,0 +1,250 @@
+//! HTTP/2 (RFC 9113) on the `h2` crate: a connection's streams become the same requests, and come to the same handler, as
+//! those of HTTP/1.
+//!
+//! A connection comes here from [`crate::connection`], after a TLS handshake that chose `h2` or when its first bytes are the
+//! preface. Its task drives the frames; each stream is a task beside it, so that one that waits for an application holds up
+//! no other.
+//!
+//! What a stranger may take: streams at once, the size of a header section, body bytes that nobody has read yet and bytes that
+//! wait to be sent are limited; pings and settings are answered one at a time (h2 reads on when the answer is written);
+//! streams that are reset again and again end the connection.
+
+mod head;
+mod response;
+mod socket;
+mod stream;
+
+use crate::field_lines::FieldLines;
+use crate::handler::Handler;
+use crate::io::{Io, Phase};
+use crate::sending;
+use crate::server::Server;
+use bytes::Bytes;
+use h2::Reason;
+use h2::server::{Builder, SendResponse};
+use http::{Request, StatusCode};
+use socket::Socket;
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use stream::Ended;
+use tokio::task::JoinSet;
+
+pub(crate) use stream::Responder;
+
+/// Sends an informational response ahead of the one that ends the exchange.
+pub(crate) fn send_informational(
+    responder: &Responder,
+    status: StatusCode,
+    fields: &FieldLines,
+) -> Result<(), h2::Error> {
+    responder.borrow_mut().send_informational(response::informational(status, fields))
+}
+
+/// What an HTTP/2 connection begins with (RFC 9113 section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The part of it that no HTTP/1 request can begin with.
+const PREFACE_LINE_BYTES: usize = 14;
+
+/// Streams at once.
+const STREAMS: u32 = 128;
+
+/// Body bytes of one stream, and of all, that a client may send before somebody reads them.
+const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 512 * 1024;
+
+/// Bytes of a stream that wait to be sent.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Streams that a client may reset beyond those that it lets end: "rapid reset" (CVE-2023-44487) makes work and takes no
+/// place among the streams at once.
+const RESETS: u32 = 100;
+
+/// Streams reset before we have seen them, and streams that we had to reset for their errors.
+const UNSEEN_RESETS: usize = 20;
+const ERROR_RESETS: usize = 100;
+
+/// Seconds for a client to go when there is nothing left to do for it.
+const GOING_SECONDS: u64 = 2;
+
+/// Whether a connection that begins with `received` speaks HTTP/2.
+pub(crate) fn is_preface(received: &[u8]) -> bool {
+    let length = received.len().min(PREFACE.len());
+    length >= PREFACE_LINE_BYTES && received.get(..length) == PREFACE.get(..length)
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
+    io.phase.set(Phase::Streams);
+    server.deadlines.set(&io, server.deadlines.head);
+    let socket = Socket::new(&io, &server.deadlines);
+    let stalls = socket.stalls();
+    let header_bytes = u32::try_from(server.limits.head.head_bytes).unwrap_or(u32::MAX);
+    let handshake = Builder::new()
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(header_bytes)
+        .initial_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buffer_size(SEND_BUFFER_BYTES)
+        .max_pending_accept_reset_streams(UNSEEN_RESETS)
+        .max_local_error_reset_streams(Some(ERROR_RESETS))
+        .handshake::<_, Bytes>(socket);
+    let mut connection = match handshake.await {
+        Ok(connection) => connection,
+        Err(error) => return tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection failed"),
+    };
+    let mut streams = Streams { tasks: JoinSet::new(), resets: Rc::new(Resets(Cell::new(RESETS))) };
+    let mut is_calmed = false;
+    let mut waiting = Waiting { on: WaitingOn::Request, is_stopping: false };
+    let mut stopping = pin!(server.stop.notified());
+    stopping.as_mut().enable();
+    let ended = loop {
+        let next = poll_fn(|context| {
+            if !waiting.is_stopping && (server.stopping.get() || stopping.as_mut().poll(context).is_ready()) {
+                connection.graceful_shutdown();
+                waiting.is_stopping = true;
+                server.deadlines.set(&io, GOING_SECONDS);
+            }
+            streams.reap(context);
+            if streams.resets.are_too_many() && !is_calmed {
+                is_calmed = true;
+                tracing::info!(peer = %io.peer, "HTTP/2 connection is ended: its client resets stream after stream");
+                connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+            }
+            let accepted = connection.poll_accept(context);
+            let on = if stalls.is_stalled() {
+                WaitingOn::Socket
+            } else if !streams.tasks.is_empty() {
+                WaitingOn::Work
+            } else if connection.has_streams() {
+                WaitingOn::Reader
+            } else {
+                WaitingOn::Request
+            };
+            waiting.change(on, stalls.take_progress(), &server, &io);
+            accepted
+        });
+        match next.await {
+            Some(Ok((request, respond))) => streams.begin(&server, &io, request, respond),
+            Some(Err(error)) => break Err(error),
+            None => break Ok(()),
+        }
+    };
+    // Sending fails now in those that send. One that waits for an application waits on, as in HTTP/1: a worker whose exchange
+    // is cut is lost, and clients that go away are too many for that.
+    drop(connection);
+    streams.tasks.detach_all();
+    match ended {
+        Err(error) if error.is_io() => tracing::debug!(peer = %io.peer, %error, "connection lost"),
+        ended => {
+            if let Err(error) = ended {
+                tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection ended");
+            }
+            sending::linger(&io, &server.deadlines).await;
+        }
+    }
+}
+
+/// The streams of a connection that are being answered.
+struct Streams {
+    tasks: JoinSet<()>,
+    resets: Rc<Resets>,
+}
+
+/// How many streams a client may still reset. One that it lets end gives one back.
+struct Resets(Cell<u32>);
+
+impl Resets {
+    fn count_reset(&self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+
+    fn count_answered(&self) {
+        self.0.set(RESETS.min(self.0.get() + 1));
+    }
+
+    fn are_too_many(&self) -> bool {
+        self.0.get() == 0
+    }
+}
+
+impl Streams {
+    fn begin<H: Handler>(
+        &mut self,
+        server: &Rc<Server<H>>,
+        io: &Rc<Io>,
+        request: Request<h2::RecvStream>,
+        respond: SendResponse<Bytes>,
+    ) {
+        let (server, io, resets) = (Rc::clone(server), Rc::clone(io), Rc::clone(&self.resets));
+        self.tasks.spawn_local(async move {
+            match stream::answer(&server, &io, request, respond, &resets).await {
+                Ended::Answered => resets.count_answered(),
+                Ended::ResetByClient | Ended::Cut => {}
+            }
+        });
+    }
+
+    /// Takes out the streams that have ended.
+    fn reap(&mut self, context: &mut Context<'_>) {
+        while let Poll::Ready(Some(ended)) = self.tasks.poll_join_next(context) {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a stream ended by a panic");
+            }
+        }
+    }
+}
+
+/// What a connection waits for, which decides when it is ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WaitingOn {
+    /// A client that has no stream open.
+    Request,
+    /// Streams that are being answered; each has limits of its own.
+    Work,
+    /// A client that lets us send nothing more of what is ready.
+    Reader,
+    /// A socket that takes nothing more.
+    Socket,
+}
+
+struct Waiting {
+    on: WaitingOn,
+    is_stopping: bool,
+}
+
+impl Waiting {
+    /// Sets the deadline anew when there is another reason to wait, or when the client has taken something meanwhile.
+    fn change<H>(&mut self, on: WaitingOn, progress: bool, server: &Server<H>, io: &Io) {
+        let taken = progress && matches!(on, WaitingOn::Reader | WaitingOn::Socket);
+        if on == self.on && !taken {
+            return;
+        }
+        self.on = on;
+        let deadlines = &server.deadlines;
+        match on {
+            WaitingOn::Request if self.is_stopping => deadlines.set(io, GOING_SECONDS),
+            WaitingOn::Request => deadlines.set(io, deadlines.keep_alive),
+            WaitingOn::Work => deadlines.clear(io),
+            WaitingOn::Reader | WaitingOn::Socket => deadlines.set(io, deadlines.body),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preface_is_known_by_its_first_line() {
+        assert!(is_preface(PREFACE));
+        assert!(is_preface(b"PRI * HTTP/2.0"));
+        assert!(is_preface(&[PREFACE, b"\0\0\0\x04\0"].concat()));
+        for other in [&b"PRI * HTTP/2."[..], b"PRI * HTTP/2.0\r\n\r\nSX", b"GET / HTTP/2.0\r\n\r\n", b""] {
+            assert!(!is_preface(other), "{other:?}");
+        }
+    }
+}

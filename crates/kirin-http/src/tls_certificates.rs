@@ -1,0 +1,217 @@
+//! Certificates by the name that a client asks for (SNI, RFC 6066 section 3), and reading them from files.
+
+use crate::tls::{CertificateFiles, TlsError};
+use arc_swap::ArcSwap;
+use rustls::RootCertStore;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The certificates of a listener. They can be exchanged while it serves.
+#[derive(Debug)]
+pub(crate) struct Certificates(ArcSwap<Names>);
+
+/// Certificates by name. A name may have several, for clients that can verify one kind of signature only.
+#[derive(Debug, Default)]
+struct Names {
+    /// DNS names in lower case, `*.example.org` for wildcards.
+    by_name: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// Those for all other names: the first certificate, and others of the same names.
+    default: Vec<Arc<CertifiedKey>>,
+}
+
+impl Certificates {
+    pub(crate) fn new(certificates: Vec<Arc<CertifiedKey>>) -> Self {
+        Self(ArcSwap::from_pointee(Names::new(certificates)))
+    }
+
+    pub(crate) fn replace(&self, certificates: Vec<Arc<CertifiedKey>>) {
+        self.0.store(Arc::new(Names::new(certificates)));
+    }
+}
+
+impl Names {
+    fn new(certificates: Vec<Arc<CertifiedKey>>) -> Self {
+        let mut names = Names::default();
+        let mut names_of_first = Vec::new();
+        for (index, certificate) in certificates.into_iter().enumerate() {
+            let of_this = dns_names(&certificate);
+            if index == 0 {
+                names_of_first.clone_from(&of_this);
+            }
+            if index == 0 || of_this == names_of_first {
+                names.default.push(Arc::clone(&certificate));
+            }
+            for name in of_this {
+                names.by_name.entry(name).or_default().push(Arc::clone(&certificate));
+            }
+        }
+        names
+    }
+
+    fn of(&self, name: Option<&str>) -> &[Arc<CertifiedKey>] {
+        let Some(name) = name else { return &self.default };
+        let name = name.to_ascii_lowercase();
+        // A wildcard stands for exactly one label (RFC 9525 section 6.3).
+        let wildcard = || {
+            let (_, parent) = name.split_once('.')?;
+            self.by_name.get(&format!("*.{parent}"))
+        };
+        self.by_name.get(&name).or_else(wildcard).unwrap_or(&self.default)
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let names = self.0.load();
+        let candidates = names.of(client.server_name());
+        let verifiable = candidates
+            .iter()
+            .find(|certificate| certificate.key.choose_scheme(client.signature_schemes()).is_some());
+        verifiable.or(candidates.first()).cloned()
+    }
+}
+
+/// The names that a certificate is for.
+fn dns_names(certificate: &CertifiedKey) -> Vec<String> {
+    let Some(der) = certificate.cert.first() else { return Vec::new() };
+    match webpki::EndEntityCert::try_from(der) {
+        Ok(certificate) => certificate.valid_dns_names().map(str::to_ascii_lowercase).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Reads a certificate and its key, and finds out whether they belong together.
+pub(crate) fn load_certificate(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
+    let CertificateFiles { chain, key } = files;
+    let certificates = read_certificates(chain)?;
+    let private_key = PrivateKeyDer::from_pem_slice(&read(key)?)
+        .map_err(|error| TlsError::Content(key.clone(), pem_problem(&error, "private key")))?;
+    warn_of_readable_key(key);
+    CertifiedKey::from_der(certificates, private_key, &default_provider()).map_err(|error| TlsError::Pair {
+        chain: chain.clone(),
+        key: key.clone(),
+        error,
+    })
+}
+
+/// Reads the certificates of authorities that vouch for clients.
+pub(crate) fn load_client_authorities(file: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in read_certificates(file)? {
+        roots.add(certificate).map_err(|error| TlsError::Content(file.to_owned(), error.to_string()))?;
+    }
+    Ok(roots)
+}
+
+fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let failed = |error: pem::Error| TlsError::Content(file.to_owned(), pem_problem(&error, "certificate"));
+    let text = read(file)?;
+    let certificates: Vec<_> =
+        CertificateDer::pem_slice_iter(&text).collect::<Result<_, _>>().map_err(failed)?;
+    if certificates.is_empty() {
+        return Err(failed(pem::Error::NoItemsFound));
+    }
+    Ok(certificates)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(file).map_err(|error| TlsError::Read(file.to_owned(), error))
+}
+
+fn pem_problem(error: &pem::Error, wanted: &str) -> String {
+    match error {
+        pem::Error::NoItemsFound => format!("there is no {wanted} in it; PEM is expected"),
+        other => format!("not PEM: {other:?}"),
+    }
+}
+
+fn warn_of_readable_key(key: &Path) {
+    let mode = fs::metadata(key).map_or(0, |metadata| metadata.permissions().mode());
+    if mode & 0o004 != 0 {
+        tracing::warn!("private key {} can be read by every user of this machine", key.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn certificate(names: &[&str]) -> Arc<CertifiedKey> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        Arc::new(CertifiedKey::from_der(vec![made.cert.der().clone()], key, &default_provider()).unwrap())
+    }
+
+    #[test]
+    fn the_certificate_is_that_of_the_name_or_else_the_first() {
+        let (first, second, wild) = (
+            certificate(&["first.test", "www.first.test"]),
+            certificate(&["second.test"]),
+            certificate(&["*.wild.test"]),
+        );
+        let names = Names::new(vec![Arc::clone(&first), Arc::clone(&second), Arc::clone(&wild)]);
+        for (asked, expected) in [
+            (None, &first),
+            (Some("first.test"), &first),
+            (Some("WWW.First.Test"), &first),
+            (Some("second.test"), &second),
+            (Some("www.second.test"), &first),
+            (Some("a.wild.test"), &wild),
+            (Some("a.b.wild.test"), &first),
+            (Some("wild.test"), &first),
+            (Some("unknown"), &first),
+        ] {
+            let got = names.of(asked);
+            assert!(got.len() == 1 && Arc::ptr_eq(&got[0], expected), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_two_certificates_has_both() {
+        let names = Names::new(vec![certificate(&["a.test"]), certificate(&["a.test"])]);
+        assert_eq!((names.of(Some("a.test")).len(), names.of(None).len()), (2, 2));
+    }
+
+    #[test]
+    fn errors_name_the_file_and_what_is_missing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let (one, other) = (
+            rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap(),
+            rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap(),
+        );
+        let chain = path("a.pem", &one.cert.pem());
+        let key = path("a.key", &one.signing_key.serialize_pem());
+        let wrong_key = path("b.key", &other.signing_key.serialize_pem());
+        let garbage = path("garbage", "hello");
+        let load = |chain: &Path, key: &Path| {
+            load_certificate(&CertificateFiles { chain: chain.into(), key: key.into() })
+        };
+        assert!(load(&chain, &key).is_ok());
+        let missing = directory.path().join("missing");
+        for (result, parts) in [
+            (load(&chain, &wrong_key), vec!["a.pem", "b.key", "KeyMismatch"]),
+            (load(&garbage, &key), vec!["garbage", "there is no certificate"]),
+            (load(&chain, &garbage), vec!["garbage", "there is no private key"]),
+            (load(&chain, &missing), vec!["cannot read", "missing", "No such file"]),
+        ] {
+            let error = result.map(|_| ()).unwrap_err().to_string();
+            for part in parts {
+                assert!(error.contains(part), "{error} without {part}");
+            }
+        }
+    }
+}

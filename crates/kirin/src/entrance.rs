@@ -1,0 +1,85 @@
+//! What a listener does with every request and response that passes it, before and behind the routes.
+
+use crate::router::Router;
+use http::StatusCode;
+use kirin_http::{Answer, Body, Handler, Origin, Place, RequestHead, Response};
+use std::rc::Rc;
+
+/// Where authorities look for the answer to their challenge, over plain HTTP (RFC 8555 section 8.3).
+const ACME_CHALLENGE: &str = "/.well-known/acme-challenge/";
+
+/// A listener's side of the routes.
+pub struct Entrance {
+    /// The routes, which all listeners of a loop share.
+    pub router: Rc<Router>,
+    /// The port of https to which clients are sent.
+    pub redirect_to_https: Option<u16>,
+    /// The value of Strict-Transport-Security.
+    pub hsts: Option<Rc<str>>,
+}
+
+impl Handler for Entrance {
+    fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
+        // A trusted proxy may have told that its client came by https.
+        if let Some(port) = self.redirect_to_https
+            && !origin.secure
+            && !request.path.starts_with(ACME_CHALLENGE)
+        {
+            return Answer::Now(to_https(request, port));
+        }
+        let answer = self.router.answer(request, origin);
+        match &self.hsts {
+            None => answer,
+            Some(value) => with_hsts(answer, Rc::clone(value)),
+        }
+    }
+}
+
+/// 308 keeps method and body (RFC 9110 section 15.4.9).
+fn to_https(request: &RequestHead<'_>, port: u16) -> Response {
+    let host = without_port(request.host);
+    if host.is_empty() || !request.path.starts_with('/') {
+        return Response::error(StatusCode::BAD_REQUEST);
+    }
+    let port = if port == 443 { String::new() } else { format!(":{port}") };
+    let query = request.query.map(|query| format!("?{query}")).unwrap_or_default();
+    let mut response = Response::new(Place::Kirin, StatusCode::PERMANENT_REDIRECT, Body::Empty);
+    response.fields.push("Location", format!("https://{host}{port}{}{query}", request.path));
+    response
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn with_hsts(answer: Answer, value: Rc<str>) -> Answer {
+    let add = move |mut response: Response| {
+        response.fields.push("Strict-Transport-Security", &*value);
+        response
+    };
+    match answer {
+        Answer::Now(response) => Answer::Now(add(response)),
+        Answer::Later(later) => Answer::later(move |body| async move { add(later(body).await) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_taken_off_a_host() {
+        for (host, name) in [
+            ("a.test", "a.test"),
+            ("a.test:8080", "a.test"),
+            ("a.test:", "a.test"),
+            ("[::1]", "[::1]"),
+            ("[::1]:80", "[::1]"),
+        ] {
+            assert_eq!(without_port(host), name);
+        }
+    }
+}

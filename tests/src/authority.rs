@@ -1,0 +1,65 @@
+//! A certificate authority for tests.
+
+use crate::Site;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+/// Signs certificates that nobody else trusts.
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A certificate and its key in PEM.
+pub struct Issued {
+    /// The certificate.
+    pub chain: String,
+    /// Its key.
+    pub key: String,
+}
+
+impl Authority {
+    /// A new one.
+    ///
+    /// # Panics
+    /// When there is no randomness.
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key");
+        Self { issuer: CertifiedIssuer::self_signed(params, key).expect("an authority") }
+    }
+
+    /// Its own certificate in PEM.
+    pub fn pem(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// A certificate for servers of these names, whose holder is called by the first.
+    ///
+    /// # Panics
+    /// When a name is none.
+    pub fn issue(&self, names: &[&str]) -> Issued {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names.clone()).expect("names");
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, "Kirin, tests");
+        params.distinguished_name.push(DnType::CommonName, names.first().cloned().unwrap_or_default());
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        Issued { chain: certificate.pem(), key: key.serialize_pem() }
+    }
+}
+
+impl Issued {
+    /// Writes `NAME.pem` and `NAME.key` into a site.
+    ///
+    /// # Panics
+    /// When they cannot be written.
+    pub fn write(&self, site: &Site, name: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::write(site.path(&format!("{name}.pem")), &self.chain).expect("a chain");
+        let key = site.path(&format!("{name}.key"));
+        std::fs::write(&key, &self.key).expect("a key");
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("permissions");
+    }
+}

@@ -1,0 +1,237 @@
+//! An HTTP/2 client, by prior knowledge.
+
+use crate::PATIENCE;
+use bytes::Bytes;
+use h2::client::{Builder, ResponseFuture, SendRequest};
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, Request};
+use std::future::Future;
+use std::net::SocketAddr;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+/// A connection. Its frames are handled while one of its functions runs.
+pub struct Http2Client {
+    runtime: Runtime,
+    requests: SendRequest<Bytes>,
+    connection: JoinHandle<Result<(), h2::Error>>,
+}
+
+/// A response that is awaited.
+pub struct Pending {
+    response: ResponseFuture,
+    /// By which the request is reset, or its body sent.
+    pub stream: SendStream<Bytes>,
+}
+
+/// A response.
+#[derive(Debug)]
+pub struct Http2Reply {
+    /// Status code.
+    pub status: u16,
+    /// Fields.
+    pub fields: HeaderMap,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+impl Http2Reply {
+    /// The first value of a field.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+impl Http2Client {
+    /// Connects.
+    ///
+    /// # Panics
+    /// When nobody listens, or does not speak HTTP/2.
+    pub fn connect(address: SocketAddr) -> Self {
+        Self::connect_with(
+            address,
+            Builder::new().initial_window_size(1 << 20).initial_connection_window_size(1 << 24),
+        )
+    }
+
+    /// Connects with other settings.
+    ///
+    /// # Panics
+    /// As [`Http2Client::connect`].
+    pub fn connect_with(address: SocketAddr, settings: &Builder) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let (requests, connection) = runtime.block_on(async {
+            let socket = tokio::net::TcpStream::connect(address).await.expect("connect");
+            socket.set_nodelay(true).expect("nodelay");
+            settings.handshake(socket).await.expect("HTTP/2")
+        });
+        let connection = runtime.spawn(connection);
+        Self { runtime, requests, connection }
+    }
+
+    /// Begins a request with fields, which ends with its head.
+    ///
+    /// # Panics
+    /// When the connection has ended.
+    pub fn begin(&mut self, method: &str, target: &str, fields: &[(&str, &str)]) -> Pending {
+        self.try_begin(method, target, fields, true).expect("a request")
+    }
+
+    /// Begins a request, whose body follows unless `ended`.
+    pub fn try_begin(
+        &mut self,
+        method: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+        ended: bool,
+    ) -> Result<Pending, h2::Error> {
+        let mut request = Request::builder().method(method).uri(format!("http://test{target}"));
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(()).expect("a request");
+        let Self { runtime, requests, .. } = self;
+        runtime.block_on(within(async {
+            *requests = requests.clone().ready().await?;
+            let (response, stream) = requests.send_request(request, ended)?;
+            // The head goes out before the next thing is done.
+            tokio::task::yield_now().await;
+            Ok(Pending { response, stream })
+        }))
+    }
+
+    /// Waits for a response with its body.
+    ///
+    /// # Panics
+    /// When it does not come whole.
+    pub fn finish(&mut self, pending: Pending) -> Http2Reply {
+        self.try_finish(pending).expect("a whole response")
+    }
+
+    /// Waits for a response with its body.
+    pub fn try_finish(&mut self, pending: Pending) -> Result<Http2Reply, h2::Error> {
+        self.runtime.block_on(within(async {
+            let (head, mut body) = pending.response.await?.into_parts();
+            let body = read_body(&mut body).await?;
+            Ok(Http2Reply { status: head.status.as_u16(), fields: head.headers, body })
+        }))
+    }
+
+    /// A request without a body, and its response.
+    pub fn request(&mut self, method: &str, target: &str, fields: &[(&str, &str)]) -> Http2Reply {
+        let pending = self.begin(method, target, fields);
+        self.finish(pending)
+    }
+
+    /// GET.
+    pub fn get(&mut self, target: &str) -> Http2Reply {
+        self.request("GET", target, &[])
+    }
+
+    /// POST of `body`, with a length or without.
+    pub fn post(&mut self, target: &str, media_type: &str, body: &[u8], has_length: bool) -> Http2Reply {
+        let length = body.len().to_string();
+        let mut fields = vec![("content-type", media_type)];
+        if has_length {
+            fields.push(("content-length", &length));
+        }
+        self.send("POST", target, &fields, body)
+    }
+
+    /// A request with a body, if that is not empty, and its response. Sends no more of the body than is wanted.
+    ///
+    /// # Panics
+    /// When the response does not come whole.
+    pub fn send(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Http2Reply {
+        let mut pending = self.try_begin(method, target, fields, body.is_empty()).expect("a request");
+        let mut body = Bytes::copy_from_slice(body);
+        self.runtime.block_on(within(async {
+            while !body.is_empty() {
+                pending.stream.reserve_capacity(body.len());
+                let Some(Ok(room)) =
+                    std::future::poll_fn(|context| pending.stream.poll_capacity(context)).await
+                else {
+                    return;
+                };
+                let piece = body.split_to(room.min(body.len()));
+                if pending.stream.send_data(piece, body.is_empty()).is_err() {
+                    return;
+                }
+            }
+        }));
+        self.finish(pending)
+    }
+
+    /// Waits for the head of a response only.
+    ///
+    /// # Panics
+    /// When it does not come.
+    pub fn head_of(&mut self, pending: Pending) -> (u16, RecvStream) {
+        let response = self.runtime.block_on(within(pending.response)).expect("a head");
+        (response.status().as_u16(), response.into_body())
+    }
+
+    /// Reads all of a body.
+    pub fn body_of(&mut self, mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
+        self.runtime.block_on(within(read_body(&mut body)))
+    }
+
+    /// Waits for informational responses and the final one's status.
+    ///
+    /// # Panics
+    /// When the response does not come.
+    pub fn informational_of(&mut self, mut pending: Pending) -> (Vec<http::Response<()>>, u16) {
+        self.runtime.block_on(within(async {
+            let mut informational = Vec::new();
+            let status = std::future::poll_fn(|context| {
+                while let std::task::Poll::Ready(Some(Ok(response))) =
+                    pending.response.poll_informational(context)
+                {
+                    informational.push(response);
+                }
+                std::pin::Pin::new(&mut pending.response).poll(context)
+            })
+            .await
+            .expect("a response")
+            .status();
+            (informational, status.as_u16())
+        }))
+    }
+
+    /// Resets a request.
+    pub fn reset(&mut self, mut pending: Pending) {
+        pending.stream.send_reset(Reason::CANCEL);
+        drop(pending);
+        // The frame goes out.
+        self.runtime.block_on(tokio::task::yield_now());
+    }
+
+    /// Waits until the connection has ended, and says why.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub fn wait_for_end(self) -> Result<(), h2::Error> {
+        let Self { runtime, requests, connection } = self;
+        drop(requests);
+        runtime.block_on(within(connection)).expect("no panic")
+    }
+}
+
+async fn read_body(body: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
+    let mut received = Vec::new();
+    while let Some(data) = body.data().await {
+        let data = data?;
+        body.flow_control().release_capacity(data.len())?;
+        received.extend_from_slice(&data);
+    }
+    Ok(received)
+}
+
+async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| panic!("waited {PATIENCE:?}"))
+}

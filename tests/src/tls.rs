@@ -1,0 +1,120 @@
+//! A TLS client that shows what was negotiated and whether the end was a good one.
+
+use crate::{Authority, Issued, PATIENCE};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion, RootCertStore, StreamOwned};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+/// How a client does handshakes. Connections that share one share its sessions, so that the second may resume.
+#[derive(Clone)]
+pub struct TlsSetup(Arc<ClientConfig>);
+
+impl TlsSetup {
+    /// Trusts `authority`, shows `certificate`, speaks HTTP/1.
+    ///
+    /// # Panics
+    /// When a certificate is none.
+    pub fn new(authority: &Authority, certificate: Option<&Issued>, version: ProtocolVersion) -> Self {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let version = match version {
+            ProtocolVersion::TLSv1_2 => &rustls::version::TLS12,
+            _ => &rustls::version::TLS13,
+        };
+        let certificate_of =
+            |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate");
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate_of(&authority.pem())).expect("a root");
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .expect("a version")
+            .with_root_certificates(roots);
+        let mut config = match certificate {
+            None => builder.with_no_client_auth(),
+            Some(Issued { chain, key }) => {
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a key");
+                builder.with_client_auth_cert(vec![certificate_of(chain)], key).expect("a pair")
+            }
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Self(Arc::new(config))
+    }
+}
+
+/// A connection.
+pub struct TlsClient {
+    stream: StreamOwned<ClientConnection, TcpStream>,
+}
+
+impl TlsClient {
+    /// Connects and does the handshake, asking for the server `name`.
+    pub fn connect(address: SocketAddr, name: &str, setup: &TlsSetup) -> io::Result<Self> {
+        let mut socket = TcpStream::connect(address)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
+        let mut connection = ClientConnection::new(Arc::clone(&setup.0), name).map_err(io::Error::other)?;
+        while connection.is_handshaking() {
+            connection.complete_io(&mut socket)?;
+        }
+        Ok(Self { stream: StreamOwned::new(connection, socket) })
+    }
+
+    /// Whether the handshake resumed a session.
+    pub fn is_resumed(&self) -> bool {
+        self.stream.conn.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// The certificate that the server has shown is `issued`.
+    ///
+    /// # Panics
+    /// When `issued` is none.
+    pub fn server_is(&self, issued: &Issued) -> bool {
+        let expected = CertificateDer::from_pem_slice(issued.chain.as_bytes()).expect("a certificate");
+        self.stream.conn.peer_certificates().and_then(<[_]>::first) == Some(&expected)
+    }
+
+    /// Sends bytes.
+    ///
+    /// # Panics
+    /// When the connection is gone.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        self.stream.write_all(bytes.as_ref()).and_then(|()| self.stream.flush()).expect("send");
+        self
+    }
+
+    /// Says that no more comes (close_notify), and goes on reading.
+    ///
+    /// # Panics
+    /// When the connection is gone.
+    pub fn end(&mut self) -> &mut Self {
+        self.stream.conn.send_close_notify();
+        self.stream.flush().expect("close_notify");
+        self
+    }
+
+    /// Reads up to some bytes.
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(buffer)
+    }
+
+    /// Everything up to the end. A connection that ended without close_notify is `UnexpectedEof`.
+    pub fn read_to_end(&mut self) -> (Vec<u8>, io::Result<usize>) {
+        let mut received = Vec::new();
+        let result = self.stream.read_to_end(&mut received);
+        (received, result)
+    }
+
+    /// GET with `Connection: close`, and everything that comes back.
+    ///
+    /// # Panics
+    /// When the end is not a good one.
+    pub fn get_and_close(&mut self, target: &str) -> String {
+        self.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"));
+        let (received, result) = self.read_to_end();
+        let received = String::from_utf8_lossy(&received).into_owned();
+        result.unwrap_or_else(|error| panic!("{error} after {received}"));
+        received
+    }
+}

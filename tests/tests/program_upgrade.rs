@@ -1,0 +1,316 @@
+//! USR2: a new program takes the place of the old one through the built program.
+
+use kirin_tests::{Client, Kirin, Memcached, PATIENCE, Site, kirin_command, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Says which front it is behind; waits at `/wait` for the file `go`.
+const APP: &str = r#"
+use v5.16; use warnings;
+my $front = getppid;
+my $seen = join ',', sort grep { /^KIRIN_(?:LISTENERS|PREDECESSOR)$/ } keys %ENV;
+sub {
+    my $env = shift;
+    if ($env->{PATH_INFO} eq '/wait') {
+        open my $begun, '>', "begun.$$";
+        select undef, undef, undef, 0.01 until -e 'go';
+    }
+    [200, ['Content-Type' => 'text/plain'], ["$front [$seen]"]];
+};
+"#;
+
+const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"unix:web.sock\"\n\
+    [store]\nmemcached = [\"unix:store.sock\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
+    [[route]]\npath = \"/\"\ntry = [\"store\", \"app:web\"]\n";
+
+/// A running program, whichever process it is; ended when dropped.
+struct Service {
+    site: Site,
+    first: Kirin,
+}
+
+impl Service {
+    /// Starts it as `./kirin`, a link that can be changed.
+    fn start(config: &str) -> Self {
+        let site = Site::new().with("app.psgi", APP).with("kirin.toml", config);
+        symlink(kirin_command(&site).get_program(), site.path("kirin")).expect("a link");
+        let first = Kirin::start_command(&mut service_command(&site));
+        Self { site, first }
+    }
+
+    fn pid(&self) -> Option<i32> {
+        std::fs::read_to_string(self.site.path("pid")).ok()?.trim().parse().ok()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = self.pid().and_then(Pid::from_raw).expect("a pid");
+        kill_process(pid, signal).expect("kill");
+    }
+
+    /// The address that the first program found free.
+    fn address(&self) -> SocketAddr {
+        self.first.address()
+    }
+
+    fn get(&self, target: &str) -> String {
+        let reply = Client::connect(self.address()).get(target);
+        assert_eq!(reply.status, 200, "{}", reply.head);
+        reply.text()
+    }
+
+    /// Sends USR2 and waits until the next program serves alone. Returns its pid.
+    fn upgrade(&self) -> i32 {
+        let before = self.pid().expect("a pid");
+        self.signal(Signal::USR2);
+        let pid = wait_for(&format!("the next program:\n{}", self.first.log()), || {
+            self.pid().filter(|pid| *pid != before)
+        });
+        wait_for("the end of the old program", || has_ended(before).then_some(()));
+        pid
+    }
+
+    fn replace_program(&self, with: impl FnOnce(PathBuf)) {
+        let path = self.site.path("kirin");
+        std::fs::remove_file(&path).expect("the program");
+        with(path);
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // The first one is ended by its own drop.
+        if let Some(pid) = self.pid().filter(|pid| *pid as u32 != self.first.pid()).and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::INT);
+            let start = std::time::Instant::now();
+            while !has_ended(pid.as_raw_nonzero().get()) && start.elapsed() < PATIENCE {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        }
+    }
+}
+
+fn service_command(site: &Site) -> Command {
+    let mut command = Command::new("./kirin");
+    command.args(["serve", "--config", "kirin.toml", "--pid-file", "pid"]);
+    command.current_dir(site.root()).env_remove("KIRIN_LOG");
+    command
+}
+
+/// Whether a process has ended; one that has and is waited for by nobody counts.
+fn has_ended(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
+    state.is_none_or(|state| state == "Z")
+}
+
+#[test]
+fn usr2_starts_the_program_anew_and_the_old_one_ends() {
+    let mut service = Service::start(CONFIG);
+    let first = service.pid().expect("a pid");
+    assert_eq!(first as u32, service.first.pid());
+    assert_eq!(service.get("/"), format!("{first} []"));
+    let second = service.upgrade();
+    assert_eq!(service.get("/"), format!("{second} []"));
+    assert_eq!(service.first.wait().code(), Some(0));
+    let third = service.upgrade();
+    assert_eq!(service.get("/"), format!("{third} []"));
+    assert!(
+        !service.first.log().contains("WARN") && !service.first.log().contains("ERROR"),
+        "{}",
+        service.first.log()
+    );
+    service.signal(Signal::TERM);
+    wait_for("the end", || has_ended(third).then_some(()));
+    assert_eq!(service.pid(), None, "the pid file is gone");
+}
+
+#[test]
+fn the_store_is_carried_over_and_its_clients_find_the_new_one() {
+    let service = Service::start(CONFIG);
+    let store = service.site.path("store.sock");
+    let mut client = Memcached::connect(&store);
+    client.set("/page", b"text/plain\r\nkept");
+    for number in 0..1000 {
+        client.set(&format!("item{number}"), &vec![b'x'; number]);
+    }
+    for _ in 0..2 {
+        service.upgrade();
+        assert_eq!(service.get("/page"), "kept");
+        let mut client = Memcached::connect(&store);
+        assert_eq!(client.send("get item7\r\n").line(), "VALUE item7 0 7");
+    }
+    assert!(service.first.log().contains("the store is carried over items=1001"), "{}", service.first.log());
+}
+
+#[test]
+fn a_request_in_progress_is_finished_by_the_program_that_began_it() {
+    let service = Service::start(CONFIG);
+    let first = service.pid().expect("a pid");
+    let mut waiting = Client::connect(service.address());
+    waiting.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+    service.site.wait_for_files("begun.", 1);
+    service.signal(Signal::USR2);
+    let second = wait_for("the next program", || service.pid().filter(|pid| *pid != first));
+    service.first.wait_for_log("upgraded: the new program serves");
+    assert_eq!(service.get("/"), format!("{second} []"));
+    assert!(!has_ended(first));
+    std::fs::write(service.site.path("go"), "").expect("a file");
+    let reply = waiting.read_reply();
+    assert_eq!((reply.text(), reply.field("connection")), (format!("{first} []"), Some("close")));
+    wait_for("the end of the old program", || has_ended(first).then_some(()));
+}
+
+#[test]
+fn a_new_program_that_does_not_come_to_serve_changes_nothing() {
+    let service = Service::start(CONFIG);
+    let first = service.pid().expect("a pid");
+    Memcached::connect(&service.site.path("store.sock")).set("/page", b"text/plain\r\nkept");
+    let failing = |script: &'static str| {
+        move |path: PathBuf| {
+            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a program");
+            let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(&path, executable).expect("chmod");
+        }
+    };
+    let assert_goes_on = |reason: &str| {
+        wait_for(&format!("`{reason}` in:\n{}", service.first.log()), || {
+            let log = service.first.log();
+            let line = log.lines().find(|line| line.contains("upgrade failed") && line.contains(reason))?;
+            assert!(line.contains("this program keeps serving"), "{line}");
+            Some(())
+        });
+        assert_eq!(service.pid(), Some(first));
+        assert_eq!(service.get("/"), format!("{first} []"));
+        assert_eq!(service.get("/page"), "kept");
+    };
+    service.replace_program(|_| {});
+    service.signal(Signal::USR2);
+    assert_goes_on("./kirin cannot be started");
+    failing("exit 3")(service.site.path("kirin"));
+    service.signal(Signal::USR2);
+    assert_goes_on("the new program ended before it served");
+    service.replace_program(failing(
+        r#"exec perl -e 'open my $old, "+<&=", $ENV{KIRIN_PREDECESSOR}; syswrite $old, "hello\n"; sleep 60'"#,
+    ));
+    service.signal(Signal::USR2);
+    assert_goes_on("is it another program than kirin? It said \"hello\"");
+
+    // The program as it was, with an application that does not start.
+    let program = kirin_command(&service.site).get_program().to_owned();
+    service.replace_program(|path| symlink(program, path).expect("a link"));
+    std::fs::write(service.site.path("app.psgi"), "die 'no such table: memo'").expect("app.psgi");
+    service.signal(Signal::USR2);
+    service.first.wait_for_log("no such table: memo");
+    wait_for("the failure", || {
+        (service.first.log().matches("ended before it served").count() == 2).then_some(())
+    });
+    assert_goes_on("the new program ended before it served");
+    std::fs::write(service.site.path("app.psgi"), APP).expect("app.psgi");
+    let second = service.upgrade();
+    assert_eq!(service.get("/"), format!("{second} []"));
+    assert_eq!(service.get("/page"), "kept");
+}
+
+#[test]
+fn a_program_that_is_told_to_end_while_it_upgrades_ends_with_the_new_one() {
+    let mut service = Service::start(CONFIG);
+    let slow = format!("open my $f, '>', 'loading'; print {{$f}} getppid; close $f; sleep 1 while 1;\n{APP}");
+    std::fs::write(service.site.path("app.psgi"), slow).expect("app.psgi");
+    service.signal(Signal::USR2);
+    let path = service.site.path("loading");
+    let successor = wait_for("the new program", || std::fs::read_to_string(&path).ok()?.parse::<i32>().ok());
+    // A second wish is one too many; HUP and others are heard.
+    service.signal(Signal::USR2);
+    service.first.wait_for_log("an upgrade is going on");
+    service.signal(Signal::TERM);
+    assert_eq!(service.first.wait().code(), Some(0));
+    wait_for("the end of the new program", || has_ended(successor).then_some(()));
+}
+
+#[test]
+fn listeners_may_differ_between_the_old_configuration_and_the_new() {
+    let service = Service::start(CONFIG);
+    let config = CONFIG
+        .replace("[[listener]]\naddress = \"unix:web.sock\"\n", "")
+        .replace("threads = 2", "threads = 3");
+    let config = format!("{config}[[listener]]\naddress = \"unix:other.sock\"\n");
+    std::fs::write(service.site.path("kirin.toml"), config).expect("kirin.toml");
+    let second = service.upgrade();
+    assert_eq!(service.get("/"), format!("{second} []"));
+    assert!(std::os::unix::net::UnixStream::connect(service.site.path("other.sock")).is_ok());
+    assert!(std::os::unix::net::UnixStream::connect(service.site.path("web.sock")).is_err());
+    service.first.wait_for_log("web.sock: closed");
+    let third = service.upgrade();
+    assert_eq!(service.get("/"), format!("{third} []"));
+}
+
+#[test]
+fn systemd_hears_which_process_is_the_service_now() {
+    let site = Site::new().with("app.psgi", APP).with("kirin.toml", CONFIG);
+    let systemd = UnixDatagram::bind(site.path("notify")).expect("bind");
+    systemd.set_read_timeout(Some(PATIENCE)).expect("read timeout");
+    symlink(kirin_command(&site).get_program(), site.path("kirin")).expect("a link");
+    let notify = site.path("notify");
+    let first = Kirin::start_command(service_command(&site).env("NOTIFY_SOCKET", notify));
+    let service = Service { site, first };
+    let next = || {
+        let mut buffer = [0; 4096];
+        let count = systemd.recv(&mut buffer).expect("a notification");
+        String::from_utf8_lossy(&buffer[..count]).into_owned()
+    };
+    assert_eq!(next(), "READY=1");
+    let second = service.upgrade();
+    assert_eq!(next(), format!("MAINPID={second}"));
+    service.signal(Signal::TERM);
+    assert_eq!(next(), "STOPPING=1");
+}
+
+/// The promise: nobody notices.
+#[test]
+fn no_request_fails_while_programs_come_and_go() {
+    const REQUESTS: usize = 20_000;
+    const UPGRADES: usize = 6;
+    let service = Service::start(CONFIG);
+    let (answered, enough) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let mut upgrades = 0;
+    std::thread::scope(|scope| {
+        let (answered, enough, service) = (&answered, &enough, &service);
+        let fresh = move || {
+            while !enough.load(Ordering::Relaxed) {
+                let reply = Client::connect(service.address()).request("GET", "/", "Connection: close\r\n");
+                assert_eq!(reply.status, 200, "{}", reply.head);
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let kept = move || {
+            let mut client = Client::connect(service.address());
+            while !enough.load(Ordering::Relaxed) {
+                let reply = client.get("/");
+                assert_eq!(reply.status, 200, "{}", reply.head);
+                answered.fetch_add(1, Ordering::Relaxed);
+                if reply.field("connection") == Some("close") {
+                    client = Client::connect(service.address());
+                }
+            }
+        };
+        let mut threads: Vec<_> = (0..3).map(|_| scope.spawn(fresh)).collect();
+        threads.push(scope.spawn(kept));
+        let has_failed = || threads.iter().any(std::thread::ScopedJoinHandle::is_finished);
+        while !has_failed() && (upgrades < UPGRADES || answered.load(Ordering::Relaxed) < REQUESTS) {
+            service.upgrade();
+            upgrades += 1;
+        }
+        enough.store(true, Ordering::Relaxed);
+    });
+    assert!(
+        !service.first.log().contains("WARN") && !service.first.log().contains("ERROR"),
+        "{}",
+        service.first.log()
+    );
+    println!("{upgrades} upgrades, {} requests", answered.into_inner());
+}
