@@ -1,8 +1,9 @@
 //! Clients behind proxies and load balancers, through the built program.
 
-use kirin_tests::{Client, Kirin, Site, wait_for};
+use kirin_tests::{Authority, Client, Kirin, Site, wait_for};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 
 /// Says who asked.
 const PSGI: &str = r#"
@@ -195,4 +196,52 @@ fn a_header_from_anybody_else_closes_the_connection() {
     let mut client = kirin.connect();
     client.try_send("PROXY TCP4 10.0.0.1 10.0.0.1 4711 80\r\nGET / HTTP/1.1\r\nHost: test\r\n\r\n");
     assert_eq!(client.read_to_end(), b"");
+}
+
+#[test]
+fn the_header_comes_before_tls_and_counts_for_both_protocols() {
+    let authority = Authority::new("Kirin test authority");
+    let site = site().with("ca.pem", authority.pem());
+    authority.issue(&["a.test"]).write(&site, "a");
+    let kirin = serve(
+        &site,
+        "trusted = [\"127.0.0.1\"]\nproxy_protocol = true\n\
+         [listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }]\n",
+    );
+    let port = kirin.address().port();
+    for (protocol, version) in [("--http1.1", "1.1"), ("--http2", "2")] {
+        // curl announces its own address; that is a trusted proxy's, so that what it says of its client counts.
+        let output = Command::new("curl")
+            .args([
+                "-sS",
+                "--cacert",
+                "ca.pem",
+                "--haproxy-protocol",
+                protocol,
+                "-w",
+                " version=%{http_version}",
+            ])
+            .args([
+                "--resolve",
+                &format!("a.test:{port}:127.0.0.1"),
+                "-H",
+                "X-Forwarded-For: 6.6.6.6, 192.0.2.7",
+            ])
+            .arg(format!("https://a.test:{port}/"))
+            .current_dir(site.root())
+            .output()
+            .expect("curl");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{protocol}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            text.contains("REMOTE_ADDR=192.0.2.7 ") && text.contains("url_scheme=https"),
+            "{protocol}: {text}"
+        );
+        assert!(text.ends_with(&format!("version={version}")), "{protocol}: {text}");
+    }
+    wait_for_access(&site, "192.0.2.7 - - [");
+    // TLS without the header is no header.
+    let output =
+        Command::new("curl").args(["-sSk", &format!("https://127.0.0.1:{port}/")]).output().expect("curl");
+    assert!(!output.status.success());
 }
