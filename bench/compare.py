@@ -23,6 +23,7 @@ from comparisons import (
     classic_stack,
     crowd,
     hit_ratio,
+    http2,
     idle_memory,
     includes,
     large_file,
@@ -31,8 +32,10 @@ from comparisons import (
     memory_per_item,
     psgi,
     restart,
+    slow_attack,
     small_file,
     store_page,
+    tls,
 )
 from comparisons.store_entrants import StoreEntrant
 from host import BENCH, REPOSITORY, BenchError, Cores, Host
@@ -44,6 +47,8 @@ COMPARISONS: dict[str, Comparison] = {
         small_file.COMPARISON,
         includes.COMPARISON,
         large_file.COMPARISON,
+        tls.COMPARISON,
+        http2.COMPARISON,
         psgi.HELLO_COMPARISON,
         psgi.PARAMS_COMPARISON,
         classic_stack.COMPARISON,
@@ -52,7 +57,7 @@ COMPARISONS: dict[str, Comparison] = {
     )
 }
 # These measure something else than CPU time under a load, and make tables of their own.
-OTHERS = {one.NAME: one for one in (crowd, restart, idle_memory, hit_ratio, memory_per_item)}
+OTHERS = {one.NAME: one for one in (crowd, restart, idle_memory, slow_attack, hit_ratio, memory_per_item)}
 NAMES = [*COMPARISONS, *OTHERS]
 
 Row = TypeVar("Row", Entrant, StoreEntrant)

@@ -69,6 +69,8 @@ class Round:
     """Share of the server's cores that somebody else used: the noise of the measurement."""
 
     failure: str
+    load_cpu_us: float = 0.0
+    """CPU time of the load generator for a request."""
 
 
 @dataclass
@@ -89,6 +91,10 @@ class Row:
     @property
     def cpu_us(self) -> float:
         return median(r.cpu_us for r in self.rounds)
+
+    @property
+    def load_cpu_us(self) -> float:
+        return median(r.load_cpu_us for r in self.rounds)
 
     @property
     def per_second(self) -> float:
@@ -165,12 +171,14 @@ def _warm_up(row: Row, server: Server, load: Load, host: Host) -> None:
 def _measure(server: Server, load: Load, host: Host, seconds: float) -> Round:
     cores = host.cores.server_numbers()
     busy_before, cpu_before = measure.busy_seconds(cores), measure.cpu_seconds(server.roots)
+    load_before = measure.ended_children_seconds()
     try:
         outcome = load.run(host, server, seconds)
     except BenchError as error:
         return Round(0.0, 0.0, 0.0, 0.0, 0.0, str(error).splitlines()[0])
     cpu = measure.cpu_seconds(server.roots) - cpu_before
     busy = measure.busy_seconds(cores) - busy_before
+    load_cpu = measure.ended_children_seconds() - load_before
     others = 0.0 if host.cores.shared else max(0.0, (busy - cpu) / (outcome.seconds * len(cores)))
     if outcome.requests == 0:
         return Round(0.0, 0.0, 0.0, 0.0, others, outcome.failure or "no request was answered")
@@ -181,4 +189,5 @@ def _measure(server: Server, load: Load, host: Host, seconds: float) -> Round:
         outcome.p99_us,
         others,
         outcome.failure,
+        load_cpu / outcome.requests * 1e6,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import socket
+import ssl
 import subprocess
 from dataclasses import dataclass
 from typing import Protocol
@@ -81,8 +82,14 @@ class HttpLoad:
     form: str = ""
     """A urlencoded form to POST; empty for a GET."""
 
+    tls: bool = False
+
     def prepare(self, host: Host, server: Server) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection = (
+            http.client.HTTPSConnection("127.0.0.1", server.port, timeout=10, context=_trusting())
+            if self.tls
+            else http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        )
         headers = {"Content-Type": "application/x-www-form-urlencoded"} if self.form else {}
         if not self.keep_alive:
             headers["Connection"] = "close"
@@ -100,10 +107,10 @@ class HttpLoad:
         script = host.directory / "wrk.lua"
         script.write_text(WRK_SCRIPT.format(setup=WRK_FORM.format(form=self.form) if self.form else ""))
         close = [] if self.keep_alive else ["-H", "Connection: close"]
-        output = _run(
+        output = run_generator(
             host.load_command(
                 "wrk", "-t", str(self.threads), "-c", str(self.connections), "-d", f"{seconds:.0f}s",
-                "-s", script, *close, f"http://127.0.0.1:{server.port}{self.path}",
+                "-s", script, *close, f"http{'s' * self.tls}://127.0.0.1:{server.port}{self.path}",
             ),
             seconds,
         )  # fmt: skip
@@ -129,7 +136,8 @@ class HttpLoad:
         if not self.keep_alive:
             head.append("Connection: close")
         received = 0
-        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        plain = socket.create_connection(("127.0.0.1", server.port))
+        with _trusting().wrap_socket(plain) if self.tls else plain as connection:
             connection.sendall(("\r\n".join(head) + "\r\n\r\n" + self.form).encode())
             connection.settimeout(0.3)  # a kept connection is silent afterwards
             try:
@@ -153,11 +161,11 @@ class MemcachedLoad:
     connections: int = 64
 
     def prepare(self, host: Host, server: Server) -> int:
-        _run([str(part) for part in self._command(host, server, "--fill")], 10)
+        run_generator([str(part) for part in self._command(host, server, "--fill")], 10)
         return self.keys_per_get * self.value_bytes
 
     def run(self, host: Host, server: Server, seconds: float) -> Outcome:
-        output = _run(host.load_command(*self._command(host, server, "--seconds", f"{seconds}")), seconds)
+        output = run_generator(host.load_command(*self._command(host, server, "--seconds", f"{seconds}")), seconds)
         values = {name: float(value) for name, value in (line.split() for line in output.splitlines())}
         misses = int(values["misses"])
         return Outcome(
@@ -176,7 +184,15 @@ class MemcachedLoad:
         ]  # fmt: skip
 
 
-def _run(command: list[str], seconds: float) -> str:
+def _trusting() -> ssl.SSLContext:
+    """For certificates that were made for the benchmark."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def run_generator(command: list[str], seconds: float) -> str:
     """Runs a load generator to its end and returns what it printed."""
     try:
         done = subprocess.run(

@@ -9,6 +9,7 @@ schedstat; for those the process's own `utime` + `stime` is the better number, a
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -45,6 +46,12 @@ def cpu_seconds(roots: Iterable[int]) -> float:
             total += own if own - threads > 2 * TICK_SECONDS else threads
             total += (int(fields[CUTIME]) + int(fields[CSTIME])) * TICK_SECONDS
     return total
+
+
+def ended_children_seconds() -> float:
+    """CPU time of this process's children that have ended and been waited for, user and system."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def anonymous_bytes(roots: Iterable[int]) -> int:

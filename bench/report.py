@@ -79,6 +79,7 @@ def summary(table: Table, comparison: Comparison) -> str:
         columns["× floor"] = _times(floor)
     if peer is not None:
         columns["× best peer"] = _times(peer)
+    columns["load's CPU µs"] = lambda row: f"{row.load_cpu_us:.2f}"
     columns["p99 ms"] = lambda row: f"{row.p99_us / 1000:.2f}"
     columns["answer bytes"] = lambda row: f"{row.answer_bytes:,}"
     columns["own CPU"] = lambda row: f"{row.per_second * row.cpu_us / 1e6:.0%}"

@@ -16,6 +16,7 @@ import page
 import report
 from comparison import Budget, Comparison, Entrant, Result, Round, Row, Table
 from comparisons import hit_ratio
+from comparisons.crowd_run import Counts, CrowdLoad
 from host import BenchError, Cores, Host, Server, free_port
 from load import HttpLoad
 from peers import memcached
@@ -133,6 +134,20 @@ class HitRatio(unittest.TestCase):
     def test_many_objects_missed_twice_in_a_batch_are_said(self) -> None:
         (row,) = hit_ratio._rows(["trace"], {"kirin": self.played(300, repeated_misses=5)})
         self.assertEqual(row[1], "kirin (5 missed twice in a batch)")
+
+
+class Crowd(unittest.TestCase):
+    def test_a_smaller_scale_has_fewer_connections_where_there_are_many_and_fewer_requests_where_not(self) -> None:
+        crowd = CrowdLoad("crowd", connections=1000, requests=250, slow=500).of_scale(0.1)
+        self.assertEqual((crowd.connections, crowd.requests, crowd.slow, crowd.asked), (100, 250, 50, 25_000))
+        few = CrowdLoad("few", connections=5, requests=20_000, close=True, pause_ms=1).of_scale(0.1)
+        self.assertEqual((few.connections, few.requests, few.close, few.pause_ms), (5, 2_000, True, 1))
+
+    def test_failures_are_told_by_kind_and_latencies_only_if_there_are_any(self) -> None:
+        some = Counts({"failed": 3.0, "unanswered": 2.0, "timeout": 1.0, "max_us": 1234567.0})
+        self.assertEqual(some.failed, "3 (2 unanswered, 1 timeout)")
+        self.assertEqual((some.milliseconds("max_us"), some.milliseconds("p50_us")), ("1,234.6", ""))
+        self.assertEqual(Counts({"failed": 0.0}).failed, "0")
 
 
 class Statistics(unittest.TestCase):

@@ -42,7 +42,12 @@ COMPARISON = Comparison(
     ),
     budgets=(Budget("≤ nginx with sendfile", "kirin files", "nginx, tuned", 1.0),),
     notes=(
-        "wrk has to read all of it: on one core it may be the slower side. CPU time is the server's all the same, but "
-        "requests/s are then wrk's.",
+        "wrk has to read all of it: on one core it may be the slower side, and requests/s are then wrk's.",
+        "Over the loopback interface a sender's kernel does the receiver's work as well, for as long as the receiver's window is "
+        "open; what waits for the window is sent when the receiver acknowledges, on the receiver's CPU time. So read a server's "
+        "CPU together with the load's. nginx with tcp_nopush off sends each head as a packet of its own, the window of wrk's "
+        "sockets does not grow behind it, and most of a large file is then sent by wrk's core: less CPU of nginx, more of both.",
+        "With BBR (`sysctl net.ipv4.tcp_congestion_control`) packets are paced by a timer, which costs where a second packet "
+        "follows at once.",
     ),
 )

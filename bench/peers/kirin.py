@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from certificate import Certificate
 from host import REPOSITORY, BenchError, Host, Server, free_port, version_of
 from peers import memcached
 
@@ -27,6 +28,7 @@ def start(
     app: App | None = None,
     static: Path | None = None,
     unix_store: bool = False,
+    tls: Certificate | None = None,
 ) -> Server:
     """Serves `/` from these places. `pages` go in over its memcached socket, as an application would put them.
     With `static` the files of that directory are served below /static.
@@ -36,13 +38,15 @@ def start(
     store_path = host.directory / f"{name}-store.sock"
     store = f"unix:{store_path}" if unix_store else f"127.0.0.1:{store_port}"
     config = host.directory / f"{name}.toml"
-    config.write_text(_config(port, store, places, app) + _static(static))
+    config.write_text(_config(port, store, places, app, tls) + _static(static))
     # Until the adapter is installed, the workers' parent finds it in the repository.
     env = {"PERL5LIB": str(REPOSITORY / "adapters" / "perl" / "lib")}
     pid = host.start(name, [host.kirin, "serve", "--config", config], port=port, env=env)
     for key, value in (pages or {}).items():
         memcached.set_item(store, key, value)
     about = f"{version_of(str(host.kirin), '--version')}: try = {list(places)}, threads = 1"
+    if tls:
+        about += ", TLS"
     if app is not None:
         about += f", {app.workers} workers"
     return Server(port, [pid], about, store)
@@ -66,15 +70,18 @@ def _built(host: Host) -> None:
         )
 
 
-def _config(port: int, store: str, places: tuple[str, ...], app: App | None) -> str:
+def _config(port: int, store: str, places: tuple[str, ...], app: App | None, tls: Certificate | None) -> str:
     quoted = ", ".join(f'"{place}"' for place in places)
     app_section = f'[[app]]\nname = "web"\nload = "{app.load}"\nworkers = {app.workers}\n' if app else ""
+    tls_section = (
+        f'[listener.tls]\ncertificates = [{{ chain = "{tls.chain}", key = "{tls.key}" }}]\n' if tls else ""
+    )
     return f"""\
 threads = 1
 
 [[listener]]
 address = "127.0.0.1:{port}"
-
+{tls_section}
 [store]
 memory = "64MB"
 memcached = ["{store}"]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import certificate
 from host import Host, Server, free_port, version_of
 from peers import memcached
 
@@ -35,6 +36,7 @@ def start(
     modules: Sequence[str] = (),
     connections: int = 4096,
     beside: Sequence[Server] = (),
+    listen: str = "",
 ) -> Server:
     """Starts one. `beside` are the servers behind it: their CPU time counts as its own."""
     port = free_port()
@@ -62,7 +64,7 @@ http {{
     scgi_temp_path {host.directory / name}-scgi;
     {http}
     server {{
-        listen 127.0.0.1:{port} backlog=4096;
+        listen 127.0.0.1:{port} backlog=4096{listen};
         {server}
     }}
 }}
@@ -82,6 +84,35 @@ def returning(host: Host, body: bytes, connections: int = 4096) -> Server:
         http=KEEP,
         server=f"location / {{ return 200 '{body.decode()}'; }}",
         connections=connections,
+    )
+
+
+def _tls(host: Host) -> str:
+    made = certificate.make(host)
+    return f"ssl_certificate {made.chain}; ssl_certificate_key {made.key}; ssl_protocols TLSv1.2 TLSv1.3;"
+
+
+def returning_tls(host: Host, body: bytes) -> Server:
+    """`return 200` over TLS."""
+    return start(
+        host,
+        "nginx-return-tls",
+        "return 200 over TLS, keepalive_requests unlimited",
+        http=KEEP + _tls(host),
+        server=f"location / {{ return 200 '{body.decode()}'; }}",
+        listen=" ssl",
+    )
+
+
+def files_http2(host: Host, directory: str, tls: bool) -> Server:
+    """Static files with what the tuning guides say, over HTTP/2."""
+    return start(
+        host,
+        f"nginx-http2{'-tls' * tls}",
+        f"http2{', ssl' * tls}, open_file_cache, keepalive_requests unlimited",
+        http=TUNED_FILES + (_tls(host) if tls else ""),
+        server=f"root {directory};",
+        listen=f" http2{' ssl' * tls}",
     )
 
 

@@ -3,6 +3,7 @@
 use crate::PATIENCE;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
 
 /// A connection.
 pub struct Client {
@@ -67,6 +68,44 @@ impl Client {
     pub fn end(&mut self) -> &mut Self {
         self.stream.shutdown(Shutdown::Write).expect("shutdown");
         self
+    }
+
+    /// Sends bytes and tells whether the other side has ended the connection.
+    ///
+    /// # Panics
+    /// When an answer comes that is no refusal.
+    pub fn is_ended_after_sending(&mut self, bytes: &[u8]) -> bool {
+        if self.stream.write_all(bytes).is_err() {
+            return true;
+        }
+        let mut buffer = [0; 1024];
+        self.stream.set_nonblocking(true).expect("nonblocking");
+        let read = self.stream.read(&mut buffer);
+        self.stream.set_nonblocking(false).expect("blocking");
+        match read {
+            Ok(count) => {
+                assert!(!buffer[..count].starts_with(b"HTTP/1.1 2"), "an answer");
+                true
+            }
+            Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+        }
+    }
+
+    /// Reads and drops up to so many bytes; how many there were.
+    pub fn read_some(&mut self, bytes: usize) -> usize {
+        self.stream.read(&mut vec![0; bytes]).unwrap_or(0)
+    }
+
+    /// Ends the connection with a reset, as a process that is killed with unread bytes does.
+    ///
+    /// # Panics
+    /// When there is no other socket to take the place.
+    pub fn reset(&mut self) {
+        let linger = Some(Duration::ZERO);
+        let _ = rustix::net::sockopt::set_socket_linger(&self.stream, linger);
+        let unconnected =
+            rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None);
+        self.stream = TcpStream::from(unconnected.expect("a socket"));
     }
 
     /// GET of `target` and its response.

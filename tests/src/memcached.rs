@@ -40,6 +40,13 @@ impl Memcached {
         line.trim_end().to_owned()
     }
 
+    /// One line of the answer, unless the connection ends first.
+    pub fn try_line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        Some(line.trim_end().to_owned())
+    }
+
     /// Stores an item.
     ///
     /// # Panics

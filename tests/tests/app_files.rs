@@ -2,6 +2,9 @@
 //! as anything else than what the application has opened.
 
 use kirin_tests::{Client, Kirin, Reply, Site};
+use rustix::process::geteuid;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
 const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
@@ -332,4 +335,39 @@ fn a_file_that_is_replaced_at_the_last_moment_is_sent_by_a_worker() {
     let kirin = Kirin::start(&site, &config);
     assert_whole(&kirin.get("/replaced"), b"call 2");
     kirin.wait_for_log("a worker is to send it itself");
+}
+
+/// The worker gives up root's rights, and its adapter has been turned against the front.
+const DEPUTY: &str = r#"
+use v5.16; use warnings;
+use Kirin::Worker::Hooks qw(after_fork); use Plack::Util; use POSIX ();
+my $secret = Cwd::getcwd() . '/secret';
+after_fork(sub { POSIX::setgid(65534); POSIX::setuid(65534) });
+{ no warnings 'redefine'; *Kirin::Worker::File::behind = sub { join ' ', (stat $secret)[0, 1, 7, 9, 10], $secret } }
+sub {
+    my $readable = open my $file, '<', $secret;
+    open my $handle, '<:raw', 'static/small.txt' or die "small.txt: $!";
+    Plack::Util::set_io_path($handle, Cwd::getcwd() . '/static/small.txt');
+    [200, ['Content-Type' => 'text/plain', 'X-Readable' => $readable ? 1 : 0], $handle];
+};
+"#;
+
+#[test]
+fn a_worker_that_is_another_user_gets_nothing_read_for_it() {
+    if !geteuid().is_root() {
+        // Only root can become somebody else.
+        return;
+    }
+    let site = site(DEPUTY).with("secret", "for root only");
+    std::fs::set_permissions(site.root(), Permissions::from_mode(0o755)).expect("a mode");
+    std::fs::set_permissions(site.path("secret"), Permissions::from_mode(0o600)).expect("a mode");
+    let kirin = Kirin::start(&site, CONFIG);
+    let reply = kirin.get("/");
+    assert_eq!(
+        (reply.text().as_str(), reply.field("x-readable")),
+        ("0123456789", Some("0")),
+        "{}",
+        reply.head
+    );
+    kirin.wait_for_log("the worker runs as another user than Kirin");
 }

@@ -148,6 +148,39 @@ fn the_store_is_carried_over_and_its_clients_find_the_new_one() {
 }
 
 #[test]
+fn clients_of_the_store_are_not_sent_to_the_new_one_before_it_has_the_contents() {
+    let service = Service::start(CONFIG);
+    let store = service.site.path("store.sock");
+    Memcached::connect(&store).set("/page", b"text/plain\r\nkept");
+    let first = service.pid().expect("a pid");
+    let slow = format!(
+        "open my $f, '>', 'loading'; close $f; select undef, undef, undef, 0.01 until -e 'load';\n{APP}"
+    );
+    std::fs::write(service.site.path("app.psgi"), slow).expect("app.psgi");
+    service.signal(Signal::USR2);
+    service.site.wait_for_files("loading", 1);
+    // The old program closes connections when the new one serves, in the middle of a command perhaps: those come again.
+    let get = || loop {
+        if let Some(line) = Memcached::connect(&store).send("get /page\r\n").try_line() {
+            return line;
+        }
+    };
+    for _ in 0..50 {
+        assert_eq!(get(), "VALUE /page 0 16");
+    }
+    // What comes to the old store before it is copied is carried over.
+    Memcached::connect(&store).set("late", b"1");
+    std::fs::write(service.site.path("load"), "").expect("a file");
+    wait_for("the next program", || {
+        assert_eq!(get(), "VALUE /page 0 16");
+        service.pid().filter(|pid| *pid != first)
+    });
+    wait_for("the end of the old program", || has_ended(first).then_some(()));
+    assert_eq!(get(), "VALUE /page 0 16");
+    assert_eq!(Memcached::connect(&store).send("get late\r\n").line(), "VALUE late 0 1");
+}
+
+#[test]
 fn a_request_in_progress_is_finished_by_the_program_that_began_it() {
     let service = Service::start(CONFIG);
     let first = service.pid().expect("a pid");
@@ -157,7 +190,8 @@ fn a_request_in_progress_is_finished_by_the_program_that_began_it() {
     service.signal(Signal::USR2);
     let second = wait_for("the next program", || service.pid().filter(|pid| *pid != first));
     service.first.wait_for_log("upgraded: the new program serves");
-    assert_eq!(service.get("/"), format!("{second} []"));
+    // The old one accepts for a moment more.
+    wait_for("the new program alone", || (service.get("/") == format!("{second} []")).then_some(()));
     assert!(!has_ended(first));
     std::fs::write(service.site.path("go"), "").expect("a file");
     let reply = waiting.read_reply();

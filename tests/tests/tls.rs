@@ -269,6 +269,18 @@ fn plain_http_is_sent_to_https_except_for_the_challenges_of_acme() {
 }
 
 #[test]
+fn a_unix_socket_may_have_tls_too() {
+    let config = format!(
+        "{CONFIG}[[listener]]\naddress = \"unix:tls.sock\"\n[listener.tls]\n\
+         certificates = [{{ chain = \"a.pem\", key = \"a.key\" }}]\n"
+    );
+    let https = serve_with(&config);
+    for http in ["--http1.1", "--http2"] {
+        assert!(https.curl(&["--unix-socket", "tls.sock", http], "/large.bin") == large(), "{http}");
+    }
+}
+
+#[test]
 fn a_slow_reader_gets_all_and_pipelined_requests_are_answered_in_order() {
     let https = serve();
     let mut client = https.connect();

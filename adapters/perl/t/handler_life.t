@@ -142,7 +142,7 @@ subtest 'USR2 puts another kirin with new code in its place' => sub {
     my $app    = 'sub { [200, [], [join " ", "VERSION", getppid, join ",", grep { /^KIRIN_(?:LIST|PRED)/ } keys %ENV]] }';
     my $port   = empty_port();
     my $server = Plackup->start($app =~ s/VERSION/one/r, '--pid', "$files/pid", '--listen', "127.0.0.1:$port");
-    my $pid    = sub { open my $file, '<', "$files/pid" or return 0; readline($file) + 0 };
+    my $pid    = sub { number_in("$files/pid") };
     is +(split ' ', $server->get('/'))[0], 'one', 'it serves';
     is $pid->(), $server->{pid}, 'the pid file';
 
@@ -246,6 +246,8 @@ subtest 'a loader that restarts' => sub {
     is $server->stop('TERM'), 0, 'status';
 };
 
+sub number_in { open my $file, '<', $_[0] or return 0; return readline($file) + 0 }
+
 subtest 'in the background' => sub {
     my $files = File::Temp->newdir;
     my @options = ('-D', '--pid', "$files/pid", '--error-log', "$files/log");
@@ -254,7 +256,12 @@ subtest 'in the background' => sub {
     my (undef, $worker, $parent) = split ' ', $server->get('/');
     open my $file, '<', "$files/pid" or die $!;
     chomp(my $pid = readline $file);
-    ok kill(TERM => $pid), 'the file has the process id';
+    ok kill(USR2 => $pid), 'the file has the process id';
+    my $next = $pid;
+    $server->wait_until('another takes its place', sub { $next = number_in("$files/pid") || $pid; $next != $pid });
+    ok $server->all_gone($pid, $worker, $parent), 'the first ends';
+    ($pid, undef, $worker, $parent) = ($next, split ' ', $server->get('/'));
+    ok kill(TERM => $pid), 'the file has the next process id';
     ok $server->all_gone($pid, $worker, $parent), 'all end';
     ok !-e "$files/pid", 'the file is gone';
 

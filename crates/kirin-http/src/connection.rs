@@ -6,6 +6,7 @@
 
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::Body;
+use crate::client_watch::ClientWatch;
 use crate::handler::{Answer, Handler, Later, Origin};
 use crate::http2;
 use crate::informational::Informational;
@@ -169,7 +170,8 @@ fn read_and_answer<H: Handler>(
     if !unread.is_empty() {
         *io.unread.borrow_mut() = unread;
     }
-    begin_waiting(server, io, &step, used > 0);
+    // What is left behind a response that took waiting is the begin of a head, too.
+    begin_waiting(server, io, &step, used > 0 || !read);
     Poll::Ready(Ok(step))
 }
 
@@ -322,7 +324,9 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
         Work::Later(later, mut request) => {
             server.deadlines.clear(io);
             let mut body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
-            if request.exchange.version == Version::Http11 {
+            let is_current = request.exchange.version == Version::Http11;
+            body = body.with_client(ClientWatch::http1(io, is_current));
+            if is_current {
                 body = body.with_informational(Informational::http1(io, &server.deadlines));
             }
             let response = later(body).await;
@@ -335,6 +339,8 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
         server.deadlines.set(io, server.deadlines.keep_alive);
     } else if refused || !io.body_finished.get() || !io.unread.borrow().is_empty() || io.has_more() {
         sending::linger(io, &server.deadlines).await;
+    } else {
+        io.end_tls();
     }
     Ok(persistent)
 }

@@ -3,10 +3,13 @@
 //! Shared (`Rc`) by the connection, the body of the request in progress and the table of open connections; all on one
 //! loop.
 
+use crate::admission::Permit;
 use crate::client_certificate::ClientCertificate;
+use crate::client_watch::Presence;
 use crate::handler::Peer;
 use crate::tls::ALPN_HTTP2;
 use crate::tls_stream::TlsStream;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
@@ -84,6 +87,21 @@ pub(crate) struct Io {
     pub(crate) announced: OnceCell<Box<Peer>>,
     /// The certificate that the client has shown.
     pub(crate) client: OnceCell<Box<ClientCertificate>>,
+    /// Whether somebody waits for the client to go.
+    pub(crate) presence: RefCell<Presence>,
+    /// Given back with the socket.
+    pub(crate) permit: Option<Permit>,
+}
+
+/// What the other end has closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// Nothing.
+    Nothing,
+    /// It sends no more.
+    Half,
+    /// It has reset the connection, or does not take anything any more.
+    Whole,
 }
 
 impl Io {
@@ -98,6 +116,8 @@ impl Io {
             peer,
             announced: OnceCell::new(),
             client: OnceCell::new(),
+            presence: RefCell::default(),
+            permit: None,
         }
     }
 
@@ -230,6 +250,29 @@ impl Io {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => return Poll::Ready(result),
             }
+        }
+    }
+
+    /// What the client has closed; takes nothing of what it has sent before.
+    pub(crate) fn closed(&self) -> Closed {
+        let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let poll = |fd: BorrowedFd<'_>| {
+            let mut events = [PollFd::from_borrowed_fd(fd, PollFlags::RDHUP)];
+            let polled = rustix::event::poll(&mut events, Some(&no_time));
+            polled.map_or(PollFlags::empty(), |_| events[0].revents())
+        };
+        let events = match &*self.stream.borrow() {
+            Stream::Tcp(stream) => poll(stream.as_fd()),
+            Stream::Unix(stream) => poll(stream.as_fd()),
+            Stream::Tls(stream) => poll(stream.socket().as_fd()),
+            Stream::TlsOverUnix(stream) => poll(stream.socket().as_fd()),
+        };
+        if events.intersects(PollFlags::HUP | PollFlags::ERR) {
+            Closed::Whole
+        } else if events.contains(PollFlags::RDHUP) {
+            Closed::Half
+        } else {
+            Closed::Nothing
         }
     }
 

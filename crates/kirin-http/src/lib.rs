@@ -7,10 +7,12 @@
 //! [`Handler`], which answers a [`RequestHead`] at once or later.
 
 pub mod access_log;
+pub mod admission;
 pub mod basic_credentials;
 pub mod body;
 pub mod chunked;
 mod client_certificate;
+mod client_watch;
 pub mod clock;
 mod connection;
 pub mod entity_tag;
@@ -26,8 +28,10 @@ mod io;
 pub mod listener;
 mod open_connections;
 mod output;
+mod pace;
 mod proxied;
 pub mod proxy_protocol;
+pub mod rate_limit;
 pub mod request;
 pub mod request_body;
 mod request_target;
@@ -42,9 +46,11 @@ mod tls_stream;
 pub mod tunnel;
 
 pub use access_log::{AccessLog, LogFile};
+pub use admission::{Admission, ConnectionCount};
 pub use basic_credentials::BasicCredentials;
 pub use body::{Body, BodyStream, FileRange, StreamError};
 pub use client_certificate::ClientCertificate;
+pub use client_watch::ClientWatch;
 pub use clock::Clock;
 pub use field_lines::FieldLines;
 pub use forwarded::{ForwardedFields, Forwarding, TrustedPeers};
@@ -53,6 +59,7 @@ pub use http::{Method, StatusCode};
 pub use informational::Informational;
 pub use inherited::InheritedSocket;
 pub use listener::{ListenAddress, Listener};
+pub use rate_limit::{RateKey, RateLimit, TooMany};
 pub use request::{BodyLength, RequestHead, Version};
 pub use request_body::{BodyError, RequestBody};
 pub use response::{Place, Response};

@@ -1,5 +1,6 @@
 //! Listening sockets: their addresses, binding them, and accepting connections on a loop.
 
+use crate::admission::TooManyOfAddress;
 use crate::connection;
 use crate::handler::{Handler, Peer};
 use crate::io::{Io, Stream};
@@ -240,37 +241,67 @@ pub async fn accept_until<H: Handler>(
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let listener = Accepting::new(listener)?;
-    let serve = |io| drop(tokio::task::spawn_local(connection::run(Rc::clone(&server), Rc::new(io))));
+    let mut refused = Seldom::default();
+    let mut serve = |mut io: Io| {
+        if let Some(admission) = &server.limits.admission {
+            match admission.admit(&io.peer) {
+                Ok(permit) => io.permit = Some(permit),
+                Err(TooManyOfAddress) => {
+                    if refused.is_due(&server) {
+                        tracing::warn!(address = %server.local, peer = %io.peer, "connections are refused: there are too many from one address");
+                    }
+                    return;
+                }
+            }
+        }
+        drop(tokio::task::spawn_local(connection::run(Rc::clone(&server), Rc::new(io))));
+    };
     tokio::select! {
         () = stop => {}
-        () = accept_for_ever(&listener, &server, serve) => {}
+        () = accept_for_ever(&listener, &server, &mut serve) => {}
     }
     listener.accept_waiting(server.tls.as_deref())?.into_iter().for_each(serve);
     Ok(())
 }
 
-async fn accept_for_ever<H: Handler>(listener: &Accepting, server: &Server<H>, serve: impl Fn(Io)) {
-    let mut paused = false;
+async fn accept_for_ever<H: Handler>(listener: &Accepting, server: &Server<H>, serve: &mut impl FnMut(Io)) {
+    let (mut full, mut exhausted) = (Seldom::default(), Seldom::default());
     loop {
-        if server.connections() >= server.limits.connections {
+        if server.limits.admission.as_ref().is_some_and(|admission| !admission.has_room()) {
+            if full.is_due(&server) {
+                tracing::warn!(address = %server.local, "accepting pauses: there are as many connections as `connections` allows");
+            }
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         }
         match listener.accept(server.tls.as_deref()).await {
-            Ok(io) => {
-                paused = false;
-                serve(io);
-            }
+            Ok(io) => serve(io),
             Err(error) if is_exhaustion(&error) => {
-                if !paused {
+                if exhausted.is_due(&server) {
                     tracing::warn!(address = %server.local, %error, "accepting pauses; raise `ulimit -n` or lower the connection limit");
                 }
-                paused = true;
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
             // The client has gone before it was accepted.
             Err(error) => tracing::debug!(address = %server.local, %error, "accept"),
         }
+    }
+}
+
+/// Says a thing once in ten seconds at most.
+#[derive(Default)]
+struct Seldom {
+    said: u64,
+}
+
+impl Seldom {
+    fn is_due<H>(&mut self, server: &Server<H>) -> bool {
+        let now = server.clock().now();
+        let due = now >= self.said + 10;
+        if due {
+            self.said = now;
+        }
+        due
     }
 }
 
@@ -292,6 +323,7 @@ pub async fn keep_house<H>(server: Rc<Server<H>>) {
     loop {
         second.tick().await;
         server.open.end_overdue(server.clock().now());
+        server.open.look_for_the_gone();
         if let Some(log) = &server.log {
             log.flush();
         }

@@ -3,6 +3,7 @@
 //! A timer per connection would cost memory and work for every request; a pass over a table costs nanoseconds per
 //! connection and second. Ending a connection is `shutdown(2)` on its socket: its task wakes up and sees the end.
 
+use crate::client_watch::{self, Presence};
 use crate::io::{Io, Phase};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -51,6 +52,15 @@ impl OpenConnections {
     /// Ends every connection whose deadline has come by `now`.
     pub(crate) fn end_overdue(&self, now: u64) {
         self.end_if(|io| io.deadline.get() != 0 && io.deadline.get() <= now);
+    }
+
+    /// Looks whether clients that somebody waits for have gone.
+    pub(crate) fn look_for_the_gone(&self) {
+        for io in self.slots.borrow().connections.iter().flatten() {
+            if !matches!(*io.presence.borrow(), Presence::Unwatched | Presence::Gone) {
+                client_watch::look(io);
+            }
+        }
     }
 
     /// Ends every connection that waits for a request.

@@ -1,11 +1,13 @@
 //! The body of a request, read when a place wants it.
 
 use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
+use crate::client_watch::ClientWatch;
 use crate::field_lines::FieldLines;
 use crate::http2::{self, Responder};
 use crate::informational::Informational;
 use crate::io::Io;
 use crate::output::Unsent;
+use crate::pace::Pace;
 use crate::request::BodyLength;
 use crate::server::Deadlines;
 use bytes::Bytes;
@@ -25,6 +27,7 @@ pub struct RequestBody {
     limit_bytes: u64,
     read_bytes: u64,
     informational: Option<Informational>,
+    client: Option<ClientWatch>,
 }
 
 enum Source {
@@ -44,6 +47,7 @@ struct Http1Source {
     io: Rc<Io>,
     deadlines: Rc<Deadlines>,
     framing: Framing,
+    pace: Pace,
     /// `100 Continue` is still owed.
     expects_continue: bool,
 }
@@ -89,6 +93,7 @@ impl RequestBody {
             limit_bytes: u64::MAX,
             read_bytes: 0,
             informational: None,
+            client: None,
         }
     }
 
@@ -104,8 +109,9 @@ impl RequestBody {
             BodyLength::Chunked => Framing::Chunked(ChunkedDecoder::new()),
         };
         io.body_finished.set(false);
-        let source =
-            Http1Source { io: Rc::clone(io), deadlines: Rc::clone(deadlines), framing, expects_continue };
+        let pace = Pace::new(deadlines.reading);
+        let (io, deadlines) = (Rc::clone(io), Rc::clone(deadlines));
+        let source = Http1Source { io, deadlines, framing, pace, expects_continue };
         Self { source: Some(Source::Http1(source)), length, ..Self::empty() }
     }
 
@@ -125,6 +131,16 @@ impl RequestBody {
         Self { informational: Some(informational), ..self }
     }
 
+    /// The body of a request whose client can be watched.
+    pub(crate) fn with_client(self, client: ClientWatch) -> Self {
+        Self { client: Some(client), ..self }
+    }
+
+    /// Who has sent the request, if that can be watched.
+    pub fn client(&self) -> Option<ClientWatch> {
+        self.client.clone()
+    }
+
     /// The way for informational responses; none to a client that does not understand them.
     pub fn informational(&self) -> Option<Informational> {
         self.informational.clone()
@@ -135,9 +151,10 @@ impl RequestBody {
         self.length
     }
 
-    /// Bytes at most; what is longer is [`BodyError::TooLarge`], when announced before a byte of it is read.
+    /// Bytes at most; what is longer is [`BodyError::TooLarge`], when announced before a byte of it is read. Of several
+    /// limits the smallest counts.
     pub fn limit(&mut self, bytes: u64) {
-        self.limit_bytes = bytes;
+        self.limit_bytes = self.limit_bytes.min(bytes);
     }
 
     /// The next bytes, never empty; `None` at the end.
@@ -158,6 +175,10 @@ impl RequestBody {
         };
         self.read_bytes += bytes.len() as u64;
         if self.read_bytes > self.limit_bytes {
+            // Even if it ended in what has been read: whether it did is chance, and the connection's end is not to be.
+            if let Source::Http1(source) = source {
+                source.io.body_finished.set(false);
+            }
             return Err(BodyError::TooLarge(self.limit_bytes));
         }
         Ok(Some(bytes))
@@ -239,11 +260,11 @@ impl Http1Source {
 
     /// Reads more; first tells a client that waits for it to go on.
     async fn fill(&mut self) -> Result<(), BodyError> {
+        self.deadlines.begin(&self.io, &mut self.pace);
         if std::mem::take(&mut self.expects_continue) {
             let mut line = Unsent::one(Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n"));
             poll_fn(|context| line.poll_flush(&self.io, context)).await?;
         }
-        self.deadlines.set(&self.io, self.deadlines.body);
         // The size of what is missing, so that a large body is not read through a small buffer, nor a small one
         // through a large.
         let wanted = match self.framing {
@@ -252,7 +273,8 @@ impl Http1Source {
         };
         let mut buffer = vec![0; wanted];
         let read = poll_fn(|context| self.io.poll_read(context, &mut buffer)).await?;
-        self.deadlines.clear(&self.io);
+        self.deadlines.moved(&self.io, &mut self.pace, read);
+        self.deadlines.end(&self.io, &mut self.pace);
         if read == 0 {
             return Err(BodyError::Ended);
         }

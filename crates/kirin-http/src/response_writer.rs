@@ -56,7 +56,11 @@ pub fn write_head(
     out: &mut Vec<u8>,
 ) -> BodyFraming {
     let bodiless = Response::is_bodiless_status(response.status);
-    let length = response.body.length();
+    let length = match response.body {
+        // What a GET would have, a place without a body for HEAD does not say (RFC 9110 section 8.6).
+        Body::Empty if exchange.is_head => None,
+        _ => response.body.length(),
+    };
     let framing = match length {
         _ if bodiless => BodyFraming::Nothing,
         _ if exchange.is_head => BodyFraming::Nothing,
@@ -150,6 +154,7 @@ mod tests {
             (200, Body::from("hello"), HEAD, "Content-Length: 5\r\n", BodyFraming::Nothing, true),
             (200, Body::Withheld(7), HEAD, "Content-Length: 7\r\n", BodyFraming::Nothing, true),
             (200, Body::Withheld(7), GET, "Content-Length: 7\r\n", BodyFraming::Nothing, false),
+            (200, Body::Withheld(0), HEAD, "Content-Length: 0\r\n", BodyFraming::Nothing, true),
             (200, stream(), HEAD, "Date: ", BodyFraming::Nothing, true),
         ];
         for (status, body, exchange, line, framing, persistent) in cases {
@@ -165,6 +170,15 @@ mod tests {
     fn statuses_without_a_body_have_no_length() {
         for status in [204, 304] {
             let (head, framing, persistent) = write(status, Body::from("left out"), GET);
+            assert!(!head.contains("Content-Length") && !head.contains("Transfer-Encoding"), "{head}");
+            assert_eq!((framing, persistent), (BodyFraming::Nothing, true));
+        }
+    }
+
+    #[test]
+    fn a_head_without_a_known_length_does_not_invent_one() {
+        for body in [Body::Empty, Body::Stream(Box::new(Endless))] {
+            let (head, framing, persistent) = write(200, body, HEAD);
             assert!(!head.contains("Content-Length") && !head.contains("Transfer-Encoding"), "{head}");
             assert_eq!((framing, persistent), (BodyFraming::Nothing, true));
         }

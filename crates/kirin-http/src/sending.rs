@@ -5,6 +5,7 @@ use crate::chunked::{LAST_CHUNK, write_chunk_head};
 use crate::file_pieces::FilePieces;
 use crate::io::Io;
 use crate::output::{COPIED_BYTES, Unsent};
+use crate::pace::Pace;
 use crate::response::Response;
 use crate::response_writer::{BodyFraming, Exchange, write_head};
 use crate::server::Deadlines;
@@ -74,17 +75,20 @@ pub(crate) async fn send(
 
 /// Writes all of `unsent`; the client must take something now and then.
 pub(crate) async fn flush(io: &Io, deadlines: &Deadlines, unsent: &mut Unsent) -> io::Result<()> {
-    deadlines.set(io, deadlines.body);
+    flush_at(io, deadlines, &mut Pace::new(deadlines.writing), unsent).await
+}
+
+/// The same for a part of a response; `pace` is that of the whole.
+async fn flush_at(io: &Io, deadlines: &Deadlines, pace: &mut Pace, unsent: &mut Unsent) -> io::Result<()> {
+    deadlines.begin(io, pace);
     let result = poll_fn(|context| {
         let before = unsent.len();
         let result = unsent.poll_flush(io, context);
-        if unsent.len() < before {
-            deadlines.set(io, deadlines.body);
-        }
+        deadlines.moved(io, pace, before - unsent.len());
         result
     })
     .await;
-    deadlines.clear(io);
+    deadlines.end(io, pace);
     result
 }
 
@@ -93,20 +97,22 @@ async fn send_file(io: &Io, deadlines: &Deadlines, head: Bytes, range: FileRange
         return send_file_in_pieces(io, deadlines, head, range).await;
     }
     let mut head = &head[..];
+    let mut pace = Pace::new(deadlines.writing);
+    deadlines.begin(io, &mut pace);
     while !head.is_empty() {
-        deadlines.set(io, deadlines.body);
         let sent = poll_fn(|context| io.poll_send_more(context, head)).await?;
+        deadlines.moved(io, &mut pace, sent);
         head = &head[sent..];
     }
     let (mut offset, end) = (range.offset, range.offset + range.length);
     while offset < end {
-        deadlines.set(io, deadlines.body);
         let count = (end - offset).min(SENDFILE_BYTES) as usize;
         let sent = poll_fn(|context| io.poll_sendfile(context, &range.file, &mut offset, count)).await?;
         if sent == 0 {
             // The file became shorter under us: cut the connection rather than leave the client waiting.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        deadlines.moved(io, &mut pace, sent);
         if offset < end {
             tokio::task::yield_now().await;
         }
@@ -142,6 +148,7 @@ async fn send_stream(
 ) -> io::Result<u64> {
     let expected = stream.length();
     let mut total = 0;
+    let mut pace = Pace::new(deadlines.writing);
     // The first bytes share the head's write if they are there already.
     let mut unsent = Unsent::one(head);
     let mut waiting = poll_fn(|context| match stream.poll_chunk(context) {
@@ -150,7 +157,7 @@ async fn send_stream(
     })
     .await;
     if waiting.is_none() {
-        flush(io, deadlines, &mut unsent).await?;
+        flush_at(io, deadlines, &mut pace, &mut unsent).await?;
     }
     loop {
         let chunk = match waiting.take() {
@@ -172,7 +179,7 @@ async fn send_stream(
         } else {
             unsent.push(chunk);
         }
-        flush(io, deadlines, &mut unsent).await?;
+        flush_at(io, deadlines, &mut pace, &mut unsent).await?;
     }
     if expected.is_some_and(|expected| total < expected) {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -180,7 +187,7 @@ async fn send_stream(
     if framing == BodyFraming::Chunked {
         unsent.push(Bytes::from_static(LAST_CHUNK));
     }
-    flush(io, deadlines, &mut unsent).await?;
+    flush_at(io, deadlines, &mut pace, &mut unsent).await?;
     Ok(total)
 }
 

@@ -1,6 +1,7 @@
 //! What all connections of one listener on one loop share.
 
 use crate::access_log::AccessLog;
+use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::forwarded::Forwarding;
 use crate::handler::{Client, Origin};
@@ -8,6 +9,7 @@ use crate::io::Io;
 use crate::listener::ListenAddress;
 use crate::open_connections::OpenConnections;
 use crate::output::Output;
+use crate::pace::{Demand, Pace};
 use crate::request::HeadLimits;
 use crate::tls::Tls;
 use std::cell::{Cell, RefCell};
@@ -28,10 +30,15 @@ pub struct Limits {
     pub keep_alive: Duration,
     /// How long a head may take from its first byte to its last.
     pub head_time: Duration,
-    /// How long a client may be silent inside a body, or not read a response.
+    /// How long a client may be silent inside a body.
     pub body_time: Duration,
-    /// Connections on one loop at most; more wait in the kernel's queue.
-    pub connections: usize,
+    /// How long a client may take nothing of a response.
+    pub write_time: Duration,
+    /// Bytes a second that a client must send of a body and take of a response, averaged over the time that it was waited
+    /// for beyond the first `body_time` or `write_time`; 0 for none.
+    pub min_rate_bytes: u64,
+    /// Who may have a connection; everybody if there is none. More than may be wait in the kernel's queue.
+    pub admission: Option<Arc<Admission>>,
 }
 
 impl Default for Limits {
@@ -41,7 +48,9 @@ impl Default for Limits {
             keep_alive: Duration::from_secs(75),
             head_time: Duration::from_secs(60),
             body_time: Duration::from_secs(60),
-            connections: usize::MAX,
+            write_time: Duration::from_secs(60),
+            min_rate_bytes: 240,
+            admission: None,
         }
     }
 }
@@ -72,7 +81,8 @@ impl<H> Server<H> {
             clock: Clock::default(),
             keep_alive: limits.keep_alive.as_secs().max(1),
             head: limits.head_time.as_secs().max(1),
-            body: limits.body_time.as_secs().max(1),
+            reading: Demand { silence: limits.body_time.as_secs().max(1), rate: limits.min_rate_bytes },
+            writing: Demand { silence: limits.write_time.as_secs().max(1), rate: limits.min_rate_bytes },
         };
         Self {
             handler,
@@ -130,12 +140,31 @@ pub(crate) struct Deadlines {
     pub(crate) clock: Clock,
     pub(crate) keep_alive: u64,
     pub(crate) head: u64,
-    pub(crate) body: u64,
+    pub(crate) reading: Demand,
+    pub(crate) writing: Demand,
 }
 
 impl Deadlines {
     pub(crate) fn set(&self, io: &Io, seconds: u64) {
         io.deadline.set(self.clock.now() + seconds);
+    }
+
+    /// Waits for the client from now on.
+    pub(crate) fn begin(&self, io: &Io, pace: &mut Pace) {
+        io.deadline.set(pace.begin(self.clock.now()));
+    }
+
+    /// It has moved so many bytes, and is waited for again.
+    pub(crate) fn moved(&self, io: &Io, pace: &mut Pace, bytes: usize) {
+        if bytes > 0 {
+            io.deadline.set(pace.moved(bytes as u64, self.clock.now()));
+        }
+    }
+
+    /// Nobody waits for it any more.
+    pub(crate) fn end(&self, io: &Io, pace: &mut Pace) {
+        pace.end(self.clock.now());
+        io.deadline.set(0);
     }
 
     pub(crate) fn clear(&self, io: &Io) {

@@ -100,7 +100,7 @@ impl Tls {
             let config = server_config(&self.certificates, verifier)?;
             self.config.store(Arc::new(config));
         }
-        self.certificates.replace(certificates);
+        self.install(certificates);
         Ok(())
     }
 

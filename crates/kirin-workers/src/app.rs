@@ -7,6 +7,7 @@ use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
 use crate::meta_variables::MetaVariables;
 use crate::parsed::WantedByWorkers;
 use crate::pool::{Pool, Refused, Taken};
+use crate::read_ahead::ReadAhead;
 use crate::scgi;
 use crate::sendfile::SendfileRoots;
 use crate::spool::{SpoolError, SpooledBody};
@@ -16,7 +17,7 @@ use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 use kirin_files::AppFiles;
 use kirin_http::{
-    Answer, BodyLength, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
+    Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
 };
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -206,6 +207,7 @@ impl App {
 
     async fn answer_later(self: Arc<Self>, mut call: Call, mut body: RequestBody) -> Response {
         call.informational = body.informational();
+        let client = body.client();
         body.limit(self.config.body_limit_bytes);
         let body = match SpooledBody::read(&mut body, &self.spool_directory).await {
             Ok(body) => body,
@@ -220,7 +222,7 @@ impl App {
         call.block.finish(body.length());
         let (mut tries, mut files_refused) = (0, false);
         loop {
-            let connection = match self.take_worker().await {
+            let connection = match self.take_worker(client.as_ref()).await {
                 Ok(connection) => connection,
                 Err(refused) => return self.refuse(refused),
             };
@@ -267,15 +269,23 @@ impl App {
         }
     }
 
-    /// An idle worker, or the next that becomes idle when it is this request's turn.
-    async fn take_worker(&self) -> Result<WorkerConnection, Refused> {
+    /// An idle worker, or the next that becomes idle when it is this request's turn. The turn does not come when the client
+    /// goes before.
+    async fn take_worker(&self, client: Option<&ClientWatch>) -> Result<WorkerConnection, Refused> {
         let here = std::thread::current().id();
         loop {
             let mut connection = match self.pool.take(here)? {
                 Taken::Worker(connection) => connection,
                 Taken::Wait(wait) => {
                     self.counters.queued.add(1);
-                    wait.await?
+                    match client {
+                        None => wait.await?,
+                        Some(client) => tokio::select! {
+                            biased;
+                            worker = wait => worker?,
+                            () = client.gone() => return Err(Refused::ClientGone),
+                        },
+                    }
                 }
             };
             if is_waiting(&mut connection).await {
@@ -289,6 +299,11 @@ impl App {
             Refused::Full => self.counters.refused_full.add(1),
             Refused::WaitedTooLong => self.counters.refused_waited.add(1),
             Refused::Closed => {}
+            Refused::ClientGone => {
+                self.counters.clients_gone.add(1);
+                // For the access log: nobody gets this response.
+                return Response::error(client_closed_request());
+            }
         }
         let mut response = Response::error(StatusCode::SERVICE_UNAVAILABLE);
         response.fields.push("Retry-After", "1");
@@ -308,6 +323,11 @@ impl App {
         let request = format!("{} {}", value("REQUEST_METHOD"), value("REQUEST_URI"));
         tracing::warn!(app = self.config.name, %failure, request, "{what}");
     }
+}
+
+/// 499, as nginx logs it: the client closed its connection before it had an answer.
+fn client_closed_request() -> StatusCode {
+    StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
 }
 
 /// What the exchange and the pump need.
@@ -337,6 +357,17 @@ impl App {
             pid,
             "cleanup after a response took too long; the worker is killed"
         );
+    }
+
+    /// Moves what has been read of a response to its spool file. Where that cannot be, the worker waits for the client.
+    pub(crate) fn spill_response(&self, ahead: &mut ReadAhead) -> bool {
+        let spilled = ahead.spill(&self.spool_directory);
+        if let Err(error) = &spilled {
+            let directory = self.spool_directory.display();
+            self.counters.spool_failed.add(1);
+            tracing::error!(app = self.config.name, %directory, %error, "no spool file: a slow client holds a worker");
+        }
+        spilled.is_ok()
     }
 
     pub(crate) fn log_cut(&self, connection: &WorkerConnection, error: &ProtocolError) {

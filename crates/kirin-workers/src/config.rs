@@ -33,8 +33,11 @@ pub struct AppConfig {
     pub max_memory_bytes: Option<u64>,
     /// Longest request body, in bytes. Default: 1 GiB.
     pub body_limit_bytes: u64,
-    /// Where request bodies of more than 1 MiB are kept while they are read. Default: the system's directory for
-    /// temporary files.
+    /// What a worker may be read ahead of a slow client, in bytes of a file, for each response; past that the worker waits for
+    /// the client. Default: 1 GiB.
+    pub response_spool_bytes: u64,
+    /// Where request bodies of more than 1 MiB are kept while they are read, and responses that slow clients have not taken.
+    /// Default: the system's directory for temporary files.
     pub spool_directory: Option<PathBuf>,
     /// Where the directory of the workers' socket is made; the socket's path must stay below 108 bytes. Default: the
     /// system's directory for temporary files.
@@ -70,6 +73,7 @@ impl AppConfig {
             max_age: None,
             max_memory_bytes: None,
             body_limit_bytes: 1 << 30,
+            response_spool_bytes: 1 << 30,
             spool_directory: None,
             run_directory: None,
             queue_length: 1024,

@@ -34,6 +34,8 @@ counters! {
     refused_full,
     /// Requests refused because they had waited too long.
     refused_waited,
+    /// Requests whose clients had gone before there was a worker.
+    clients_gone,
     /// Requests given to a second worker because the first was lost.
     retried,
     /// Requests answered 502: their worker was lost or did not keep to the protocol.
@@ -50,7 +52,7 @@ counters! {
     replaced_by_memory,
     /// Workers that have ended.
     workers_ended,
-    /// Request bodies that could not be written to a spool file.
+    /// Request bodies, and responses to slow clients, that could not be written to a spool file.
     spool_failed,
 }
 

@@ -334,7 +334,7 @@ fn file_response(
             Ok(file) => file,
             Err(error) => {
                 tracing::error!(app = app.name(), %error, "file is not sent");
-                return Ok(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
+                return Ok(Response::error(error.status()));
             }
         },
     };

@@ -22,6 +22,7 @@ mod meta_variables;
 mod parent;
 mod parsed;
 mod pool;
+mod read_ahead;
 mod response_pump;
 mod scgi;
 mod sendfile;

@@ -62,6 +62,8 @@ pub(crate) enum Refused {
     WaitedTooLong,
     /// The application is not running.
     Closed,
+    /// Its client has gone while it waited.
+    ClientGone,
 }
 
 /// What asking for a worker came to.

@@ -1,8 +1,10 @@
-//! Response bodies that are too large or too slow to be read whole: a task reads from the worker into a bounded buffer, the
-//! client's connection drains it. The worker is held only by what does not fit.
+//! Response bodies that are too large or too slow to be read whole: a task reads from the worker ahead of the client, the
+//! client's connection drains what it has read. When the client is slow the rest goes to a file, so that the worker is held only
+//! by what that may not take.
 
 use crate::app::App;
 use crate::exchange::after_response;
+use crate::read_ahead::ReadAhead;
 use crate::worker::WorkerConnection;
 use crate::worker_response::{Afterwards, BodyDecoder, ProtocolError};
 use bytes::{Bytes, BytesMut};
@@ -11,11 +13,13 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
-/// Bytes read ahead of the client at most (and one read more).
-const BUFFER_BYTES: usize = 1024 * 1024;
+/// A client that has made no room for this long is slow. Others are not worth a file.
+const SLOW_AFTER: Duration = Duration::from_millis(200);
 
 /// A body that a worker is still sending. Dropping it ends the worker's connection.
 pub(crate) struct PumpedBody {
@@ -27,7 +31,7 @@ pub(crate) struct PumpedBody {
 /// Between the task that reads and the connection that drains, on one loop.
 #[derive(Default)]
 struct Shared {
-    data: BytesMut,
+    ahead: ReadAhead,
     end: Option<Result<(), StreamError>>,
     reader: Option<Waker>,
     drainer: Option<Waker>,
@@ -43,7 +47,7 @@ impl PumpedBody {
         afterwards: Afterwards,
         length: Option<u64>,
     ) -> Self {
-        let shared = Rc::new(RefCell::new(Shared { data, ..Shared::default() }));
+        let shared = Rc::new(RefCell::new(Shared { ahead: ReadAhead::new(data), ..Shared::default() }));
         let task = tokio::task::spawn_local(pump(app, connection, decoder, afterwards, Rc::clone(&shared)))
             .abort_handle();
         Self { shared, length, task }
@@ -53,8 +57,11 @@ impl PumpedBody {
 impl BodyStream for PumpedBody {
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
         let mut shared = self.shared.borrow_mut();
-        if !shared.data.is_empty() {
-            let data = shared.data.split().freeze();
+        let data = match shared.ahead.take() {
+            Ok(data) => data,
+            Err(error) => return Poll::Ready(Some(Err(StreamError(format!("spool file: {error}"))))),
+        };
+        if !data.is_empty() {
             if let Some(reader) = shared.reader.take() {
                 reader.wake();
             }
@@ -115,7 +122,7 @@ async fn pump(
 ) {
     let mut held = Abandoned { app: &app, connection: Some(connection) };
     let result = match &mut held.connection {
-        Some(connection) => read_to_end(connection, &mut decoder, afterwards, &shared).await,
+        Some(connection) => read_to_end(&app, connection, &mut decoder, afterwards, &shared).await,
         None => Ok(()),
     };
     let Some(connection) = held.connection.take() else { return };
@@ -129,6 +136,7 @@ async fn pump(
 }
 
 async fn read_to_end(
+    app: &App,
     connection: &mut WorkerConnection,
     decoder: &mut BodyDecoder,
     afterwards: Afterwards,
@@ -138,7 +146,7 @@ async fn read_to_end(
         let buffered = connection.buffered();
         if !buffered.is_empty() {
             let mut shared = shared.borrow_mut();
-            let used = decoder.decode(buffered, &mut shared.data)?;
+            let used = decoder.decode(buffered, shared.ahead.memory())?;
             connection.consume(used);
             shared.wake_drainer();
             afterwards.check_left(connection.buffered())?;
@@ -146,20 +154,37 @@ async fn read_to_end(
         if decoder.is_done() {
             return Ok(());
         }
-        let count = poll_fn(|context| {
-            ready!(poll_room(shared, context));
-            connection.poll_fill(context)
-        })
-        .await;
-        if !matches!(count, Ok(1..)) {
+        make_room(app, shared).await;
+        if !matches!(poll_fn(|context| connection.poll_fill(context)).await, Ok(1..)) {
             return Err(ProtocolError::Truncated);
         }
     }
 }
 
+/// Waits until there is room in memory: the client has taken what was there, or it is slow and that has gone to the file.
+async fn make_room(app: &App, shared: &RefCell<Shared>) {
+    if !shared.borrow().ahead.is_full() {
+        return;
+    }
+    let room = poll_fn(|context| poll_room(shared, context));
+    // Who has not caught up with the file is still slow.
+    let is_slow = shared.borrow().ahead.spilled_bytes() > 0;
+    if !is_slow && timeout(SLOW_AFTER, room).await.is_ok() {
+        return;
+    }
+    if !spill(app, &mut shared.borrow_mut().ahead) {
+        poll_fn(|context| poll_room(shared, context)).await;
+    }
+}
+
+/// Makes room by the file, unless that has its share or cannot be written.
+fn spill(app: &App, ahead: &mut ReadAhead) -> bool {
+    ahead.spilled_bytes() < app.config().response_spool_bytes && app.spill_response(ahead)
+}
+
 fn poll_room(shared: &RefCell<Shared>, context: &Context<'_>) -> Poll<()> {
     let mut shared = shared.borrow_mut();
-    if shared.data.len() < BUFFER_BYTES {
+    if !shared.ahead.is_full() {
         return Poll::Ready(());
     }
     shared.reader = Some(context.waker().clone());

@@ -1,6 +1,8 @@
 //! Where files may be that an application names for the front to send (`X-Sendfile`).
 
+use kirin_http::StatusCode;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,6 +25,20 @@ pub(crate) enum NotSent {
     Unreadable { path: PathBuf, error: io::Error },
     #[error("X-Sendfile: {} is not a file", .0.display())]
     NotAFile(PathBuf),
+}
+
+impl NotSent {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            NotSent::Unreadable { error, .. } if is_exhaustion(error) => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+/// No file descriptor is left, in the process or in the machine. It passes.
+pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 impl SendfileRoots {

@@ -1,5 +1,6 @@
 //! Request bodies as the front keeps them until a worker is free: in memory, or in a file without a name.
 
+use crate::sendfile::is_exhaustion;
 use bytes::{Bytes, BytesMut};
 use kirin_http::{BodyError, BodyLength, RequestBody, StatusCode};
 use std::fs::File;
@@ -32,6 +33,7 @@ impl SpoolError {
             SpoolError::Spool { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
+            SpoolError::Spool { error, .. } if is_exhaustion(error) => StatusCode::SERVICE_UNAVAILABLE,
             SpoolError::Spool { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

@@ -9,7 +9,6 @@ use kirin_http::Tunnel;
 use rustix::net::Shutdown;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -90,10 +89,8 @@ impl WorkerHandle {
 
     /// Whether it runs as the front's own user: then it may read what the front may read.
     pub(crate) fn is_same_user(&self) -> bool {
-        *self.same_user.get_or_init(|| {
-            let owner = std::fs::metadata(format!("/proc/{}", self.pid)).map(|process| process.uid());
-            owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
-        })
+        let ours = || rustix::process::geteuid().as_raw();
+        *self.same_user.get_or_init(|| effective_user(self.pid).is_some_and(|user| user == ours()))
     }
 
     /// It gets no further request. To be followed by taking it out of the pool, where it may be idle.
@@ -127,6 +124,13 @@ impl WorkerHandle {
         overdue
             && self.deadline.compare_exchange(deadline, KILLED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
+}
+
+/// The effective user id of a process (proc_pid_status(5): `Uid:`, then the real and the effective one).
+fn effective_user(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    ids.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 impl Pooled for WorkerConnection {

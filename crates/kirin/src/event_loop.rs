@@ -8,7 +8,7 @@ use crate::config::tls::TlsSite;
 use crate::entrance::Entrance;
 use crate::router::Router;
 use kirin_files::FilesError;
-use kirin_http::{AccessLog, Forwarding, ListenAddress, Listener, LogFile, Server, listener};
+use kirin_http::{AccessLog, Forwarding, Limits, ListenAddress, Listener, LogFile, Server, listener};
 use kirin_store::Store;
 use kirin_workers::App;
 use std::rc::Rc;
@@ -38,8 +38,8 @@ pub struct Door {
     pub address: ListenAddress,
     /// Where its access log goes.
     pub log: Option<Arc<LogFile>>,
-    /// How long an idle connection is kept.
-    pub keep_alive: Duration,
+    /// What its clients may take.
+    pub limits: Limits,
     /// Its certificates.
     pub tls: Option<TlsSite>,
     /// The port of https to which clients are sent.
@@ -57,6 +57,8 @@ pub struct StoreDoor {
     /// Whether clients find another Kirin there when this one ends. They are sent to it at once then, since what they write here
     /// is lost to it. Otherwise they are served until the last response is sent: applications need the store for it.
     pub has_successor: watch::Receiver<bool>,
+    /// Whether another Kirin, whose store this one will get, serves clients there until this one serves.
+    pub has_predecessor: bool,
 }
 
 /// What a loop is made of. All of it can go to another thread; what it makes of it cannot.
@@ -142,11 +144,13 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
         .into_iter()
         .map(|door| {
             let server = Arc::clone(&parts.memcached_server);
-            tokio::task::spawn_local(crate::memcached::serve(
-                door.listener,
-                server,
-                leaves(stage.clone(), door.has_successor),
-            ))
+            let (mut begin, end) = (stage.clone(), leaves(stage.clone(), door.has_successor));
+            tokio::task::spawn_local(async move {
+                let begins = if door.has_predecessor { Stage::Serve } else { Stage::Prepare };
+                if begin.wait_for(|stage| *stage >= begins).await.is_ok() {
+                    crate::memcached::serve(door.listener, server, end).await;
+                }
+            })
         })
         .collect();
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
@@ -155,13 +159,13 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
     let mut accepting = Vec::new();
     let mut servers = Vec::new();
     for door in parts.doors {
-        let limits = kirin_http::Limits { keep_alive: door.keep_alive, ..kirin_http::Limits::default() };
         let entrance = Entrance {
             router: Rc::clone(&router),
             redirect_to_https: door.redirect_to_https,
             hsts: door.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
         };
-        let mut server = Server::new(Rc::new(entrance), door.address, limits, door.log.map(AccessLog::new));
+        let mut server =
+            Server::new(Rc::new(entrance), door.address, door.limits, door.log.map(AccessLog::new));
         if let Some(forwarding) = door.forwarding {
             server = server.behind_proxies(forwarding, door.proxy_protocol);
         }

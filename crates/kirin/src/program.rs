@@ -15,7 +15,7 @@ use crate::systemd::Systemd;
 use crate::upgrade::{self, Invocation, Predecessor, Upgrade, UpgradeError};
 use crate::user::UserError;
 use kirin_http::listener::ListenError;
-use kirin_http::{ListenAddress, Listener};
+use kirin_http::{Admission, ConnectionCount, Limits as HttpLimits, ListenAddress, Listener};
 use kirin_inherited::{Inherited, Source};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
@@ -113,6 +113,12 @@ fn raise_descriptor_limit() {
     }
 }
 
+/// Seven eighths of the descriptors are for clients; the rest is for files, workers and what the libraries open.
+fn default_connections() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(descriptors - descriptors / 8).unwrap_or(usize::MAX)
+}
+
 async fn supervise(
     mut site: Site,
     mut start: Start,
@@ -128,9 +134,10 @@ async fn supervise(
     let mut logs = Logs::new();
     let (doors, urls) = open_doors(&site, &mut sockets, &mut logs)?;
     let (succeeded, has_successor) = watch::channel(false);
-    let memcached = open_memcached(&site, &mut sockets, run_directory, &has_successor)?;
-    sockets.refuse_unwanted()?;
     let mut predecessor = start.inherited.predecessor.take().map(Predecessor::new).transpose()?;
+    let upgrades = predecessor.is_some();
+    let memcached = open_memcached(&site, &mut sockets, run_directory, &has_successor, upgrades)?;
+    sockets.refuse_unwanted()?;
     let mut pid_file = None;
     if predecessor.is_none() {
         pid_file = write_pid_file(start.pid_file.as_deref())?;
@@ -380,15 +387,18 @@ fn open_doors(
 ) -> Result<(Vec<Vec<Door>>, Vec<String>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
     let mut urls = Vec::new();
+    let connections = ConnectionCount::new(site.connections.unwrap_or_else(default_connections));
     for listener in &site.listeners {
         let log = match &listener.access_log {
             None => None,
             Some(target) => Some(logs::open(target, logs)?),
         };
+        let admission = Admission::new(Arc::clone(&connections), listener.connections_per_address);
+        let limits = HttpLimits { admission: Some(admission), ..listener.limits.clone() };
         let opened = sockets.open(&listener.address, site.threads)?;
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
             for listener_of_loop in listeners {
-                let ListenerSite { keep_alive, redirect_to_https, .. } = *listener;
+                let redirect_to_https = listener.redirect_to_https;
                 let address = listener_of_loop.address()?;
                 let url = url(&address, listener.tls.is_some());
                 if !urls.contains(&url) {
@@ -398,7 +408,7 @@ fn open_doors(
                     listener: listener_of_loop,
                     address,
                     log: log.clone(),
-                    keep_alive,
+                    limits: limits.clone(),
                     tls: listener.tls.clone(),
                     redirect_to_https,
                     forwarding: listener.forwarding.clone(),
@@ -416,13 +426,17 @@ fn open_memcached(
     sockets: &mut Sockets,
     run_directory: &RunDirectory,
     has_successor: &watch::Receiver<bool>,
+    upgrades: bool,
 ) -> Result<Vec<Vec<StoreDoor>>, ProgramError> {
     let mut by_loop: Vec<Vec<StoreDoor>> = (0..site.threads).map(|_| Vec::new()).collect();
     for address in &site.store.memcached {
         let opened = sockets.open(address, site.threads)?;
         let has_successor = if opened.is_inherited { watch::channel(true).1 } else { has_successor.clone() };
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
-            let door = |listener| StoreDoor { listener, has_successor: has_successor.clone() };
+            let door = |listener| {
+                let has_predecessor = upgrades && opened.is_inherited;
+                StoreDoor { listener, has_successor: has_successor.clone(), has_predecessor }
+            };
             doors.extend(listeners.into_iter().map(door));
         }
         tracing::debug!("memcached protocol on {address}");
@@ -430,7 +444,8 @@ fn open_memcached(
     if !site.apps.is_empty() {
         let own = ListenAddress::Unix(run_directory.store_socket());
         for (doors, listener) in by_loop.iter_mut().zip(Listener::bind(&own, site.threads)?) {
-            doors.push(StoreDoor { listener, has_successor: watch::channel(false).1 });
+            let has_successor = watch::channel(false).1;
+            doors.push(StoreDoor { listener, has_successor, has_predecessor: false });
         }
     }
     Ok(by_loop)

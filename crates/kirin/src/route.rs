@@ -5,7 +5,7 @@ use crate::rules::Rules;
 use crate::store_place;
 use http::{Method, StatusCode};
 use kirin_files::{Files, FilesConfig, FilesError};
-use kirin_http::{Body, RequestHead, Response};
+use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
 use kirin_store::{Now, Store};
 use kirin_workers::App;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ pub struct Route {
     pub places: Vec<Place>,
     /// None if the route only names places.
     pub rules: Option<Arc<Rules>>,
+    body_limit_bytes: Option<u64>,
+    rate_limits: Vec<Arc<RateLimit>>,
 }
 
 /// A place, opened.
@@ -52,12 +54,52 @@ impl Route {
             });
         }
         let rules = (!route.rules.is_empty()).then(|| Arc::clone(&route.rules));
-        Ok(Self { path: route.path.clone(), places, rules })
+        Ok(Self {
+            path: route.path.clone(),
+            places,
+            rules,
+            body_limit_bytes: route.body_limit_bytes,
+            rate_limits: route.rate_limits.clone(),
+        })
     }
 
     /// Whether `path`, as it is meant, is this route's or below it.
     pub fn is_for(&self, path: &[u8]) -> bool {
         path.strip_prefix(self.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    }
+
+    /// Counts the request; gives the refusal when it is one too many.
+    pub fn admit(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Result<(), Response> {
+        if self.rate_limits.is_empty() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        for limit in &self.rate_limits {
+            limit.count(request, origin.peer, now).map_err(|too_many| {
+                let mut response = Response::error(StatusCode::TOO_MANY_REQUESTS);
+                // Whole seconds, after which there is room indeed (RFC 6585 section 4).
+                let seconds = too_many.retry_after.as_secs() + 1;
+                response.fields.push("Retry-After", seconds.to_string());
+                response
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The answer of an application, which reads no more of the body than the route allows.
+    pub fn limit_body(&self, answer: Answer) -> Answer {
+        match (answer, self.body_limit_bytes) {
+            (Answer::Later(later), Some(limit)) => Answer::Later(Box::new(move |mut body| {
+                body.limit(limit);
+                later(body)
+            })),
+            (answer, _) => answer,
+        }
+    }
+
+    /// Whether the last of its places is an application, which answers everything.
+    pub fn has_app(&self) -> bool {
+        matches!(self.places.last(), Some(Place::App(_)))
     }
 
     /// No place had the answer: there is nothing of that name, or nothing that takes the method.

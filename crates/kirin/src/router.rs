@@ -62,6 +62,9 @@ impl Handler for Router {
         let route = &self.0.routes[index];
         match &route.rules {
             None => {
+                if let Err(refusal) = route.admit(request, origin) {
+                    return Answer::Now(refusal);
+                }
                 let lookup = Lookup { sent: request, seen: request, meta: MetaVariables::default() };
                 self.0.look(route, &lookup, origin)
             }
@@ -71,8 +74,12 @@ impl Handler for Router {
 }
 
 impl Routes {
-    /// The route with the longest path that `path` lies below.
+    /// The route with the longest path that `path` lies below. The `*` of OPTIONS is for all, which is the application of `/`
+    /// if there is one.
     fn find(&self, path: &[u8]) -> Option<usize> {
+        if path == b"*" {
+            return self.find(b"/").filter(|index| self.routes[*index].has_app());
+        }
         self.routes.iter().position(|route| route.is_for(path))
     }
 
@@ -95,7 +102,7 @@ impl Routes {
                     let resolved = path_rest::without_dots(lookup.sent.path);
                     let path = lookup.meta.path.or(resolved.as_deref());
                     let meta = MetaVariables { path, ..lookup.meta };
-                    return app.answer(lookup.sent, origin, &self.app_files, &meta);
+                    return route.limit_body(app.answer(lookup.sent, origin, &self.app_files, &meta));
                 }
             };
             if let Some(response) = response {
@@ -114,6 +121,9 @@ impl Routes {
         origin: Origin<'_>,
     ) -> Answer {
         let finishing = Finishing::of(self, rules, request, origin);
+        if let Err(refusal) = self.routes[index].admit(request, origin) {
+            return Answer::Now(finishing.finish(refusal));
+        }
         let answer = match (&rules.redirect, &rules.basic_auth) {
             (Some(redirect), _) => {
                 let rest = path_rest::rest_below(request.path, &self.routes[index].path);

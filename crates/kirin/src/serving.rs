@@ -98,9 +98,7 @@ impl Serving<'_> {
             let Some(site) = &listener.tls else { continue };
             match site.tls.reload() {
                 Ok(()) => tracing::info!("certificates of {} are read again", listener.address),
-                Err(error) => {
-                    tracing::error!(%error, "certificates of {} are not changed", listener.address);
-                }
+                Err(error) => tracing::error!(%error, "certificates of {} are not changed", listener.address),
             }
         }
     }

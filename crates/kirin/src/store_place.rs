@@ -29,7 +29,7 @@ pub fn answer(store: &Store, request: &RequestHead<'_>, now: Now, is_last: bool)
         if is_not_modified(request, &head.etag) {
             return Some(respond(StatusCode::NOT_MODIFIED, &head.fields, Body::Empty));
         }
-        let body = if page.body.is_empty() { Body::Empty } else { Body::Bytes(page.body.clone()) };
+        let body = Body::Bytes(page.body.clone());
         return Some(respond(head.status, &head.fields, body));
     }
     let mut parts = Parts { store, now, digest: Xxh3::new() };

@@ -15,6 +15,7 @@ use kirin_http::ListenAddress;
 use kirin_inherited::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE};
 use kirin_store::{Now, SnapshotError, Store, load_snapshot_file, save_snapshot_file};
 use kirin_workers::ParentInvocation;
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -157,7 +158,7 @@ impl Upgrade {
     }
 }
 
-/// The new program as the old one sees it; killed when dropped before it serves.
+/// The new program as the old one sees it; told to end when dropped before it serves.
 struct Successor {
     child: Child,
     channel: Channel,
@@ -193,8 +194,11 @@ fn unexpected(line: &[u8]) -> UpgradeError {
 impl Drop for Successor {
     fn drop(&mut self) {
         if !self.serves {
-            // Fails if it has ended. Its workers end with it.
-            let _ = self.child.start_kill();
+            // Not KILL: it has applications to end, which may still be loading, and a directory to remove.
+            if let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+                // Fails if it has ended.
+                let _ = kill_process(pid, Signal::TERM);
+            }
         }
     }
 }

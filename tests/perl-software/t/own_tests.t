@@ -4,6 +4,7 @@ use lib 'lib';
 
 use Cwd qw(getcwd);
 use File::Temp ();
+use HTTP::Tiny;
 use Served;
 use Test::More;
 
@@ -44,6 +45,11 @@ subtest 'dancer2 gen' => sub {
     run('generated', $place, {}, qw(dancer2 gen -a Skeleton -d skeleton));
     my %env = (PLACK_TEST_IMPL => 'Server', PLACK_SERVER => 'Kirin', KIRIN_BINARY => Served::binary());
     prove('its own tests', "$place/skeleton", \%env, '-I', $ADAPTER, 't');
+
+    my $kirin  = Served->by_kirin("$place/skeleton", 'bin/app.psgi');
+    my $client = HTTP::Tiny->new;
+    like $client->get($kirin->url . '/')->{content}, qr{<title>Skeleton</title>}, 'its page by kirin serve';
+    like $client->get($kirin->url . '/css/style.css')->{content}, qr/body\s*\{/, 'and its style sheet';
 };
 
 subtest 'catalyst.pl' => sub {

@@ -20,9 +20,9 @@ use constant BUFFER_LENGTH => 256 * 1024;
 use constant CHUNK_LINE_BYTES => 4096;
 
 my %BY_MEDIA_TYPE = (
-    'application/x-www-form-urlencoded' => ['Kirin::RequestBody::Form'],
-    'multipart/form-data'               => ['Kirin::RequestBody::MultiPart'],
-    'application/json'                  => ['Kirin::RequestBody::JSON'],
+    'application/x-www-form-urlencoded' => 'Kirin::RequestBody::Form',
+    'multipart/form-data'               => 'Kirin::RequestBody::MultiPart',
+    'application/json'                  => 'Kirin::RequestBody::JSON',
 );
 
 # Names under which others know our parsers.
@@ -34,13 +34,17 @@ sub new {
     my $buffer_length = delete $option{buffer_length} || BUFFER_LENGTH;
     my @unknown = grep { !$LIMIT{$_} } sort keys %option;
     die "Kirin::RequestBody: unknown option @unknown" if @unknown;
-    return bless { limit => \%option, parser => \%BY_MEDIA_TYPE, buffer_length => $buffer_length }, $class;
+    my %parser = map { $_ => [$BY_MEDIA_TYPE{$_}, \%option] } keys %BY_MEDIA_TYPE;
+    return bless { limit => \%option, parser => \%parser, buffer_length => $buffer_length }, $class;
 }
 
 sub register {
     my ($self, $media_type, $class, $option) = @_;
-    $self->{parser} = {} if $self->{parser} == \%BY_MEDIA_TYPE;
-    $class = "Kirin::RequestBody::$OURS{$class}" if $OURS{$class};
+    $self->{parser} = {} if !$self->{is_registered}++;
+    if ($OURS{$class}) {
+        $class  = "Kirin::RequestBody::$OURS{$class}";
+        $option = { %{ $self->{limit} }, %{ $option // {} } };
+    }
     $self->{parser}{ lc $media_type } = [$class, $option];
     return $self;
 }
@@ -52,7 +56,7 @@ sub parse {
     my $chunked = exists $env->{HTTP_TRANSFER_ENCODING} && lc(delete $env->{HTTP_TRANSFER_ENCODING} // '') eq 'chunked';
     if (!$length) {
         return ([], []) if !$env->{CONTENT_TYPE} && !$chunked;
-        $length = undef if $chunked;
+        $length = $chunked ? undef : 0;
     }
     elsif ($length !~ /\A[0-9]{1,15}\z/) {
         Kirin::RequestBody::Error->bad('Content-Length is no number');
@@ -64,7 +68,6 @@ sub parse {
     my ($class, $option) = @{ $self->{parser}{ lc $media_type } // [] };
     my $parser;
     if (defined $class) {
-        $option = { %{ $self->{limit} }, %{ $option // {} } } if $class =~ /\AKirin::RequestBody::/;
         if ($class eq 'Kirin::RequestBody::Form') {
             my $form = $self->short_form($env, $length, $option);
             return ($form, []) if $form;
@@ -72,7 +75,17 @@ sub parse {
         load($class);
         $parser = $class->new($env, $option);
     }
-    $self->read_body($env, $length, $parser) if $env->{'psgi.input'};
+    my $input = $env->{'psgi.input'};
+    if ($input && $env->{'psgix.input.buffered'} && defined $length) {
+        $input->seek(0, 0);
+        if ($parser) {
+            $self->read_exactly($input, $length, $parser);
+            $input->seek(0, 0);
+        }
+    }
+    elsif ($input) {
+        $self->read_once($env, $length, $parser);
+    }
     return $parser ? $parser->finalize : ([], []);
 }
 
@@ -120,50 +133,37 @@ sub short_form {
     return Kirin::RequestBody::Form::decode($text);
 }
 
-# Gives the body to the parser, and has it in psgi.input to be read again.
-sub read_body {
+# Gives the body to the parser, and puts a copy of it into the place of an input that can be read once, or is in chunks.
+sub read_once {
     my ($self, $env, $length, $parser) = @_;
-    my $input  = $env->{'psgi.input'};
-    my $buffered = $env->{'psgix.input.buffered'};
-    $input->seek(0, 0) if $buffered;
-    return if $buffered && !$parser && defined $length;
-    my $copy;
-    if (!$buffered || !defined $length) {
-        load('Stream::Buffered');
-        $copy = Stream::Buffered->new($length);
-    }
-    my $take = sub {
-        $parser->add($_[0]) if $parser;
-        $copy->print($_[0]) if $copy;
-    };
+    my $input = $env->{'psgi.input'};
+    $input->seek(0, 0) if $env->{'psgix.input.buffered'};
+    load('Stream::Buffered');
+    my $copy = Stream::Buffered->new($length);
     if (defined $length) {
-        $self->read_exactly($input, $length, $take);
+        $self->read_exactly($input, $length, $parser, $copy);
     }
     else {
-        $env->{CONTENT_LENGTH} = $self->read_chunks($input, $take);
+        $env->{CONTENT_LENGTH} = $self->read_chunks($input, $parser, $copy);
     }
-    if ($copy) {
-        @$env{qw(psgi.input psgix.input.buffered)} = ($copy->rewind, 1);
-    }
-    else {
-        $input->seek(0, 0);
-    }
+    @$env{qw(psgi.input psgix.input.buffered)} = ($copy->rewind, 1);
 }
 
 sub read_exactly {
-    my ($self, $input, $length, $take) = @_;
+    my ($self, $input, $length, $parser, $copy) = @_;
     while ($length > 0) {
         my $count = $input->read(my $piece, $length < $self->{buffer_length} ? $length : $self->{buffer_length});
         Kirin::RequestBody::Error->bad("the body ends $length bytes too early") if !$count;
         $length -= $count;
-        $take->($piece);
+        $parser->add($piece) if $parser;
+        $copy->print($piece) if $copy;
     }
 }
 
 # The chunked coding (RFC 9112 section 7.1), of servers that leave it to the application. Returns the length of what was in
 # chunks.
 sub read_chunks {
-    my ($self, $input, $take) = @_;
+    my ($self, $input, $parser, $copy) = @_;
     my ($buffer, $total, $limit) = ('', 0, $self->{limit}{max_body_bytes});
     my $more = sub {
         $input->read(my $piece, $self->{buffer_length}) or Kirin::RequestBody::Error->bad('a chunked body ends too early');
@@ -190,7 +190,8 @@ sub read_chunks {
             $more->() if $buffer eq '';
             my $piece = substr $buffer, 0, $length, '';
             $length -= length $piece;
-            $take->($piece);
+            $parser->add($piece) if $parser;
+            $copy->print($piece);
         }
         Kirin::RequestBody::Error->bad('a chunk is longer than it says') if $line->() ne '';
     }

@@ -25,8 +25,8 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads what h2 gives. `ended`: no body follows.
-    pub(super) fn read(parts: Parts, ended: bool, limits: &HeadLimits) -> Result<Self, Reject> {
+    /// Reads what h2 gives. `ended`: no body follows. `secure`: the connection is encrypted.
+    pub(super) fn read(parts: Parts, ended: bool, secure: bool, limits: &HeadLimits) -> Result<Self, Reject> {
         let Parts { method, uri, headers, .. } = parts;
         if method == Method::TRACE {
             return Err(Reject::Method);
@@ -44,6 +44,9 @@ impl Head {
         }
         if headers.len() > MAX_FIELDS {
             return Err(Reject::HeadTooLarge);
+        }
+        if uri.scheme_str().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https") != secure) {
+            return Err(Reject::Misdirected);
         }
         let host = host(uri.authority().map(|authority| authority.as_str()), &headers)?;
         let length = match headers.get(CONTENT_LENGTH) {
@@ -134,7 +137,7 @@ mod tests {
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
-        Head::read(request.body(()).unwrap().into_parts().0, ended, &HeadLimits::default())
+        Head::read(request.body(()).unwrap().into_parts().0, ended, true, &HeadLimits::default())
     }
 
     #[test]

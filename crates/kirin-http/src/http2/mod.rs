@@ -46,8 +46,8 @@ pub(crate) fn send_informational(
 /// What an HTTP/2 connection begins with (RFC 9113 section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The part of it that no HTTP/1 request can begin with.
-const PREFACE_LINE_BYTES: usize = 14;
+/// The part of it that no HTTP/1 request can begin with: `PRI * HTTP/2`.
+const PREFACE_START_BYTES: usize = 12;
 
 /// Streams at once.
 const STREAMS: u32 = 128;
@@ -73,7 +73,7 @@ const GOING_SECONDS: u64 = 2;
 /// Whether a connection that begins with `received` speaks HTTP/2.
 pub(crate) fn is_preface(received: &[u8]) -> bool {
     let length = received.len().min(PREFACE.len());
-    length >= PREFACE_LINE_BYTES && received.get(..length) == PREFACE.get(..length)
+    length >= PREFACE_START_BYTES && received.get(..length) == PREFACE.get(..length)
 }
 
 /// Serves a connection until it ends.
@@ -106,7 +106,9 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             if !waiting.is_stopping && (server.stopping.get() || stopping.as_mut().poll(context).is_ready()) {
                 connection.graceful_shutdown();
                 waiting.is_stopping = true;
-                server.deadlines.set(&io, GOING_SECONDS);
+                if waiting.on == WaitingOn::Request {
+                    server.deadlines.set(&io, GOING_SECONDS);
+                }
             }
             streams.reap(context);
             if streams.resets.are_too_many() && !is_calmed {
@@ -229,7 +231,7 @@ impl Waiting {
             WaitingOn::Request if self.is_stopping => deadlines.set(io, GOING_SECONDS),
             WaitingOn::Request => deadlines.set(io, deadlines.keep_alive),
             WaitingOn::Work => deadlines.clear(io),
-            WaitingOn::Reader | WaitingOn::Socket => deadlines.set(io, deadlines.body),
+            WaitingOn::Reader | WaitingOn::Socket => deadlines.set(io, deadlines.writing.silence),
         }
     }
 }
@@ -241,9 +243,15 @@ mod tests {
     #[test]
     fn the_preface_is_known_by_its_first_line() {
         assert!(is_preface(PREFACE));
-        assert!(is_preface(b"PRI * HTTP/2.0"));
+        assert!(is_preface(b"PRI * HTTP/2"));
         assert!(is_preface(&[PREFACE, b"\0\0\0\x04\0"].concat()));
-        for other in [&b"PRI * HTTP/2."[..], b"PRI * HTTP/2.0\r\n\r\nSX", b"GET / HTTP/2.0\r\n\r\n", b""] {
+        for other in [
+            &b"PRI * HTTP/"[..],
+            b"PRI * HTTP/2.1",
+            b"PRI * HTTP/2.0\r\n\r\nSX",
+            b"GET / HTTP/2.0\r\n\r\n",
+            b"",
+        ] {
             assert!(!is_preface(other), "{other:?}");
         }
     }

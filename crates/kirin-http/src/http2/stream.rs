@@ -4,6 +4,7 @@ use super::head::Head;
 use super::{Resets, response};
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::{Body, BodyStream, FileRange};
+use crate::client_watch::ClientWatch;
 use crate::file_pieces::FilePieces;
 use crate::handler::{Answer, Handler, Later};
 use crate::informational::Informational;
@@ -17,7 +18,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{Method, Request, StatusCode};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -63,7 +64,7 @@ pub(super) async fn answer<H: Handler>(
     let (parts, received) = request.into_parts();
     let is_head = parts.method == Method::HEAD;
     let ended = received.is_end_stream();
-    let head = match Head::read(parts, ended, &server.limits.head) {
+    let head = match Head::read(parts, ended, server.tls.is_some(), &server.limits.head) {
         Ok(head) => head,
         Err(reject) => return refuse(server, io, &responder, reject, is_head).await,
     };
@@ -89,8 +90,11 @@ pub(super) async fn answer<H: Handler>(
                     expects_continue.then(|| Rc::clone(&responder)),
                 ),
             };
-            let body = body.with_informational(Informational::http2(&responder));
-            match wait(later, body, &responder, resets).await {
+            let is_gone = Rc::new(Cell::new(false));
+            let body = body
+                .with_informational(Informational::http2(&responder))
+                .with_client(ClientWatch::http2(&is_gone));
+            match wait(later, body, &responder, &is_gone, resets).await {
                 Some(response) => response,
                 None => return Ended::ResetByClient,
             }
@@ -128,23 +132,28 @@ async fn refuse<H>(
 }
 
 /// Waits for the response; none when the client wants it no more. Work that has begun is waited for all the same, so that a
-/// worker can be given back.
-async fn wait(later: Later, body: RequestBody, responder: &Responder, resets: &Resets) -> Option<Response> {
+/// worker can be given back; `is_gone` keeps it from going further than it must.
+async fn wait(
+    later: Later,
+    body: RequestBody,
+    responder: &Responder,
+    is_gone: &Cell<bool>,
+    resets: &Resets,
+) -> Option<Response> {
     let mut start = Some((later, body));
     let mut work = None;
-    let mut is_wanted = true;
     poll_fn(|context| {
-        if is_wanted && responder.borrow_mut().poll_reset(context).is_ready() {
-            is_wanted = false;
+        if !is_gone.get() && responder.borrow_mut().poll_reset(context).is_ready() {
+            is_gone.set(true);
             resets.count_reset();
         }
         match start.take() {
-            Some(_) if !is_wanted => return Poll::Ready(None),
+            Some(_) if is_gone.get() => return Poll::Ready(None),
             Some((later, body)) => work = Some(later(body)),
             None => {}
         }
         match &mut work {
-            Some(work) => work.as_mut().poll(context).map(|response| is_wanted.then_some(response)),
+            Some(work) => work.as_mut().poll(context).map(|response| (!is_gone.get()).then_some(response)),
             None => Poll::Ready(None),
         }
     })
@@ -204,7 +213,7 @@ async fn send_parts<H>(
     if is_empty {
         return Ended::Answered;
     }
-    let mut sending = Sending { stream, time: server.limits.body_time, sent };
+    let mut sending = Sending { stream, time: server.limits.write_time, sent };
     let result = match response.body {
         Body::Bytes(bytes) => sending.bytes(bytes, true).await,
         Body::Segments(segments) => sending.segments(segments).await,

@@ -2,20 +2,30 @@
 
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
-use super::{AppConfig, Config, RouteConfig, proxies, rules};
+use super::{AppConfig, Config, ListenerConfig, RateLimitConfig, RouteConfig, proxies, rules};
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
 use crate::user::User;
-use kirin_http::{Forwarding, ListenAddress};
+use kirin_http::request::HeadLimits;
+use kirin_http::{Forwarding, Limits, ListenAddress, RateKey, RateLimit};
 use kirin_workers::MAX_WORKERS;
 use serde_spanned::Spanned;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Event loops at most; more than any machine has cores.
 const MAX_THREADS: usize = 1024;
+
+/// Connections at most: more than Linux has descriptors for.
+const MAX_CONNECTIONS: usize = 1 << 30;
+
+/// The largest request head that may be allowed.
+const MAX_HEAD_BYTES: usize = 1024 * 1024;
+
+/// Requests at most that a rate limit may let pass at once.
+const MAX_BURST: usize = 1_000_000;
 
 /// A checked configuration.
 #[derive(Debug)]
@@ -24,6 +34,8 @@ pub struct Site {
     pub threads: usize,
     /// Whom to run as.
     pub user: Option<User>,
+    /// Client connections at most; none for what the limit on open files allows.
+    pub connections: Option<usize>,
     /// Where to listen.
     pub listeners: Vec<ListenerSite>,
     /// The store.
@@ -41,8 +53,10 @@ pub struct ListenerSite {
     pub address: ListenAddress,
     /// Where its access log goes.
     pub access_log: Option<LogTarget>,
-    /// How long an idle connection is kept.
-    pub keep_alive: Duration,
+    /// What its clients may take.
+    pub limits: Limits,
+    /// Connections from one address at most.
+    pub connections_per_address: Option<u32>,
     /// Its certificates, if clients come by https.
     pub tls: Option<TlsSite>,
     /// The port of https to which clients are sent.
@@ -123,6 +137,10 @@ pub struct RouteSite {
     pub listing: bool,
     /// What it says besides.
     pub rules: Arc<Rules>,
+    /// Largest request body in bytes.
+    pub body_limit_bytes: Option<u64>,
+    /// Limits on the rate of requests; shared by all loops.
+    pub rate_limits: Vec<Arc<RateLimit>>,
 }
 
 /// A place of a route.
@@ -141,6 +159,10 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     let threads = match &config.threads {
         None => std::thread::available_parallelism().map_or(1, usize::from),
         Some(threads) => within(threads, MAX_THREADS, "`threads`", source)?,
+    };
+    let connections = match &config.connections {
+        None => None,
+        Some(limit) => Some(within(limit, MAX_CONNECTIONS, "`connections`", source)?),
     };
     if config.listener.is_empty() {
         return Err(source.error_in_all("no [[listener]]: add one with `address = \"127.0.0.1:8080\"`"));
@@ -162,7 +184,13 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         listeners.push(ListenerSite {
             address: address(&listener.address, source)?,
             access_log: listener.access_log.as_ref().map(|target| log_target(target, source)),
-            keep_alive: listener.keep_alive.into(),
+            limits: listener_limits(listener, source)?,
+            connections_per_address: match &listener.connections_per_address {
+                None => None,
+                Some(limit) => {
+                    Some(within(limit, MAX_CONNECTIONS, "`connections_per_address`", source)? as u32)
+                }
+            },
             tls,
             redirect_to_https: listener.redirect_to_https.as_ref().map(|port| *port.get_ref()),
             forwarding: proxies::forwarding(listener, source)?,
@@ -192,7 +220,7 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
     rules::check_together(&routes, &config.route, source)?;
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
-    Ok(Site { threads, user, listeners, store: check_store(config, source)?, apps, routes })
+    Ok(Site { threads, user, connections, listeners, store: check_store(config, source)?, apps, routes })
 }
 
 fn check_user(name: &Spanned<String>, source: &Source) -> Result<User, ConfigError> {
@@ -202,6 +230,33 @@ fn check_user(name: &Spanned<String>, source: &Source) -> Result<User, ConfigErr
         Err(error) => format!("the user `{}` cannot be looked up: {error}", name.get_ref()),
     };
     Err(source.error(name.span(), message))
+}
+
+fn listener_limits(listener: &ListenerConfig, source: &Source) -> Result<Limits, ConfigError> {
+    let bytes = |size: super::ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
+    let head = HeadLimits {
+        head_bytes: bytes(listener.head_limit),
+        request_line_bytes: bytes(listener.request_line_limit),
+    };
+    if head.head_bytes > MAX_HEAD_BYTES || !(64..=head.head_bytes).contains(&head.request_line_bytes) {
+        return Err(source.error(
+            listener.address.span(),
+            format!(
+                "`head_limit` is {} and `request_line_limit` {}: allowed is 64B up to `head_limit` for the line and up to 1MB \
+                 for the head",
+                listener.head_limit, listener.request_line_limit
+            ),
+        ));
+    }
+    Ok(Limits {
+        head,
+        keep_alive: listener.keep_alive.into(),
+        head_time: listener.head_timeout.into(),
+        body_time: listener.body_timeout.into(),
+        write_time: listener.write_timeout.into(),
+        min_rate_bytes: listener.min_rate.0,
+        admission: None,
+    })
 }
 
 fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigError> {
@@ -307,7 +362,35 @@ fn check_route(
         let message = format!("`listing` of route `{path}`: there is no files:DIR in `try`");
         return Err(source.error(route.path.span(), message));
     }
-    Ok(RouteSite { path: path.trim_end_matches('/').to_owned(), places, listing: route.listing, rules })
+    let rate_limits =
+        route.rate_limit.iter().map(|limit| check_rate_limit(limit, source)).collect::<Result<_, _>>()?;
+    let body_limit_bytes = route.body_limit.map(|size| size.0);
+    Ok(RouteSite {
+        path: path.trim_end_matches('/').to_owned(),
+        places,
+        listing: route.listing,
+        rules,
+        body_limit_bytes,
+        rate_limits,
+    })
+}
+
+fn check_rate_limit(limit: &RateLimitConfig, source: &Source) -> Result<Arc<RateLimit>, ConfigError> {
+    let text = limit.key.get_ref();
+    let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+    let key = match text.split_once(':') {
+        None if text == "address" => Some(RateKey::Address),
+        Some(("header", name)) => named(name).map(RateKey::Header),
+        Some(("cookie", name)) => named(name).map(RateKey::Cookie),
+        _ => None,
+    };
+    let Some(key) = key else {
+        let message = format!("rate limit key `{text}`: allowed are address, header:NAME and cookie:NAME");
+        return Err(source.error(limit.key.span(), message));
+    };
+    let burst = within(&limit.burst, MAX_BURST, "`burst`", source)?;
+    let per = Duration::from_secs(limit.rate.seconds);
+    Ok(Arc::new(RateLimit::new(key, limit.rate.requests, per, burst as u64, Instant::now())))
 }
 
 fn check_place(place: &Spanned<String>, apps: &[AppSite], source: &Source) -> Result<PlaceSite, ConfigError> {
@@ -459,6 +542,29 @@ pub(super) mod tests {
             (
                 &format!("user = \"nobody-here\"\n{LISTENER}{route}"),
                 vec!["kirin.toml:1:8", "no user `nobody-here`"],
+            ),
+            (&format!("connections = 0\n{LISTENER}{route}"), vec!["kirin.toml:1:15", "`connections` is 0"]),
+            (
+                &format!("{LISTENER}connections_per_address = 0\n{route}"),
+                vec!["kirin.toml:3:27", "`connections_per_address` is 0"],
+            ),
+            (
+                &format!("{LISTENER}head_limit = \"4KB\"\n{route}"),
+                vec!["kirin.toml:2:11", "`head_limit` is 4KB and `request_line_limit` 8KB"],
+            ),
+            (&format!("{LISTENER}head_limit = \"2MB\"\n{route}"), vec!["up to 1MB"]),
+            (&format!("{LISTENER}min_rate = \"10/s\"\n{route}"), vec!["kirin.toml:3:12", "is not a size"]),
+            (
+                &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10\" }}]\n"),
+                vec!["kirin.toml:6:24", "such as \"10/s\""],
+            ),
+            (
+                &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10/s\", burst = 0 }}]\n"),
+                vec!["kirin.toml:6:40", "`burst` is 0"],
+            ),
+            (
+                &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10/s\", key = \"header:\" }}]\n"),
+                vec!["kirin.toml:6:38", "rate limit key `header:`", "cookie:NAME"],
             ),
             (&format!("{LISTENER}{route}{route}"), vec!["kirin.toml:7:8", "second [[route]]"]),
         ] {

@@ -1,6 +1,7 @@
 //! Defaults, and the configurations behind `kirin serve app.psgi` and `kirin serve DIR`.
 
 use super::units::{ByteSize, Seconds};
+use kirin_http::request::HeadLimits;
 use serde_spanned::Spanned;
 use std::path::Path;
 
@@ -10,6 +11,38 @@ pub(super) fn handshake_time() -> Seconds {
 
 pub(super) fn keep_alive() -> Seconds {
     Seconds(75)
+}
+
+pub(super) fn patience() -> Seconds {
+    Seconds(60)
+}
+
+pub(super) fn min_rate() -> ByteSize {
+    ByteSize(kirin_http::Limits::default().min_rate_bytes)
+}
+
+pub(super) fn head_limit() -> ByteSize {
+    ByteSize(HeadLimits::default().head_bytes as u64)
+}
+
+pub(super) fn request_line_limit() -> ByteSize {
+    ByteSize(HeadLimits::default().request_line_bytes as u64)
+}
+
+pub(super) fn rate_key_plain() -> String {
+    "address".into()
+}
+
+pub(super) fn rate_key() -> Spanned<String> {
+    Spanned::new(0..0, rate_key_plain())
+}
+
+pub(super) fn burst_plain() -> usize {
+    10
+}
+
+pub(super) fn burst() -> Spanned<usize> {
+    Spanned::new(0..0, burst_plain())
 }
 
 pub(super) fn store_memory() -> ByteSize {

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_spanned::Spanned;
 use std::collections::BTreeMap;
-use units::{ByteSize, Seconds};
+use units::{ByteSize, RequestRate, Seconds};
 
 /// The whole file.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,6 +32,10 @@ pub struct Config {
     /// user. Default: the one that starts it.
     #[schemars(with = "Option<String>")]
     pub user: Option<Spanned<String>>,
+    /// Client connections at most, of all listeners together; more wait until others end. Default: seven eighths of the
+    /// limit on open files (`ulimit -n`), so that files and workers can still be opened.
+    #[schemars(with = "Option<usize>")]
+    pub connections: Option<Spanned<usize>>,
     /// Addresses to listen on.
     #[serde(default)]
     pub listener: Vec<ListenerConfig>,
@@ -67,6 +71,34 @@ pub struct ListenerConfig {
     /// What is below `/.well-known/acme-challenge/` is served all the same. Default: none, everything is served here.
     #[schemars(with = "Option<u16>")]
     pub redirect_to_https: Option<Spanned<u16>>,
+    /// How long a request head may take, from its first byte (of a new connection, from connecting) to its last.
+    #[serde(default = "default::patience")]
+    #[schemars(with = "String", default = "default::patience")]
+    pub head_timeout: Seconds,
+    /// How long a client may be silent inside a request body.
+    #[serde(default = "default::patience")]
+    #[schemars(with = "String", default = "default::patience")]
+    pub body_timeout: Seconds,
+    /// How long a client may take nothing of a response.
+    #[serde(default = "default::patience")]
+    #[schemars(with = "String", default = "default::patience")]
+    pub write_timeout: Seconds,
+    /// Bytes a second that a client must send of a body, and take of a response: averaged over the time that it is waited
+    /// for, of which the first `body_timeout` or `write_timeout` is free. `"0B"` for none.
+    #[serde(default = "default::min_rate")]
+    #[schemars(with = "String", default = "default::min_rate")]
+    pub min_rate: ByteSize,
+    /// The largest request head; a larger one is answered 431.
+    #[serde(default = "default::head_limit")]
+    #[schemars(with = "String", default = "default::head_limit")]
+    pub head_limit: ByteSize,
+    /// The longest request line, its line end included; a longer one is answered 414.
+    #[serde(default = "default::request_line_limit")]
+    #[schemars(with = "String", default = "default::request_line_limit")]
+    pub request_line_limit: ByteSize,
+    /// Connections from one address (of IPv6, from one /64) at most; one more is closed at once. Default: no limit.
+    #[schemars(with = "Option<usize>")]
+    pub connections_per_address: Option<Spanned<usize>>,
     /// Proxies and load balancers in front of Kirin, whose word on who the client is counts: addresses, networks such as
     /// `"10.0.0.0/8"`, and `"unix:"` for whoever connects to a unix socket. Nobody else's counts, and applications do not see it.
     #[serde(default)]
@@ -236,4 +268,30 @@ pub struct RouteConfig {
     /// Whether a directory without an index page shows a list of its files.
     #[serde(default)]
     pub listing: bool,
+    /// The largest request body; a larger one is answered 413. Default: what the application's own `body_limit` says.
+    #[schemars(with = "Option<String>")]
+    pub body_limit: Option<ByteSize>,
+    /// Limits on the rate of requests, such as `[{ rate = "10/s", burst = 20 }]`; a request above any of them is answered 429
+    /// with `Retry-After`. All places of the route count.
+    #[serde(default)]
+    #[schemars(with = "Vec<RateLimitConfig>")]
+    pub rate_limit: Vec<RateLimitConfig>,
+}
+
+/// A limit on the rate of requests.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateLimitConfig {
+    /// What requests are counted by: `address` (of IPv6 the /64), `header:NAME` or `cookie:NAME`. A request without the
+    /// header or cookie counts for its address.
+    #[serde(default = "default::rate_key")]
+    #[schemars(with = "String", default = "default::rate_key_plain")]
+    pub key: Spanned<String>,
+    /// Requests in the long run: a number each `s`, `m` or `h`, such as `"10/s"`.
+    #[schemars(with = "String")]
+    pub rate: RequestRate,
+    /// Requests that may come at once, after a while without.
+    #[serde(default = "default::burst")]
+    #[schemars(with = "usize", default = "default::burst_plain")]
+    pub burst: Spanned<usize>,
 }

@@ -30,6 +30,7 @@ pub fn reference() -> String {
         ("`[store]`: items in memory", "StoreConfig", "store."),
         ("`[[app]]`: an application", "AppConfig", "app."),
         ("`[[route]]`: which request goes where", "RouteConfig", "route."),
+        ("`rate_limit` of a route", "RateLimitConfig", "route.rate_limit."),
     ] {
         write_section(&mut out, heading, &schema["$defs"][definition], prefix);
     }

@@ -11,6 +11,18 @@ pub struct ByteSize(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seconds(pub u64);
 
+/// A number of requests in a time, written as `"10/s"`, `"100/m"`, `"1000/h"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestRate {
+    /// How many.
+    pub requests: u64,
+    /// In which time, in seconds.
+    pub seconds: u64,
+}
+
+/// More would be no limit, and are more than a nanosecond can tell apart.
+const MAX_RATE: u64 = 1_000_000;
+
 const SIZE_UNITS: &[(&str, u64)] = &[("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
 const TIME_UNITS: &[(&str, u64)] = &[("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
 
@@ -34,6 +46,23 @@ impl std::str::FromStr for Seconds {
     }
 }
 
+impl std::str::FromStr for RequestRate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = text.split_once('/').and_then(|(number, unit)| {
+            let requests = parse(&format!("{}s", number.trim_end()), TIME_UNITS)?;
+            let (_, seconds) = TIME_UNITS.iter().find(|(name, _)| *name == unit.trim_start())?;
+            (1..=MAX_RATE).contains(&requests).then_some(Self { requests, seconds: *seconds })
+        });
+        parsed.ok_or_else(|| {
+            format!(
+                "`{text}` is not a rate: write a number up to {MAX_RATE}, / and s, m or h, such as \"10/s\""
+            )
+        })
+    }
+}
+
 fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (unit, factor) = units.iter().find(|(unit, _)| text.ends_with(unit))?;
     let number = text[..text.len() - unit.len()].trim_end();
@@ -50,6 +79,12 @@ impl<'de> Deserialize<'de> for ByteSize {
 }
 
 impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for RequestRate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
@@ -106,6 +141,16 @@ mod tests {
         for (text, seconds) in [("1s", 1), ("90s", 90), ("2m", 120), ("1h", 3600), ("365d", 31_536_000)] {
             assert_eq!(text.parse(), Ok(Seconds(seconds)));
             assert_eq!(Seconds(seconds).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn rates_are_a_number_in_a_time() {
+        for (text, requests, seconds) in [("10/s", 10, 1), ("100/m", 100, 60), ("1 / h", 1, 3600)] {
+            assert_eq!(text.parse(), Ok(RequestRate { requests, seconds }));
+        }
+        for text in ["", "10", "/s", "10/", "10/d", "0/s", "-1/s", "1.5/s", "10/ss", "2000000/s"] {
+            assert!(text.parse::<RequestRate>().unwrap_err().contains("10/s"), "{text}");
         }
     }
 

@@ -9,7 +9,7 @@ my %DECODED = map { ("$_->[0]$_->[1]" => chr hex "$_->[0]$_->[1]") }
     map { my $high = $_; map { [$high, $_] } 0 .. 9, 'a' .. 'f', 'A' .. 'F' } 0 .. 9, 'a' .. 'f', 'A' .. 'F';
 
 # A form in bytes at most.
-use constant DEFAULT => (max_form_bytes => 8 * 1024 * 1024);
+use constant MAX_FORM_BYTES => 8 * 1024 * 1024;
 
 # Names and values, as bytes. In C if WWW::Form::UrlEncoded has its module for that.
 *decode = defined &WWW::Form::UrlEncoded::PP::parse_urlencoded_arrayref
@@ -36,14 +36,14 @@ sub decode_in_perl {
 
 sub new {
     my ($class, undef, $option) = @_;
-    return bless { text => '', DEFAULT, %{ $option // {} } }, $class;
+    return bless { text => '', limit => $option->{max_form_bytes} // MAX_FORM_BYTES }, $class;
 }
 
 sub add {
     my $self = shift;
     $self->{text} .= $_[0];
-    my $limit = $self->{max_form_bytes};
-    Kirin::RequestBody::Error->too_large("form of more than $limit bytes") if $limit && length $self->{text} > $limit;
+    Kirin::RequestBody::Error->too_large("form of more than $self->{limit} bytes")
+        if $self->{limit} && length $self->{text} > $self->{limit};
 }
 
 sub finalize { (decode($_[0]{text}), []) }

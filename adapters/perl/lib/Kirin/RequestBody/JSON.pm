@@ -5,20 +5,20 @@ use warnings;
 use JSON::MaybeXS ();
 use Kirin::RequestBody::Error;
 
-use constant DEFAULT => (max_json_bytes => 8 * 1024 * 1024);
+use constant MAX_JSON_BYTES => 8 * 1024 * 1024;
 
 my $json = JSON::MaybeXS->new(utf8 => 1, max_depth => 128);
 
 sub new {
     my ($class, undef, $option) = @_;
-    return bless { text => '', DEFAULT, %{ $option // {} } }, $class;
+    return bless { text => '', limit => $option->{max_json_bytes} // MAX_JSON_BYTES }, $class;
 }
 
 sub add {
     my $self = shift;
     $self->{text} .= $_[0];
-    my $limit = $self->{max_json_bytes};
-    Kirin::RequestBody::Error->too_large("JSON of more than $limit bytes") if $limit && length $self->{text} > $limit;
+    Kirin::RequestBody::Error->too_large("JSON of more than $self->{limit} bytes")
+        if $self->{limit} && length $self->{text} > $self->{limit};
 }
 
 # The members of an object are the parameters. Other values have none.
@@ -26,19 +26,31 @@ sub finalize {
     my $self  = shift;
     my $value = eval { $json->decode($self->{text}) };
     Kirin::RequestBody::Error->bad('not JSON: ' . $@ =~ s/ at \S+ line [0-9]+\.?\n?\z//r) if $@;
-    return ([], []) if ref $value ne 'HASH';
-    return ([map { (encoded($_), encoded($value->{$_})) } keys %$value], []);
+    my @params = ref $value eq 'HASH' ? %$value : ();
+    encode(@params);
+    return (\@params, []);
 }
 
-# Parameters are bytes, however deep they are.
-sub encoded {
-    my $value = shift;
-    return [map { scalar encoded($_) } @$value] if ref $value eq 'ARRAY';
-    return { map { (scalar encoded($_) => scalar encoded($value->{$_})) } keys %$value } if ref $value eq 'HASH';
-    return undef if !defined $value;
-    my $text = "$value";
-    utf8::encode($text);
-    return $text;
+# Makes text into bytes, however deep it is, in place. Numbers are text, too.
+sub encode {
+    for (@_) {
+        my $kind = ref;
+        if ($kind eq '') {
+            utf8::encode($_) if defined;
+        }
+        elsif ($kind eq 'ARRAY') {
+            encode(@$_);
+        }
+        elsif ($kind eq 'HASH') {
+            my @members = %$_;
+            encode(@members);
+            $_ = {@members};
+        }
+        # true and false
+        else {
+            $_ = "$_";
+        }
+    }
 }
 
 1;

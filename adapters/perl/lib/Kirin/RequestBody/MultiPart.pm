@@ -23,7 +23,8 @@ sub new {
     my $boundary = boundary($env->{CONTENT_TYPE} // '');
     return bless {
         env       => $env,
-        option    => { DEFAULT, %{ $option // {} } },
+        DEFAULT,
+        $option ? %$option : (),
         delimiter => CRLF . "--$boundary",
         # The line end that belongs to a delimiter; the first one may do without.
         buffer  => CRLF,
@@ -68,7 +69,8 @@ sub finalize {
 sub preamble {
     my $self = shift;
     my $found = index $self->{buffer}, substr($self->{delimiter}, 2), $self->{at};
-    my $length = ($found < 0 ? length $self->{buffer} : $found) - $self->{at};
+    # What looks like the begin of a boundary may become one.
+    my $length = ($found < 0 ? length($self->{buffer}) - length($self->{delimiter}) + 3 : $found) - $self->{at};
     Kirin::RequestBody::Error->bad('too much before the first boundary') if $length > PREAMBLE_BYTES;
     return if $found < 0;
     Kirin::RequestBody::Error->bad('the first boundary does not begin a line')
@@ -82,7 +84,7 @@ sub delimiter_end {
     my $self = shift;
     my $next = substr $self->{buffer}, $self->{at}, 4;
     if (substr($next, 0, 2) eq CRLF) {
-        my $limit = $self->{option}{max_parts};
+        my $limit = $self->{max_parts};
         Kirin::RequestBody::Error->too_large("more than $limit parts") if $limit && ++$self->{parts} > $limit;
         $self->{at} += 2;
         return 'head';
@@ -98,13 +100,19 @@ sub delimiter_end {
 sub head {
     my $self  = shift;
     my $end   = index $self->{buffer}, CRLF . CRLF, $self->{at};
-    my $limit = $self->{option}{max_part_head_bytes};
-    my $length = ($end < 0 ? length $self->{buffer} : $end) - $self->{at};
+    my $limit = $self->{max_part_head_bytes};
+    my $length = ($end < 0 ? length($self->{buffer}) - 3 : $end) - $self->{at};
     Kirin::RequestBody::Error->too_large("head of a part of more than $limit bytes") if $limit && $length > $limit;
     return if $end < 0;
-    my @lines = header_lines(substr $self->{buffer}, $self->{at}, $length);
+    my $head = substr $self->{buffer}, $self->{at}, $length;
     $self->{at} = $end + 4;
-    $self->begin_part(\@lines);
+    # As browsers send a field.
+    if ($head =~ /\AContent-Disposition: form-data; name="([^"\\\x00\r\n]*)"\z/) {
+        $self->{part} = { name => $1, data => '' };
+    }
+    else {
+        $self->begin_part(header_lines($head));
+    }
     return 'body';
 }
 
@@ -129,11 +137,11 @@ sub header_lines {
 }
 
 sub begin_part {
-    my ($self, $lines) = @_;
-    my ($disposition) = map { /\AContent-Disposition:[\t ]*(.*)/si ? $1 : () } @$lines;
+    my ($self, @lines) = @_;
+    my ($disposition) = map { /\AContent-Disposition:[\t ]*(.*)/si ? $1 : () } @lines;
     my ($name, $filename) = defined $disposition ? disposition($disposition) : ();
     Kirin::RequestBody::Error->bad('a part has no name') if !defined $name;
-    $self->{part} = { name => $name, filename => $filename, lines => $lines, bytes => 0, data => '' };
+    $self->{part} = { name => $name, filename => $filename, lines => \@lines, bytes => 0, data => '' };
     $self->open_file if length($filename // '');
 }
 
@@ -175,8 +183,8 @@ sub body {
 sub take {
     my ($self, $length) = @_;
     my $part = $self->{part};
-    $part->{bytes} += $length;
     if ($part->{file}) {
+        $part->{bytes} += $length;
         my $offset = $self->{at};
         while ($length > 0) {
             my $count = syswrite $part->{file}, $self->{buffer}, $length, $offset;
@@ -188,7 +196,7 @@ sub take {
     }
     # A field for a file, and no file chosen.
     elsif (!defined $part->{filename}) {
-        my $limit = $self->{option}{max_fields_bytes};
+        my $limit = $self->{max_fields_bytes};
         $self->{fields_bytes} += $length;
         Kirin::RequestBody::Error->too_large("fields of more than $limit bytes") if $limit && $self->{fields_bytes} > $limit;
         $part->{data} .= substr $self->{buffer}, $self->{at}, $length;

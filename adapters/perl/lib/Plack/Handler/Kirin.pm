@@ -381,7 +381,8 @@ C<$ENV{KIRIN_STORE}>, which is set after the application has been loaded the fir
 
 =item sendfile
 
-Directory, or array of directories. A body that has a C<path> below one of them is sent by C<kirin>, which frees the worker.
+Directory, or array of directories, from which files may be sent that the application names with C<X-Sendfile>. A file that it has
+opened and returns with a C<path>, as L<Plack::Middleware::Static> does, is sent by C<kirin> wherever it lies.
 
 =item trusted
 

@@ -1,0 +1,37 @@
+"""A certificate for the servers of a comparison: ECDSA P-256, as Let's Encrypt gives it today."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from host import BenchError, Host
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """PEM files."""
+
+    chain: Path
+    key: Path
+
+
+def make(host: Host) -> Certificate:
+    """The comparison's certificate; the same for all its servers."""
+    made = Certificate(host.directory / "chain.pem", host.directory / "key.pem")
+    if made.chain.exists():
+        return made
+    done = subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+            "-keyout", made.key, "-out", made.chain, "-days", "30", "-subj", "/CN=localhost",
+            "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise BenchError(f"openssl made no certificate:\n{done.stderr}")
+    return made

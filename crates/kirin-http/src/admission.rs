@@ -1,0 +1,159 @@
+//! Who may have a connection: not more of them than the process can serve, nor all of them from one address.
+//!
+//! Shared by all event loops. A [`Permit`] is taken when a connection is accepted and lives as long as its socket.
+
+use crate::handler::Peer;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Locks over the addresses, so that loops rarely meet at one.
+const SHARDS: usize = 16;
+
+/// The connections of the whole process.
+#[derive(Debug)]
+pub struct ConnectionCount {
+    open: AtomicUsize,
+    limit: usize,
+}
+
+impl ConnectionCount {
+    /// Up to `limit` connections.
+    pub fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { open: AtomicUsize::new(0), limit })
+    }
+
+    /// How many there are.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+}
+
+/// Decides for one listener.
+#[derive(Debug)]
+pub struct Admission {
+    total: Arc<ConnectionCount>,
+    /// Connections from one address at most.
+    per_address: Option<u32>,
+    addresses: [Mutex<HashMap<u64, u32>>; SHARDS],
+}
+
+/// The right to one connection; dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    admission: Arc<Admission>,
+    /// The address that it is counted for.
+    address: Option<u64>,
+}
+
+/// The address has as many connections as it may.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooManyOfAddress;
+
+impl Admission {
+    /// Connections of one listener: part of `total`, and up to `per_address` from one address.
+    pub fn new(total: Arc<ConnectionCount>, per_address: Option<u32>) -> Arc<Self> {
+        Arc::new(Self { total, per_address, addresses: Default::default() })
+    }
+
+    /// Whether the process may have another connection. Loops may find room at the same time, so that there can be one
+    /// more than the limit for each.
+    pub(crate) fn has_room(&self) -> bool {
+        self.total.open() < self.total.limit
+    }
+
+    pub(crate) fn admit(self: &Arc<Self>, peer: &Peer) -> Result<Permit, TooManyOfAddress> {
+        let address = self.per_address.and(address_key(peer));
+        if let (Some(address), Some(limit)) = (address, self.per_address) {
+            let mut counts = self.shard(address).lock();
+            let count = counts.entry(address).or_insert(0);
+            if *count >= limit {
+                return Err(TooManyOfAddress);
+            }
+            *count += 1;
+        }
+        self.total.open.fetch_add(1, Ordering::Relaxed);
+        Ok(Permit { admission: Arc::clone(self), address })
+    }
+
+    fn shard(&self, address: u64) -> &Mutex<HashMap<u64, u32>> {
+        &self.addresses[(address ^ address >> 8 ^ address >> 32) as usize % SHARDS]
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.admission.total.open.fetch_sub(1, Ordering::Relaxed);
+        let Some(address) = self.address else { return };
+        let mut counts = self.admission.shard(address).lock();
+        if let Some(count) = counts.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&address);
+            }
+        }
+    }
+}
+
+/// One number for an IPv4 address, or for the /64 of an IPv6 address, of which a single client has all. None for a unix
+/// socket, whose clients are one program.
+pub fn address_key(peer: &Peer) -> Option<u64> {
+    let Peer::Tcp(address) = peer else { return None };
+    Some(match address.ip().to_canonical() {
+        // Above all IPv6 addresses that can be a client's: those that begin with ff are multicast.
+        IpAddr::V4(address) => 0xffff_ffff << 32 | u64::from(u32::from(address)),
+        IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(address: &str) -> Peer {
+        Peer::Tcp(address.parse().unwrap())
+    }
+
+    #[test]
+    fn an_address_has_so_many_connections_and_others_are_not_concerned() {
+        let admission = Admission::new(ConnectionCount::new(100), Some(2));
+        let first = admission.admit(&peer("10.0.0.1:1")).unwrap();
+        let _second = admission.admit(&peer("10.0.0.1:2")).unwrap();
+        assert_eq!(admission.admit(&peer("10.0.0.1:3")).err(), Some(TooManyOfAddress));
+        assert_eq!(admission.admit(&peer("[::ffff:10.0.0.1]:3")).err(), Some(TooManyOfAddress));
+        let _other = admission.admit(&peer("10.0.0.2:1")).unwrap();
+        let _unix: Vec<_> = (0..5).map(|_| admission.admit(&Peer::Unix).unwrap()).collect();
+        drop(first);
+        assert!(admission.admit(&peer("10.0.0.1:4")).is_ok());
+    }
+
+    #[test]
+    fn an_ipv6_client_is_its_network() {
+        let admission = Admission::new(ConnectionCount::new(100), Some(1));
+        let _permit = admission.admit(&peer("[2001:db8::1]:1")).unwrap();
+        assert!(admission.admit(&peer("[2001:db8::2]:1")).is_err());
+        assert!(admission.admit(&peer("[2001:db8:0:1::1]:1")).is_ok());
+    }
+
+    #[test]
+    fn the_process_has_so_many_connections() {
+        let total = ConnectionCount::new(2);
+        let (one, two) = (Admission::new(Arc::clone(&total), None), Admission::new(Arc::clone(&total), None));
+        let permits = (one.admit(&Peer::Unix).unwrap(), two.admit(&Peer::Unix).unwrap());
+        assert!(!one.has_room() && !two.has_room());
+        drop(permits);
+        assert!(one.has_room());
+        assert_eq!(total.open(), 0);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_addresses_that_have_gone() {
+        let admission = Admission::new(ConnectionCount::new(1000), Some(1));
+        for last in 0..=255 {
+            drop(admission.admit(&peer(&format!("10.0.0.{last}:1"))).unwrap());
+        }
+        assert!(admission.addresses.iter().all(|shard| shard.lock().is_empty()));
+    }
+}

@@ -1,0 +1,119 @@
+//! How slow a client may be while a body is read from it or a response written to it.
+//!
+//! Two rules: it may not be silent for long, and on the average it must keep a minimum rate. Without the second a byte now
+//! and then would hold a connection for ever. Pure: seconds of the loop's clock in, the second of the end out. Used by the
+//! request body and by what sends responses.
+
+/// What is asked of a client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    /// Seconds for which it may be silent.
+    pub(crate) silence: u64,
+    /// Bytes a second, averaged over the time that it was waited for, less `silence` seconds for a start; 0 for none.
+    pub(crate) rate: u64,
+}
+
+/// What one client has done of it, for one body or one response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    demand: Demand,
+    /// Seconds that were spent waiting for it, without those since `since`.
+    waited: u64,
+    since: u64,
+    bytes: u64,
+}
+
+impl Pace {
+    pub(crate) fn new(demand: Demand) -> Self {
+        Self { demand, waited: 0, since: 0, bytes: 0 }
+    }
+
+    /// Waiting begins at second `now`; returns at which second it ends.
+    pub(crate) fn begin(&mut self, now: u64) -> u64 {
+        self.since = now;
+        self.end_of_patience(now)
+    }
+
+    /// The client has moved so many bytes, and is waited for again.
+    pub(crate) fn moved(&mut self, bytes: u64, now: u64) -> u64 {
+        self.bytes += bytes;
+        self.end_of_patience(now)
+    }
+
+    /// Waiting is over for now.
+    pub(crate) fn end(&mut self, now: u64) {
+        self.waited += now.saturating_sub(self.since);
+        self.since = now;
+    }
+
+    fn end_of_patience(&self, now: u64) -> u64 {
+        let Demand { silence, rate } = self.demand;
+        let silent = now + silence;
+        match self.bytes.checked_div(rate) {
+            None => silent,
+            Some(earned) => silent.min((self.since + silence + earned).saturating_sub(self.waited)).max(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEMAND: Demand = Demand { silence: 60, rate: 240 };
+
+    /// A client that moves `bytes` every `seconds`, waited for all the time; the second at which it is given up, or none
+    /// within an hour.
+    fn given_up(demand: Demand, bytes: u64, seconds: u64) -> Option<u64> {
+        let mut pace = Pace::new(demand);
+        let mut end = pace.begin(1000);
+        for now in (1000 + seconds..4600).step_by(seconds as usize) {
+            if end <= now {
+                return Some(end - 1000);
+            }
+            end = pace.moved(bytes, now);
+        }
+        None
+    }
+
+    #[test]
+    fn a_silent_client_is_given_up() {
+        assert_eq!(given_up(DEMAND, 1_000_000, 61), Some(60));
+        assert_eq!(given_up(DEMAND, 1_000_000, 59), None);
+    }
+
+    #[test]
+    fn a_byte_now_and_then_is_not_enough() {
+        assert_eq!(given_up(DEMAND, 1, 59), Some(60));
+        assert_eq!(given_up(DEMAND, 1, 1), Some(60));
+        assert_eq!(given_up(Demand { rate: 0, ..DEMAND }, 1, 59), None);
+    }
+
+    #[test]
+    fn the_rate_is_an_average() {
+        // 120 B/s: each second earns half a second.
+        assert_eq!(given_up(DEMAND, 120, 1), Some(118));
+        assert_eq!(given_up(DEMAND, 240, 1), None);
+        assert_eq!(given_up(DEMAND, 240 * 30, 30), None);
+    }
+
+    #[test]
+    fn time_in_which_nobody_waits_for_the_client_does_not_count() {
+        let mut pace = Pace::new(DEMAND);
+        assert_eq!(pace.begin(1000), 1060);
+        pace.end(1030);
+        // An application that takes an hour for the next piece.
+        assert_eq!(pace.begin(5000), 5030);
+        assert_eq!(pace.moved(2400, 5010), 5040);
+        pace.end(5010);
+        assert_eq!(pace.begin(5010), 5040);
+    }
+
+    #[test]
+    fn patience_that_is_used_up_is_no_deadline_of_never() {
+        let mut pace = Pace::new(DEMAND);
+        pace.begin(0);
+        pace.end(1000);
+        assert_eq!(pace.begin(10), 1);
+    }
+}

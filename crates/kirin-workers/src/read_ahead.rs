@@ -1,0 +1,153 @@
+//! What has been read from a worker and not yet been taken by the client: in memory, and past that, for clients that are
+//! slow, in a file without a name. `response_pump` fills and drains it.
+
+use bytes::{Bytes, BytesMut};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Bytes kept in memory (and one read more).
+const MEMORY_BYTES: usize = 1024 * 1024;
+
+/// Bytes taken from the file at once.
+const TAKE_BYTES: u64 = 256 * 1024;
+
+/// Bytes in their order: first those in the file, then those in memory.
+#[derive(Default)]
+pub(crate) struct ReadAhead {
+    memory: BytesMut,
+    file: Option<Spilled>,
+}
+
+/// The part of the file that is not taken yet is from `taken` to `written`.
+struct Spilled {
+    file: File,
+    taken: u64,
+    written: u64,
+}
+
+impl ReadAhead {
+    /// Begins with what has been read already.
+    pub(crate) fn new(memory: BytesMut) -> Self {
+        Self { memory, file: None }
+    }
+
+    /// Where more is to be appended.
+    pub(crate) fn memory(&mut self) -> &mut BytesMut {
+        &mut self.memory
+    }
+
+    /// Whether memory has its share.
+    pub(crate) fn is_full(&self) -> bool {
+        self.memory.len() >= MEMORY_BYTES
+    }
+
+    /// Bytes in the file.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.written - file.taken)
+    }
+
+    /// Makes room in memory by writing it to the file, which is made in `directory`. If that fails, everything is as it was.
+    /// Writing is left to the page cache: it blocks the loop for as long as a copy takes.
+    pub(crate) fn spill(&mut self, directory: &Path) -> io::Result<()> {
+        if self.memory.is_empty() {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let file = tempfile::tempfile_in(directory)?;
+                self.file.insert(Spilled { file, taken: 0, written: 0 })
+            }
+        };
+        file.file.write_all_at(&self.memory, file.written)?;
+        file.written += self.memory.len() as u64;
+        self.memory.clear();
+        Ok(())
+    }
+
+    /// The oldest bytes; none if there are none.
+    pub(crate) fn take(&mut self) -> io::Result<Bytes> {
+        // A file that could not be written to may be there and empty.
+        let Some(file) = self.file.as_mut().filter(|file| file.taken < file.written) else {
+            return Ok(self.memory.split().freeze());
+        };
+        let mut data = vec![0; TAKE_BYTES.min(file.written - file.taken) as usize];
+        file.file.read_exact_at(&mut data, file.taken)?;
+        file.taken += data.len() as u64;
+        if file.taken == file.written {
+            // Closing gives the space back. A client that is slow again gets another file.
+            self.file = None;
+        }
+        Ok(Bytes::from(data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MEMORY_BYTES, ReadAhead};
+    use bytes::BytesMut;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    fn drain(ahead: &mut ReadAhead) -> Vec<u8> {
+        let mut all = Vec::new();
+        loop {
+            let data = ahead.take().expect("readable");
+            if data.is_empty() {
+                return all;
+            }
+            all.extend_from_slice(&data);
+        }
+    }
+
+    #[test]
+    fn what_was_spilled_comes_before_what_was_read_after_it() {
+        let mut ahead = ReadAhead::new(BytesMut::from(&b"first "[..]));
+        ahead.spill(&std::env::temp_dir()).expect("a temporary file");
+        ahead.memory().extend_from_slice(b"second ");
+        ahead.spill(&std::env::temp_dir()).expect("a temporary file");
+        ahead.memory().extend_from_slice(b"third");
+        assert_eq!(ahead.spilled_bytes(), 13);
+        assert_eq!(drain(&mut ahead), b"first second third");
+        assert_eq!(ahead.spilled_bytes(), 0);
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_loses_nothing() {
+        let mut ahead = ReadAhead::new(BytesMut::from(&b"kept"[..]));
+        assert!(ahead.spill(Path::new("/nowhere/at/all")).is_err());
+        assert_eq!(drain(&mut ahead), b"kept");
+    }
+
+    #[test]
+    fn memory_is_full_at_its_share() {
+        let mut ahead = ReadAhead::default();
+        ahead.memory().resize(MEMORY_BYTES - 1, b'x');
+        assert!(!ahead.is_full());
+        ahead.memory().extend_from_slice(b"x");
+        assert!(ahead.is_full());
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_keep_their_order_however_they_are_spilled_and_taken(
+            steps in prop::collection::vec((0..3_u8, prop::collection::vec(any::<u8>(), 0..2000)), 0..50)
+        ) {
+            let (mut ahead, mut sent, mut taken) = (ReadAhead::default(), Vec::new(), Vec::new());
+            for (step, data) in steps {
+                match step {
+                    0 => ahead.spill(&std::env::temp_dir()).expect("a temporary file"),
+                    1 => taken.extend_from_slice(&ahead.take().expect("readable")),
+                    _ => {
+                        ahead.memory().extend_from_slice(&data);
+                        sent.extend_from_slice(&data);
+                    }
+                }
+            }
+            taken.extend(drain(&mut ahead));
+            prop_assert_eq!(taken, sent);
+        }
+    }
+}

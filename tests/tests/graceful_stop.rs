@@ -1,0 +1,69 @@
+//! What a client sees of a stop: nothing, if it has been there before.
+
+use kirin_tests::{Client, Kirin, Site};
+use rustix::process::Signal;
+
+const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
+
+fn serve() -> (Site, Kirin) {
+    let site = Site::new().with("app.psgi", "sub { [200, ['Content-Type' => 'text/plain'], ['hello']] }");
+    let kirin = Kirin::start(&site, CONFIG);
+    (site, kirin)
+}
+
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+fn assert_last_reply(client: &mut Client) {
+    let reply = client.read_reply();
+    assert_eq!((reply.status, reply.text().as_str()), (200, "hello"), "{}", reply.head);
+    assert_eq!(reply.field("connection"), Some("close"));
+    assert_eq!(client.read_to_end(), b"");
+}
+
+#[test]
+fn connections_that_wait_to_be_accepted_when_the_program_is_told_to_end_are_served() {
+    let (_site, mut kirin) = serve();
+    // Stopped, it accepts nothing; the connections are in the kernel's queue when it finds the other signal.
+    kirin.signal(Signal::STOP);
+    let mut clients: Vec<Client> = (0..50).map(|_| kirin.connect()).collect();
+    for client in &mut clients {
+        client.send(REQUEST);
+    }
+    kirin.signal(Signal::TERM);
+    kirin.signal(Signal::CONT);
+    for client in &mut clients {
+        let reply = client.read_reply();
+        assert_eq!((reply.status, reply.text().as_str()), (200, "hello"), "{}", reply.head);
+    }
+    drop(clients);
+    assert_eq!(kirin.wait().code(), Some(0));
+}
+
+#[test]
+fn idle_connections_new_and_kept_may_send_a_last_request() {
+    let (_site, mut kirin) = serve();
+    let mut kept = kirin.connect();
+    assert_eq!(kept.get("/").field("connection"), None);
+    let mut new = kirin.connect();
+    kirin.signal(Signal::TERM);
+    kirin.wait_for_log("stopping");
+    new.send(REQUEST);
+    kept.send(REQUEST);
+    assert_last_reply(&mut new);
+    assert_last_reply(&mut kept);
+    assert_eq!(kirin.wait().code(), Some(0));
+}
+
+#[test]
+fn silent_connections_do_not_hold_a_stop_up() {
+    let (_site, mut kirin) = serve();
+    let mut silent: Vec<Client> = (0..20).map(|_| kirin.connect()).collect();
+    silent[0].get("/");
+    kirin.signal(Signal::TERM);
+    for client in &mut silent {
+        assert_eq!(client.read_to_end(), b"");
+    }
+    assert_eq!(kirin.wait().code(), Some(0));
+    assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
+}
