@@ -20,7 +20,9 @@ pub struct Entrance {
 
 impl Handler for Entrance {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
+        // A trusted proxy may have told that its client came by https.
         if let Some(port) = self.redirect_to_https
+            && !origin.secure
             && !request.path.starts_with(ACME_CHALLENGE)
         {
             return Answer::Now(to_https(request, port));

@@ -11,6 +11,7 @@ use crate::handler::{Answer, Handler, Later};
 use crate::informational::Informational;
 use crate::io::Io;
 use crate::pace::Pace;
+use crate::proxied;
 use crate::request::{BodyLength, Reject};
 use crate::request_body::RequestBody;
 use crate::response::Response;
@@ -110,8 +111,10 @@ pub(super) async fn answer<H: Handler>(
 fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Head) -> (Answer, Option<RequestRecord>) {
     let fields = head.field_lines();
     let request = head.as_request(&fields);
-    let record = server.log.as_ref().map(|log| log.begin(&io.peer, &request, Instant::now()));
-    (server.handler.answer(&request, server.origin(io)), record)
+    proxied::with_origin(server, io, &request, |request, origin| {
+        let record = server.log.as_ref().map(|log| log.begin(origin.peer, request, Instant::now()));
+        (server.handler.answer(request, origin), record)
+    })
 }
 
 /// Answers what is no acceptable request. Unlike in HTTP/1 it is clear where the next one begins, so that the connection
@@ -124,7 +127,7 @@ async fn refuse<H>(
     is_head: bool,
 ) -> Ended {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
-    let record = server.log.as_ref().map(|_| RequestRecord::unreadable(&io.peer));
+    let record = server.log.as_ref().map(|_| RequestRecord::unreadable(io.client_peer()));
     send(server, responder, Response::error(reject.status()), Exchange { is_head, record }).await
 }
 
