@@ -268,7 +268,7 @@ async fn accept_for_ever<H: Handler>(listener: &Accepting, server: &Server<H>, s
     let (mut full, mut exhausted) = (Seldom::default(), Seldom::default());
     loop {
         if server.limits.admission.as_ref().is_some_and(|admission| !admission.has_room()) {
-            if full.is_due(&server) {
+            if full.is_due(server) {
                 tracing::warn!(address = %server.local, "accepting pauses: there are as many connections as `connections` allows");
             }
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -277,7 +277,7 @@ async fn accept_for_ever<H: Handler>(listener: &Accepting, server: &Server<H>, s
         match listener.accept(server.tls.as_deref()).await {
             Ok(io) => serve(io),
             Err(error) if is_exhaustion(&error) => {
-                if exhausted.is_due(&server) {
+                if exhausted.is_due(server) {
                     tracing::warn!(address = %server.local, %error, "accepting pauses; raise `ulimit -n` or lower the connection limit");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
