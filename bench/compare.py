@@ -20,6 +20,7 @@ import comparison
 import report
 from comparison import Comparison, Entrant
 from comparisons import (
+    compressed_page,
     classic_stack,
     crowd,
     hit_ratio,
@@ -45,6 +46,7 @@ COMPARISONS: dict[str, Comparison] = {
     for one in (
         store_page.COMPARISON,
         small_file.COMPARISON,
+        compressed_page.COMPARISON,
         includes.COMPARISON,
         large_file.COMPARISON,
         tls.COMPARISON,
@@ -93,7 +95,7 @@ def run(name: str, options: argparse.Namespace) -> str:
         what = replace(COMPARISONS[name], entrants=chosen(COMPARISONS[name].entrants, options.only))
         result = comparison.run(what, host, options.rounds, options.seconds, sys.stderr)
         return report.markdown(
-            result, options.rounds, options.seconds, report.machine(cores, load_before)
+            result, options.rounds, options.seconds, report.machine(cores, load_before, what.tool)
         )
 
 

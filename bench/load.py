@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import socket
 import ssl
@@ -83,6 +84,8 @@ class HttpLoad:
     """A urlencoded form to POST; empty for a GET."""
 
     tls: bool = False
+    accept_encoding: str = ""
+    """Only gzip can be checked; empty for a client that does not say."""
 
     def prepare(self, host: Host, server: Server) -> int:
         connection = (
@@ -91,12 +94,18 @@ class HttpLoad:
             else http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
         )
         headers = {"Content-Type": "application/x-www-form-urlencoded"} if self.form else {}
+        # http.client would ask for identity of its own accord.
+        headers["Accept-Encoding"] = self.accept_encoding
         if not self.keep_alive:
             headers["Connection"] = "close"
         try:
             connection.request("POST" if self.form else "GET", self.path, self.form or None, headers)
             response = connection.getresponse()
             body = response.read()
+            if response.getheader("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+            elif self.accept_encoding and not server.canned_body:
+                raise BenchError(f"{self.path} is not compressed")
         finally:
             connection.close()
         if response.status != 200 or (server.canned_body or self.expect) != body:
@@ -106,11 +115,13 @@ class HttpLoad:
     def run(self, host: Host, server: Server, seconds: float) -> Outcome:
         script = host.directory / "wrk.lua"
         script.write_text(WRK_SCRIPT.format(setup=WRK_FORM.format(form=self.form) if self.form else ""))
-        close = [] if self.keep_alive else ["-H", "Connection: close"]
+        more = [] if self.keep_alive else ["-H", "Connection: close"]
+        if self.accept_encoding:
+            more += ["-H", f"Accept-Encoding: {self.accept_encoding}"]
         output = run_generator(
             host.load_command(
                 "wrk", "-t", str(self.threads), "-c", str(self.connections), "-d", f"{seconds:.0f}s",
-                "-s", script, *close, f"http{'s' * self.tls}://127.0.0.1:{server.port}{self.path}",
+                "-s", script, *more, f"http{'s' * self.tls}://127.0.0.1:{server.port}{self.path}",
             ),
             seconds,
         )  # fmt: skip
@@ -135,6 +146,8 @@ class HttpLoad:
             head += ["Content-Type: application/x-www-form-urlencoded", f"Content-Length: {len(self.form)}"]
         if not self.keep_alive:
             head.append("Connection: close")
+        if self.accept_encoding:
+            head.append(f"Accept-Encoding: {self.accept_encoding}")
         received = 0
         plain = socket.create_connection(("127.0.0.1", server.port))
         with _trusting().wrap_socket(plain) if self.tls else plain as connection:

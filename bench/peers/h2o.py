@@ -10,9 +10,9 @@ from host import Host, Server, free_port, version_of
 
 
 def static_files(
-    host: Host, directory: Path | str, tls: Certificate | None = None, name: str = "h2o"
+    host: Host, directory: Path | str, tls: Certificate | None = None, name: str = "h2o", more: str = ""
 ) -> Server:
-    """Files from `directory`, one thread."""
+    """Files from `directory`, one thread. `more` is a line of configuration for all of it."""
     port = free_port()
     config = host.directory / f"{name}.yaml"
     user = "user: root\n" if os.geteuid() == 0 else ""
@@ -23,6 +23,7 @@ def static_files(
         f"""\
 {user}num-threads: 1
 max-connections: 19000
+{more}
 listen:
   host: 127.0.0.1
   port: {port}
@@ -34,4 +35,15 @@ listen:
 """
     )
     pid = host.start(name, ["h2o", "-m", "worker", "-c", config], port=port)
-    return Server(port, [pid], f"{version_of('h2o', '-v')}: num-threads 1, file.dir, no access log{', TLS' if tls else ''}")
+    about = f"{version_of('h2o', '-v')}: num-threads 1, file.dir, no access log{', TLS' if tls else ''}"
+    return Server(port, [pid], ", ".join(filter(None, (about, more))))
+
+
+def compressing(host: Host, directory: Path) -> Server:
+    """Compressed for each request, at its default level."""
+    return static_files(host, directory, name="h2o-compress", more="compress: ON")
+
+
+def sending_compressed(host: Host, directory: Path) -> Server:
+    """With compressed files beside the others."""
+    return static_files(host, directory, name="h2o-send-compressed", more="file.send-compressed: ON")

@@ -161,6 +161,18 @@ def files_tuned(host: Host, directory: Path) -> Server:
     return start(host, "nginx-files-tuned", about, http=TUNED_FILES, server=f"root {directory};")
 
 
+def files_gzip(host: Host, directory: Path) -> Server:
+    """Tuned, and compressed for each request."""
+    about = "gzip on (level 1, its default), otherwise tuned"
+    return start(host, "nginx-gzip", about, http=f"{TUNED_FILES} gzip on;", server=f"root {directory};")
+
+
+def files_gzip_static(host: Host, directory: Path) -> Server:
+    """Tuned, with compressed files beside the others."""
+    about = "gzip_static on, otherwise tuned"
+    return start(host, "nginx-gzip-static", about, http=f"{TUNED_FILES} gzip_static on;", server=f"root {directory};")
+
+
 def memcached_plain(host: Host, items: dict[str, bytes], *, ssi: bool = False) -> Server:
     """`memcached_pass` over TCP as its documentation shows it: a connection for every item."""
     store = memcached.start(host, f"memcached-behind-nginx{'-ssi' * ssi}")

@@ -1,6 +1,6 @@
 use super::*;
-use crate::RequestFields;
 use http::StatusCode;
+use kirin_http::RequestFields;
 use kirin_http::{Body, FieldLines};
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -2,13 +2,12 @@
 //! and nothing that the application has said otherwise.
 
 use crate::app_files::AppFile;
-use crate::byte_range::{self, Part};
-use crate::entity_tag::Tag;
-use crate::preconditions::{self, Validators, Verdict};
 use crate::read_file::http_date;
-use crate::request_fields::RequestFields;
 use http::StatusCode;
-use kirin_http::{Body, FieldLines, Place, Response};
+use kirin_http::byte_range::{ByteRange, Part, part_of};
+use kirin_http::entity_tag::Tag;
+use kirin_http::preconditions::{self, Validators, Verdict};
+use kirin_http::{Body, FieldLines, Place, RequestFields, Response, partial_content};
 
 /// What the application has said of what it sends.
 #[derive(Default)]
@@ -43,7 +42,8 @@ impl AppFile {
     /// The whole file with the application's status and fields.
     pub fn whole(&self, status: StatusCode, fields: FieldLines, is_head: bool) -> Response {
         let size = self.file.size();
-        let body = if is_head { Body::Withheld(size) } else { self.file.body(0, size) };
+        let body =
+            if is_head { Body::Withheld(size) } else { self.file.body(ByteRange { start: 0, length: size }) };
         Response { status, fields, body, place: Place::App }
     }
 
@@ -72,17 +72,7 @@ impl AppFile {
         };
         let verdict = preconditions::evaluate(request, validators);
         let size = self.file.size();
-        let part = match &request.range {
-            // Range means nothing to HEAD (RFC 9110 section 14.2).
-            Some(range)
-                if !is_head
-                    && gives_ranges
-                    && preconditions::range_applies(request.if_range.as_deref(), validators) =>
-            {
-                byte_range::part(range, size)
-            }
-            _ => Part::Whole,
-        };
+        let part = if gives_ranges { part_of(request, is_head, validators, size) } else { Part::Whole };
 
         if adds_tag {
             fields.push("ETag", self.entity_tag.as_str());
@@ -98,20 +88,7 @@ impl AppFile {
         if adds_ranges {
             fields.push("Accept-Ranges", "bytes");
         }
-        match part {
-            Part::Whole => self.whole(StatusCode::OK, fields, is_head),
-            Part::Range { start, length } => {
-                let last = start + length - 1;
-                fields.push("Content-Range", format!("bytes {start}-{last}/{size}"));
-                let body = self.file.body(start, length);
-                Response { status: StatusCode::PARTIAL_CONTENT, fields, body, place: Place::App }
-            }
-            Part::Unsatisfiable => {
-                let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE);
-                response.fields.push("Content-Range", format!("bytes */{size}"));
-                response
-            }
-        }
+        partial_content::respond(Place::App, fields, size, &part, is_head, |range| self.file.body(range))
     }
 }
 

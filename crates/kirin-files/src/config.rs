@@ -1,5 +1,6 @@
 //! What `files:DIR` can be told, and why a directory cannot be served.
 
+use kirin_compress::Codings;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +13,8 @@ pub(crate) const CACHE_ENTRIES: usize = 1000;
 pub(crate) const CACHE_BYTES: usize = 32 * 1024 * 1024;
 /// Default of [`FilesConfig::small_file_bytes`].
 pub(crate) const SMALL_FILE_BYTES: usize = 64 * 1024;
+/// Default of [`FilesConfig::compressed_file_bytes`].
+const COMPRESSED_FILE_BYTES: u64 = 2 * 1024 * 1024;
 
 /// One `files:DIR` place. All limits are per event loop.
 #[derive(Clone, Debug)]
@@ -34,6 +37,11 @@ pub struct FilesConfig {
     /// Files up to this size in bytes are kept in memory and need no descriptor; larger ones are kept open and sent by
     /// the kernel (sendfile). Default: 64 KiB.
     pub small_file_bytes: usize,
+    /// Codings in which variants are made of files that have none beside them. Default: none.
+    pub compress: Codings,
+    /// Files up to this size in bytes are compressed; the variants count among `cache_bytes`. Default: 2 MiB, above the
+    /// size of scripts; what is larger should have its variants beside it.
+    pub compressed_file_bytes: u64,
 }
 
 impl FilesConfig {
@@ -47,6 +55,8 @@ impl FilesConfig {
             cache_entries: CACHE_ENTRIES,
             cache_bytes: CACHE_BYTES,
             small_file_bytes: SMALL_FILE_BYTES,
+            compress: Codings::NONE,
+            compressed_file_bytes: COMPRESSED_FILE_BYTES,
         }
     }
 }

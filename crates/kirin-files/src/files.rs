@@ -6,11 +6,12 @@ use crate::listing;
 use crate::lookup::look_up;
 use crate::open_file_cache::{Known, OpenFileCache, Weight};
 use crate::request_path::RequestPath;
-use crate::respond::{refusal, respond};
+use crate::respond::refusal;
 use crate::root::{OpenError, Root};
 use http::StatusCode;
 use kirin_http::{RequestHead, Response};
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How often "no descriptor left" is logged at most.
@@ -20,7 +21,9 @@ const EXHAUSTION_LOG_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Files {
     config: FilesConfig,
     root: Root,
-    cache: RefCell<OpenFileCache<Found>>,
+    cache: Rc<RefCell<OpenFileCache<Found>>>,
+    /// Variants that threads are making.
+    underway: Rc<Cell<usize>>,
     exhaustion_logged: Cell<Option<Instant>>,
 }
 
@@ -34,17 +37,25 @@ impl Files {
         }
         let root = Root::open(&config.root)?;
         let limit = Weight { entries: config.cache_entries, bytes: config.cache_bytes };
-        let cache = RefCell::new(OpenFileCache::new(limit, config.validity));
-        Ok(Self { config, root, cache, exhaustion_logged: Cell::new(None) })
+        let cache = Rc::new(RefCell::new(OpenFileCache::new(limit, config.validity)));
+        Ok(Self { config, root, cache, underway: Rc::default(), exhaustion_logged: Cell::new(None) })
     }
 
-    /// Answers `request`, or `None`: it is for the next place. So is every method but GET and HEAD; see [`Files::has`].
+    pub(crate) fn cache(&self) -> &Rc<RefCell<OpenFileCache<Found>>> {
+        &self.cache
+    }
+
+    pub(crate) fn underway(&self) -> &Rc<Cell<usize>> {
+        &self.underway
+    }
+
+    /// Answers `request`, or `None`: it is for the next place. So is every method but GET and HEAD; see [`Files::has`]. Call on a `LocalSet` if files are to be compressed.
     pub fn answer(&self, request: &RequestHead<'_>, now: Instant) -> Option<Response> {
         if !request.is_get_or_head() {
             return None;
         }
         match self.find(request.path, now) {
-            Ok(Found::File(file)) => Some(respond(&file, request)),
+            Ok(Found::File(file)) => Some(self.respond(&file, request)),
             Ok(Found::Redirect(redirect)) => Some(redirect.respond(request.query)),
             Ok(Found::Absent) if self.config.listing => listing::answer(&self.root, request),
             Ok(Found::Absent) => None,

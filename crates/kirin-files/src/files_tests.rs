@@ -3,6 +3,9 @@
 #[path = "files_tests_site.rs"]
 mod site;
 
+#[path = "made_variants_tests.rs"]
+mod made_variants;
+
 use super::*;
 use kirin_http::Body;
 use site::{Site, see, set_modified, with_head};
@@ -304,8 +307,11 @@ fn conditions_and_ranges_reach_the_answer() {
         }
         let seen = ask(&[("Range", "bytes=10-")]);
         assert_eq!((seen.status, seen.field("content-range")), (416, Some("bytes */10")));
-        assert_eq!(ask(&[("Range", "bytes=0-1,3-4")]).status, 200);
-        assert_eq!(ask(&[("Range", "bytes=0-1"), ("Range", "bytes=3-4")]).status, 200);
+        // So near each other that they are sent as one; several lines are one list.
+        for lines in [&[("Range", "bytes=0-1,3-4")][..], &[("Range", "bytes=0-1"), ("Range", "3-4")]] {
+            let seen = ask(lines);
+            assert_eq!((seen.status, &seen.body[..]), (206, &b"01234"[..]), "{lines:?}");
+        }
         assert_eq!(ask(&[("Range", "bytes=0-1"), ("If-Range", &tag)]).status, 206);
         assert_eq!(ask(&[("Range", "bytes=0-1"), ("If-Range", "\"other\"")]).status, 200);
         assert_eq!(ask(&[("Range", "bytes=0-1"), ("If-None-Match", &tag)]).status, 304);
@@ -357,6 +363,28 @@ fn a_variant_beside_the_file_is_sent_to_those_who_accept_it() {
     site.pass(1000);
     assert_eq!(ask(&site, "br").body, b"plain");
     assert_eq!(ask(&site, "zstd").body, b"forgotten");
+}
+
+#[test]
+fn ranges_that_are_apart_come_as_parts() {
+    for small_file_bytes in [0, 1000] {
+        let site = Site::with(|config| config.small_file_bytes = small_file_bytes);
+        let content: String = (0..100).map(|n| format!("line {n:03}\n")).collect();
+        site.write("f.txt", &content);
+        let seen = site.ask("GET", "/f.txt", &[("Range", "bytes=891-,0-8")]).unwrap();
+        assert_eq!((seen.status, seen.field("content-range")), (206, None));
+        let media_type = seen.field("content-type").unwrap();
+        let boundary = media_type.strip_prefix("multipart/byteranges; boundary=").unwrap();
+        let part = |range: &str, text: &str| {
+            format!(
+                "--{boundary}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes {range}/900\r\n\r\n{text}\r\n"
+            )
+        };
+        let parts = part("891-899", "line 099\n") + &part("0-8", "line 000\n");
+        assert_eq!(String::from_utf8_lossy(&seen.body), format!("{parts}--{boundary}--\r\n"));
+        assert_eq!(site.ask("GET", "/f.txt", &[("Range", "bytes=900-,1000-")]).unwrap().status, 416);
+        assert_eq!(site.ask("HEAD", "/f.txt", &[("Range", "bytes=891-,0-8")]).unwrap().status, 200);
+    }
 }
 
 #[test]

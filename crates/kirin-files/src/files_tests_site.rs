@@ -6,6 +6,7 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
@@ -109,6 +110,15 @@ pub(super) fn see(response: Response) -> Seen {
     let fields = fields.collect();
     let (body, in_memory) = match response.body {
         Body::Bytes(bytes) => (bytes.to_vec(), true),
+        Body::Segments(segments) => (segments.concat(), true),
+        Body::Stream(mut stream) => {
+            let mut bytes = Vec::new();
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            while let Poll::Ready(Some(chunk)) = stream.poll_chunk(&mut context) {
+                bytes.extend_from_slice(&chunk.unwrap());
+            }
+            (bytes, false)
+        }
         Body::File(range) => {
             let mut bytes = vec![0; range.length as usize];
             range.file.read_exact_at(&mut bytes, range.offset).unwrap();

@@ -1,10 +1,13 @@
 //! What a path leads to; the value of the open-file cache.
 
-use crate::accept_encoding::{AcceptEncoding, Coding};
+use crate::config::FilesConfig;
+use crate::entity_tag::EntityTag;
+use crate::made_variants::MadeVariants;
 use crate::open_file_cache::Kept;
 use crate::redirect::Redirect;
 use crate::representation::Representation;
 use crate::root::OpenFile;
+use kirin_compress::{Coding, Codings};
 use std::io;
 use std::rc::Rc;
 
@@ -26,6 +29,8 @@ pub(crate) struct StaticFile {
     original: Representation,
     /// In the order of [`Coding::ALL`].
     variants: [Option<Representation>; 3],
+    /// Used only if there are no variants beside it.
+    pub(crate) made: MadeVariants,
 }
 
 /// The same, opened and not read.
@@ -39,7 +44,9 @@ impl Kept for Found {
     fn bytes(&self) -> usize {
         match self {
             Found::File(file) => {
-                size_of::<StaticFile>() + file.representations().map(Representation::bytes).sum::<usize>()
+                size_of::<StaticFile>()
+                    + file.representations().map(Representation::bytes).sum::<usize>()
+                    + file.made.bytes()
             }
             Found::Redirect(redirect) => redirect.bytes(),
             Found::Absent | Found::Refused => 0,
@@ -56,16 +63,23 @@ impl Kept for Found {
 
 impl StaticFile {
     /// Reads what was opened.
-    pub(crate) fn read(opened: OpenedFile, small_file_bytes: usize) -> io::Result<Self> {
+    pub(crate) fn read(opened: OpenedFile, config: &FilesConfig) -> io::Result<Self> {
         let OpenedFile { content_type, original, variants } = opened;
-        let varies = variants.iter().any(Option::is_some);
+        let size = original.state.size;
+        let allowed = if variants.iter().any(Option::is_some) {
+            Codings::NONE
+        } else {
+            MadeVariants::worthwhile(config.compress, &content_type, size, config.compressed_file_bytes)
+        };
+        let varies = variants.iter().any(Option::is_some) || !allowed.is_empty();
+        let small_file_bytes = config.small_file_bytes;
         let read = |open, coding| Representation::of(open, &content_type, coding, varies, small_file_bytes);
         let original = read(original, None)?;
         let [brotli, zstd, gzip] = variants;
         let variant = |open: Option<OpenFile>, coding| open.map(|open| read(open, Some(coding))).transpose();
         let variants =
             [variant(brotli, Coding::Brotli)?, variant(zstd, Coding::Zstd)?, variant(gzip, Coding::Gzip)?];
-        Ok(Self { content_type, original, variants })
+        Ok(Self { content_type, original, variants, made: MadeVariants::of(allowed) })
     }
 
     /// Whether reading `opened` would come to the same.
@@ -81,18 +95,29 @@ impl StaticFile {
             })
     }
 
-    /// The representation for a client that accepts these codings.
-    pub(crate) fn select(&self, accept_encoding: Option<&[u8]>) -> &Representation {
-        if self.variants.iter().all(Option::is_none) {
-            return &self.original;
-        }
-        AcceptEncoding::parse(accept_encoding)
-            .choose(|coding| self.variant(coding).is_some())
-            .and_then(|coding| self.variant(coding))
-            .unwrap_or(&self.original)
+    /// Whether clients get different representations.
+    pub(crate) fn varies(&self) -> bool {
+        self.made.are_possible() || self.variants.iter().any(Option::is_some)
     }
 
-    fn variant(&self, wanted: Coding) -> Option<&Representation> {
+    /// The file as it is.
+    pub(crate) fn original(&self) -> &Representation {
+        &self.original
+    }
+
+    /// The media type.
+    pub(crate) fn content_type(&self) -> &str {
+        &self.content_type
+    }
+
+    /// The tag that the variant in `coding` has, or will have when it is made.
+    pub(crate) fn made_tag(&self, coding: Coding) -> EntityTag {
+        let file = &self.original.file;
+        EntityTag::of(file.state(), file.is_settled(), Some(coding))
+    }
+
+    /// The variant that lies beside the file.
+    pub(crate) fn variant(&self, wanted: Coding) -> Option<&Representation> {
         let (_, variant) = Coding::ALL.iter().zip(&self.variants).find(|(coding, _)| **coding == wanted)?;
         variant.as_ref()
     }

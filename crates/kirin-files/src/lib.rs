@@ -10,28 +10,24 @@
 //! thread pool would cost every request more than that.
 //!
 //! In the order in which a request passes them: [`request_path`] (what file is meant), `open_file_cache`, `root`
-//! and `lookup` (the file system), `accept_encoding` (which variant), `preconditions` and `byte_range` (how
-//! much of it), `respond` (the answer). docs/files.md is the same for users.
+//! and `lookup` (the file system), `respond` (which variant, and how much of it), `made_variants` (compression). docs/files.md is the same for users.
 //!
 //! [`AppFiles`] is the same cache for files that an application has opened; its worker tells path and state.
 
-mod accept_encoding;
 mod app_files;
 mod app_response;
-mod byte_range;
 mod config;
 mod entity_tag;
 mod files;
 mod found;
 mod listing;
 mod lookup;
+mod made_variants;
 mod media_type;
 mod open_file_cache;
-mod preconditions;
 mod read_file;
 mod redirect;
 mod representation;
-mod request_fields;
 pub mod request_path;
 mod respond;
 mod root;
@@ -39,4 +35,3 @@ mod root;
 pub use app_files::{AppFile, AppFiles, NotThatFile, SeenFile};
 pub use config::{FilesConfig, FilesError};
 pub use files::Files;
-pub use request_fields::RequestFields;

@@ -1,12 +1,12 @@
 //! From a path to what is there, by asking the file system.
 
-use crate::accept_encoding::Coding;
 use crate::config::FilesConfig;
 use crate::found::{Found, OpenedFile, StaticFile};
 use crate::media_type::content_type;
 use crate::redirect::Redirect;
 use crate::request_path::RequestPath;
 use crate::root::{OpenError, OpenFile, Opened, Root};
+use kirin_compress::Coding;
 use rustix::io::Errno;
 use std::rc::Rc;
 
@@ -66,7 +66,7 @@ fn read(
 ) -> Result<Found, OpenError> {
     let mut variants = [None, None, None];
     // A file asked for by the name of a variant is an original, and seldom has variants of its own.
-    if !Coding::ALL.iter().any(|coding| name.ends_with(coding.file_suffix().as_bytes())) {
+    if !Coding::ALL.iter().any(|coding| name.ends_with(file_suffix(*coding))) {
         for (variant, coding) in variants.iter_mut().zip(Coding::ALL) {
             *variant = open_variant(root, name, coding, &original)?;
         }
@@ -77,7 +77,7 @@ fn read(
     {
         return Ok(Found::File(Rc::clone(file)));
     }
-    match StaticFile::read(opened, config.small_file_bytes) {
+    match StaticFile::read(opened, config) {
         Ok(file) => Ok(Found::File(Rc::new(file))),
         Err(error) => Err(OpenError::of_io(&error)),
     }
@@ -90,12 +90,21 @@ fn open_variant(
     coding: Coding,
     original: &OpenFile,
 ) -> Result<Option<OpenFile>, OpenError> {
-    let name = [name, coding.file_suffix().as_bytes()].concat();
+    let name = [name, file_suffix(coding)].concat();
     match root.open_beneath(&name) {
         Ok(Opened::File(variant)) if variant.state.modified >= original.state.modified => Ok(Some(variant)),
         Err(error @ OpenError::Exhausted(_)) => Err(error),
         // Whatever else is there is no reason not to send the original.
         Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+/// What the name of a variant ends in.
+fn file_suffix(coding: Coding) -> &'static [u8] {
+    match coding {
+        Coding::Brotli => b".br",
+        Coding::Zstd => b".zst",
+        Coding::Gzip => b".gz",
     }
 }
 

@@ -106,6 +106,35 @@ impl<V: Kept> OpenFileCache<V> {
         self.used.bytes += weight.bytes;
     }
 
+    /// Memory taken.
+    #[cfg(test)]
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.used.bytes
+    }
+
+    /// What is known of a path, old or not, without asking for it.
+    pub(crate) fn peek(&self, path: &[u8]) -> Option<&V> {
+        self.slots.get(*self.by_path.get(path)?)?.as_ref().map(|slot| &slot.found)
+    }
+
+    /// Takes notice that what `path` led to takes more memory than when it was put; others leave for it.
+    pub(crate) fn weigh(&mut self, path: &[u8]) {
+        let Some(&at) = self.by_path.get(path) else { return };
+        let Some(slot) = &mut self.slots[at] else { return };
+        let bytes = slot.found.bytes() + path.len() + SLOT_BYTES;
+        let added = bytes.saturating_sub(slot.weight.bytes);
+        slot.weight.bytes += added;
+        // It was asked for just now.
+        slot.wanted = true;
+        self.used.bytes += added;
+        if bytes > self.limit.bytes {
+            self.clear(at);
+        }
+        while self.used.bytes > self.limit.bytes {
+            self.evict_one();
+        }
+    }
+
     fn remove(&mut self, path: &[u8]) -> bool {
         match self.by_path.get(path) {
             Some(at) => {

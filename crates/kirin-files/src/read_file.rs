@@ -2,6 +2,7 @@
 
 use crate::root::{FileClock, FileState, OpenFile};
 use bytes::Bytes;
+use kirin_http::byte_range::ByteRange;
 use kirin_http::{Body, FileRange};
 use std::cell::Cell;
 use std::fs::File;
@@ -20,9 +21,35 @@ pub(crate) struct ReadFile {
     contents: Contents,
 }
 
-enum Contents {
+/// What was read of a file, or where to read it.
+#[derive(Clone)]
+pub(crate) enum Contents {
     Memory(Bytes),
-    Descriptor(Arc<File>),
+    Descriptor { file: Arc<File>, state: FileState },
+}
+
+impl Contents {
+    /// The contents, if they have been read.
+    pub(crate) fn in_memory(&self) -> Option<&[u8]> {
+        match self {
+            Contents::Memory(bytes) => Some(bytes),
+            Contents::Descriptor { .. } => None,
+        }
+    }
+
+    /// The contents, read now; an error if they are not the same any more.
+    pub(crate) fn read(self) -> io::Result<Bytes> {
+        let (file, state) = match self {
+            Contents::Memory(bytes) => return Ok(bytes),
+            Contents::Descriptor { file, state } => (file, state),
+        };
+        let mut bytes = vec![0; usize::try_from(state.size).map_err(io::Error::other)?];
+        file.read_exact_at(&mut bytes, 0)?;
+        if FileState::of(&file.metadata()?) != state {
+            return Err(io::Error::other("the file has changed"));
+        }
+        Ok(Bytes::from(bytes))
+    }
 }
 
 impl ReadFile {
@@ -32,9 +59,20 @@ impl ReadFile {
         let read_at = Cell::new(FileClock::now());
         let contents = match read_small(&file, &mut state, small_file_bytes)? {
             Some(bytes) => Contents::Memory(bytes),
-            None => Contents::Descriptor(Arc::new(file)),
+            None => Contents::Descriptor { file: Arc::new(file), state },
         };
         Ok(Self { state, read_at, contents })
+    }
+
+    /// `bytes`, made from this file.
+    pub(crate) fn coded(&self, bytes: Bytes) -> Self {
+        let state = FileState { size: bytes.len() as u64, ..self.state };
+        Self { state, read_at: self.read_at.clone(), contents: Contents::Memory(bytes) }
+    }
+
+    /// What was read, or where to read it.
+    pub(crate) fn contents(&self) -> Contents {
+        self.contents.clone()
     }
 
     pub(crate) fn state(&self) -> &FileState {
@@ -73,31 +111,30 @@ impl ReadFile {
         self.state.size
     }
 
-    /// `length` bytes from `start` on, which are inside.
-    pub(crate) fn body(&self, start: u64, length: u64) -> Body {
+    /// The bytes of `range`, which is inside.
+    pub(crate) fn body(&self, range: ByteRange) -> Body {
         match &self.contents {
             Contents::Memory(bytes) => {
                 // Inside `bytes`, so both fit a usize.
-                let start = usize::try_from(start).unwrap_or(usize::MAX).min(bytes.len());
-                let end = start.saturating_add(usize::try_from(length).unwrap_or(usize::MAX));
-                Body::Bytes(bytes.slice(start..end.min(bytes.len())))
+                let at = |byte| usize::try_from(byte).unwrap_or(usize::MAX).min(bytes.len());
+                Body::Bytes(bytes.slice(at(range.start)..at(range.end())))
             }
-            Contents::Descriptor(file) => {
-                Body::File(FileRange { file: Arc::clone(file), offset: start, length })
+            Contents::Descriptor { file, .. } => {
+                Body::File(FileRange { file: Arc::clone(file), offset: range.start, length: range.length })
             }
         }
     }
 
     /// Whether it keeps a descriptor open.
     pub(crate) fn holds_descriptor(&self) -> bool {
-        matches!(self.contents, Contents::Descriptor(_))
+        matches!(self.contents, Contents::Descriptor { .. })
     }
 
     /// Memory taken by the contents.
     pub(crate) fn contents_bytes(&self) -> usize {
         match &self.contents {
             Contents::Memory(bytes) => bytes.len(),
-            Contents::Descriptor(_) => size_of::<File>(),
+            Contents::Descriptor { .. } => size_of::<File>(),
         }
     }
 }

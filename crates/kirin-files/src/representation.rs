@@ -1,11 +1,12 @@
 //! A file as it is sent: what was read of it, validators, and the response head made once.
 
-use crate::accept_encoding::Coding;
 use crate::entity_tag::EntityTag;
-use crate::preconditions::Validators;
 use crate::read_file::{ReadFile, http_date};
 use crate::root::OpenFile;
+use bytes::Bytes;
+use kirin_compress::Coding;
 use kirin_http::FieldLines;
+use kirin_http::preconditions::Validators;
 use std::io;
 
 /// One file of the file system, the original or a coded variant.
@@ -14,7 +15,7 @@ pub(crate) struct Representation {
     entity_tag: EntityTag,
     /// Of a 200 or 206.
     pub(crate) fields: FieldLines,
-    /// Of a 304: the fields that RFC 9110 section 15.4.5 wants there.
+    /// Of a 304.
     pub(crate) not_modified: FieldLines,
 }
 
@@ -29,22 +30,34 @@ impl Representation {
     ) -> io::Result<Self> {
         let file = ReadFile::of(open, small_file_bytes)?;
         let entity_tag = EntityTag::of(file.state(), file.is_settled(), coding);
-        let mut not_modified = FieldLines::new();
-        not_modified.push("ETag", entity_tag.as_str());
-        if let Some(seconds) = file.last_modified() {
-            not_modified.push("Last-Modified", http_date(seconds));
-        }
-        if varies {
-            not_modified.push("Vary", "Accept-Encoding");
-        }
+        let mut fields = FieldLines::new();
+        fields.push("Accept-Ranges", "bytes");
+        Ok(Self::new(file, entity_tag, content_type, coding, varies, fields))
+    }
+
+    /// A variant that was made from this one. It has no parts to give: a range is one of the original.
+    pub(crate) fn coded(&self, content_type: &str, coding: Coding, bytes: Bytes) -> Self {
+        let entity_tag = EntityTag::of(self.file.state(), self.file.is_settled(), Some(coding));
+        Self::new(self.file.coded(bytes), entity_tag, content_type, Some(coding), true, FieldLines::new())
+    }
+
+    fn new(
+        file: ReadFile,
+        entity_tag: EntityTag,
+        content_type: &str,
+        coding: Option<Coding>,
+        varies: bool,
+        more: FieldLines,
+    ) -> Self {
+        let not_modified = not_modified(&entity_tag, &file, varies);
         let mut fields = FieldLines::new();
         fields.push("Content-Type", content_type);
         if let Some(coding) = coding {
             fields.push("Content-Encoding", coding.name());
         }
         fields.append(&not_modified);
-        fields.push("Accept-Ranges", "bytes");
-        Ok(Self { file, entity_tag, fields: fields.prepare(), not_modified: not_modified.prepare() })
+        fields.append(&more);
+        Self { file, entity_tag, fields: fields.prepare(), not_modified }
     }
 
     /// What a client can compare its copy with.
@@ -59,4 +72,17 @@ impl Representation {
             + self.fields.len_bytes()
             + self.not_modified.len_bytes()
     }
+}
+
+/// The fields of a 304: what RFC 9110 section 15.4.5 wants there.
+pub(crate) fn not_modified(entity_tag: &EntityTag, file: &ReadFile, varies: bool) -> FieldLines {
+    let mut fields = FieldLines::new();
+    fields.push("ETag", entity_tag.as_str());
+    if let Some(seconds) = file.last_modified() {
+        fields.push("Last-Modified", http_date(seconds));
+    }
+    if varies {
+        fields.push("Vary", "Accept-Encoding");
+    }
+    fields.prepare()
 }

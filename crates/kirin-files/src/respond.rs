@@ -1,54 +1,123 @@
 //! From a file and a request to the response.
 
-use crate::byte_range::{self, Part};
+use crate::entity_tag::EntityTag;
+use crate::files::Files;
 use crate::found::StaticFile;
-use crate::preconditions::{self, Verdict};
-use crate::request_fields::RequestFields;
+use crate::representation::{Representation, not_modified};
 use http::{Method, StatusCode};
-use kirin_http::{Body, Place, RequestHead, Response};
+use kirin_compress::{AcceptEncoding, Coding};
+use kirin_http::byte_range::part_of;
+use kirin_http::preconditions::{self, Validators, Verdict};
+use kirin_http::{Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content};
+use std::ops::Deref;
+use std::rc::Rc;
 
-/// The response to a GET or HEAD for `file`.
-pub(crate) fn respond(file: &StaticFile, request: &RequestHead<'_>) -> Response {
-    let fields = RequestFields::of(request);
-    let representation = file.select(fields.accept_encoding.as_deref());
-    match preconditions::evaluate(&fields, representation.validators()) {
-        Verdict::Proceed => {}
-        Verdict::NotModified => {
-            let mut response = Response::new(Place::Files, StatusCode::NOT_MODIFIED, Body::Empty);
-            response.fields = representation.not_modified.clone();
-            return response;
+/// A representation of a file that a client can have.
+enum Selected<'a> {
+    /// The original, or a variant beside it.
+    Lying(&'a Representation),
+    Made(Rc<Representation>),
+}
+
+impl Deref for Selected<'_> {
+    type Target = Representation;
+
+    fn deref(&self) -> &Representation {
+        match self {
+            Selected::Lying(representation) => representation,
+            Selected::Made(representation) => representation,
         }
+    }
+}
+
+impl Files {
+    /// The response to a GET or HEAD for `file`.
+    pub(crate) fn respond(&self, file: &Rc<StaticFile>, request: &RequestHead<'_>) -> Response {
+        let fields = RequestFields::of(request);
+        let is_head = request.method == Method::HEAD;
+        if !file.varies() {
+            let original = file.original();
+            let verdict = preconditions::evaluate(&fields, original.validators());
+            return respond(original, &fields, is_head, verdict);
+        }
+        let accept = AcceptEncoding::parse(fields.accept_encoding.as_deref());
+        // The parts of a variant that is made anew some day would not fit together.
+        let may_be_made = fields.range.is_none() || is_head;
+        let chosen = accept
+            .choose(&Coding::ALL, |coding| {
+                file.variant(coding).is_some() || may_be_made && file.made.may_have(coding)
+            })
+            .and_then(|coding| match file.variant(coding) {
+                Some(variant) => Some(Selected::Lying(variant)),
+                None => self.make_variant(request.path, file, coding).map(Selected::Made),
+            })
+            .unwrap_or(Selected::Lying(file.original()));
+        let verdict = preconditions::evaluate(&fields, chosen.validators());
+        if verdict == Verdict::NotModified || !fields.compare_tags() {
+            return respond(&chosen, &fields, is_head, verdict);
+        }
+        respond_to_holder(file, &fields, &accept, &chosen, is_head)
+    }
+}
+
+/// What a client may hold.
+#[derive(Clone, Copy)]
+enum Held<'a> {
+    /// What we would send.
+    Chosen,
+    There(&'a Representation),
+    /// A variant that is not there any more, or not yet.
+    Tag(&'a EntityTag),
+}
+
+/// The response to a client that compares tags, and may hold another representation than we would send.
+fn respond_to_holder(
+    file: &StaticFile,
+    fields: &RequestFields<'_>,
+    accept: &AcceptEncoding,
+    chosen: &Representation,
+    is_head: bool,
+) -> Response {
+    let taken = || Coding::ALL.into_iter().filter(|coding| accept.takes(*coding));
+    let tags: Vec<EntityTag> = taken()
+        .filter(|coding| fields.range.is_none() && file.made.may_have(*coding))
+        .map(|coding| file.made_tag(coding))
+        .collect();
+    let original = accept.takes_identity().then(|| file.original());
+    let there = taken().filter_map(|coding| file.variant(coding)).chain(original);
+    let last_modified = chosen.validators().last_modified;
+    let others = there.map(|other| (Held::There(other), other.validators())).chain(
+        tags.iter().map(|tag| (Held::Tag(tag), Validators { entity_tag: tag.as_tag(), last_modified })),
+    );
+    match preconditions::select(fields, (Held::Chosen, chosen.validators()), others) {
+        (Held::There(other), verdict) => respond(other, fields, is_head, verdict),
+        (Held::Tag(tag), Verdict::NotModified) => {
+            response_304(not_modified(tag, &file.original().file, true))
+        }
+        (Held::Chosen | Held::Tag(_), verdict) => respond(chosen, fields, is_head, verdict),
+    }
+}
+
+/// The response with `representation`, after the conditions.
+fn respond(
+    representation: &Representation,
+    fields: &RequestFields<'_>,
+    is_head: bool,
+    verdict: Verdict,
+) -> Response {
+    match verdict {
+        Verdict::Proceed => {}
+        Verdict::NotModified => return response_304(representation.not_modified.clone()),
         Verdict::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
     }
-    let size = representation.file.size();
-    let is_head = request.method == Method::HEAD;
-    let part = match &fields.range {
-        // Range means nothing to HEAD (RFC 9110 section 14.2).
-        Some(range)
-            if !is_head
-                && preconditions::range_applies(fields.if_range.as_deref(), representation.validators()) =>
-        {
-            byte_range::part(range, size)
-        }
-        _ => Part::Whole,
-    };
-    let (status, start, length) = match part {
-        Part::Whole => (StatusCode::OK, 0, size),
-        Part::Range { start, length } => (StatusCode::PARTIAL_CONTENT, start, length),
-        Part::Unsatisfiable => {
-            let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE);
-            response.fields.push("Content-Range", format!("bytes */{size}"));
-            return response;
-        }
-    };
-    let body = if is_head { Body::Withheld(length) } else { representation.file.body(start, length) };
-    let mut response = Response::new(Place::Files, status, body);
-    response.fields = representation.fields.clone();
-    if status == StatusCode::PARTIAL_CONTENT {
-        let last = start + length - 1;
-        response.fields.push("Content-Range", format!("bytes {start}-{last}/{size}"));
-    }
-    response
+    let file = &representation.file;
+    let part = part_of(fields, is_head, representation.validators(), file.size());
+    let head = representation.fields.clone();
+    partial_content::respond(Place::Files, head, file.size(), &part, is_head, |range| file.body(range))
+}
+
+fn response_304(fields: FieldLines) -> Response {
+    Response { status: StatusCode::NOT_MODIFIED, fields, body: Body::Empty, place: Place::Files }
 }
 
 /// A refusal, with a short text.

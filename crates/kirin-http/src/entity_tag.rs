@@ -2,19 +2,69 @@
 //!
 //! Used by every place that has entity tags: the store's pages and files.
 
+/// The tag of what would be sent: one of ours, or one that an application has given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag<'a> {
+    /// None, or nothing that could be compared.
+    Absent,
+    /// With its quotes.
+    Strong(&'a [u8]),
+    /// With its quotes and without `W/`.
+    Weak(&'a [u8]),
+}
+
+/// Is in no list, in which tags have quotes; only `*` stands for it.
+const NO_TAG: &[u8] = b"";
+
+impl<'a> Tag<'a> {
+    /// The value of an `ETag` field.
+    pub fn of(value: &'a [u8]) -> Self {
+        let (weak, quoted) = match value.strip_prefix(b"W/") {
+            Some(quoted) => (true, quoted),
+            None => (false, value),
+        };
+        match (quoted, weak) {
+            ([b'"', .., b'"'], true) => Tag::Weak(quoted),
+            ([b'"', .., b'"'], false) => Tag::Strong(quoted),
+            _ => Tag::Absent,
+        }
+    }
+
+    /// `If-Match`: a tag is the same only if it is strong (RFC 9110 section 8.8.3.2).
+    pub fn strongly_in(self, list: &[u8]) -> bool {
+        match self {
+            Tag::Strong(tag) => strongly_in(tag, list),
+            Tag::Weak(_) | Tag::Absent => strongly_in(NO_TAG, list),
+        }
+    }
+
+    /// `If-None-Match`: weak or strong makes no difference.
+    pub fn weakly_in(self, list: &[u8]) -> bool {
+        match self {
+            Tag::Strong(tag) | Tag::Weak(tag) => weakly_in(tag, list),
+            Tag::Absent => weakly_in(NO_TAG, list),
+        }
+    }
+
+    /// Whether an `If-Range` with `value` means exactly this.
+    pub fn is(self, value: &[u8]) -> bool {
+        matches!(self, Tag::Strong(tag) if tag == value)
+    }
+}
+
 /// Whether `tag`, a strong tag with its quotes, is in the list of an `If-None-Match`: weak or strong makes no difference.
 pub fn weakly_in(tag: &[u8], list: &[u8]) -> bool {
-    tags(list).any(|other| other == Tag::Any || other == Tag::Strong(tag) || other == Tag::Weak(tag))
+    tags(list).any(|other| other == Listed::Any || other == Listed::Strong(tag) || other == Listed::Weak(tag))
 }
 
 /// Whether `tag` is in the list of an `If-Match`: only a strong tag is the same (RFC 9110 section 8.8.3.2).
 pub fn strongly_in(tag: &[u8], list: &[u8]) -> bool {
-    tags(list).any(|other| other == Tag::Any || other == Tag::Strong(tag))
+    tags(list).any(|other| other == Listed::Any || other == Listed::Strong(tag))
 }
 
 /// A tag of a client, with its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tag<'a> {
+enum Listed<'a> {
     /// `*`
     Any,
     Strong(&'a [u8]),
@@ -22,13 +72,13 @@ enum Tag<'a> {
 }
 
 /// The tags of a list, up to the first that is malformed.
-fn tags(list: &[u8]) -> impl Iterator<Item = Tag<'_>> {
+fn tags(list: &[u8]) -> impl Iterator<Item = Listed<'_>> {
     let mut rest = list.trim_ascii();
     // `*` stands alone or not at all.
     let mut any = rest == b"*";
     std::iter::from_fn(move || {
         if std::mem::take(&mut any) {
-            return Some(Tag::Any);
+            return Some(Listed::Any);
         }
         while let [b',' | b' ' | b'\t', tail @ ..] = rest {
             rest = tail;
@@ -45,7 +95,7 @@ fn tags(list: &[u8]) -> impl Iterator<Item = Tag<'_>> {
             return None;
         }
         rest = tail;
-        Some(if weak { Tag::Weak(tag) } else { Tag::Strong(tag) })
+        Some(if weak { Listed::Weak(tag) } else { Listed::Strong(tag) })
     })
 }
 
@@ -89,6 +139,24 @@ mod tests {
         ] {
             assert_eq!(strongly_in(tag, list.as_bytes()), strongly, "strongly in {list}");
             assert_eq!(weakly_in(tag, list.as_bytes()), weakly, "weakly in {list}");
+        }
+    }
+
+    #[test]
+    fn tags_of_applications_are_strong_weak_or_none() {
+        for (value, expected, in_match, in_none_match, in_any) in [
+            ("\"a\"", Tag::Strong(b"\"a\""), true, true, true),
+            ("W/\"a\"", Tag::Weak(b"\"a\""), false, true, true),
+            ("a", Tag::Absent, false, false, true),
+            ("\"", Tag::Absent, false, false, true),
+            ("", Tag::Absent, false, false, true),
+        ] {
+            let tag = Tag::of(value.as_bytes());
+            let list = b"\"b\", \"a\"";
+            assert_eq!(tag, expected, "{value}");
+            assert_eq!((tag.strongly_in(list), tag.weakly_in(list)), (in_match, in_none_match), "{value}");
+            assert_eq!((tag.strongly_in(b"*"), tag.weakly_in(b"*")), (in_any, in_any), "{value}");
+            assert_eq!(tag.is(b"\"a\""), in_match, "{value}");
         }
     }
 }

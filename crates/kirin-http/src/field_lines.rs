@@ -83,6 +83,17 @@ impl FieldLines {
         *self = Self { prepared: Bytes::new(), added, has_date };
     }
 
+    /// The lines but those of the field `name`.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut kept = Self::new();
+        for (other, value) in self.iter().filter(|(other, _)| !other.eq_ignore_ascii_case(name.as_bytes())) {
+            // It was a field line before.
+            let _ = kept.try_push(other, value);
+        }
+        kept
+    }
+
     /// Turns the lines into shared bytes, so that cloning them costs a reference count.
     #[must_use]
     pub fn prepare(self) -> Self {

@@ -100,17 +100,21 @@ impl Listener {
         match address {
             ListenAddress::Tcp(wanted) => {
                 // With SO_REUSEPORT a second Kirin would share the port without a word; a first bind without it
-                // finds out.
-                let mut bound = bind_tcp(*wanted, false).map_err(failed)?;
+                // finds out. A port that the kernel chooses is nobody else's, and let go for a moment it might become so.
+                let any_port = wanted.port() == 0;
+                let first = bind_tcp(*wanted, any_port && loops > 1).map_err(failed)?;
                 if loops < 2 {
-                    return Ok(vec![Listener::Tcp(bound)]);
+                    return Ok(vec![Listener::Tcp(first)]);
                 }
-                let wanted = bound.local_addr().map_err(failed)?;
-                drop(bound);
+                let wanted = first.local_addr().map_err(failed)?;
                 let mut listeners = Vec::with_capacity(loops);
-                for _ in 0..loops {
-                    bound = bind_tcp(wanted, true).map_err(failed)?;
-                    listeners.push(Listener::Tcp(bound));
+                if any_port {
+                    listeners.push(Listener::Tcp(first));
+                } else {
+                    drop(first);
+                }
+                while listeners.len() < loops {
+                    listeners.push(Listener::Tcp(bind_tcp(wanted, true).map_err(failed)?));
                 }
                 Ok(listeners)
             }

@@ -62,6 +62,8 @@ impl Side {
 
     /// The companion of type `T`, when there is one.
     pub(crate) fn companion<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.companions.iter().find_map(|companion| Arc::clone(&companion.made).downcast::<T>().ok())
+        // Asked before it is counted: most items have more than one, and readers share the counts.
+        let made = self.companions.iter().map(|companion| &companion.made).find(|made| made.is::<T>())?;
+        Arc::clone(made).downcast::<T>().ok()
     }
 }

@@ -11,9 +11,10 @@ use crate::worker_response::{
     Afterwards, AnyHead, BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head,
 };
 use bytes::{Bytes, BytesMut};
-use kirin_files::{AppFile, AppFiles, NotThatFile, RequestFields};
+use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::{
-    Body, BodyStream, FieldLines, Informational, Method, Place, Response, StatusCode, StreamError,
+    Body, BodyStream, FieldLines, Informational, Method, Place, RequestFields, Response, StatusCode,
+    StreamError,
 };
 use std::future::poll_fn;
 use std::io::{self, IoSlice};

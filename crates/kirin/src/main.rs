@@ -2,7 +2,10 @@
 //! The program: command line, configuration, and the wiring of the other crates into one running server.
 
 mod basic_auth;
+mod coded_fields;
 mod command_line;
+mod compress;
+mod compress_threads;
 mod config;
 mod entrance;
 mod error_page;
@@ -12,6 +15,7 @@ mod loaded_invocation;
 mod logs;
 mod memcached;
 mod page;
+mod page_variants;
 mod password_checks;
 mod password_file;
 mod password_hash;

@@ -4,10 +4,12 @@
 //! body). Everything else is a fragment: it can be included but not requested, so that a session or a counter never leaves
 //! by its key.
 
+use crate::coded_fields;
 use bytes::Bytes;
 use http::StatusCode;
-use kirin_http::FieldLines;
+use kirin_compress::{AcceptEncoding, Coding, MIN_BYTES};
 use kirin_http::response_head::{self, Field, Framing};
+use kirin_http::{FieldLines, preconditions};
 use kirin_ssi::Template;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
@@ -33,8 +35,34 @@ pub struct PageHead {
     pub status: StatusCode,
     /// Prepared field lines; with the ETag when the page has no includes.
     pub fields: FieldLines,
+    /// The same for a route that compresses, when the page may be coded: `Vary` says so.
+    pub varying: Option<FieldLines>,
     /// The ETag as it stands in the field, when the page has no includes.
     pub etag: Vec<u8>,
+    /// `Last-Modified` in seconds since the epoch, when the page has no includes.
+    pub last_modified: Option<u64>,
+    /// How the stored response is coded already.
+    pub stored_coding: Option<StoredCoding>,
+}
+
+/// `Content-Encoding` of a stored response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoredCoding {
+    /// One that clients name.
+    Known(Coding),
+    /// One that we do not know, or several.
+    Unknown,
+}
+
+impl StoredCoding {
+    /// Whether a client with this `Accept-Encoding` takes it. One that does not say takes anything (RFC 9110 section
+    /// 12.5.3).
+    pub fn is_taken_by(self, accept_encoding: Option<&[u8]>) -> bool {
+        match (self, accept_encoding) {
+            (_, None) | (StoredCoding::Unknown, _) => true,
+            (StoredCoding::Known(coding), Some(value)) => AcceptEncoding::parse(Some(value)).takes(coding),
+        }
+    }
 }
 
 impl Page {
@@ -50,23 +78,58 @@ impl Page {
             None => true,
         };
         let template = if may_include { Template::compile(&body) } else { Template::default() };
-        let head = head.map(|(status, mut fields)| {
-            let mut etag = Vec::new();
-            if !template.has_includes() {
-                etag = match fields.get("etag") {
-                    Some(own) => own.to_vec(),
-                    None => {
-                        let made = format!("\"{digest:032x}\"");
-                        fields.push("ETag", &made);
-                        made.into_bytes()
-                    }
-                };
-            }
-            PageHead { status, fields: fields.prepare(), etag }
-        });
-        let head_bytes = head.as_ref().map_or(0, |head| head.fields.len_bytes() + head.etag.capacity());
+        let head = head.map(|(status, fields)| PageHead::of(status, fields, &template, digest, body.len()));
+        let head_bytes = head.as_ref().map_or(0, PageHead::memory_bytes);
         let memory_bytes = size_of::<Page>() + template.memory_bytes() + head_bytes + 64;
         (Page { head, template: Arc::new(template), body, digest }, memory_bytes)
+    }
+}
+
+impl PageHead {
+    fn of(
+        status: StatusCode,
+        mut fields: FieldLines,
+        template: &Template,
+        digest: u128,
+        body_bytes: usize,
+    ) -> Self {
+        let stored_coding = fields.get("content-encoding").map(<[u8]>::to_ascii_lowercase);
+        let stored_coding = stored_coding
+            .filter(|name| name != b"identity")
+            .map(|name| Coding::from_name(&name).map_or(StoredCoding::Unknown, StoredCoding::Known));
+        if stored_coding.is_some() {
+            // Who does not take it gets the answer of another place.
+            fields = coded_fields::varying(&fields);
+        }
+        let mut etag = Vec::new();
+        let mut last_modified = None;
+        if template.has_includes() {
+            // They speak of the page without its parts.
+            fields = fields.without("etag").without("last-modified");
+        } else {
+            etag = match fields.get("etag") {
+                Some(own) => own.to_vec(),
+                None => {
+                    let made = format!("\"{digest:032x}\"");
+                    fields.push("ETag", &made);
+                    made.into_bytes()
+                }
+            };
+            last_modified = fields.get("last-modified").and_then(preconditions::parse_date);
+            if status == StatusCode::OK && fields.get("accept-ranges").is_none() {
+                fields.push("Accept-Ranges", "bytes");
+            }
+        }
+        let is_long = template.has_includes() || body_bytes as u64 >= MIN_BYTES;
+        let varying = (is_long && coded_fields::may_be_coded(status, &fields))
+            .then(|| coded_fields::varying(&fields).prepare());
+        PageHead { status, fields: fields.prepare(), varying, etag, last_modified, stored_coding }
+    }
+
+    /// Memory that the parts take, in bytes.
+    fn memory_bytes(&self) -> usize {
+        let varying = self.varying.as_ref().map_or(0, FieldLines::len_bytes);
+        self.fields.len_bytes() + varying + self.etag.capacity()
     }
 }
 

@@ -1,12 +1,13 @@
 //! A route with everything it names opened.
 
+use crate::config;
 use crate::config::check::{PlaceSite, RouteSite};
 use crate::rules::Rules;
-use crate::store_place;
+use crate::store_place::StorePlace;
 use http::{Method, StatusCode};
 use kirin_files::{Files, FilesConfig, FilesError};
 use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
-use kirin_store::{Now, Store};
+use kirin_store::Now;
 use kirin_workers::App;
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,6 +28,8 @@ pub struct Route {
     pub rules: Option<Arc<Rules>>,
     body_limit_bytes: Option<u64>,
     rate_limits: Vec<Arc<RateLimit>>,
+    /// What is compressed.
+    pub compress: config::Compress,
 }
 
 /// A place, opened.
@@ -47,7 +50,11 @@ impl Route {
             places.push(match place {
                 PlaceSite::Store => Place::Store,
                 PlaceSite::Files(root) => {
-                    let config = FilesConfig { listing: route.listing, ..FilesConfig::new(root) };
+                    let config = FilesConfig {
+                        listing: route.listing,
+                        compress: route.compress.of_shared(),
+                        ..FilesConfig::new(root)
+                    };
                     Place::Files(Box::new(Files::open(config)?))
                 }
                 PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
@@ -60,6 +67,7 @@ impl Route {
             rules,
             body_limit_bytes: route.body_limit_bytes,
             rate_limits: route.rate_limits.clone(),
+            compress: route.compress,
         })
     }
 
@@ -103,9 +111,9 @@ impl Route {
     }
 
     /// No place had the answer: there is nothing of that name, or nothing that takes the method.
-    pub fn nobody_answered(&self, request: &RequestHead<'_>, store: &Store, now: Now) -> Response {
+    pub fn nobody_answered(&self, request: &RequestHead<'_>, store: &StorePlace, now: Now) -> Response {
         let is_there = |place: &Place| match place {
-            Place::Store => store_place::has(store, request, now),
+            Place::Store => store.has(request, now),
             Place::Files(files) => files.has(request, Instant::now()),
             Place::App(_) => false,
         };

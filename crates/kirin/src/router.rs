@@ -5,13 +5,15 @@
 //! by [`Routes::answer_by_rules`].
 
 use crate::basic_auth::Admission;
+use crate::compress::Compress;
+use crate::compress_threads::CompressThreads;
 use crate::config::check::Site;
 use crate::error_page;
 use crate::kept_request::KeptRequest;
 use crate::path_rest::{self, meant_path};
 use crate::route::{self, Place, Route};
 use crate::rules::Rules;
-use crate::store_place;
+use crate::store_place::StorePlace;
 use http::{Method, StatusCode};
 use kirin_files::{AppFiles, FilesError};
 use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
@@ -27,7 +29,8 @@ pub struct Router(Rc<Routes>);
 struct Routes {
     /// The longest path first.
     routes: Vec<Route>,
-    store: Arc<Store>,
+    store: StorePlace,
+    threads: CompressThreads,
     has_apps: bool,
     /// Files that applications hand back.
     app_files: Rc<AppFiles>,
@@ -46,7 +49,10 @@ impl Router {
     /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`.
     pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, FilesError> {
         let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
-        Ok(Self(Rc::new(Routes { routes, store, has_apps: !apps.is_empty(), app_files: Rc::default() })))
+        let threads = CompressThreads::default();
+        let store = StorePlace::new(store, threads.clone());
+        let has_apps = !apps.is_empty();
+        Ok(Self(Rc::new(Routes { routes, store, threads, has_apps, app_files: Rc::default() })))
     }
 }
 
@@ -96,13 +102,23 @@ impl Routes {
         for (index, place) in route.places.iter().enumerate() {
             let is_last = index + 1 == route.places.len();
             let response = match place {
-                Place::Store => store_place::answer(&self.store, lookup.seen, now, is_last),
+                Place::Store => {
+                    match self.store.answer(lookup.seen, now, route.compress.of_shared(), is_last) {
+                        Some(answer) => return answer,
+                        None => None,
+                    }
+                }
                 Place::Files(files) => files.answer(lookup.seen, Instant::now()),
                 Place::App(app) => {
                     let resolved = path_rest::without_dots(lookup.sent.path);
                     let path = lookup.meta.path.or(resolved.as_deref());
                     let meta = MetaVariables { path, ..lookup.meta };
-                    return route.limit_body(app.answer(lookup.sent, origin, &self.app_files, &meta));
+                    return Compress::around(
+                        lookup.sent,
+                        route.compress.of_app(),
+                        &self.threads,
+                        |request| route.limit_body(app.answer(request, origin, &self.app_files, &meta)),
+                    );
                 }
             };
             if let Some(response) = response {
@@ -224,7 +240,10 @@ impl Routes {
         let path = rewritten.as_deref().unwrap_or(path);
         let request = RequestHead { target: path, path, ..request };
         let response = route.places.iter().find_map(|place| match place {
-            Place::Store => store_place::answer(&self.store, &request, wish.now, true),
+            Place::Store => match self.store.answer(&request, wish.now, route.compress.of_shared(), true)? {
+                Answer::Now(response) => Some(response),
+                Answer::Later(_) => None,
+            },
             Place::Files(files) => files.answer(&request, Instant::now()),
             Place::App(_) => None,
         });

@@ -1,73 +1,271 @@
 //! The `store` place: pages that the application has put into memory, served without it.
 //!
-//! The key is the request target, path and query as sent. What a page needs to be served (its head, ETag and compiled
-//! includes) is made at its first request and kept beside the item. Called by the router for every route that tries
-//! `store`.
+//! The key is the request target, path and query as sent. What a page needs to be served (its head, ETag, compiled includes and
+//! coded variants) is made when it is first asked for and kept beside the item. One a loop; called by the router for every
+//! route that tries `store`.
 
-use crate::page::Page;
+use crate::coded_fields;
+use crate::compress_threads::CompressThreads;
+use crate::page::{Page, PageHead};
+use crate::page_variants::{Assembly, PageVariants, keep_assembly, last_assembly, variant_fields};
+use bytes::Bytes;
 use http::{Method, StatusCode};
-use kirin_http::{Body, Place, RequestHead, Response, entity_tag};
+use kirin_compress::{AcceptEncoding, Coding, Codings, Effort, MIN_BYTES, encode};
+use kirin_http::byte_range::{ByteRange, Part, part_of};
+use kirin_http::entity_tag::Tag;
+use kirin_http::preconditions::{self, Validators, Verdict};
+use kirin_http::{Answer, Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content};
 use kirin_ssi::{Rendered, Source, Template};
-use kirin_store::{Now, Store};
+use kirin_store::{ItemRef, Now, Store};
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
 /// The longest key of memcached; a longer target cannot have been stored.
 const MAX_KEY_BYTES: usize = 250;
 
-/// Answers from `store`, or passes. `is_last`: no other place of the route could make the page anew, so that one with a
-/// part missing is better than none.
-pub fn answer(store: &Store, request: &RequestHead<'_>, now: Now, is_last: bool) -> Option<Response> {
-    if !request.is_get_or_head() {
-        return None;
+/// The place on one event loop.
+pub struct StorePlace {
+    store: Arc<Store>,
+    variants: PageVariants,
+    threads: CompressThreads,
+}
+
+/// A request to the store.
+struct Asked<'a> {
+    fields: RequestFields<'a>,
+    accept: AcceptEncoding,
+    /// What the page may be coded in.
+    codings: Codings,
+    is_head: bool,
+    now: Now,
+}
+
+impl StorePlace {
+    /// The place in `store`.
+    pub fn new(store: Arc<Store>, threads: CompressThreads) -> Self {
+        Self { store, variants: PageVariants::default(), threads }
     }
-    let key = key_of(request)?;
-    let item = store.get(key, now)?;
-    let page = store.companion::<Page>(&item, now, Page::compile);
-    let head = page.head.as_ref()?;
-    if !page.template.has_includes() {
-        if is_not_modified(request, &head.etag) {
-            return Some(respond(StatusCode::NOT_MODIFIED, &head.fields, Body::Empty));
-        }
-        let body = Body::Bytes(page.body.clone());
-        return Some(respond(head.status, &head.fields, body));
+
+    /// Whether a GET would be answered with a page. For the difference between 404 and 405.
+    pub fn has(&self, request: &RequestHead<'_>, now: Now) -> bool {
+        let item = key_of(request).and_then(|key| self.store.get(key, now));
+        item.is_some_and(|item| self.store.companion::<Page>(&item, now, Page::compile).head.is_some())
     }
-    let mut parts = Parts { store, now, digest: Xxh3::new() };
-    parts.digest.update(&page.digest.to_le_bytes());
-    let pieces = match kirin_ssi::render(&page.template, &mut parts) {
-        Rendered::Whole(pieces) => pieces,
-        Rendered::Missing(_, missing) if !is_last => {
-            tracing::debug!(page = %text(key), missing = %text(&missing), "an include is not in the store; the next place answers");
+
+    /// Answers, or passes. `codings` is what the route compresses in. `is_last`: no other place of the route could make the page
+    /// anew, so that one with a part missing is better than none.
+    pub fn answer(
+        &self,
+        request: &RequestHead<'_>,
+        now: Now,
+        codings: Codings,
+        is_last: bool,
+    ) -> Option<Answer> {
+        if !request.is_get_or_head() {
             return None;
         }
-        Rendered::Missing(pieces, missing) => {
-            tracing::warn!(page = %text(key), missing = %text(&missing), "an include is not in the store and is left out");
-            pieces
+        let key = key_of(request)?;
+        let item = self.store.get(key, now)?;
+        let page = self.store.companion::<Page>(&item, now, Page::compile);
+        let head = page.head.as_ref()?;
+        let fields = RequestFields::of(request);
+        if let Some(coding) = head.stored_coding
+            && !coding.is_taken_by(fields.accept_encoding.as_deref())
+        {
+            return is_last.then(|| Answer::Now(refusal(StatusCode::NOT_ACCEPTABLE)));
         }
-        Rendered::Cut(pieces, at) => {
-            tracing::error!(page = %text(key), include = %text(&at), "includes go in a circle or too deep; left out here");
-            pieces
+        let codings = if head.varying.is_some() { codings } else { Codings::NONE };
+        let accept = match codings.is_empty() {
+            true => AcceptEncoding::default(),
+            false => AcceptEncoding::parse(fields.accept_encoding.as_deref()),
+        };
+        let asked = Asked { fields, accept, codings, is_head: request.method == Method::HEAD, now };
+        if page.template.has_includes() {
+            return self.assemble(&item, &page, head, &asked, is_last);
         }
-    };
-    let etag = format!("\"{:032x}\"", parts.digest.digest128());
-    if is_not_modified(request, etag.as_bytes()) {
-        let mut response = respond(StatusCode::NOT_MODIFIED, &head.fields, Body::Empty);
-        response.fields.push("ETag", etag);
-        return Some(response);
+        Some(Answer::Now(self.plain(&item, &page, head, &asked)))
     }
-    let mut response = respond(head.status, &head.fields, Body::Segments(pieces));
-    response.fields.push("ETag", etag);
-    Some(response)
+
+    /// A page as it was stored.
+    fn plain(&self, item: &ItemRef, page: &Arc<Page>, head: &PageHead, asked: &Asked<'_>) -> Response {
+        // A range is one of the page itself: its variants may be made anew with other bytes.
+        let codings =
+            if asked.fields.range.is_none() || asked.is_head { asked.codings } else { Codings::NONE };
+        let variant = |coding| {
+            self.variants.get(&self.store, item, page, coding, asked.now, &self.threads).map(|v| (coding, v))
+        };
+        let wanted = asked.accept.choose(&Coding::ALL, |coding| codings.has(coding));
+        let chosen = wanted.and_then(variant);
+        let mut coding = chosen.as_ref().map(|(coding, _)| *coding);
+        let verdict = asked.evaluate(head, &head.etag, codings, &mut coding);
+        match verdict {
+            Verdict::Proceed => {}
+            Verdict::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
+            Verdict::NotModified => {
+                let fields = match (coding, chosen) {
+                    (None, _) => asked.uncoded_fields(head).clone(),
+                    (Some(coding), Some((same, variant))) if coding == same => variant.fields,
+                    (Some(coding), _) => variant_fields(head, coding),
+                };
+                return respond(StatusCode::NOT_MODIFIED, fields, Body::Empty);
+            }
+        }
+        // A condition may have selected another variant than the first choice.
+        let selected = match (coding, chosen) {
+            (None, _) => None,
+            (Some(coding), Some(chosen)) if coding == chosen.0 => Some(chosen),
+            (Some(coding), _) => variant(coding),
+        };
+        if let Some((_, variant)) = selected {
+            return respond(head.status, variant.fields, Body::Bytes(variant.body));
+        }
+        let fields = asked.uncoded_fields(head).clone();
+        let size = page.body.len() as u64;
+        let part = match head.status {
+            StatusCode::OK => part_of(&asked.fields, asked.is_head, validators(head, &head.etag), size),
+            _ => Part::Whole,
+        };
+        if part == Part::Whole {
+            return respond(head.status, fields, Body::Bytes(page.body.clone()));
+        }
+        partial_content::respond(Place::Store, fields, size, &part, asked.is_head, |range| {
+            slice(&page.body, range)
+        })
+    }
+
+    /// A page with its includes.
+    fn assemble(
+        &self,
+        item: &ItemRef,
+        page: &Page,
+        head: &PageHead,
+        asked: &Asked<'_>,
+        is_last: bool,
+    ) -> Option<Answer> {
+        let key = item.key();
+        let mut parts = Parts { store: &self.store, now: asked.now, digest: Xxh3::new() };
+        parts.digest.update(&page.digest.to_le_bytes());
+        let pieces = match kirin_ssi::render(&page.template, &mut parts) {
+            Rendered::Whole(pieces) => pieces,
+            Rendered::Missing(_, missing) if !is_last => {
+                tracing::debug!(page = %text(key), missing = %text(&missing), "an include is not in the store; the next place answers");
+                return None;
+            }
+            Rendered::Missing(pieces, missing) => {
+                tracing::warn!(page = %text(key), missing = %text(&missing), "an include is not in the store and is left out");
+                pieces
+            }
+            Rendered::Cut(pieces, at) => {
+                tracing::error!(page = %text(key), include = %text(&at), "includes go in a circle or too deep; left out here");
+                pieces
+            }
+        };
+        let length: usize = pieces.iter().map(Bytes::len).sum();
+        let codings = if length as u64 >= MIN_BYTES { asked.codings } else { Codings::NONE };
+        let digest = parts.digest.digest128();
+        let etag = format!("\"{digest:032x}\"");
+        let mut coding = asked.accept.choose(&Coding::BY_SPEED, |coding| codings.has(coding));
+        let verdict = asked.evaluate(head, etag.as_bytes(), codings, &mut coding);
+        let mut fields = asked.uncoded_fields(head).clone();
+        fields.push("ETag", &etag);
+        let coded = coding.map(|coding| (coding, coded_fields::coded(&fields, coding)));
+        match verdict {
+            Verdict::Proceed => {}
+            Verdict::Failed => return Some(Answer::Now(refusal(StatusCode::PRECONDITION_FAILED))),
+            Verdict::NotModified => {
+                let fields = coded.map_or(fields, |(_, coded)| coded);
+                return Some(Answer::Now(respond(StatusCode::NOT_MODIFIED, fields, Body::Empty)));
+            }
+        }
+        let status = head.status;
+        let Some((coding, coded_fields)) = coded else {
+            return Some(Answer::Now(respond(status, fields, Body::Segments(pieces))));
+        };
+        if let Some(body) = last_assembly(item, coding, digest) {
+            return Some(Answer::Now(respond(status, coded_fields, Body::Bytes(body))));
+        }
+        let (store, now) = (Arc::clone(&self.store), asked.now);
+        let keep = move |item: &ItemRef, encoded: Vec<u8>| {
+            let body = Bytes::from(encoded.into_boxed_slice());
+            keep_assembly(&store, item, now, coding, Assembly { digest, body: body.clone() });
+            Body::Bytes(body)
+        };
+        if CompressThreads::is_inline(length) {
+            let encoded = encode(coding, Effort::Once, &pieces.concat()).ok();
+            return Some(Answer::Now(match encoded.filter(|encoded| encoded.len() < length) {
+                Some(encoded) => respond(status, coded_fields, keep(item, encoded)),
+                None => respond(status, fields, Body::Segments(pieces)),
+            }));
+        }
+        let (threads, item) = (self.threads.clone(), item.clone());
+        Some(Answer::later(move |_| async move {
+            match threads.encode_once(coding, Bytes::from(pieces.concat())).await {
+                Ok(encoded) => respond(status, coded_fields, keep(&item, encoded)),
+                Err(body) => respond(status, fields, Body::Bytes(body)),
+            }
+        }))
+    }
 }
 
-/// Whether a GET would be answered with a page. For the difference between 404 and 405.
-pub fn has(store: &Store, request: &RequestHead<'_>, now: Now) -> bool {
-    let item = key_of(request).and_then(|key| store.get(key, now));
-    item.is_some_and(|item| store.companion::<Page>(&item, now, Page::compile).head.is_some())
+impl Asked<'_> {
+    /// The fields of the page uncoded.
+    fn uncoded_fields<'h>(&self, head: &'h PageHead) -> &'h FieldLines {
+        match &head.varying {
+            Some(varying) if !self.codings.is_empty() => varying,
+            _ => &head.fields,
+        }
+    }
+
+    /// What the conditions come to for a page with this tag, which may be had in `codings`. `coding` is the one that would be
+    /// sent; and becomes the one that the conditions are about.
+    fn evaluate(
+        &self,
+        head: &PageHead,
+        etag: &[u8],
+        codings: Codings,
+        coding: &mut Option<Coding>,
+    ) -> Verdict {
+        // "if the response without the conditions would be other than 2xx" they count for nothing (RFC 9110 section 13.2.1).
+        if !head.status.is_success() {
+            return Verdict::Proceed;
+        }
+        if !self.fields.compare_tags() || codings.is_empty() {
+            return preconditions::evaluate(&self.fields, validators(head, etag));
+        }
+        let taken =
+            Coding::ALL.into_iter().filter(|coding| codings.has(*coding) && self.accept.takes(*coding));
+        let identity = self.accept.takes_identity().then_some(None);
+        let others: Vec<(Option<Coding>, Vec<u8>)> = std::iter::once(*coding)
+            .chain(taken.map(Some))
+            .chain(identity)
+            .map(|coding| {
+                (coding, coding.map_or_else(|| etag.to_vec(), |c| coded_fields::coded_tag(etag, c)))
+            })
+            .collect();
+        let mut candidates = others.iter().map(|(coding, tag)| (*coding, validators(head, tag)));
+        let Some(first) = candidates.next() else { return Verdict::Proceed };
+        let (selected, verdict) = preconditions::select(&self.fields, first, candidates);
+        *coding = selected;
+        verdict
+    }
 }
 
-fn respond(status: StatusCode, fields: &kirin_http::FieldLines, body: Body) -> Response {
-    Response { status, fields: fields.clone(), body, place: Place::Store }
+fn validators<'a>(head: &PageHead, etag: &'a [u8]) -> Validators<'a> {
+    Validators { entity_tag: Tag::of(etag), last_modified: head.last_modified }
+}
+
+fn respond(status: StatusCode, fields: FieldLines, body: Body) -> Response {
+    Response { status, fields, body, place: Place::Store }
+}
+
+fn refusal(status: StatusCode) -> Response {
+    Response { place: Place::Store, ..Response::error(status) }
+}
+
+/// The bytes of a range, which is inside.
+fn slice(body: &Bytes, range: ByteRange) -> Body {
+    let at = |byte| usize::try_from(byte).unwrap_or(usize::MAX).min(body.len());
+    Body::Bytes(body.slice(at(range.start)..at(range.end())))
 }
 
 /// The part of the target that can be a key. An absolute target has the path in its middle.
@@ -78,11 +276,6 @@ fn key_of<'a>(request: &RequestHead<'a>) -> Option<&'a [u8]> {
         Some(_) => return None,
     };
     (key.len() <= MAX_KEY_BYTES).then_some(key.as_bytes())
-}
-
-fn is_not_modified(request: &RequestHead<'_>, etag: &[u8]) -> bool {
-    debug_assert!(request.method == Method::GET || request.method == Method::HEAD);
-    request.field("if-none-match").is_some_and(|list| entity_tag::weakly_in(etag, list))
 }
 
 fn text(key: &[u8]) -> String {
@@ -98,7 +291,11 @@ struct Parts<'a> {
 
 impl Source for Parts<'_> {
     fn template(&mut self, key: &[u8]) -> Option<Arc<Template>> {
-        let item = self.store.get(key, self.now)?;
+        let Some(item) = self.store.get(key, self.now) else {
+            // Which part is missing makes a difference, too.
+            self.digest.update(b"missing");
+            return None;
+        };
         let page = self.store.companion::<Page>(&item, self.now, Page::compile);
         self.digest.update(&page.digest.to_le_bytes());
         Some(Arc::clone(&page.template))

@@ -10,6 +10,9 @@ use POSIX ();
 use Test::TCP ();
 use Time::HiRes ();
 
+# So that a test that is interrupted stops its servers.
+use sigtrap qw(die normal-signals);
+
 # An application behind a server, in a process of its own, until it goes out of scope.
 #
 #     my $kirin   = Served->by_kirin('apps/mojolicious', 'memo.pl');

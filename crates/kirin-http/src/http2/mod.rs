@@ -130,7 +130,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             accepted
         });
         match next.await {
-            Some(Ok((request, respond))) => streams.begin(&server, &io, request, respond),
+            Some(Ok((request, respond))) => streams.begin(&server, &io, request, respond).await,
             Some(Err(error)) => break Err(error),
             None => break Ok(()),
         }
@@ -174,7 +174,8 @@ impl Resets {
 }
 
 impl Streams {
-    fn begin<H: Handler>(
+    /// Answers a request: here and now if that takes no waiting, or else by a task of its own.
+    async fn begin<H: Handler>(
         &mut self,
         server: &Rc<Server<H>>,
         io: &Rc<Io>,
@@ -182,12 +183,16 @@ impl Streams {
         respond: SendResponse<Bytes>,
     ) {
         let (server, io, resets) = (Rc::clone(server), Rc::clone(io), Rc::clone(&self.resets));
-        self.tasks.spawn_local(async move {
+        let mut answering = Box::pin(async move {
             match stream::answer(&server, &io, request, respond, &resets).await {
                 Ended::Answered => resets.count_answered(),
                 Ended::ResetByClient | Ended::Cut => {}
             }
         });
+        let answered = poll_fn(|context| Poll::Ready(answering.as_mut().poll(context))).await;
+        if answered.is_pending() {
+            self.tasks.spawn_local(answering);
+        }
     }
 
     /// Takes out the streams that have ended.

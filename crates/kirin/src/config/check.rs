@@ -2,7 +2,7 @@
 
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
-use super::{AppConfig, Config, ListenerConfig, RateLimitConfig, RouteConfig, proxies, rules};
+use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, proxies, rules};
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
 use crate::user::User;
@@ -141,6 +141,8 @@ pub struct RouteSite {
     pub body_limit_bytes: Option<u64>,
     /// Limits on the rate of requests; shared by all loops.
     pub rate_limits: Vec<Arc<RateLimit>>,
+    /// What is compressed.
+    pub compress: Compress,
 }
 
 /// A place of a route.
@@ -372,6 +374,7 @@ fn check_route(
         rules,
         body_limit_bytes,
         rate_limits,
+        compress: route.compress,
     })
 }
 
@@ -487,6 +490,23 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_route_says_what_is_compressed() {
+        use kirin_compress::{Coding, Codings};
+        let gzip = Codings::NONE.with(Coding::Gzip);
+        for (key, shared, app) in [
+            ("", Codings::ALL, Codings::NONE),
+            ("compress = true", Codings::ALL, Codings::ALL),
+            ("compress = false", Codings::NONE, Codings::NONE),
+            ("compress = []", Codings::NONE, Codings::NONE),
+            ("compress = [\"gzip\"]", gzip, gzip),
+        ] {
+            let text = format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\n{key}\n");
+            let compress = check_text(&text).unwrap().routes[0].compress;
+            assert_eq!((compress.of_shared(), compress.of_app()), (shared, app), "{key}");
+        }
+    }
+
+    #[test]
     fn errors_name_line_value_and_what_is_allowed() {
         let route = "[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n";
         for (text, expected) in [
@@ -538,6 +558,14 @@ pub(super) mod tests {
                     "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"app:web\", \"store\"]\n"
                 ),
                 vec!["kirin.toml:8:8", "must be the last"],
+            ),
+            (
+                &format!("{LISTENER}{route}compress = \"gzip\"\n"),
+                vec!["kirin.toml:6:12", "true, false or a list such as [\"br\", \"zstd\", \"gzip\"]"],
+            ),
+            (
+                &format!("{LISTENER}{route}compress = [\"gzip\", \"deflate\"]\n"),
+                vec!["kirin.toml:6:12", "`deflate` is not a coding", "br, zstd and gzip"],
             ),
             (
                 &format!("user = \"nobody-here\"\n{LISTENER}{route}"),

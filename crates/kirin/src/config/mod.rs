@@ -4,6 +4,7 @@
 //! [`load`] reads a file; [`check`] turns what it says into a [`Site`], in which everything named exists.
 
 pub mod check;
+pub mod compress;
 pub mod default;
 pub mod load;
 mod proxies;
@@ -13,6 +14,7 @@ pub mod tls;
 pub mod units;
 
 pub use check::{PlaceSite, Site, check};
+pub use compress::Compress;
 pub use load::{ConfigError, load};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -276,6 +278,12 @@ pub struct RouteConfig {
     #[serde(default)]
     #[schemars(with = "Vec<RateLimitConfig>")]
     pub rate_limit: Vec<RateLimitConfig>,
+    /// Compression for clients that accept it: `true`, `false`, or the codings to use, such as `["br", "gzip"]`. Default: on
+    /// for the store and files, off for applications; `true` and a list are for all places of the route. Read
+    /// [compression.md](compression.md) on BREACH before it is switched on for an application.
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    pub compress: Compress,
 }
 
 /// A limit on the rate of requests.

@@ -1,6 +1,7 @@
-//! The fields of a request that say what the client has and wants, found in one pass.
+//! The fields of a request that say what the client has and wants, found in one pass. For every place that has validators or
+//! variants.
 
-use kirin_http::RequestHead;
+use crate::request::RequestHead;
 use std::borrow::Cow;
 
 /// A field's value. Several lines of one name are one list (RFC 9110 section 5.3); what may be no list becomes malformed
@@ -10,17 +11,25 @@ type Value<'a> = Option<Cow<'a, [u8]>>;
 /// The values by name.
 #[derive(Debug, Default)]
 pub struct RequestFields<'a> {
-    pub(crate) accept_encoding: Value<'a>,
-    pub(crate) if_match: Value<'a>,
-    pub(crate) if_unmodified_since: Value<'a>,
-    pub(crate) if_none_match: Value<'a>,
-    pub(crate) if_modified_since: Value<'a>,
-    pub(crate) range: Value<'a>,
-    pub(crate) if_range: Value<'a>,
+    /// `Accept-Encoding`
+    pub accept_encoding: Value<'a>,
+    /// `If-Match`
+    pub if_match: Value<'a>,
+    /// `If-Unmodified-Since`
+    pub if_unmodified_since: Value<'a>,
+    /// `If-None-Match`
+    pub if_none_match: Value<'a>,
+    /// `If-Modified-Since`
+    pub if_modified_since: Value<'a>,
+    /// `Range`
+    pub range: Value<'a>,
+    /// `If-Range`
+    pub if_range: Value<'a>,
 }
 
 impl<'a> RequestFields<'a> {
-    pub(crate) fn of(request: &RequestHead<'a>) -> Self {
+    /// Those of `request`.
+    pub fn of(request: &RequestHead<'a>) -> Self {
         let mut fields = Self::default();
         for field in request.fields {
             fields.add(field.name, field.value);
@@ -70,6 +79,11 @@ impl<'a> RequestFields<'a> {
                 joined.extend_from_slice(value);
             }
         }
+    }
+
+    /// Whether there is a condition on entity tags.
+    pub fn compare_tags(&self) -> bool {
+        self.if_match.is_some() || self.if_none_match.is_some()
     }
 
     #[cfg(test)]

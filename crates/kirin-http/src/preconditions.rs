@@ -6,15 +6,16 @@ use std::time::UNIX_EPOCH;
 
 /// What a client can compare its copy with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Validators<'a> {
-    pub(crate) entity_tag: Tag<'a>,
+pub struct Validators<'a> {
+    /// The tag of what would be sent.
+    pub entity_tag: Tag<'a>,
     /// In whole seconds since the epoch.
-    pub(crate) last_modified: Option<u64>,
+    pub last_modified: Option<u64>,
 }
 
 /// What the conditions come to for GET and HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// Give the file, or the asked part of it.
     Proceed,
     /// 304
@@ -24,7 +25,7 @@ pub(crate) enum Verdict {
 }
 
 /// Evaluates steps 1 to 4 for a representation that exists.
-pub(crate) fn evaluate(fields: &RequestFields<'_>, validators: Validators<'_>) -> Verdict {
+pub fn evaluate(fields: &RequestFields<'_>, validators: Validators<'_>) -> Verdict {
     if let Some(list) = &fields.if_match {
         if !validators.entity_tag.strongly_in(list) {
             return Verdict::Failed;
@@ -46,9 +47,33 @@ pub(crate) fn evaluate(fields: &RequestFields<'_>, validators: Validators<'_>) -
     Verdict::Proceed
 }
 
+/// Evaluates them for the representations that the client takes, the server's choice first: which of them is meant, and
+/// what the conditions come to. A client (or the cache in front of several) that holds any of them, coded or not, need not
+/// get it anew; it learns from the tag of the 304 which one that is (RFC 9111 section 4.3.4).
+pub fn select<'a, R>(
+    fields: &RequestFields<'_>,
+    chosen: (R, Validators<'a>),
+    others: impl Iterator<Item = (R, Validators<'a>)>,
+) -> (R, Verdict) {
+    let (chosen, validators) = chosen;
+    let verdict = evaluate(fields, validators);
+    if verdict == Verdict::NotModified || !fields.compare_tags() {
+        return (chosen, verdict);
+    }
+    let mut selected = (chosen, verdict);
+    for (other, validators) in others {
+        match (evaluate(fields, validators), selected.1) {
+            (Verdict::NotModified, _) => return (other, Verdict::NotModified),
+            (Verdict::Proceed, Verdict::Failed) => selected = (other, Verdict::Proceed),
+            _ => {}
+        }
+    }
+    selected
+}
+
 /// Step 5: whether a Range may be answered, given `If-Range`. Only exact sameness will do, or the client would join parts
 /// of two different files.
-pub(crate) fn range_applies(if_range: Option<&[u8]>, validators: Validators<'_>) -> bool {
+pub fn range_applies(if_range: Option<&[u8]>, validators: Validators<'_>) -> bool {
     let Some(value) = if_range else { return true };
     if value.starts_with(b"\"") || value.starts_with(b"W/") {
         return validators.entity_tag.is(value);
@@ -58,7 +83,7 @@ pub(crate) fn range_applies(if_range: Option<&[u8]>, validators: Validators<'_>)
 }
 
 /// An HTTP-date (any of its three forms) in seconds since the epoch.
-pub(crate) fn parse_date(value: &[u8]) -> Option<u64> {
+pub fn parse_date(value: &[u8]) -> Option<u64> {
     let date = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
     date.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }

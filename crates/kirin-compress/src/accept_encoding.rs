@@ -1,42 +1,13 @@
-//! Content codings (RFC 9110 section 12.5.3): which of the variants beside a file a client gets. Pure.
+//! Content codings (RFC 9110 section 12.5.3): which of the variants that there are a client gets. Pure.
 
-/// A content coding that a file can lie beside its original in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Coding {
-    Brotli,
-    Zstd,
-    Gzip,
-}
-
-impl Coding {
-    /// Best compression first; the order in which equal wishes of a client are met.
-    pub(crate) const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
-
-    /// The name in `Content-Encoding`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Coding::Brotli => "br",
-            Coding::Zstd => "zstd",
-            Coding::Gzip => "gzip",
-        }
-    }
-
-    /// What the name of the variant ends in.
-    pub(crate) fn file_suffix(self) -> &'static str {
-        match self {
-            Coding::Brotli => ".br",
-            Coding::Zstd => ".zst",
-            Coding::Gzip => ".gz",
-        }
-    }
-}
+use crate::coding::Coding;
 
 /// The weight of a coding, in thousandths; 0 is "not acceptable".
 type Weight = u16;
 
 /// What a client accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AcceptEncoding {
+pub struct AcceptEncoding {
     /// In the order of [`Coding::ALL`].
     weights: [Option<Weight>; 3],
     identity: Option<Weight>,
@@ -46,26 +17,17 @@ pub(crate) struct AcceptEncoding {
 impl AcceptEncoding {
     /// Reads the field's value. A member that is malformed is left out. No field means that the client does not say, and
     /// then it gets the original.
-    pub(crate) fn parse(value: Option<&[u8]>) -> Self {
+    pub fn parse(value: Option<&[u8]>) -> Self {
         let mut accept = Self::default();
         for member in value.unwrap_or(b"").split(|byte| *byte == b',') {
             let mut parts = member.split(|byte| *byte == b';');
             let name = parts.next().unwrap_or(b"").trim_ascii();
             let Some(weight) = weight(parts) else { continue };
-            let is = |coding: &[u8]| name.eq_ignore_ascii_case(coding);
-            let slot = if is(b"br") {
-                &mut accept.weights[0]
-            } else if is(b"zstd") {
-                &mut accept.weights[1]
-            } else if is(b"gzip") || is(b"x-gzip") {
-                // "a recipient SHOULD consider `x-gzip` to be equivalent" (RFC 9110 section 8.4.1.3)
-                &mut accept.weights[2]
-            } else if is(b"identity") {
-                &mut accept.identity
-            } else if is(b"*") {
-                &mut accept.any_other
-            } else {
-                continue;
+            let slot = match Coding::from_name(name) {
+                Some(coding) => &mut accept.weights[coding.index()],
+                None if name.eq_ignore_ascii_case(b"identity") => &mut accept.identity,
+                None if name == b"*" => &mut accept.any_other,
+                None => continue,
             };
             // The first mention counts.
             slot.get_or_insert(weight);
@@ -73,14 +35,14 @@ impl AcceptEncoding {
         accept
     }
 
-    /// The best of the variants that are there, or none for the original. The original is also what a client gets that
-    /// refuses everything: better than no page.
-    pub(crate) fn choose(&self, is_there: impl Fn(Coding) -> bool) -> Option<Coding> {
+    /// The best of the variants that are there, of equal ones the first in `order`; or none for the original. The original is
+    /// also what a client gets that refuses everything: better than no page.
+    pub fn choose(&self, order: &[Coding], is_there: impl Fn(Coding) -> bool) -> Option<Coding> {
         // Unless it is named or refused, the original is what the client takes when nothing else fits.
         let mut best = self.identity.unwrap_or(0);
         let mut chosen = None;
-        for (coding, weight) in Coding::ALL.into_iter().zip(self.weights) {
-            let weight = weight.or(self.any_other).unwrap_or(0);
+        for coding in order.iter().copied() {
+            let weight = self.weight(coding);
             // A variant as welcome as the original wins: it is smaller.
             let better = if chosen.is_none() { weight >= best } else { weight > best };
             if weight > 0 && better && is_there(coding) {
@@ -88,6 +50,20 @@ impl AcceptEncoding {
             }
         }
         chosen
+    }
+
+    /// Whether the client takes `coding`.
+    pub fn takes(&self, coding: Coding) -> bool {
+        self.weight(coding) > 0
+    }
+
+    /// Whether the client takes the original: unless it says otherwise (RFC 9110 section 12.5.3).
+    pub fn takes_identity(&self) -> bool {
+        self.identity.or(self.any_other) != Some(0)
+    }
+
+    fn weight(&self, coding: Coding) -> Weight {
+        self.weights[coding.index()].or(self.any_other).unwrap_or(0)
     }
 }
 
@@ -127,7 +103,7 @@ mod tests {
 
     fn choose(value: &str, variants: &str) -> Option<Coding> {
         let is_there = |coding: Coding| variants.split(' ').any(|name| name == coding.name());
-        AcceptEncoding::parse(Some(value.as_bytes())).choose(is_there)
+        AcceptEncoding::parse(Some(value.as_bytes())).choose(&Coding::ALL, is_there)
     }
 
     #[test]
@@ -180,14 +156,43 @@ mod tests {
         ] {
             assert_eq!(choose(value, variants), expected, "Accept-Encoding: {value} with {variants}");
         }
-        assert_eq!(AcceptEncoding::parse(None).choose(|_| true), None);
+        assert_eq!(AcceptEncoding::parse(None).choose(&Coding::ALL, |_| true), None);
+    }
+
+    #[test]
+    fn the_order_of_the_server_decides_between_equals() {
+        let accept = AcceptEncoding::parse(Some(b"gzip, br, zstd"));
+        assert_eq!(accept.choose(&Coding::BY_SPEED, |_| true), ZSTD);
+        assert_eq!(accept.choose(&[Coding::Gzip, Coding::Zstd], |_| true), GZIP);
+        assert_eq!(
+            AcceptEncoding::parse(Some(b"gzip;q=0.1, *;q=0.2")).choose(&Coding::BY_SPEED, |_| true),
+            ZSTD
+        );
+    }
+
+    #[test]
+    fn what_a_client_takes_is_what_it_does_not_refuse() {
+        for (value, gzip, identity) in [
+            ("", false, true),
+            ("gzip", true, true),
+            ("br", false, true),
+            ("*", true, true),
+            ("*;q=0", false, false),
+            ("gzip, *;q=0", true, false),
+            ("identity;q=0", false, false),
+            ("identity;q=0.1, *;q=0", false, true),
+            ("gzip;q=0, *", false, true),
+        ] {
+            let accept = AcceptEncoding::parse(Some(value.as_bytes()));
+            assert_eq!((accept.takes(Coding::Gzip), accept.takes_identity()), (gzip, identity), "{value}");
+        }
     }
 
     proptest! {
         #[test]
         fn a_coding_is_chosen_only_if_it_is_there_and_was_named(value in "[a-z0-9;=,. *]{0,60}", there in 0u8..8) {
             let is_there = |coding: Coding| there & (1 << coding as u8) != 0;
-            if let Some(coding) = AcceptEncoding::parse(Some(value.as_bytes())).choose(is_there) {
+            if let Some(coding) = AcceptEncoding::parse(Some(value.as_bytes())).choose(&Coding::ALL, is_there) {
                 prop_assert!(is_there(coding));
                 prop_assert!(value.contains(coding.name()) || value.contains('*'), "{coding:?} for {value}");
             }

@@ -1,0 +1,81 @@
+//! Which media types are worth compressing. Pure.
+
+/// Types besides `text/*`, `*+json` and `*+xml` that hold text, or bytes that nobody has compressed yet.
+const COMPRESSIBLE: &[&str] = &[
+    "application/javascript",
+    "application/json",
+    "application/ndjson",
+    "application/rtf",
+    "application/sql",
+    "application/vnd.ms-fontobject",
+    "application/wasm",
+    "application/x-font-ttf",
+    "application/x-javascript",
+    "application/x-ndjson",
+    "application/x-sh",
+    "application/x-yaml",
+    "application/xml",
+    "application/yaml",
+    "font/collection",
+    "font/otf",
+    "font/sfnt",
+    "font/ttf",
+    "image/bmp",
+    "image/vnd.microsoft.icon",
+    "image/x-icon",
+    "message/rfc822",
+];
+
+/// Whether a body with this `Content-Type` becomes smaller. What is unknown is left alone: images, films, archives, WOFF
+/// fonts and PDFs are compressed already.
+pub fn is_compressible(content_type: &[u8]) -> bool {
+    let essence = content_type.split(|byte| *byte == b';').next().unwrap_or(b"").trim_ascii();
+    let starts =
+        |start: &[u8]| essence.get(..start.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(start));
+    let ends = |end: &[u8]| {
+        let at = essence.len().checked_sub(end.len());
+        at.and_then(|at| essence.get(at..)).is_some_and(|suffix| suffix.eq_ignore_ascii_case(end))
+    };
+    starts(b"text/")
+        || ends(b"+json")
+        || ends(b"+xml")
+        || COMPRESSIBLE.iter().any(|known| essence.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_compressed_and_what_is_compressed_already_is_not() {
+        for (content_type, expected) in [
+            ("text/html", true),
+            ("Text/HTML; charset=UTF-8", true),
+            ("text/css ; charset=utf-8", true),
+            ("text/event-stream", true),
+            ("application/json", true),
+            ("application/problem+json; a=b", true),
+            ("application/atom+xml", true),
+            ("image/svg+xml", true),
+            ("application/javascript", true),
+            ("application/wasm", true),
+            ("font/ttf", true),
+            ("font/woff2", false),
+            ("font/woff", false),
+            ("image/png", false),
+            ("image/jpeg", false),
+            ("video/mp4", false),
+            ("application/zip", false),
+            ("application/gzip", false),
+            ("application/pdf", false),
+            ("application/octet-stream", false),
+            ("multipart/byteranges; boundary=x", false),
+            ("textile/x", false),
+            ("text", false),
+            ("+xml", true),
+            ("", false),
+        ] {
+            assert_eq!(is_compressible(content_type.as_bytes()), expected, "{content_type}");
+        }
+    }
+}
