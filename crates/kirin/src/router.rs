@@ -15,7 +15,6 @@ use crate::route::{self, Place, Route};
 use crate::rules::Rules;
 use crate::store_place::StorePlace;
 use http::{Method, StatusCode};
-use kirin_compress::Codings;
 use kirin_files::{AppFiles, FilesError};
 use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
 use kirin_store::{Now, Store};
@@ -52,8 +51,8 @@ impl Router {
         let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
         let store = StorePlace::new(store, threads.clone());
-        let (has_apps, app_files) = (!apps.is_empty(), Rc::default());
-        Ok(Self(Rc::new(Routes { routes, store, threads, has_apps, app_files })))
+        let has_apps = !apps.is_empty();
+        Ok(Self(Rc::new(Routes { routes, store, threads, has_apps, app_files: Rc::default() })))
     }
 }
 
@@ -241,9 +240,9 @@ impl Routes {
         let path = rewritten.as_deref().unwrap_or(path);
         let request = RequestHead { target: path, path, ..request };
         let response = route.places.iter().find_map(|place| match place {
-            Place::Store => match self.store.answer(&request, wish.now, Codings::NONE, true) {
-                Some(Answer::Now(response)) => Some(response),
-                _ => None,
+            Place::Store => match self.store.answer(&request, wish.now, route.compress.of_shared(), true)? {
+                Answer::Now(response) => Some(response),
+                Answer::Later(_) => None,
             },
             Place::Files(files) => files.answer(&request, Instant::now()),
             Place::App(_) => None,

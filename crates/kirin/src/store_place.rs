@@ -46,6 +46,12 @@ impl StorePlace {
         Self { store, variants: PageVariants::default(), threads }
     }
 
+    /// Whether a GET would be answered with a page. For the difference between 404 and 405.
+    pub fn has(&self, request: &RequestHead<'_>, now: Now) -> bool {
+        let item = key_of(request).and_then(|key| self.store.get(key, now));
+        item.is_some_and(|item| self.store.companion::<Page>(&item, now, Page::compile).head.is_some())
+    }
+
     /// Answers, or passes. `codings` is what the route compresses in. `is_last`: no other place of the route could make the page
     /// anew, so that one with a part missing is better than none.
     pub fn answer(
