@@ -86,12 +86,6 @@ impl StorePlace {
         Some(Answer::Now(self.plain(&item, &page, head, &asked)))
     }
 
-    /// Whether a GET would be answered with a page. For the difference between 404 and 405.
-    pub fn has(&self, request: &RequestHead<'_>, now: Now) -> bool {
-        let item = key_of(request).and_then(|key| self.store.get(key, now));
-        item.is_some_and(|item| self.store.companion::<Page>(&item, now, Page::compile).head.is_some())
-    }
-
     /// A page as it was stored.
     fn plain(&self, item: &ItemRef, page: &Arc<Page>, head: &PageHead, asked: &Asked<'_>) -> Response {
         // A range is one of the page itself: its variants may be made anew with other bytes.
