@@ -3,7 +3,7 @@
 CARGO ?= cargo
 CLIENTS = crates/kirin-memcache/tests/install_clients.sh
 
-.PHONY: demo build test lint test-rust test-perl test-browser bench bench-packages docs fuzz clean
+.PHONY: demo build test lint test-rust test-perl test-browser bench bench-packages deb docs fuzz clean
 
 demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
 	scripts/install-packages demo
@@ -47,6 +47,11 @@ bench: bench-packages ## Comparisons with nginx, h2o, memcached, Starlet, …; t
 
 bench-packages:
 	scripts/install-packages bench
+
+deb: ## A Debian package in target/debian
+	scripts/install-packages demo
+	$(CARGO) build --release -p kirin
+	packaging/build-deb
 
 docs: ## What is generated
 	$(CARGO) run -q -p kirin -- config-reference > docs/configuration.md

@@ -95,7 +95,7 @@ def run(name: str, options: argparse.Namespace) -> str:
         what = replace(COMPARISONS[name], entrants=chosen(COMPARISONS[name].entrants, options.only))
         result = comparison.run(what, host, options.rounds, options.seconds, sys.stderr)
         return report.markdown(
-            result, options.rounds, options.seconds, report.machine(cores, load_before)
+            result, options.rounds, options.seconds, report.machine(cores, load_before, what.tool)
         )
 
 

@@ -53,6 +53,9 @@ class Comparison:
     budgets: Sequence[Budget] = ()
     notes: Sequence[str] = ()
     unit: str = "request"
+    tool: str = ""
+    """What makes the load; wrk if empty."""
+
     share_cores: bool = False
     """Servers and load together on both cores, instead of one each."""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import certificate
 import page
 from comparison import Comparison, Entrant
 from host import Host, Server
+from load import Load
 from peers import h2o, kirin, nginx
 from tls_load import Http2Load
 
@@ -27,8 +30,8 @@ def _kirin(host: Host, tls: bool) -> Server:
     )
 
 
-def _is(tls: bool):  # noqa: ANN202
-    return lambda load: load.tls == tls
+def _is(tls: bool) -> Callable[[Load], bool]:
+    return lambda load: getattr(load, "tls", False) == tls
 
 
 COMPARISON = Comparison(
@@ -46,8 +49,9 @@ COMPARISON = Comparison(
         Http2Load("over TLS", path=PATH, expect=PAGE, tls=True),
         Http2Load("by prior knowledge, without TLS", path=PATH, expect=PAGE, tls=False),
     ),
+    tool="h2load (nghttp2-client)",
     notes=(
-        "The load is h2load (Debian: nghttp2-client). p50 and p99 are of all its requests.",
-        "nginx: `http2_max_requests`/`keepalive_requests` unlimited. TLS 1.3, ECDSA P-256.",
+        "p99 is of all of h2load's requests.",
+        "nginx: keepalive_requests unlimited. TLS 1.3, ECDSA P-256.",
     ),
 )

@@ -134,12 +134,14 @@ def _under_attack(host: Host, server: Server, arguments: list[str]) -> tuple[Pro
         raise BenchError("slowhttptest is not installed; README.md lists the Debian packages") from error
     try:
         time.sleep(RAMP_SECONDS)
-        if attack.poll() is not None:
+        # It ends by itself, with 0, when the server has got rid of all its connections.
+        if attack.poll():
             raise BenchError(f"slowhttptest ended with {attack.returncode}: {' '.join(command)}")
         probed = _probe(server, PROBE_SECONDS)
         return probed, _established(server.port)
     finally:
-        attack.send_signal(signal.SIGINT)
+        if attack.poll() is None:
+            attack.send_signal(signal.SIGINT)
         try:
             attack.wait(5)
         except subprocess.TimeoutExpired:

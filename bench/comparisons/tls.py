@@ -28,6 +28,7 @@ COMPARISON = Comparison(
         ConnectLoad("new connections, full handshakes", path=PATH, expect=PAGE, resumed=False),
         ConnectLoad("new connections, sessions resumed", path=PATH, expect=PAGE, resumed=True),
     ),
+    tool="wrk for kept connections, bench/tls_connect.py for new ones",
     notes=(
         "TLS 1.3, ECDSA P-256. Kirin: rustls with ring. nginx: Debian's OpenSSL, `ssl_session_tickets on` (its default).",
         "New connections come one after the other from one client, in Python: requests/s is its figure, CPU time the "

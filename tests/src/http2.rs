@@ -176,6 +176,11 @@ impl Http2Client {
         (response.status().as_u16(), response.into_body())
     }
 
+    /// Handles the frames that have come.
+    pub fn pause(&mut self) {
+        self.runtime.block_on(async { tokio::time::sleep(std::time::Duration::from_millis(10)).await });
+    }
+
     /// Reads all of a body.
     pub fn body_of(&mut self, mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
         self.runtime.block_on(within(read_body(&mut body)))

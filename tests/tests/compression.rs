@@ -254,6 +254,13 @@ fn a_page_with_includes_is_put_together_and_then_coded() {
         assert_eq!(client.request("HEAD", "/big", &format!("Accept-Encoding: {codings}\r\n")).head, big.head);
     }
     assert_eq!(coding(&get(&mut client, "/small", "gzip")), None);
+    // What was put together for one is never given to another.
+    for n in 0..30 {
+        memcached.set("name", "long ".repeat(n % 7).as_bytes());
+        for _ in 0..2 {
+            assert_eq!(decoded(&get(&mut client, "/", "gzip")), client.get("/").text(), "{n}");
+        }
+    }
 }
 
 #[test]

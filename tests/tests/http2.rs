@@ -304,6 +304,32 @@ fn a_reader_that_takes_nothing_costs_little_and_others_go_on() {
 }
 
 #[test]
+fn a_client_that_does_not_go_on_loses_its_stream_and_not_the_connection() {
+    let (site, _kirin) = serve();
+    let config =
+        CONFIG.replacen("keep_alive", "write_timeout = \"1s\"\nbody_timeout = \"1s\"\nkeep_alive", 1);
+    let kirin = Kirin::start(&site, &config.replace("store.sock", "other.sock"));
+    let mut settings = Builder::new();
+    settings.initial_connection_window_size(1 << 30);
+    let mut client = Http2Client::connect_with(kirin.address(), &settings);
+    let pending = client.begin("GET", "/large.bin", &[]);
+    let (status, body) = client.head_of(pending);
+    assert_eq!(status, 200);
+    // It takes nothing out of the stream's window until the log has the response, which was cut then.
+    wait_for("the response to be cut", || {
+        client.pause();
+        let log = std::fs::read_to_string(site.path("access.log")).unwrap_or_default();
+        log.contains("\"GET /large.bin HTTP/2.0\"").then_some(())
+    });
+    let error = client.body_of(body).expect_err("the body was cut");
+    assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR), "{error}");
+    // It sends nothing of the body.
+    let pending = client.try_begin("POST", "/app/body", &[], false).expect("a request");
+    assert_eq!(client.finish(pending).status, 400);
+    assert_eq!(client.get("/hello.txt").text(), "hello\n");
+}
+
+#[test]
 fn requests_that_are_reset_are_not_many_before_the_connection_ends() {
     let (site, kirin) = serve();
     let mut client = Http2Client::connect(kirin.address());

@@ -11,14 +11,17 @@ use lib "$FindBin::Bin/../lib";
 #
 # `with front` is what a worker of Kirin has: the query and the form come parsed (docs/worker-protocol.md).
 
-use Benchmark qw(cmpthese timethese);
+use Benchmark qw(cmpthese);
 use HTTP::Entity::Parser;
 use Kirin::RequestBody;
 use Kirin::RequestBody::JSON;
 use Kirin::RequestBody::MultiPart;
+use Time::HiRes qw(clock_gettime CLOCK_PROCESS_CPUTIME_ID);
 use WWW::Form::UrlEncoded qw(parse_urlencoded_arrayref);
 
-use constant SECONDS => $ENV{SECONDS} // 1;
+# Interleaved, and the least CPU time of them counts: what others on the machine do harms little.
+use constant ROUNDS        => $ENV{ROUNDS} // 20;
+use constant ROUND_SECONDS => 0.01;
 
 my $FIVE = 'a=1&b=two&c=three%20words&d=4&e=%E9%BA%92%E9%BA%9F';
 my $FORM = 'application/x-www-form-urlencoded';
@@ -111,5 +114,23 @@ for my $shape (@shapes) {
         },
     );
     print "\n$name\n";
-    cmpthese(timethese(-SECONDS, \%way, 'none'));
+    cmpthese(least_times(\%way));
+}
+
+# Benchmark objects, as timethese makes them.
+sub least_times {
+    my $way = shift;
+    my (%count, %least);
+    for my $round (0 .. ROUNDS) {
+        for my $name (sort keys %$way) {
+            my $code  = $way->{$name};
+            my $count = $count{$name} // 100;
+            my $begin = clock_gettime(CLOCK_PROCESS_CPUTIME_ID);
+            $code->() for 1 .. $count;
+            my $each = (clock_gettime(CLOCK_PROCESS_CPUTIME_ID) - $begin) / $count;
+            $count{$name} //= 1 + int(ROUND_SECONDS / $each);
+            $least{$name} = $each if $round && (!$least{$name} || $each < $least{$name});
+        }
+    }
+    return { map { my $seconds = $least{$_} * 1e6; $_ => bless [$seconds, $seconds, 0, 0, 0, 1e6], 'Benchmark' } keys %least };
 }

@@ -23,6 +23,8 @@ pub struct FilesConfig {
     pub root: PathBuf,
     /// Names tried in order for a path that ends in `/`. Default: `index.html`.
     pub index: Vec<String>,
+    /// Whether a directory without an index is shown as a list of its files. Default: no.
+    pub listing: bool,
     /// How long an answer from the cache is given without looking at the file system, absence included.
     /// Default: 1 s, so that a changed file shows at the next look while a busy one costs a few system calls
     /// a second; more gains nothing that can be measured. 0 looks at every request.
@@ -48,6 +50,7 @@ impl FilesConfig {
         Self {
             root: root.into(),
             index: vec!["index.html".into()],
+            listing: false,
             validity: VALIDITY,
             cache_entries: CACHE_ENTRIES,
             cache_bytes: CACHE_BYTES,

@@ -2,6 +2,7 @@
 
 use crate::config::{FilesConfig, FilesError};
 use crate::found::Found;
+use crate::listing;
 use crate::lookup::look_up;
 use crate::open_file_cache::{Known, OpenFileCache, Weight};
 use crate::request_path::RequestPath;
@@ -27,9 +28,6 @@ pub struct Files {
 }
 
 impl Files {
-    /// The methods that a file answers, as the value of `Allow`.
-    pub const ALLOW: &'static str = "GET, HEAD";
-
     /// Opens the directory and checks the configuration.
     pub fn open(config: FilesConfig) -> Result<Self, FilesError> {
         for index in &config.index {
@@ -59,6 +57,7 @@ impl Files {
         match self.find(request.path, now) {
             Ok(Found::File(file)) => Some(self.respond(&file, request)),
             Ok(Found::Redirect(redirect)) => Some(redirect.respond(request.query)),
+            Ok(Found::Absent) if self.config.listing => listing::answer(&self.root, request),
             Ok(Found::Absent) => None,
             Ok(Found::Refused) => Some(refusal(StatusCode::FORBIDDEN)),
             Err(status) => Some(refusal(status)),
@@ -66,9 +65,13 @@ impl Files {
     }
 
     /// Whether a GET of this path would be answered with a file or a redirect. When no place answered a request with another
-    /// method, this makes the difference between 404 and 405 with [`Files::ALLOW`].
+    /// method, this makes the difference between 404 and 405.
     pub fn has(&self, request: &RequestHead<'_>, now: Instant) -> bool {
-        matches!(self.find(request.path, now), Ok(Found::File(_) | Found::Redirect(_)))
+        match self.find(request.path, now) {
+            Ok(Found::File(_) | Found::Redirect(_)) => true,
+            Ok(Found::Absent) => self.config.listing && listing::answer(&self.root, request).is_some(),
+            _ => false,
+        }
     }
 
     /// What `path` leads to; or the status code of a refusal that is not worth remembering.

@@ -20,6 +20,7 @@ mod config;
 mod entity_tag;
 mod files;
 mod found;
+mod listing;
 mod lookup;
 mod made_variants;
 mod media_type;

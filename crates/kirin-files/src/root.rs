@@ -148,6 +148,16 @@ impl Opened {
     }
 }
 
+impl Root {
+    /// Opens the directory `name`, relative to the root, to be listed.
+    pub(crate) fn open_directory_beneath(&self, name: &[u8]) -> Result<OwnedFd, OpenError> {
+        let name = if name.is_empty() { b"." } else { name };
+        let directory = self.directory.borrow();
+        rustix::fs::openat2(&*directory, name, OPEN.union(OFlags::DIRECTORY), Mode::empty(), RESOLVE)
+            .map_err(OpenError::of)
+    }
+}
+
 fn open_directory(path: &Path) -> io::Result<(OwnedFd, (u64, u64))> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = File::from(rustix::fs::open(path, flags, Mode::empty())?);

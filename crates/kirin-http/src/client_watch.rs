@@ -5,7 +5,6 @@
 
 use crate::io::{Closed, Io};
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -29,27 +28,29 @@ pub(crate) enum Presence {
 
 /// The client of one request.
 #[derive(Clone)]
-pub struct ClientWatch(Watched);
+pub struct ClientWatch(Way);
 
 #[derive(Clone)]
-enum Watched {
-    /// A connection; whether its client takes informational responses: it speaks HTTP/1.1.
-    Http1(Rc<Io>, bool),
-    /// A stream, whose task sets this when the client has reset it, and polls who waits.
+enum Way {
+    Http1 {
+        io: Rc<Io>,
+        /// Whether it takes informational responses: it speaks HTTP/1.1.
+        takes_informational: bool,
+    },
+    /// Whether the stream was reset. Its task looks, and polls then the one that waits for it.
     Http2(Rc<Cell<bool>>),
 }
 
 impl ClientWatch {
     pub(crate) fn http1(io: &Rc<Io>, takes_informational: bool) -> Self {
-        Self(Watched::Http1(Rc::clone(io), takes_informational))
+        Self(Way::Http1 { io: Rc::clone(io), takes_informational })
     }
 
-    /// `is_gone` is set by the task that polls the waiting future.
     pub(crate) fn http2(is_gone: &Rc<Cell<bool>>) -> Self {
-        Self(Watched::Http2(Rc::clone(is_gone)))
+        Self(Way::Http2(Rc::clone(is_gone)))
     }
 
-    /// Waits until the client has gone: over HTTP/2 until it has reset the stream, over HTTP/1 a second or two longer.
+    /// Waits until the client has gone, within a second or two.
     ///
     /// The end of its sending alone does not mean that: a client may end its side after the request and wait for the
     /// response. Only one that has closed its socket answers the probe with a reset. HTTP/1.0 has no response that could be a
@@ -58,12 +59,12 @@ impl ClientWatch {
     /// To be waited for only while nothing is written to the client.
     pub async fn gone(&self) {
         match &self.0 {
-            Watched::Http1(io, takes_informational) => {
+            Way::Http1 { io, takes_informational } => {
                 let _watch = Watch(io);
-                poll_fn(|context| poll_gone(io, *takes_informational, context)).await;
+                std::future::poll_fn(|context| poll_gone(io, *takes_informational, context)).await;
             }
-            Watched::Http2(is_gone) => {
-                poll_fn(|_| if is_gone.get() { Poll::Ready(()) } else { Poll::Pending }).await;
+            Way::Http2(is_gone) => {
+                std::future::poll_fn(|_| if is_gone.get() { Poll::Ready(()) } else { Poll::Pending }).await;
             }
         }
     }

@@ -7,12 +7,13 @@
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::Body;
 use crate::client_watch::ClientWatch;
-use crate::handler::{Answer, Handler, Later};
+use crate::handler::{Answer, Handler, Later, Origin};
 use crate::http2;
 use crate::informational::Informational;
 use crate::io::{Io, Phase};
 use crate::open_connections::OpenConnections;
 use crate::output::{Output, Unsent};
+use crate::proxied;
 use crate::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
 use crate::request_body::{BodyError, RequestBody};
 use crate::response::Response;
@@ -75,6 +76,9 @@ struct Request {
 pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     let _entry = OpenConnections::enter(&server.open, &io);
     // Boxed like all that an idle connection does not carry.
+    if server.proxy_protocol && !Box::pin(proxied::receive(&server, &io)).await {
+        return;
+    }
     if server.tls.is_some() {
         match Box::pin(begin(&server, &io)).await {
             Begun::Http1 => {}
@@ -229,11 +233,21 @@ fn answer_all<H: Handler>(
 
 /// Answers one request into `output` if that takes no waiting.
 fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head: &RequestHead<'_>) -> Work {
-    let record = server.log.as_ref().map(|log| log.begin(&io.peer, head, Instant::now()));
+    proxied::with_origin(server, io, head, |head, origin| answer_from(server, io, output, head, origin))
+}
+
+/// Answers a request of which it is known where it came from.
+fn answer_from<H: Handler>(
+    server: &Server<H>,
+    io: &Io,
+    output: &mut Output,
+    head: &RequestHead<'_>,
+    origin: Origin<'_>,
+) -> Work {
+    let record = server.log.as_ref().map(|log| log.begin(origin.peer, head, Instant::now()));
     let mut exchange = Exchange::of(head);
     exchange.persistent &= !server.stopping.get();
     io.has_begun.set(true);
-    let origin = server.origin(io);
     if head.is_misdirected(origin.secure) {
         return refuse(server, io, output, Reject::Misdirected);
     }
@@ -279,7 +293,7 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
         exchange: Exchange::rejected(),
         body: BodyLength::None,
         expects_continue: false,
-        record: server.log.as_ref().map(|_| RequestRecord::unreadable(&io.peer)),
+        record: server.log.as_ref().map(|_| RequestRecord::unreadable(io.client_peer())),
     };
     write_response(server, output, Response::error(reject.status()), &mut request);
     Work::Refused

@@ -76,6 +76,13 @@ impl FieldLines {
         kept
     }
 
+    /// Takes out every line of the field `name`.
+    pub fn remove(&mut self, name: &str) {
+        if self.get(name).is_some() {
+            *self = self.without(name);
+        }
+    }
+
     /// Turns the lines into shared bytes, so that cloning them costs a reference count.
     #[must_use]
     pub fn prepare(self) -> Self {
@@ -166,5 +173,21 @@ mod tests {
         let mut out = Vec::new();
         fields.write_to(&mut out);
         assert_eq!(out, b"Content-Type: text/html\r\nETag: \"x\"\r\n");
+    }
+
+    #[test]
+    fn every_line_of_a_name_can_be_taken_out() {
+        let mut fields = FieldLines::new();
+        fields.push("A", "1");
+        fields.push("Date", "then");
+        let mut fields = fields.prepare();
+        fields.push("b", "2");
+        fields.push("a", "3");
+        fields.remove("A");
+        assert_eq!(fields.iter().collect::<Vec<_>>(), [(&b"Date"[..], &b"then"[..]), (b"b", b"2")]);
+        fields.remove("c");
+        assert!(fields.has_date());
+        fields.remove("date");
+        assert!(!fields.has_date());
     }
 }

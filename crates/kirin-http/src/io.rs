@@ -81,7 +81,10 @@ pub(crate) struct Io {
     pub(crate) body_finished: Cell<bool>,
     /// Whether a request has come already: HTTP/2 can only begin before the first.
     pub(crate) has_begun: Cell<bool>,
+    /// The other end of the socket.
     pub(crate) peer: Peer,
+    /// Whom a PROXY header has announced in its place.
+    pub(crate) announced: OnceCell<Box<Peer>>,
     /// The certificate that the client has shown.
     pub(crate) client: OnceCell<Box<ClientCertificate>>,
     /// Whether somebody waits for the client to go.
@@ -111,10 +114,16 @@ impl Io {
             body_finished: Cell::new(true),
             has_begun: Cell::new(false),
             peer,
+            announced: OnceCell::new(),
             client: OnceCell::new(),
             presence: RefCell::default(),
             permit: None,
         }
+    }
+
+    /// Who is at the other end: whom the PROXY header names, or the socket's peer.
+    pub(crate) fn client_peer(&self) -> &Peer {
+        self.announced.get().map_or(&self.peer, |announced| announced)
     }
 
     /// Reads what is there into `buffer`; 0 at the end. tokio remembers from a short read that the socket is empty, so
@@ -178,6 +187,44 @@ impl Io {
         count: usize,
     ) -> Poll<io::Result<usize>> {
         self.poll_writable(context, |fd| Ok(rustix::fs::sendfile(fd, file, Some(offset), count)?))
+    }
+
+    /// Receives from the socket itself, under TLS if there is any; with PEEK leaves there what it gives.
+    pub(crate) fn poll_receive(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+        flags: RecvFlags,
+    ) -> Poll<io::Result<usize>> {
+        let stream = self.stream.borrow();
+        loop {
+            let mut receive = |fd: BorrowedFd<'_>| Ok(rustix::net::recv(fd, &mut *buffer, flags)?.0);
+            let result = match &*stream {
+                Stream::Tcp(stream) => {
+                    std::task::ready!(stream.poll_read_ready(context))?;
+                    stream.try_io(Interest::READABLE, || receive(stream.as_fd()))
+                }
+                Stream::Unix(stream) => {
+                    std::task::ready!(stream.poll_read_ready(context))?;
+                    stream.try_io(Interest::READABLE, || receive(stream.as_fd()))
+                }
+                Stream::Tls(stream) => {
+                    let socket = stream.socket();
+                    std::task::ready!(socket.poll_read_ready(context))?;
+                    socket.try_io(Interest::READABLE, || receive(socket.as_fd()))
+                }
+                Stream::TlsOverUnix(stream) => {
+                    let socket = stream.socket();
+                    std::task::ready!(socket.poll_read_ready(context))?;
+                    socket.try_io(Interest::READABLE, || receive(socket.as_fd()))
+                }
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Poll::Ready(result),
+            }
+        }
     }
 
     fn poll_writable(

@@ -100,17 +100,21 @@ impl Listener {
         match address {
             ListenAddress::Tcp(wanted) => {
                 // With SO_REUSEPORT a second Kirin would share the port without a word; a first bind without it
-                // finds out.
-                let mut bound = bind_tcp(*wanted, false).map_err(failed)?;
+                // finds out. A port that the kernel chooses is nobody else's, and let go for a moment it might become so.
+                let any_port = wanted.port() == 0;
+                let first = bind_tcp(*wanted, any_port && loops > 1).map_err(failed)?;
                 if loops < 2 {
-                    return Ok(vec![Listener::Tcp(bound)]);
+                    return Ok(vec![Listener::Tcp(first)]);
                 }
-                let wanted = bound.local_addr().map_err(failed)?;
-                drop(bound);
+                let wanted = first.local_addr().map_err(failed)?;
                 let mut listeners = Vec::with_capacity(loops);
-                for _ in 0..loops {
-                    bound = bind_tcp(wanted, true).map_err(failed)?;
-                    listeners.push(Listener::Tcp(bound));
+                if any_port {
+                    listeners.push(Listener::Tcp(first));
+                } else {
+                    drop(first);
+                }
+                while listeners.len() < loops {
+                    listeners.push(Listener::Tcp(bind_tcp(wanted, true).map_err(failed)?));
                 }
                 Ok(listeners)
             }
@@ -268,7 +272,7 @@ async fn accept_for_ever<H: Handler>(listener: &Accepting, server: &Server<H>, s
     let (mut full, mut exhausted) = (Seldom::default(), Seldom::default());
     loop {
         if server.limits.admission.as_ref().is_some_and(|admission| !admission.has_room()) {
-            if full.is_due(&server) {
+            if full.is_due(server) {
                 tracing::warn!(address = %server.local, "accepting pauses: there are as many connections as `connections` allows");
             }
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -277,7 +281,7 @@ async fn accept_for_ever<H: Handler>(listener: &Accepting, server: &Server<H>, s
         match listener.accept(server.tls.as_deref()).await {
             Ok(io) => serve(io),
             Err(error) if is_exhaustion(&error) => {
-                if exhausted.is_due(&server) {
+                if exhausted.is_due(server) {
                     tracing::warn!(address = %server.local, %error, "accepting pauses; raise `ulimit -n` or lower the connection limit");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -19,7 +19,7 @@ const MAX_METHOD_BYTES: usize = 32;
 pub type FieldStorage<'a> = [MaybeUninit<Header<'a>>; MAX_FIELDS];
 
 /// A request head. Everything borrows from the bytes it was read from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RequestHead<'a> {
     /// The method; extension methods are allowed.
     pub method: Method,

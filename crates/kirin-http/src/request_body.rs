@@ -2,8 +2,7 @@
 
 use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
 use crate::client_watch::ClientWatch;
-use crate::field_lines::FieldLines;
-use crate::http2::{self, Responder};
+use crate::http2::Http2Source;
 use crate::informational::Informational;
 use crate::io::Io;
 use crate::output::Unsent;
@@ -11,11 +10,9 @@ use crate::pace::Pace;
 use crate::request::BodyLength;
 use crate::server::Deadlines;
 use bytes::Bytes;
-use h2::RecvStream;
 use http::StatusCode;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// Bytes read at once. Bodies of this size and less come in one piece.
 const READ_BYTES: usize = 64 * 1024;
@@ -33,14 +30,6 @@ pub struct RequestBody {
 enum Source {
     Http1(Http1Source),
     Http2(Http2Source),
-}
-
-struct Http2Source {
-    stream: RecvStream,
-    /// How long the client may be silent.
-    time: Duration,
-    /// By which `100 Continue` is sent while it is owed.
-    expects_continue: Option<Responder>,
 }
 
 struct Http1Source {
@@ -115,14 +104,8 @@ impl RequestBody {
         Self { source: Some(Source::Http1(source)), length, ..Self::empty() }
     }
 
-    /// The data of an HTTP/2 stream. `expects_continue`: by which the client is told to go on when the body is wanted.
-    pub(crate) fn http2(
-        stream: RecvStream,
-        length: BodyLength,
-        time: Duration,
-        expects_continue: Option<Responder>,
-    ) -> Self {
-        let source = Http2Source { stream, time, expects_continue };
+    /// The data of an HTTP/2 stream.
+    pub(crate) fn http2(source: Http2Source, length: BodyLength) -> Self {
         Self { source: Some(Source::Http2(source)), length, ..Self::empty() }
     }
 
@@ -182,30 +165,6 @@ impl RequestBody {
             return Err(BodyError::TooLarge(self.limit_bytes));
         }
         Ok(Some(bytes))
-    }
-}
-
-impl Http2Source {
-    /// The next data that is not empty. Taking it makes room for as much to come (RFC 9113 section 5.2).
-    async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
-        if let Some(responder) = self.expects_continue.take() {
-            // If it cannot be sent the client has gone, which is found out at once.
-            let _ = http2::send_informational(&responder, StatusCode::CONTINUE, &FieldLines::new());
-        }
-        loop {
-            let data = tokio::time::timeout(self.time, poll_fn(|context| self.stream.poll_data(context)));
-            match data.await {
-                Ok(Some(Ok(data))) => {
-                    let released = self.stream.flow_control().release_capacity(data.len());
-                    released.map_err(|error| BodyError::Io(std::io::Error::other(error)))?;
-                    if !data.is_empty() {
-                        return Ok(Some(data));
-                    }
-                }
-                Ok(None) => return Ok(None),
-                Ok(Some(Err(_))) | Err(_) => return Err(BodyError::Ended),
-            }
-        }
     }
 }
 

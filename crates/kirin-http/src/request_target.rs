@@ -17,44 +17,42 @@ pub(crate) fn parse_host(value: &[u8]) -> Result<&str, Reject> {
             text[1..end].parse::<Ipv6Addr>().map_err(|_| bad)?;
             end + 1
         }
-        _ => {
-            let end = memchr::memchr(b':', value).unwrap_or(value.len());
-            if !is_registered_name(&value[..end]) {
-                return Err(bad);
-            }
-            end
-        }
+        _ => match registered_name_length(value) {
+            0 => return Err(bad),
+            length => length,
+        },
     };
     match &value[name_end..] {
-        [] | [b':'] => Ok(text),
-        [b':', port @ ..]
-            if port.len() <= 5
-                && port.iter().all(u8::is_ascii_digit)
-                && text[name_end + 1..].parse::<u16>().is_ok() =>
-        {
-            Ok(text)
-        }
+        [] => Ok(text),
+        [b':', port @ ..] if is_port(port) => Ok(text),
         _ => Err(bad),
     }
 }
 
-/// `reg-name` of RFC 3986, of at least one byte.
-fn is_registered_name(name: &[u8]) -> bool {
-    let mut bytes = name.iter();
-    while let Some(byte) = bytes.next() {
-        let allowed = match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => true,
-            b'%' => {
-                bytes.next().is_some_and(u8::is_ascii_hexdigit)
-                    && bytes.next().is_some_and(u8::is_ascii_hexdigit)
-            }
-            _ => b"_~!$&'()*+,;=".contains(byte),
+/// `*DIGIT` of RFC 3986, as far as TCP has ports.
+fn is_port(digits: &[u8]) -> bool {
+    let number = digits.iter().try_fold(0u32, |number, byte| match byte {
+        b'0'..=b'9' => Some(number * 10 + u32::from(byte - b'0')).filter(|number| *number <= 65_535),
+        _ => None,
+    });
+    digits.len() <= 5 && number.is_some()
+}
+
+/// How many bytes at the start are a `reg-name` of RFC 3986.
+fn registered_name_length(value: &[u8]) -> usize {
+    let mut length = 0;
+    while let Some(byte) = value.get(length) {
+        length += match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => 1,
+            b'%' => match value.get(length + 1..length + 3) {
+                Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => 3,
+                _ => return length,
+            },
+            _ if b"_~!$&'()*+,;=".contains(byte) => 1,
+            _ => return length,
         };
-        if !allowed {
-            return false;
-        }
     }
-    !name.is_empty()
+    length
 }
 
 /// Splits a request target of any of the four forms (RFC 9112 section 3.2) into authority, path and query.

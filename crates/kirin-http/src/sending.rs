@@ -15,8 +15,9 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
-/// Bytes that one sendfile call may move, so that one fast client does not keep the loop to itself.
-const SENDFILE_BYTES: u64 = 1024 * 1024;
+/// Bytes that one sendfile call may move before others get their turn. A thousand clients that come at once for a large file
+/// and do not read it fill their sockets in such steps: a step of 1 MB each kept everybody waiting for seconds.
+const SENDFILE_BYTES: u64 = 128 * 1024;
 
 /// Bytes of a file that are read at once when they have to be encrypted, which is what a slow reader costs.
 const PIECE_BYTES: usize = 32 * 1024;

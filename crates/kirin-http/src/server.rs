@@ -3,6 +3,7 @@
 use crate::access_log::AccessLog;
 use crate::admission::Admission;
 use crate::clock::Clock;
+use crate::forwarded::Forwarding;
 use crate::handler::{Client, Origin};
 use crate::io::Io;
 use crate::listener::ListenAddress;
@@ -65,6 +66,9 @@ pub struct Server<H> {
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
     pub(crate) stopping: Cell<bool>,
+    /// None if no proxy is trusted; then nothing is looked at.
+    pub(crate) forwarding: Option<Box<Forwarding>>,
+    pub(crate) proxy_protocol: bool,
     /// Wakes what has to end by itself when `stopping` is set.
     pub(crate) stop: Notify,
     pub(crate) tls: Option<Arc<Tls>>,
@@ -90,9 +94,18 @@ impl<H> Server<H> {
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
             output: RefCell::default(),
             stopping: Cell::new(false),
+            forwarding: None,
+            proxy_protocol: false,
             stop: Notify::new(),
             tls: None,
         }
+    }
+
+    /// The server behind proxies. With `proxy_protocol` each connection must come from one of them and begin with a PROXY
+    /// header.
+    #[must_use]
+    pub fn behind_proxies(self, forwarding: Forwarding, proxy_protocol: bool) -> Self {
+        Self { forwarding: Some(Box::new(forwarding)), proxy_protocol, ..self }
     }
 
     /// The server with TLS on all its connections.
@@ -106,7 +119,7 @@ impl<H> Server<H> {
         self.open.count()
     }
 
-    /// Where the requests of a connection come from.
+    /// Where the requests of a connection come from, as far as the connection itself tells.
     pub(crate) fn origin<'a>(&'a self, io: &'a Io) -> Origin<'a> {
         let client = match (&self.tls, io.client.get()) {
             (_, Some(certificate)) => Client::Verified(certificate),
@@ -114,7 +127,7 @@ impl<H> Server<H> {
             _ => Client::NotAsked,
         };
         let secure = self.tls.is_some();
-        Origin { peer: &io.peer, local: &self.local, secure, client, now: self.clock().now() }
+        Origin { peer: io.client_peer(), local: &self.local, secure, client, now: self.clock().now() }
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -4,6 +4,7 @@ use crate::config::AppConfig;
 use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
 use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
+use crate::meta_variables::MetaVariables;
 use crate::parsed::WantedByWorkers;
 use crate::pool::{Pool, Refused, Taken};
 use crate::read_ahead::ReadAhead;
@@ -156,9 +157,10 @@ impl App {
         request: &RequestHead<'_>,
         origin: Origin<'_>,
         files: &Rc<AppFiles>,
+        meta: &MetaVariables<'_>,
     ) -> Answer {
         self.counters.requests.add(1);
-        let Ok(block) = scgi::encode(request, origin, self.wanted.get()) else {
+        let Ok(block) = scgi::encode(request, origin, meta, self.wanted.get()) else {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
         let is_get = request.method == Method::GET;

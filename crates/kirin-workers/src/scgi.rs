@@ -3,6 +3,7 @@
 //!
 //! Pure: called once a request by [`crate::App::answer`]. `docs/worker-protocol.md` has the list of names.
 
+use crate::meta_variables::MetaVariables;
 use crate::parsed::{self, Wanted, hex_value};
 use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead};
 use std::net::SocketAddr;
@@ -15,8 +16,10 @@ const PREFIX_ROOM: usize = 64;
 ///
 /// The body reaches the worker whole and unchunked, `100 Continue` has been sent. `Proxy` would become `HTTP_PROXY`, which
 /// HTTP client libraries obey (CVE-2016-5388). `X-Sendfile-Type` and `X-Accel-Mapping` are how a front turns on
-/// Plack::Middleware::XSendfile, which a client must not.
-const DROPPED: [&str; 9] = [
+/// Plack::Middleware::XSendfile, which a client must not. What proxies tell of the client has been made use of if they are
+/// trusted (`REMOTE_ADDR`, `HTTPS`, `HTTP_HOST`) and is a stranger's word if not; an application that has
+/// Plack::Middleware::ReverseProxy would believe it.
+const DROPPED: [&str; 17] = [
     "host",
     "content-length",
     "transfer-encoding",
@@ -26,6 +29,14 @@ const DROPPED: [&str; 9] = [
     "proxy",
     "x-sendfile-type",
     "x-accel-mapping",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-server",
+    "x-forwarded-https",
+    "x-real-ip",
 ];
 
 /// An encoded head; the length of the body is filled in when the body has been read.
@@ -43,6 +54,7 @@ pub(crate) struct NulInPath;
 pub(crate) fn encode(
     request: &RequestHead<'_>,
     origin: Origin<'_>,
+    meta: &MetaVariables<'_>,
     wanted: Wanted,
 ) -> Result<RequestBlock, NulInPath> {
     let fields_bytes: usize =
@@ -58,14 +70,20 @@ pub(crate) fn encode(
         block.push(b'?');
         block.extend_from_slice(query.as_bytes());
     }
-    block.extend_from_slice(b"\0SCRIPT_NAME\0\0PATH_INFO\0");
-    push_decoded_path(&mut block, request.path)?;
+    block.push(0);
+    push(&mut block, "SCRIPT_NAME", meta.script_name);
+    block.extend_from_slice(b"PATH_INFO\0");
+    push_decoded_path(&mut block, meta.path.unwrap_or(request.path))?;
     push(&mut block, "QUERY_STRING", request.query.unwrap_or(""));
     push(&mut block, "SERVER_PROTOCOL", request.version.name());
     push_local(&mut block, origin);
     push_peer(&mut block, origin.peer);
     if origin.secure {
         push(&mut block, "HTTPS", "on");
+    }
+    if let Some(user) = meta.user {
+        push(&mut block, "AUTH_TYPE", "Basic");
+        push(&mut block, "REMOTE_USER", user);
     }
     push_client(&mut block, origin.client);
     if !request.host.is_empty() {

@@ -23,7 +23,7 @@ fn encode_text(request: &str, secure: bool) -> Result<Vec<(String, String)>, Nul
     let peer = Peer::Tcp("[::ffff:192.0.2.7]:4711".parse().unwrap());
     let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
     let origin = Origin { peer: &peer, local: &local, secure, client: Client::NotAsked, now: 0 };
-    let mut block = encode(&head, origin, Wanted::default())?;
+    let mut block = encode(&head, origin, &MetaVariables::default(), Wanted::default())?;
     block.finish(42);
     let (pairs, rest) = decode(block.as_bytes());
     assert!(rest.is_empty());
@@ -35,6 +35,41 @@ fn value(pairs: &[(String, String)], name: &str) -> Option<String> {
     let first = values.next();
     assert_eq!(values.next(), None, "{name} is there twice: {pairs:?}");
     first
+}
+
+#[test]
+fn the_front_says_where_the_application_is_and_who_the_user_is() {
+    let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let request =
+        b"GET /shop/a%20b?q HTTP/1.1\r\nHost: h\r\nAuthorization: Basic eDp5\r\nRemote-User: evil\r\n\r\n";
+    let Ok(Parsed::Complete(head, _)) = parse(request, &mut storage, &HeadLimits::default()) else {
+        panic!()
+    };
+    let local = ListenAddress::Unix("/s".into());
+    let origin = Origin { peer: &Peer::Unix, local: &local, secure: false, client: Client::NotAsked, now: 0 };
+    let meta = MetaVariables { script_name: "/shop", path: Some("/a%20b"), user: Some("Zo\u{eb}") };
+    let mut block = encode(&head, origin, &meta, Wanted::default()).unwrap();
+    block.finish(0);
+    let pairs = decode(block.as_bytes()).0;
+    for (name, expected) in [
+        ("REQUEST_URI", "/shop/a%20b?q"),
+        ("SCRIPT_NAME", "/shop"),
+        ("PATH_INFO", "/a b"),
+        ("AUTH_TYPE", "Basic"),
+        ("REMOTE_USER", "Zo\u{eb}"),
+        ("HTTP_REMOTE_USER", "evil"),
+    ] {
+        assert_eq!(value(&pairs, name).as_deref(), Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn nobody_can_pass_for_another_client() {
+    let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 6.6.6.6\r\nx-forwarded-proto: https\r\n\
+                   X-Forwarded-Host: evil\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\nX-Forwarded-HTTPS: ON\r\n\r\n";
+    for (name, _) in encode_text(request, false).unwrap() {
+        assert!(!name.contains("FORWARDED") && !name.contains("REAL"), "{name}");
+    }
 }
 
 #[test]

@@ -59,7 +59,9 @@ pub(crate) struct WorkerHandle {
     born: Instant,
     /// Its age at which it is to be replaced.
     lifetime: Option<Duration>,
-    /// Whether it runs as the front's own user, looked at when it first matters.
+    /// Whether it ran as the front's own user when it greeted.
+    greeted_as_same_user: bool,
+    /// The same, looked at when it first matters.
     same_user: OnceLock<bool>,
     /// It is to end when its request has ended.
     leaving: AtomicBool,
@@ -89,8 +91,8 @@ impl WorkerHandle {
 
     /// Whether it runs as the front's own user: then it may read what the front may read.
     pub(crate) fn is_same_user(&self) -> bool {
-        let ours = || rustix::process::geteuid().as_raw();
-        *self.same_user.get_or_init(|| effective_user(self.pid).is_some_and(|user| user == ours()))
+        // One that has ended after its answer was what it had been.
+        *self.same_user.get_or_init(|| runs_as_us(self.pid).unwrap_or(self.greeted_as_same_user))
     }
 
     /// It gets no further request. To be followed by taking it out of the pool, where it may be idle.
@@ -124,6 +126,11 @@ impl WorkerHandle {
         overdue
             && self.deadline.compare_exchange(deadline, KILLED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
+}
+
+/// Whether a process runs as the front's user; `None` if it has ended.
+fn runs_as_us(pid: u32) -> Option<bool> {
+    effective_user(pid).map(|user| user == rustix::process::geteuid().as_raw())
 }
 
 /// The effective user id of a process (proc_pid_status(5): `Uid:`, then the real and the effective one).
@@ -167,6 +174,7 @@ impl WorkerConnection {
                 wanted: greeting.wanted,
                 born: Instant::now(),
                 lifetime: max_age.map(|age| wear::lifetime(age, wear::draw())),
+                greeted_as_same_user: runs_as_us(greeting.pid).unwrap_or(false),
                 same_user: OnceLock::new(),
                 leaving: AtomicBool::new(false),
                 socket,

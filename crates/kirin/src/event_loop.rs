@@ -9,7 +9,7 @@ use crate::config::tls::TlsSite;
 use crate::entrance::Entrance;
 use crate::router::Router;
 use kirin_files::FilesError;
-use kirin_http::{AccessLog, Limits, ListenAddress, Listener, LogFile, Server, listener};
+use kirin_http::{AccessLog, Forwarding, Limits, ListenAddress, Listener, LogFile, Server, listener};
 use kirin_store::Store;
 use kirin_workers::App;
 use std::rc::Rc;
@@ -45,6 +45,10 @@ pub struct Door {
     pub tls: Option<TlsSite>,
     /// The port of https to which clients are sent.
     pub redirect_to_https: Option<u16>,
+    /// The proxies in front of it.
+    pub forwarding: Option<Forwarding>,
+    /// Whether they begin connections with a PROXY header.
+    pub proxy_protocol: bool,
 }
 
 /// A bound socket of the memcached port.
@@ -166,6 +170,9 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
         };
         let mut server =
             Server::new(Rc::new(entrance), door.address, door.limits, door.log.map(AccessLog::new));
+        if let Some(forwarding) = door.forwarding {
+            server = server.behind_proxies(forwarding, door.proxy_protocol);
+        }
         if let Some(site) = door.tls {
             server = server.with_tls(site.tls);
         }

@@ -2,21 +2,33 @@
 //! The program: command line, configuration, and the wiring of the other crates into one running server.
 
 mod acme;
+mod basic_auth;
 mod coded_fields;
 mod command_line;
 mod compress;
 mod compress_threads;
 mod config;
 mod entrance;
+mod error_page;
 mod event_loop;
+mod kept_request;
 mod loaded_invocation;
 mod logs;
 mod memcached;
 mod page;
 mod page_variants;
+mod password_checks;
+mod password_file;
+mod password_hash;
+mod path_rest;
 mod pid_file;
 mod program;
+mod redirect;
+mod response_fields;
+mod rewrite;
+mod route;
 mod router;
+mod rules;
 mod run_directory;
 mod serving;
 mod signals;

@@ -421,9 +421,16 @@ fn open_doors(
                 if !urls.contains(&url) {
                     urls.push(url);
                 }
-                let (log, limits, tls) = (log.clone(), limits.clone(), listener.tls.clone());
-                let listener = listener_of_loop;
-                doors.push(Door { listener, address, log, limits, tls, redirect_to_https });
+                doors.push(Door {
+                    listener: listener_of_loop,
+                    address,
+                    log: log.clone(),
+                    limits: limits.clone(),
+                    tls: listener.tls.clone(),
+                    redirect_to_https,
+                    forwarding: listener.forwarding.clone(),
+                    proxy_protocol: listener.proxy_protocol,
+                });
             }
         }
     }

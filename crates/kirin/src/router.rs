@@ -1,113 +1,58 @@
 //! Routes: a list of places to look, in order; the first that has the answer gives it.
 //!
-//! One router a loop; it answers every request of the loop's connections.
+//! One router a loop; it answers every request of the loop's connections. A route that only names places is answered by
+//! [`Routes::look`]; what else it says (`redirect`, `basic_auth`, `rewrite`, `error_pages`, `headers`) is done around that
+//! by [`Routes::answer_by_rules`].
 
+use crate::basic_auth::Admission;
 use crate::compress::Compress;
 use crate::compress_threads::CompressThreads;
-use crate::config;
-use crate::config::check::{PlaceSite, Site};
+use crate::config::check::Site;
+use crate::error_page;
+use crate::kept_request::KeptRequest;
+use crate::path_rest::{self, meant_path};
+use crate::route::{self, Place, Route};
+use crate::rules::Rules;
 use crate::store_place::StorePlace;
-use http::StatusCode;
-use kirin_files::request_path::RequestPath;
-use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
-use kirin_http::{Answer, Handler, Origin, RateLimit, RequestHead, Response};
+use http::{Method, StatusCode};
+use kirin_files::{AppFiles, FilesError};
+use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
 use kirin_store::{Now, Store};
-use kirin_workers::App;
-use std::borrow::Cow;
+use kirin_workers::{App, MetaVariables};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The routes with everything they name.
-pub struct Router {
+/// The routes with everything they name. Answers that come later share it.
+pub struct Router(Rc<Routes>);
+
+struct Routes {
+    /// The longest path first.
     routes: Vec<Route>,
     store: StorePlace,
     threads: CompressThreads,
+    has_apps: bool,
     /// Files that applications hand back.
     app_files: Rc<AppFiles>,
 }
 
-struct Route {
-    path: String,
-    places: Vec<Place>,
-    body_limit_bytes: Option<u64>,
-    rate_limits: Vec<Arc<RateLimit>>,
-    compress: config::Compress,
-}
-
-enum Place {
-    Store,
-    Files(Box<Files>),
-    App(Arc<App>),
+/// A request as the places of its route get it.
+struct Lookup<'a> {
+    /// As it was sent: for applications.
+    sent: &'a RequestHead<'a>,
+    /// With its path rewritten: for all others.
+    seen: &'a RequestHead<'a>,
+    meta: MetaVariables<'a>,
 }
 
 impl Router {
     /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`.
     pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, FilesError> {
-        let mut routes = Vec::new();
-        for route in &site.routes {
-            let mut places = Vec::new();
-            for place in &route.places {
-                places.push(match place {
-                    PlaceSite::Store => Place::Store,
-                    PlaceSite::Files(root) => {
-                        let compress = route.compress.of_shared();
-                        let config = FilesConfig { compress, ..FilesConfig::new(root) };
-                        Place::Files(Box::new(Files::open(config)?))
-                    }
-                    PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
-                });
-            }
-            routes.push(Route {
-                path: route.path.clone(),
-                places,
-                body_limit_bytes: route.body_limit_bytes,
-                rate_limits: route.rate_limits.clone(),
-                compress: route.compress,
-            });
-        }
+        let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
         let store = StorePlace::new(store, threads.clone());
-        Ok(Self { routes, store, threads, app_files: Rc::default() })
-    }
-
-    /// The route with the longest path that `path` lies below; the routes are sorted so. The `*` of OPTIONS is for all, which
-    /// is `/`.
-    fn route(&self, path: &[u8]) -> Option<&Route> {
-        let path = if path == b"*" { b"/" } else { path };
-        self.routes.iter().find(|route| {
-            path.strip_prefix(route.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-        })
-    }
-}
-
-impl Route {
-    /// Counts the request; gives the refusal when it is one too many.
-    fn admit(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Result<(), Response> {
-        if self.rate_limits.is_empty() {
-            return Ok(());
-        }
-        let now = Instant::now();
-        for limit in &self.rate_limits {
-            limit.count(request, origin.peer, now).map_err(|too_many| {
-                let mut response = Response::error(StatusCode::TOO_MANY_REQUESTS);
-                // Whole seconds, after which there is room indeed (RFC 6585 section 4).
-                let seconds = too_many.retry_after.as_secs() + 1;
-                response.fields.push("Retry-After", seconds.to_string());
-                response
-            })?;
-        }
-        Ok(())
-    }
-
-    fn limit_body(&self, answer: Answer) -> Answer {
-        match (answer, self.body_limit_bytes) {
-            (Answer::Later(later), Some(limit)) => Answer::Later(Box::new(move |mut body| {
-                body.limit(limit);
-                later(body)
-            })),
-            (answer, _) => answer,
-        }
+        let has_apps = !apps.is_empty();
+        Ok(Self(Rc::new(Routes { routes, store, threads, has_apps, app_files: Rc::default() })))
     }
 }
 
@@ -117,86 +62,232 @@ impl Handler for Router {
             Ok(path) => path,
             Err(status) => return Answer::Now(Response::error(status)),
         };
-        let Some(route) = self.route(&path) else {
-            return Answer::Now(Response::error(StatusCode::NOT_FOUND));
+        let Some(index) = self.0.find(&path) else {
+            return Answer::Now(self.0.no_route(request));
         };
-        if let Err(refusal) = route.admit(request, origin) {
-            return Answer::Now(refusal);
+        let route = &self.0.routes[index];
+        match &route.rules {
+            None => {
+                if let Err(refusal) = route.admit(request, origin) {
+                    return Answer::Now(refusal);
+                }
+                let lookup = Lookup { sent: request, seen: request, meta: MetaVariables::default() };
+                self.0.look(route, &lookup, origin)
+            }
+            Some(rules) => self.0.answer_by_rules(index, rules, request, origin),
         }
+    }
+}
+
+impl Routes {
+    /// The route with the longest path that `path` lies below. The `*` of OPTIONS is for all, which is the application of `/`
+    /// if there is one.
+    fn find(&self, path: &[u8]) -> Option<usize> {
+        if path == b"*" {
+            return self.find(b"/").filter(|index| self.routes[*index].has_app());
+        }
+        self.routes.iter().position(|route| route.is_for(path))
+    }
+
+    fn no_route(&self, request: &RequestHead<'_>) -> Response {
+        match request.method {
+            Method::OPTIONS if request.path == "*" => route::server_options(self.has_apps),
+            _ => Response::error(StatusCode::NOT_FOUND),
+        }
+    }
+
+    /// Asks one place after the other.
+    fn look(&self, route: &Route, lookup: &Lookup<'_>, origin: Origin<'_>) -> Answer {
         let now = Now::from_unix_seconds(origin.now);
         for (index, place) in route.places.iter().enumerate() {
             let is_last = index + 1 == route.places.len();
             let response = match place {
-                Place::Store => match self.store.answer(request, now, route.compress.of_shared(), is_last) {
-                    Some(answer) => return answer,
-                    None => None,
-                },
-                Place::Files(files) => files.answer(request, Instant::now()),
+                Place::Store => {
+                    match self.store.answer(lookup.seen, now, route.compress.of_shared(), is_last) {
+                        Some(answer) => return answer,
+                        None => None,
+                    }
+                }
+                Place::Files(files) => files.answer(lookup.seen, Instant::now()),
                 Place::App(app) => {
-                    return Compress::around(request, route.compress.of_app(), &self.threads, |request| {
-                        route.limit_body(app.answer(request, origin, &self.app_files))
-                    });
+                    let resolved = path_rest::without_dots(lookup.sent.path);
+                    let path = lookup.meta.path.or(resolved.as_deref());
+                    let meta = MetaVariables { path, ..lookup.meta };
+                    return Compress::around(
+                        lookup.sent,
+                        route.compress.of_app(),
+                        &self.threads,
+                        |request| route.limit_body(app.answer(request, origin, &self.app_files, &meta)),
+                    );
                 }
             };
             if let Some(response) = response {
                 return Answer::Now(response);
             }
         }
-        Answer::Now(nobody_answered(route, request))
+        Answer::Now(route.nobody_answered(lookup.seen, &self.store, now))
     }
-}
 
-/// The path as routes see it: decoded, and with `.` and `..` resolved, so that `/x/../admin` and `/%61dmin` come under the
-/// route of `/admin`. The places get the request as it was sent.
-fn meant_path(raw: &str) -> Result<Cow<'_, [u8]>, StatusCode> {
-    let bytes = raw.as_bytes();
-    let plain =
-        memchr::memchr(b'%', bytes).is_none() && !bytes.windows(2).any(|pair| pair == b"//" || pair == b"/.");
-    if plain {
-        return Ok(Cow::Borrowed(bytes));
-    }
-    match RequestPath::parse(raw) {
-        Ok(path) => Ok(Cow::Owned([b"/", &path.name[..]].concat())),
-        Err(no_file) => no_file.refusal().map_or(Ok(Cow::Borrowed(bytes)), Err),
-    }
-}
-
-/// No place had the answer: there is nothing of that name, or nothing that takes the method.
-fn nobody_answered(route: &Route, request: &RequestHead<'_>) -> Response {
-    let is_file = |place: &Place| matches!(place, Place::Files(files) if files.has(request, Instant::now()));
-    if request.is_get_or_head() || !route.places.iter().any(is_file) {
-        return Response::error(StatusCode::NOT_FOUND);
-    }
-    let mut response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
-    response.fields.push("Allow", Files::ALLOW);
-    response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn routes_see_what_a_path_means() {
-        for (raw, meant) in [
-            ("/", Ok("/")),
-            ("/a/b", Ok("/a/b")),
-            ("/%61dmin", Ok("/admin")),
-            ("/x/../admin/y", Ok("/admin/y")),
-            ("//admin", Ok("/admin")),
-            ("/./admin", Ok("/admin")),
-            ("/a%2Fb", Ok("/a%2Fb")),
-            ("/..", Err(400)),
-            ("/%", Err(400)),
-            ("/%00", Err(400)),
-            ("*", Ok("*")),
-        ] {
-            let got = meant_path(raw).map(|path| String::from_utf8_lossy(&path).into_owned());
-            assert_eq!(
-                got.as_deref().map_err(StatusCode::as_u16),
-                meant.map_err(|status: u16| status),
-                "{raw}"
-            );
+    /// Answers by a route that has rules.
+    fn answer_by_rules(
+        self: &Rc<Self>,
+        index: usize,
+        rules: &Arc<Rules>,
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+    ) -> Answer {
+        let finishing = Finishing::of(self, rules, request, origin);
+        if let Err(refusal) = self.routes[index].admit(request, origin) {
+            return Answer::Now(finishing.finish(refusal));
         }
+        let answer = match (&rules.redirect, &rules.basic_auth) {
+            (Some(redirect), _) => {
+                let rest = path_rest::rest_below(request.path, &self.routes[index].path);
+                Answer::Now(redirect.respond(&rest, request.query))
+            }
+            (None, None) => self.look_by_rules(index, rules, request, origin, None),
+            (None, Some(basic_auth)) => match basic_auth.admit(request, origin.now) {
+                Admission::Admitted(user) => self.look_by_rules(index, rules, request, origin, Some(&user)),
+                Admission::Refused(response) => Answer::Now(response),
+                Admission::ToCheck(check) => {
+                    let (routes, rules) = (Rc::clone(self), Arc::clone(rules));
+                    let kept = KeptRequest::of(request, origin);
+                    Answer::later(move |body| async move {
+                        let Some(basic_auth) = &rules.basic_auth else {
+                            return Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+                        };
+                        let user = match basic_auth.check(check).await {
+                            Ok(user) => user,
+                            Err(refused) => return refused,
+                        };
+                        let answer = kept.with(|request, origin| {
+                            routes.look_by_rules(index, &rules, request, origin, Some(&user))
+                        });
+                        match answer {
+                            Answer::Now(response) => response,
+                            Answer::Later(later) => later(body).await,
+                        }
+                    })
+                }
+            },
+        };
+        match answer {
+            Answer::Now(response) => Answer::Now(finishing.finish(response)),
+            Answer::Later(later) => {
+                Answer::later(move |body| async move { finishing.finish(later(body).await) })
+            }
+        }
+    }
+
+    /// Asks the places about the rewritten path, on behalf of `user`.
+    fn look_by_rules(
+        &self,
+        index: usize,
+        rules: &Rules,
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        user: Option<&str>,
+    ) -> Answer {
+        let route = &self.routes[index];
+        let meta = MetaVariables { user, ..MetaVariables::default() };
+        let Some(rewrite) = &rules.rewrite else {
+            return self.look(route, &Lookup { sent: request, seen: request, meta }, origin);
+        };
+        let rest = path_rest::rest_below(request.path, &route.path);
+        let path = rewrite.path(&rest);
+        let target = match request.query {
+            Some(query) => [&path, "?", query].concat(),
+            None => path.clone(),
+        };
+        let (script_name, path_info) = rewrite.mount(&route.path, &rest);
+        let seen = RequestHead { target: &target, path: &path, ..request.clone() };
+        let meta = MetaVariables { script_name, path: Some(&path_info), ..meta };
+        let mut answer = self.look(route, &Lookup { sent: request, seen: &seen, meta }, origin);
+        // A directory's redirect to its own path with a slash: the client knows it by another.
+        if let Answer::Now(response) = &mut answer
+            && response.place == kirin_http::Place::Files
+            && response.fields.get("location").is_some()
+        {
+            let query = request.query.map(|query| format!("?{query}")).unwrap_or_default();
+            let location = format!("{}{rest}/{query}", path_rest::encode(route.path.as_bytes()));
+            response.fields.remove("location");
+            response.fields.push("Location", location);
+        }
+        answer
+    }
+
+    /// The page at `path` from a place that has it in memory or in a file. No application is asked: it may be what failed.
+    fn error_page(&self, path: &str, wish: &PageWish) -> Option<Response> {
+        let accept_encoding = [httparse::Header { name: "Accept-Encoding", value: &wish.accept_encoding }];
+        let request = RequestHead {
+            method: if wish.is_head { Method::HEAD } else { Method::GET },
+            target: path,
+            path,
+            query: None,
+            version: Version::Http11,
+            host: "",
+            fields: if wish.accept_encoding.is_empty() { &[] } else { &accept_encoding },
+            body: BodyLength::None,
+            persistent: true,
+            expects_continue: false,
+        };
+        let route = &self.routes[self.find(&meant_path(path).ok()?)?];
+        let rewritten = route
+            .rules
+            .as_ref()
+            .and_then(|rules| rules.rewrite.as_ref())
+            .map(|rewrite| rewrite.path(&path_rest::rest_below(path, &route.path)));
+        let path = rewritten.as_deref().unwrap_or(path);
+        let request = RequestHead { target: path, path, ..request };
+        let response = route.places.iter().find_map(|place| match place {
+            Place::Store => match self.store.answer(&request, wish.now, route.compress.of_shared(), true)? {
+                Answer::Now(response) => Some(response),
+                Answer::Later(_) => None,
+            },
+            Place::Files(files) => files.answer(&request, Instant::now()),
+            Place::App(_) => None,
+        });
+        response.filter(error_page::is_page)
+    }
+}
+
+/// What happens to every response of a route with rules, whether it comes now or later.
+struct Finishing {
+    routes: Rc<Routes>,
+    rules: Arc<Rules>,
+    wish: Option<PageWish>,
+}
+
+/// What the client would have of an error page.
+struct PageWish {
+    accept_encoding: Vec<u8>,
+    is_head: bool,
+    now: Now,
+}
+
+impl Finishing {
+    fn of(routes: &Rc<Routes>, rules: &Arc<Rules>, request: &RequestHead<'_>, origin: Origin<'_>) -> Self {
+        let has_pages = rules.error_pages.paths().next().is_some();
+        let wish = has_pages.then(|| PageWish {
+            accept_encoding: request.field("accept-encoding").unwrap_or_default().to_vec(),
+            is_head: request.method == Method::HEAD,
+            now: Now::from_unix_seconds(origin.now),
+        });
+        Self { routes: Rc::clone(routes), rules: Arc::clone(rules), wish }
+    }
+
+    fn finish(&self, mut response: Response) -> Response {
+        if let Some(wish) = &self.wish
+            && let Some(path) = self.rules.error_pages.page_for(&response)
+        {
+            match self.routes.error_page(path, wish) {
+                Some(page) => response = error_page::clothe(&response, page),
+                None => {
+                    tracing::debug!(path, status = response.status.as_u16(), "there is no such error page")
+                }
+            }
+        }
+        self.rules.response_fields.apply(&mut response);
+        response
     }
 }

@@ -7,7 +7,7 @@
 use crate::coded_fields;
 use crate::compress_threads::CompressThreads;
 use crate::page::{Page, PageHead};
-use crate::page_variants::{PageVariants, variant_fields};
+use crate::page_variants::{Assembly, PageVariants, keep_assembly, last_assembly, variant_fields};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use kirin_compress::{AcceptEncoding, Coding, Codings, Effort, MIN_BYTES, encode};
@@ -46,6 +46,12 @@ impl StorePlace {
         Self { store, variants: PageVariants::default(), threads }
     }
 
+    /// Whether a GET would be answered with a page. For the difference between 404 and 405.
+    pub fn has(&self, request: &RequestHead<'_>, now: Now) -> bool {
+        let item = key_of(request).and_then(|key| self.store.get(key, now));
+        item.is_some_and(|item| self.store.companion::<Page>(&item, now, Page::compile).head.is_some())
+    }
+
     /// Answers, or passes. `codings` is what the route compresses in. `is_last`: no other place of the route could make the page
     /// anew, so that one with a part missing is better than none.
     pub fn answer(
@@ -75,7 +81,7 @@ impl StorePlace {
         };
         let asked = Asked { fields, accept, codings, is_head: request.method == Method::HEAD, now };
         if page.template.has_includes() {
-            return self.assemble(key, &page, head, &asked, is_last);
+            return self.assemble(&item, &page, head, &asked, is_last);
         }
         Some(Answer::Now(self.plain(&item, &page, head, &asked)))
     }
@@ -130,12 +136,13 @@ impl StorePlace {
     /// A page with its includes.
     fn assemble(
         &self,
-        key: &[u8],
+        item: &ItemRef,
         page: &Page,
         head: &PageHead,
         asked: &Asked<'_>,
         is_last: bool,
     ) -> Option<Answer> {
+        let key = item.key();
         let mut parts = Parts { store: &self.store, now: asked.now, digest: Xxh3::new() };
         parts.digest.update(&page.digest.to_le_bytes());
         let pieces = match kirin_ssi::render(&page.template, &mut parts) {
@@ -155,7 +162,8 @@ impl StorePlace {
         };
         let length: usize = pieces.iter().map(Bytes::len).sum();
         let codings = if length as u64 >= MIN_BYTES { asked.codings } else { Codings::NONE };
-        let etag = format!("\"{:032x}\"", parts.digest.digest128());
+        let digest = parts.digest.digest128();
+        let etag = format!("\"{digest:032x}\"");
         let mut coding = asked.accept.choose(&Coding::BY_SPEED, |coding| codings.has(coding));
         let verdict = asked.evaluate(head, etag.as_bytes(), codings, &mut coding);
         let mut fields = asked.uncoded_fields(head).clone();
@@ -173,17 +181,26 @@ impl StorePlace {
         let Some((coding, coded_fields)) = coded else {
             return Some(Answer::Now(respond(status, fields, Body::Segments(pieces))));
         };
+        if let Some(body) = last_assembly(item, coding, digest) {
+            return Some(Answer::Now(respond(status, coded_fields, Body::Bytes(body))));
+        }
+        let (store, now) = (Arc::clone(&self.store), asked.now);
+        let keep = move |item: &ItemRef, encoded: Vec<u8>| {
+            let body = Bytes::from(encoded.into_boxed_slice());
+            keep_assembly(&store, item, now, coding, Assembly { digest, body: body.clone() });
+            Body::Bytes(body)
+        };
         if CompressThreads::is_inline(length) {
             let encoded = encode(coding, Effort::Once, &pieces.concat()).ok();
             return Some(Answer::Now(match encoded.filter(|encoded| encoded.len() < length) {
-                Some(encoded) => respond(status, coded_fields, Body::from(encoded)),
+                Some(encoded) => respond(status, coded_fields, keep(item, encoded)),
                 None => respond(status, fields, Body::Segments(pieces)),
             }));
         }
-        let threads = self.threads.clone();
+        let (threads, item) = (self.threads.clone(), item.clone());
         Some(Answer::later(move |_| async move {
             match threads.encode_once(coding, Bytes::from(pieces.concat())).await {
-                Ok(encoded) => respond(status, coded_fields, Body::from(encoded)),
+                Ok(encoded) => respond(status, coded_fields, keep(&item, encoded)),
                 Err(body) => respond(status, fields, Body::Bytes(body)),
             }
         }))
@@ -274,7 +291,11 @@ struct Parts<'a> {
 
 impl Source for Parts<'_> {
     fn template(&mut self, key: &[u8]) -> Option<Arc<Template>> {
-        let item = self.store.get(key, self.now)?;
+        let Some(item) = self.store.get(key, self.now) else {
+            // Which part is missing makes a difference, too.
+            self.digest.update(b"missing");
+            return None;
+        };
         let page = self.store.companion::<Page>(&item, self.now, Page::compile);
         self.digest.update(&page.digest.to_le_bytes());
         Some(Arc::clone(&page.template))

@@ -78,7 +78,6 @@ pub(crate) fn cases() -> Vec<Case> {
         case("HTTP/2.0", "GET / HTTP/2.0\r\nHost: a\r\n\r\n", &["505"]),
         case("HTTP/1.2", "GET / HTTP/1.2\r\nHost: a\r\n\r\n", &["505"]),
         case("HTTP/0.9", "GET / HTTP/0.9\r\nHost: a\r\n\r\n", &["505"]),
-        case("the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &["505"]),
         case("a version of two digits", "GET / HTTP/1.10\r\nHost: a\r\n\r\n", &["400"]),
         case("a version of eleven", "GET / HTTP/11.1\r\nHost: a\r\n\r\n", &["400"]),
         case("a version with a comma", "GET / HTTP/1,1\r\nHost: a\r\n\r\n", &["400"]),

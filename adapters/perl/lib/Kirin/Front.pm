@@ -222,6 +222,7 @@ sub configuration {
     for my $address (@{ $self->{listen} }) {
         $toml .= "[[listener]]\naddress = " . quoted($address) . "\n";
         $toml .= 'keep_alive = ' . quoted("$self->{keep_alive}s") . "\n" if $self->{keep_alive};
+        $toml .= 'trusted = ' . list(@{ $self->{trusted} }) . "\n" if $self->{trusted};
         $toml .= "\n";
     }
     $toml .= "[store]\n";

@@ -58,14 +58,15 @@ sub parse {
         return ([], []) if !$env->{CONTENT_TYPE} && !$chunked;
         $length = $chunked ? undef : 0;
     }
-    elsif ($length !~ /\A[0-9]{1,15}\z/) {
+    elsif ($length =~ tr/0-9//c || length $length > 15) {
         Kirin::RequestBody::Error->bad('Content-Length is no number');
     }
     my $limit = $self->{limit}{max_body_bytes};
     Kirin::RequestBody::Error->too_large("body of more than $limit bytes") if $limit && ($length // 0) > $limit;
 
-    my ($media_type) = ($env->{CONTENT_TYPE} // '') =~ /\A([^\s;,]*)/;
-    my ($class, $option) = @{ $self->{parser}{ lc $media_type } // [] };
+    my $type = $env->{CONTENT_TYPE} // '';
+    # Most are written as here, and have no parameters.
+    my ($class, $option) = @{ $self->{parser}{$type} // $self->{parser}{ lc $type =~ s/[\s;,].*//sr } // [] };
     my $parser;
     if (defined $class) {
         if ($class eq 'Kirin::RequestBody::Form') {
@@ -123,14 +124,22 @@ sub short_form {
     my ($self, $env, $length, $option) = @_;
     return if !$length || $length > $self->{buffer_length} || !$env->{'psgix.input.buffered'};
     return if defined $option->{max_form_bytes} && $length > $option->{max_form_bytes};
-    my $form = Kirin::Worker::Parsed::form($env);
+    my $form = exists $env->{'kirin.form'} ? Kirin::Worker::Parsed::form($env) : undef;
     return $form if $form;
     my $input = $env->{'psgi.input'} or return;
-    $input->seek(0, 0);
-    my $count = $input->read(my $text, $length);
-    return if !$count || $count != $length;
-    $input->seek(0, 0);
-    return Kirin::RequestBody::Form::decode($text);
+    my ($count, $text);
+    # A plain handle needs no method.
+    if (ref $input eq 'GLOB') {
+        seek $input, 0, 0;
+        $count = read $input, $text, $length;
+        seek $input, 0, 0;
+    }
+    else {
+        $input->seek(0, 0);
+        $count = $input->read($text, $length);
+        $input->seek(0, 0);
+    }
+    return $count && $count == $length ? Kirin::RequestBody::Form::decode($text) : undef;
 }
 
 # Gives the body to the parser, and puts a copy of it into the place of an input that can be read once, or is in chunks.

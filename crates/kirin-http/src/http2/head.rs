@@ -28,6 +28,9 @@ impl Head {
     /// Reads what h2 gives. `ended`: no body follows. `secure`: the connection is encrypted.
     pub(super) fn read(parts: Parts, ended: bool, secure: bool, limits: &HeadLimits) -> Result<Self, Reject> {
         let Parts { method, uri, headers, .. } = parts;
+        if method == Method::TRACE {
+            return Err(Reject::Method);
+        }
         if method == Method::CONNECT {
             return Err(Reject::Bad("CONNECT is for proxies"));
         }

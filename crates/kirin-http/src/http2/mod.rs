@@ -9,6 +9,7 @@
 //! wait to be sent are limited; pings and settings are answered one at a time (h2 reads on when the answer is written);
 //! streams that are reset again and again end the connection.
 
+mod body;
 mod head;
 mod response;
 mod socket;
@@ -32,6 +33,7 @@ use std::task::{Context, Poll};
 use stream::Ended;
 use tokio::task::JoinSet;
 
+pub(crate) use body::Http2Source;
 pub(crate) use stream::Responder;
 
 /// Sends an informational response ahead of the one that ends the exchange.
@@ -130,7 +132,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             accepted
         });
         match next.await {
-            Some(Ok((request, respond))) => streams.begin(&server, &io, request, respond),
+            Some(Ok((request, respond))) => streams.begin(&server, &io, request, respond).await,
             Some(Err(error)) => break Err(error),
             None => break Ok(()),
         }
@@ -174,7 +176,8 @@ impl Resets {
 }
 
 impl Streams {
-    fn begin<H: Handler>(
+    /// Answers a request: here and now if that takes no waiting, or else by a task of its own.
+    async fn begin<H: Handler>(
         &mut self,
         server: &Rc<Server<H>>,
         io: &Rc<Io>,
@@ -182,12 +185,16 @@ impl Streams {
         respond: SendResponse<Bytes>,
     ) {
         let (server, io, resets) = (Rc::clone(server), Rc::clone(io), Rc::clone(&self.resets));
-        self.tasks.spawn_local(async move {
+        let mut answering = Box::pin(async move {
             match stream::answer(&server, &io, request, respond, &resets).await {
                 Ended::Answered => resets.count_answered(),
                 Ended::ResetByClient | Ended::Cut => {}
             }
         });
+        let answered = poll_fn(|context| Poll::Ready(answering.as_mut().poll(context))).await;
+        if answered.is_pending() {
+            self.tasks.spawn_local(answering);
+        }
     }
 
     /// Takes out the streams that have ended.

@@ -1,7 +1,8 @@
 //! One stream: a request, its answer, and what a slow reader or one that goes away does to it.
 
+use super::body::within;
 use super::head::Head;
-use super::{Resets, response};
+use super::{Http2Source, Resets, response};
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::{Body, BodyStream, FileRange};
 use crate::client_watch::ClientWatch;
@@ -9,10 +10,12 @@ use crate::file_pieces::FilePieces;
 use crate::handler::{Answer, Handler, Later};
 use crate::informational::Informational;
 use crate::io::Io;
+use crate::pace::Pace;
+use crate::proxied;
 use crate::request::{BodyLength, Reject};
 use crate::request_body::RequestBody;
 use crate::response::Response;
-use crate::server::Server;
+use crate::server::{Deadlines, Server};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
@@ -21,7 +24,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A body of up to this size is handed over without asking what the client has room for: it is one frame.
 const UNASKED_BYTES: usize = 16 * 1024;
@@ -74,7 +77,7 @@ pub(super) async fn answer<H: Handler>(
     let exchange = Exchange { is_head, record };
     let response = match answer {
         Answer::Now(response) => {
-            if !skip(received, expects_continue, server.limits.body_time).await {
+            if !skip(received, expects_continue, &server.deadlines).await {
                 return Ended::ResetByClient;
             }
             response
@@ -82,12 +85,10 @@ pub(super) async fn answer<H: Handler>(
         Answer::Later(later) => {
             let body = match body_length {
                 BodyLength::None => RequestBody::empty(),
-                length => RequestBody::http2(
-                    received,
-                    length,
-                    server.limits.body_time,
-                    expects_continue.then(|| Rc::clone(&responder)),
-                ),
+                length => {
+                    let owed = expects_continue.then(|| Rc::clone(&responder));
+                    RequestBody::http2(Http2Source::new(received, &server.deadlines, owed), length)
+                }
             };
             let is_gone = Rc::new(Cell::new(false));
             let body = body
@@ -110,8 +111,10 @@ pub(super) async fn answer<H: Handler>(
 fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Head) -> (Answer, Option<RequestRecord>) {
     let fields = head.field_lines();
     let request = head.as_request(&fields);
-    let record = server.log.as_ref().map(|log| log.begin(&io.peer, &request, Instant::now()));
-    (server.handler.answer(&request, server.origin(io)), record)
+    proxied::with_origin(server, io, &request, |request, origin| {
+        let record = server.log.as_ref().map(|log| log.begin(origin.peer, request, Instant::now()));
+        (server.handler.answer(request, origin), record)
+    })
 }
 
 /// Answers what is no acceptable request. Unlike in HTTP/1 it is clear where the next one begins, so that the connection
@@ -124,7 +127,7 @@ async fn refuse<H>(
     is_head: bool,
 ) -> Ended {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
-    let record = server.log.as_ref().map(|_| RequestRecord::unreadable(&io.peer));
+    let record = server.log.as_ref().map(|_| RequestRecord::unreadable(io.client_peer()));
     send(server, responder, Response::error(reject.status()), Exchange { is_head, record }).await
 }
 
@@ -159,19 +162,22 @@ async fn wait(
 
 /// Drops a small body that no place wanted, as HTTP/1 does, so that what is wrong with it is found before the answer. Returns
 /// whether there is somebody to answer.
-async fn skip(mut received: RecvStream, expects_continue: bool, time: Duration) -> bool {
+async fn skip(mut received: RecvStream, expects_continue: bool, deadlines: &Deadlines) -> bool {
+    let mut pace = Pace::new(deadlines.reading);
     let mut skipped = 0;
     // A client that was not told to continue sends nothing.
     while !expects_continue && skipped <= SKIPPED_BODY_BYTES {
-        match tokio::time::timeout(time, poll_fn(|context| received.poll_data(context))).await {
-            Ok(Some(Ok(data))) => {
+        let data = poll_fn(|context| received.poll_data(context));
+        match within(deadlines, &mut pace, data).await {
+            Some(Some(Ok(data))) => {
                 skipped += data.len();
+                pace.moved(data.len() as u64, deadlines.clock.now());
                 if received.flow_control().release_capacity(data.len()).is_err() {
                     return false;
                 }
             }
-            Ok(None) => return true,
-            Ok(Some(Err(_))) | Err(_) => return false,
+            Some(None) => return true,
+            Some(Some(Err(_))) | None => return false,
         }
     }
     true
@@ -210,7 +216,8 @@ async fn send_parts<H>(
     if is_empty {
         return Ended::Answered;
     }
-    let mut sending = Sending { stream, time: server.limits.write_time, sent };
+    let mut sending =
+        Sending { stream, deadlines: &server.deadlines, pace: Pace::new(server.deadlines.writing), sent };
     let result = match response.body {
         Body::Bytes(bytes) => sending.bytes(bytes, true).await,
         Body::Segments(segments) => sending.segments(segments).await,
@@ -233,8 +240,8 @@ async fn send_parts<H>(
 /// A response body on its way.
 struct Sending<'a> {
     stream: SendStream<Bytes>,
-    /// How long the client may take nothing.
-    time: Duration,
+    deadlines: &'a Deadlines,
+    pace: Pace,
     sent: &'a mut u64,
 }
 
@@ -317,7 +324,9 @@ impl Sending<'_> {
         let now = poll_fn(|context| Poll::Ready(std::pin::Pin::new(&mut capacity).poll(context))).await;
         match now {
             Poll::Ready(capacity) => capacity,
-            Poll::Pending => tokio::time::timeout(self.time, capacity).await.unwrap_or(Err(Ended::Cut)),
+            Poll::Pending => {
+                within(self.deadlines, &mut self.pace, capacity).await.unwrap_or(Err(Ended::Cut))
+            }
         }
     }
 
@@ -325,6 +334,7 @@ impl Sending<'_> {
         let length = bytes.len() as u64;
         self.stream.send_data(bytes, last).map_err(|_| Ended::ResetByClient)?;
         *self.sent += length;
+        self.pace.moved(length, self.deadlines.clock.now());
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ struct OneApp(Arc<App>, Rc<AppFiles>);
 
 impl Handler for OneApp {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
-        self.0.answer(request, origin, &self.1)
+        self.0.answer(request, origin, &self.1, &kirin_workers::MetaVariables::default())
     }
 }
 

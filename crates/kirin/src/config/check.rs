@@ -3,10 +3,12 @@
 use super::acme::AcmeSite;
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
-use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig};
+use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, proxies, rules};
+use crate::password_checks::PasswordChecks;
+use crate::rules::Rules;
 use crate::user::User;
 use kirin_http::request::HeadLimits;
-use kirin_http::{Limits, ListenAddress, RateKey, RateLimit};
+use kirin_http::{Forwarding, Limits, ListenAddress, RateKey, RateLimit};
 use kirin_workers::MAX_WORKERS;
 use serde_spanned::Spanned;
 use std::collections::BTreeMap;
@@ -60,6 +62,10 @@ pub struct ListenerSite {
     pub tls: Option<TlsSite>,
     /// The port of https to which clients are sent.
     pub redirect_to_https: Option<u16>,
+    /// The proxies in front of it.
+    pub forwarding: Option<Forwarding>,
+    /// Whether they begin connections with a PROXY header.
+    pub proxy_protocol: bool,
 }
 
 /// Where log lines go.
@@ -128,6 +134,10 @@ pub struct RouteSite {
     pub path: String,
     /// Where to look, in order.
     pub places: Vec<PlaceSite>,
+    /// Whether directories are listed.
+    pub listing: bool,
+    /// What it says besides.
+    pub rules: Arc<Rules>,
     /// Largest request body in bytes.
     pub body_limit_bytes: Option<u64>,
     /// Limits on the rate of requests; shared by all loops.
@@ -186,6 +196,8 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
             },
             tls,
             redirect_to_https: listener.redirect_to_https.as_ref().map(|port| *port.get_ref()),
+            forwarding: proxies::forwarding(listener, source)?,
+            proxy_protocol: listener.proxy_protocol,
         });
     }
     check_acme_entrances(config, &listeners, source)?;
@@ -198,9 +210,11 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         }
         apps.push(checked);
     }
+    let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error))?;
+    let checks = Arc::new(checks);
     let mut routes: Vec<RouteSite> = Vec::new();
     for route in &config.route {
-        let checked = check_route(route, &apps, source)?;
+        let checked = check_route(route, &apps, &checks, source)?;
         if routes.iter().any(|other| other.path == checked.path) {
             let message = format!("a second [[route]] with the path `{}`", route.path.get_ref());
             return Err(source.error(route.path.span(), message));
@@ -208,6 +222,7 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         routes.push(checked);
     }
     routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
+    rules::check_together(&routes, &config.route, source)?;
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
     Ok(Site { threads, user, connections, listeners, store: check_store(config, source)?, apps, routes })
 }
@@ -344,7 +359,12 @@ fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
     })
 }
 
-fn check_route(route: &RouteConfig, apps: &[AppSite], source: &Source) -> Result<RouteSite, ConfigError> {
+fn check_route(
+    route: &RouteConfig,
+    apps: &[AppSite],
+    checks: &Arc<PasswordChecks>,
+    source: &Source,
+) -> Result<RouteSite, ConfigError> {
     let path = route.path.get_ref();
     if !path.starts_with('/') || path.contains(['?', '#', '%']) {
         let message = format!(
@@ -352,9 +372,11 @@ fn check_route(route: &RouteConfig, apps: &[AppSite], source: &Source) -> Result
         );
         return Err(source.error(route.path.span(), message));
     }
-    if route.places.is_empty() {
-        let message =
-            format!("`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME");
+    let rules = Arc::new(rules::rules(route, checks, source)?);
+    if route.places.is_empty() && route.redirect.is_none() {
+        let message = format!(
+            "`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME, or a `redirect`"
+        );
         return Err(source.error(route.path.span(), message));
     }
     let mut places = Vec::new();
@@ -366,11 +388,22 @@ fn check_route(route: &RouteConfig, apps: &[AppSite], source: &Source) -> Result
         }
         places.push(checked);
     }
+    if route.listing && !places.iter().any(|place| matches!(place, PlaceSite::Files(_))) {
+        let message = format!("`listing` of route `{path}`: there is no files:DIR in `try`");
+        return Err(source.error(route.path.span(), message));
+    }
     let rate_limits =
         route.rate_limit.iter().map(|limit| check_rate_limit(limit, source)).collect::<Result<_, _>>()?;
     let body_limit_bytes = route.body_limit.map(|size| size.0);
-    let path = path.trim_end_matches('/').to_owned();
-    Ok(RouteSite { path, places, body_limit_bytes, rate_limits, compress: route.compress })
+    Ok(RouteSite {
+        path: path.trim_end_matches('/').to_owned(),
+        places,
+        listing: route.listing,
+        rules,
+        body_limit_bytes,
+        rate_limits,
+        compress: route.compress,
+    })
 }
 
 fn check_rate_limit(limit: &RateLimitConfig, source: &Source) -> Result<Arc<RateLimit>, ConfigError> {
@@ -453,11 +486,11 @@ fn within(number: &Spanned<usize>, most: usize, key: &str, source: &Source) -> R
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::load;
     use super::*;
 
-    fn check_text(text: &str) -> Result<Site, String> {
+    pub(in super::super) fn check_text(text: &str) -> Result<Site, String> {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("app.psgi"), "sub {}").unwrap();
         std::fs::create_dir(directory.path().join("public")).unwrap();
@@ -466,7 +499,7 @@ mod tests {
         load(&source).and_then(|config| check(&config, &source)).map_err(|error| error.to_string())
     }
 
-    const LISTENER: &str = "[[listener]]\naddress = \"8080\"\n";
+    pub(in super::super) const LISTENER: &str = "[[listener]]\naddress = \"8080\"\n";
 
     #[test]
     fn a_whole_configuration_is_understood() {

@@ -93,6 +93,30 @@ pub(super) fn body_limit() -> ByteSize {
     ByteSize(64 << 20)
 }
 
+pub(super) fn redirect_status_plain() -> u16 {
+    308
+}
+
+pub(super) fn redirect_status() -> Spanned<u16> {
+    Spanned::new(0..0, redirect_status_plain())
+}
+
+pub(super) fn basic_auth_realm_plain() -> String {
+    "Restricted".into()
+}
+
+pub(super) fn basic_auth_realm() -> Spanned<String> {
+    Spanned::new(0..0, basic_auth_realm_plain())
+}
+
+pub(super) fn forwarded_plain() -> String {
+    "X-Forwarded-For".into()
+}
+
+pub(super) fn forwarded() -> Spanned<String> {
+    Spanned::new(0..0, forwarded_plain())
+}
+
 /// What `kirin serve TARGET` serves.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Target {

@@ -8,11 +8,13 @@ pub mod check;
 pub mod compress;
 pub mod default;
 pub mod load;
+mod proxies;
 pub mod reference;
+mod rules;
 pub mod tls;
 pub mod units;
 
-pub use check::{Site, check};
+pub use check::{PlaceSite, Site, check};
 pub use compress::Compress;
 pub use load::{ConfigError, load};
 use schemars::JsonSchema;
@@ -100,6 +102,23 @@ pub struct ListenerConfig {
     /// Connections from one address (of IPv6, from one /64) at most; one more is closed at once. Default: no limit.
     #[schemars(with = "Option<usize>")]
     pub connections_per_address: Option<Spanned<usize>>,
+    /// Proxies and load balancers in front of Kirin, whose word on who the client is counts: addresses, networks such as
+    /// `"10.0.0.0/8"`, and `"unix:"` for whoever connects to a unix socket. Nobody else's counts, and applications do not see it.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub trusted: Vec<Spanned<String>>,
+    /// What those proxies write: `"X-Forwarded-For"` (with `X-Forwarded-Proto`) or `"Forwarded"`. The other one is not looked
+    /// at, since proxies pass on what clients say there.
+    #[serde(default = "default::forwarded")]
+    #[schemars(with = "String", default = "default::forwarded_plain")]
+    pub forwarded: Spanned<String>,
+    /// Whether the host that they tell (`X-Forwarded-Host`, or `host` in `Forwarded`) takes the place of `Host`.
+    #[serde(default)]
+    pub forwarded_host: bool,
+    /// Whether each connection begins with a PROXY protocol header, of version 1 or 2. Connections that are not from
+    /// `trusted` are closed then.
+    #[serde(default)]
+    pub proxy_protocol: bool,
 }
 
 /// The store.
@@ -211,9 +230,47 @@ pub struct RouteConfig {
     pub path: Spanned<String>,
     /// Places to look, in order; the first that has the answer gives it. `store`: the item whose key is the request
     /// target. `files:DIR`: the file of that path below the directory. `app:NAME`: the application, which always answers.
-    #[serde(rename = "try")]
+    /// Needed, unless there is a `redirect`.
+    #[serde(default, rename = "try")]
     #[schemars(with = "Vec<String>")]
     pub places: Vec<Spanned<String>>,
+    /// Fields of all responses, errors included, such as `{ "X-Frame-Options" = "DENY" }`; they take the place of fields of
+    /// the same name. `""` removes one.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub headers: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// Sends clients on to another path or site: `"/new"` or `"https://example.org/"`. What follows the route's path, and the
+    /// query, are kept. No place is asked, and no password.
+    #[schemars(with = "Option<String>")]
+    pub redirect: Option<Spanned<String>>,
+    /// The status of a redirect: 301, 302, 303, 307 or 308.
+    #[serde(default = "default::redirect_status")]
+    #[schemars(with = "u16", default = "default::redirect_status_plain")]
+    pub redirect_status: Spanned<u16>,
+    /// The path, written decoded, that places see instead of the route's own: with `path = "/shop"` and `rewrite = "/v2"` they
+    /// look for `/v2/cart` when `/shop/cart` is asked for. With `rewrite = "/"` an application is mounted there, with the
+    /// route's path in `SCRIPT_NAME`.
+    #[schemars(with = "Option<String>")]
+    pub rewrite: Option<Spanned<String>>,
+    /// Pages that stand in for Kirin's own error texts, by status: `{ 404 = "/errors/404.html", 5xx = "/errors/sorry.html" }`.
+    /// They are paths of this site, found in the store or in files; the status stays.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub error_pages: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// Whether `error_pages` stand in for errors that an application or a stored response gives, too.
+    #[serde(default)]
+    pub intercept_errors: bool,
+    /// A file of names and passwords, as `htpasswd -B` makes it, for visitors to give one of (bcrypt, SHA-crypt or Argon2).
+    /// Applications find the name in `REMOTE_USER`. Read anew when it has changed.
+    #[schemars(with = "Option<String>")]
+    pub basic_auth: Option<Spanned<String>>,
+    /// What the password is for, as browsers show it.
+    #[serde(default = "default::basic_auth_realm")]
+    #[schemars(with = "String", default = "default::basic_auth_realm_plain")]
+    pub basic_auth_realm: Spanned<String>,
+    /// Whether a directory without an index page shows a list of its files.
+    #[serde(default)]
+    pub listing: bool,
     /// The largest request body; a larger one is answered 413. Default: what the application's own `body_limit` says.
     #[schemars(with = "Option<String>")]
     pub body_limit: Option<ByteSize>,

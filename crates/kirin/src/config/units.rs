@@ -57,7 +57,7 @@ impl std::str::FromStr for RequestRate {
         });
         parsed.ok_or_else(|| {
             format!(
-                "`{text}` is not a rate: write a number up to {MAX_RATE}, / and s, m or h, such as \"10/s\""
+                "`{text}` is not a rate: write a number up to {MAX_RATE}, / and s, m, h or d, such as \"10/s\""
             )
         })
     }
@@ -149,7 +149,7 @@ mod tests {
         for (text, requests, seconds) in [("10/s", 10, 1), ("100/m", 100, 60), ("1 / h", 1, 3600)] {
             assert_eq!(text.parse(), Ok(RequestRate { requests, seconds }));
         }
-        for text in ["", "10", "/s", "10/", "10/d", "0/s", "-1/s", "1.5/s", "10/ss", "2000000/s"] {
+        for text in ["", "10", "/s", "10/", "10/w", "0/s", "-1/s", "1.5/s", "10/ss", "2000000/s"] {
             assert!(text.parse::<RequestRate>().unwrap_err().contains("10/s"), "{text}");
         }
     }

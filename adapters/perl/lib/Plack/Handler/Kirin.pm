@@ -41,6 +41,7 @@ my %OPTION = (
     memory             => $SIZE,
     memcached          => undef,
     sendfile           => undef,
+    trusted            => undef,
 );
 
 # Other names for the same.
@@ -59,6 +60,9 @@ my %NO_EFFECT = map { $_ => 1 } qw(
 
 # Monoceros' default; Kirin's own is the same.
 use constant WORKERS => 5;
+
+# A proxy on the same machine, as Starlet usually stands behind one.
+use constant TRUSTED => qw(127.0.0.0/8 ::1 unix:);
 
 # Of programs; plackup gives 5000.
 use constant DEFAULT_PORT => 8080;
@@ -88,6 +92,8 @@ sub new {
     $self->{listen} = $self->inherited_addresses || $self->listen_addresses;
     return $self;
 }
+
+sub as_list { ref $_[0] ? @{ $_[0] } : split /,/, $_[0] }
 
 # As with Starlet, it may come as text from the command line.
 sub code_block {
@@ -156,6 +162,7 @@ sub run {
         keep_alive => defined $keep_alive ? int($keep_alive) || 1 : undef,
         memcached  => ref $self->{memcached} ? $self->{memcached} : [$self->{memcached} // ()],
         sendfile   => ref $self->{sendfile} ? $self->{sendfile} : [$self->{sendfile} // ()],
+        trusted    => [grep { length } defined $self->{trusted} ? as_list($self->{trusted}) : TRUSTED],
         workers    => $self->{max_workers} // WORKERS || 1,
         (map { $_ => $self->{$_} } qw(
             body_limit daemonize deadline error_log memory pid queue queue_wait start_limit threads
@@ -376,6 +383,13 @@ C<$ENV{KIRIN_STORE}>, which is set after the application has been loaded the fir
 
 Directory, or array of directories, from which files may be sent that the application names with C<X-Sendfile>. A file that it has
 opened and returns with a C<path>, as L<Plack::Middleware::Static> does, is sent by C<kirin> wherever it lies.
+
+=item trusted
+
+Proxies in front of C<kirin>, whose C<X-Forwarded-For> and C<X-Forwarded-Proto> count: addresses and networks, as an array or
+with commas between them; C<unix:> is whoever connects to a unix socket. The application finds what they say in
+C<REMOTE_ADDR> and C<psgi.url_scheme> and does not see the fields themselves, nor those of anybody else, so that
+L<Plack::Middleware::ReverseProxy> is not needed and does no harm. Default: C<127.0.0.0/8,::1,unix:>. Nobody: C<''>.
 
 =item threads
 

@@ -1,0 +1,166 @@
+//! Lists of what is in a directory, for places that are told to show them.
+//!
+//! Asked by [`crate::Files`] when a directory has no index page. Every name is escaped; hidden files, and what could not be
+//! served, are left out. Nothing is kept: a list is as new as the request.
+
+use crate::redirect::Redirect;
+use crate::request_path::RequestPath;
+use crate::root::{OpenError, Opened, Root};
+use kirin_http::{Body, Place, RequestHead, Response, StatusCode};
+use rustix::fs::{AtFlags, Dir, FileType, statat};
+use std::fmt::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Files in a list at most: the loop waits while they are looked at, some microseconds each.
+const MAX_ENTRIES: usize = 5000;
+
+/// Something in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    name: Vec<u8>,
+    /// None for a directory.
+    size_bytes: Option<u64>,
+    /// Seconds since the epoch.
+    modified: i64,
+}
+
+/// The list of the directory that `request` asks for, if it is one.
+pub(crate) fn answer(root: &Root, request: &RequestHead<'_>) -> Option<Response> {
+    let path = RequestPath::parse(request.path).ok().filter(|path| !path.is_hidden())?;
+    let directory = match root.open_directory_beneath(&path.name) {
+        Ok(directory) => directory,
+        Err(OpenError::Absent) => return None,
+        Err(error) => {
+            tracing::warn!(root = %root.path().display(), path = request.path, ?error, "directory is not listed");
+            return None;
+        }
+    };
+    if !path.directory {
+        return Some(Redirect::to(&path).respond(request.query));
+    }
+    let (entries, is_whole) = read(root, &path, directory).ok()?;
+    let text = page(&path, &entries, is_whole);
+    let mut response = Response::new(Place::Files, StatusCode::OK, Body::from(text.into_bytes()));
+    response.fields.push("Content-Type", "text/html; charset=utf-8");
+    Some(response)
+}
+
+/// The entries in the order of the page, and whether these are all.
+fn read(root: &Root, path: &RequestPath, directory: OwnedFd) -> rustix::io::Result<(Vec<Entry>, bool)> {
+    let mut entries = Vec::new();
+    let mut is_whole = true;
+    for found in Dir::read_from(&directory)? {
+        let name = found?.file_name().to_bytes().to_vec();
+        if !is_shown(path, &name) {
+            continue;
+        }
+        if entries.len() == MAX_ENTRIES {
+            is_whole = false;
+            break;
+        }
+        entries.extend(look_at(root, path, directory.as_fd(), name));
+    }
+    entries.sort_by(|a, b| (a.size_bytes.is_some(), &a.name).cmp(&(b.size_bytes.is_some(), &b.name)));
+    Ok((entries, is_whole))
+}
+
+/// Whether a request for it could be answered.
+fn is_shown(path: &RequestPath, name: &[u8]) -> bool {
+    let is_well_known = path.name.is_empty() && name == b".well-known";
+    (!name.starts_with(b".") || is_well_known) && !name.iter().any(u8::is_ascii_control)
+}
+
+fn look_at(root: &Root, path: &RequestPath, directory: impl AsFd, name: Vec<u8>) -> Option<Entry> {
+    let stat = statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let modified = stat.st_mtime;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Some(Entry { name, size_bytes: u64::try_from(stat.st_size).ok(), modified }),
+        FileType::Directory => Some(Entry { name, size_bytes: None, modified }),
+        FileType::Symlink => {
+            // Only one that stays below the root can be served, or tells what it leads to.
+            let whole = [&path.name[..], b"/", &name].concat();
+            match root.open_beneath(whole.strip_prefix(b"/").unwrap_or(&whole)).ok()? {
+                Opened::File(file) => {
+                    Some(Entry { name, size_bytes: Some(file.state.size), modified: file.state.modified.0 })
+                }
+                Opened::Directory => Some(Entry { name, size_bytes: None, modified }),
+                Opened::Special => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn page(path: &RequestPath, entries: &[Entry], is_whole: bool) -> String {
+    let end: &[u8] = if path.name.is_empty() { b"" } else { b"/" };
+    let shown_path = escaped(&[b"/", &path.name[..], end].concat());
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Index of {shown_path}</title>\n\
+         <style>td {{ padding-right: 2em }} td:nth-child(2) {{ text-align: right }}</style></head>\n\
+         <body><h1>Index of {shown_path}</h1>\n<table>\n"
+    );
+    if !path.name.is_empty() {
+        page.push_str("<tr><td><a href=\"../\">../</a></td></tr>\n");
+    }
+    for entry in entries {
+        let slash = if entry.size_bytes.is_none() { "/" } else { "" };
+        let size = entry.size_bytes.map_or("-".to_owned(), |size| size.to_string());
+        // `./` keeps a name with a colon from being a scheme. Writing to a String does not fail.
+        let _ = writeln!(
+            page,
+            "<tr><td><a href=\"./{}{slash}\">{}{slash}</a></td><td>{size}</td><td>{}</td></tr>",
+            percent_encoded(&entry.name),
+            escaped(&entry.name),
+            date(entry.modified)
+        );
+    }
+    page.push_str("</table>\n");
+    if !is_whole {
+        let _ = writeln!(page, "<p>There are more than {MAX_ENTRIES} files; the others are not shown.</p>");
+    }
+    page.push_str("</body></html>\n");
+    page
+}
+
+fn percent_encoded(name: &[u8]) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for byte in name {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
+            encoded.push(char::from(*byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+/// As HTML text; what is not UTF-8 shows as replacement characters.
+fn escaped(text: &[u8]) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in String::from_utf8_lossy(text).chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            character => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// `06 Nov 1994 08:49`, in UTC.
+fn date(seconds: i64) -> String {
+    let time = UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    // httpdate has the calendar, up to the year 9999: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    match seconds {
+        0..253_402_300_800 => httpdate::fmt_http_date(time).get(5..22).unwrap_or("-").to_owned(),
+        _ => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "listing_tests.rs"]
+mod tests;

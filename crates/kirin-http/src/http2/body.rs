@@ -1,0 +1,71 @@
+//! The body of a request: the data of its stream.
+
+use super::{Responder, send_informational};
+use crate::field_lines::FieldLines;
+use crate::pace::Pace;
+use crate::request_body::BodyError;
+use crate::server::Deadlines;
+use bytes::Bytes;
+use h2::RecvStream;
+use http::StatusCode;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Data as it comes.
+pub(crate) struct Http2Source {
+    stream: RecvStream,
+    deadlines: Rc<Deadlines>,
+    pace: Pace,
+    /// By which `100 Continue` is sent while it is owed.
+    expects_continue: Option<Responder>,
+}
+
+impl Http2Source {
+    /// `expects_continue`: by which the client is told to go on when the body is wanted.
+    pub(super) fn new(
+        stream: RecvStream,
+        deadlines: &Rc<Deadlines>,
+        expects_continue: Option<Responder>,
+    ) -> Self {
+        let pace = Pace::new(deadlines.reading);
+        Self { stream, deadlines: Rc::clone(deadlines), pace, expects_continue }
+    }
+
+    /// The next data that is not empty. Taking it makes room for as much to come (RFC 9113 section 5.2).
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
+        if let Some(responder) = self.expects_continue.take() {
+            // If it cannot be sent the client has gone, which is found out at once.
+            let _ = send_informational(&responder, StatusCode::CONTINUE, &FieldLines::new());
+        }
+        loop {
+            let data = poll_fn(|context| self.stream.poll_data(context));
+            match within(&self.deadlines, &mut self.pace, data).await {
+                Some(Some(Ok(data))) => {
+                    self.pace.moved(data.len() as u64, self.deadlines.clock.now());
+                    let released = self.stream.flow_control().release_capacity(data.len());
+                    released.map_err(|error| BodyError::Io(std::io::Error::other(error)))?;
+                    if !data.is_empty() {
+                        return Ok(Some(data));
+                    }
+                }
+                Some(None) => return Ok(None),
+                Some(Some(Err(_))) | None => return Err(BodyError::Ended),
+            }
+        }
+    }
+}
+
+/// Waits for the client, for as long as it may be slow; none when that is over. A stream has no place in the table of open
+/// connections, which belongs to all streams together.
+pub(super) async fn within<T>(
+    deadlines: &Deadlines,
+    pace: &mut Pace,
+    waiting: impl Future<Output = T>,
+) -> Option<T> {
+    let now = deadlines.clock.now();
+    let seconds = pace.begin(now).saturating_sub(now);
+    let result = tokio::time::timeout(Duration::from_secs(seconds), waiting).await;
+    pace.end(deadlines.clock.now());
+    result.ok()
+}

@@ -1,0 +1,173 @@
+//! The `error_pages` of a route: which page stands in for which error.
+//!
+//! Pure: the router looks the page up, as it would for a GET of its path, and has it [`clothe`] the error.
+
+use http::StatusCode;
+use kirin_http::{FieldLines, Place, Response};
+
+/// Pages by status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorPages {
+    pages: Vec<(Errors, String)>,
+    /// Whether error responses of applications and of the store are replaced, too.
+    pub intercept: bool,
+}
+
+/// Statuses that share a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Errors {
+    One(u16),
+    /// 4 for `4xx`.
+    Class(u16),
+}
+
+impl ErrorPages {
+    /// Adds a page for `404` or `5xx`: the path of the page. The error says what is allowed.
+    pub fn add(&mut self, errors: &str, path: &str) -> Result<(), String> {
+        let errors = match errors {
+            "4xx" => Errors::Class(4),
+            "5xx" => Errors::Class(5),
+            _ => errors
+                .parse()
+                .ok()
+                .filter(|status| errors.len() == 3 && (400..600).contains(status))
+                .map(Errors::One)
+                .ok_or(format!("`{errors}` is no error; allowed are 400 to 599, 4xx and 5xx"))?,
+        };
+        if !path.starts_with('/')
+            || path.contains(['?', '#'])
+            || !path.bytes().all(|byte| byte.is_ascii_graphic())
+        {
+            return Err(format!(
+                "error page `{path}`: it must be a path as in a request, such as `/errors/404.html`"
+            ));
+        }
+        self.pages.push((errors, path.to_owned()));
+        // The single ones are found first.
+        self.pages.sort_by_key(|(errors, _)| matches!(errors, Errors::Class(_)));
+        Ok(())
+    }
+
+    /// The paths of all pages.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.pages.iter().map(|(_, path)| path.as_str())
+    }
+
+    /// The path of the page for `response`, if it is to have one.
+    pub fn page_for(&self, response: &Response) -> Option<&str> {
+        let status = response.status.as_u16();
+        if status < 400 {
+            return None;
+        }
+        // What an application or a stored response says is content, unless the configuration says otherwise.
+        if !self.intercept && matches!(response.place, Place::App | Place::Store) {
+            return None;
+        }
+        let is_for = |errors: &Errors| match errors {
+            Errors::One(one) => *one == status,
+            Errors::Class(class) => *class == status / 100,
+        };
+        self.pages.iter().find(|(errors, _)| is_for(errors)).map(|(_, path)| path.as_str())
+    }
+}
+
+/// Fields that belong to a body, and not to the answer.
+fn is_of_body(name: &[u8]) -> bool {
+    let of_body = ["content-type", "content-encoding", "content-language", "content-disposition", "vary"];
+    of_body.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
+}
+
+/// Validators would make the client ask for the page in place of what it wanted.
+fn is_of_file(name: &[u8]) -> bool {
+    let of_file = ["etag", "last-modified", "accept-ranges"];
+    of_file.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
+}
+
+/// The error with the body of `page`: status, place and fields such as `Allow` and `WWW-Authenticate` stay.
+pub fn clothe(error: &Response, page: Response) -> Response {
+    let mut fields = FieldLines::new();
+    let kept = error.fields.iter().filter(|(name, _)| !is_of_body(name) && !is_of_file(name));
+    for (name, value) in kept.chain(page.fields.iter().filter(|(name, _)| !is_of_file(name))) {
+        // Both were good lines before.
+        let _ = fields.try_push(name, value);
+    }
+    Response { status: error.status, fields, body: page.body, place: error.place }
+}
+
+/// Whether `page` can stand for an error.
+pub fn is_page(page: &Response) -> bool {
+    page.status == StatusCode::OK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kirin_http::Body;
+
+    fn response(place: Place, status: u16) -> Response {
+        Response::new(place, StatusCode::from_u16(status).unwrap(), Body::Empty)
+    }
+
+    fn pages(intercept: bool) -> ErrorPages {
+        let mut pages = ErrorPages { intercept, ..ErrorPages::default() };
+        pages.add("5xx", "/5xx.html").unwrap();
+        pages.add("404", "/404.html").unwrap();
+        pages.add("503", "/503.html").unwrap();
+        pages
+    }
+
+    #[test]
+    fn a_single_status_goes_before_its_class() {
+        let pages = pages(false);
+        for (status, expected) in [
+            (404, Some("/404.html")),
+            (403, None),
+            (500, Some("/5xx.html")),
+            (503, Some("/503.html")),
+            (200, None),
+            (304, None),
+        ] {
+            assert_eq!(pages.page_for(&response(Place::Kirin, status)), expected, "{status}");
+            assert_eq!(pages.page_for(&response(Place::Files, status)), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn what_an_application_says_is_replaced_only_if_asked_for() {
+        for place in [Place::App, Place::Store] {
+            assert_eq!(pages(false).page_for(&response(place, 404)), None);
+            assert_eq!(pages(true).page_for(&response(place, 404)), Some("/404.html"));
+            assert_eq!(pages(true).page_for(&response(place, 200)), None);
+        }
+    }
+
+    #[test]
+    fn the_error_keeps_what_is_its_own() {
+        let mut error = response(Place::Files, 405);
+        error.fields.push("Content-Type", "text/plain");
+        error.fields.push("Allow", "GET");
+        let mut page = response(Place::Files, 200);
+        page.body = Body::from("sorry");
+        page.fields.push("Content-Type", "text/html");
+        page.fields.push("ETag", "\"x\"");
+        page.fields.push("Last-Modified", "then");
+        let clothed = clothe(&error, page);
+        assert_eq!(clothed.status, 405);
+        let names: Vec<_> = clothed.fields.iter().map(|(_, value)| value.to_vec()).collect();
+        assert_eq!(names, [b"GET".to_vec(), b"text/html".to_vec()]);
+        assert_eq!(clothed.body.length(), Some(5));
+    }
+
+    #[test]
+    fn what_is_no_error_or_no_path_is_refused() {
+        for errors in ["200", "399", "600", "40", "0404", "6xx", "404 ", "", "+404"] {
+            assert!(ErrorPages::default().add(errors, "/x").unwrap_err().contains("4xx"), "{errors}");
+        }
+        for path in ["", "x.html", "/a b", "/a?b", "/\r\n", "/\u{e9}"] {
+            assert!(
+                ErrorPages::default().add("404", path).unwrap_err().contains("/errors/404.html"),
+                "{path}"
+            );
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The `headers` of a route: set on all of its responses, errors included.
+//!
+//! Pure; made when the configuration is checked.
+
+use http::StatusCode;
+use kirin_http::{FieldLines, Response};
+
+/// Fields that are the engine's: about the connection or the framing (RFC 9110 section 7.6.1), or true of one response only.
+const NOT_TO_BE_SET: [&str; 11] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+    "te",
+    "trailer",
+    "upgrade",
+    "content-length",
+    "content-range",
+    "date",
+    "location",
+];
+
+/// Fields of the representation that a 304 does not carry: a cache would write them over what it has (RFC 9110 section
+/// 15.4.5).
+const NOT_IN_304: [&str; 3] = ["content-type", "content-encoding", "content-language"];
+
+/// What `headers` says, ready to be applied.
+#[derive(Clone, Debug, Default)]
+pub struct ResponseFields {
+    names: Vec<String>,
+    set: FieldLines,
+    set_in_304: FieldLines,
+}
+
+impl ResponseFields {
+    /// Adds a field; an empty value removes it from what places send. The error says what is allowed.
+    pub fn add(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let lower = name.to_ascii_lowercase();
+        if NOT_TO_BE_SET.contains(&lower.as_str()) {
+            return Err(format!("header `{name}` is Kirin's own: it cannot be set or removed"));
+        }
+        if self.names.contains(&lower) {
+            return Err(format!(
+                "header `{name}` is there twice; names are the same in upper and lower case"
+            ));
+        }
+        let mut line = FieldLines::new();
+        line.try_push(name.as_bytes(), value.as_bytes())
+            .map_err(|error| format!("header `{name}`: {error}"))?;
+        if !value.is_empty() {
+            self.set.append(&line);
+            if !NOT_IN_304.contains(&lower.as_str()) {
+                self.set_in_304.append(&line);
+            }
+        }
+        self.names.push(lower);
+        Ok(())
+    }
+
+    /// Whether nothing is to be set or removed.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Sets and removes.
+    pub fn apply(&self, response: &mut Response) {
+        for name in &self.names {
+            response.fields.remove(name);
+        }
+        let set = if response.status == StatusCode::NOT_MODIFIED { &self.set_in_304 } else { &self.set };
+        response.fields.append(set);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kirin_http::{Body, Place};
+
+    fn applied(status: u16, fields: &[(&str, &str)]) -> Vec<(String, String)> {
+        let mut rule = ResponseFields::default();
+        for (name, value) in fields {
+            rule.add(name, value).unwrap();
+        }
+        let mut response = Response::new(Place::App, StatusCode::from_u16(status).unwrap(), Body::Empty);
+        response.fields.push("Server", "x");
+        response.fields.push("x-powered-by", "perl");
+        response.fields = response.fields.prepare();
+        rule.apply(&mut response);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        response.fields.iter().map(|(name, value)| (text(name), text(value))).collect()
+    }
+
+    #[test]
+    fn fields_are_set_replaced_and_removed() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let rule = [("X-Frame-Options", "DENY"), ("SERVER", "kirin"), ("X-Powered-By", "")];
+        assert_eq!(applied(200, &rule), [pair("X-Frame-Options", "DENY"), pair("SERVER", "kirin")]);
+        assert_eq!(applied(502, &rule), applied(200, &rule));
+        assert_eq!(applied(200, &[]), [pair("Server", "x"), pair("x-powered-by", "perl")]);
+    }
+
+    #[test]
+    fn a_304_gets_no_field_of_the_representation() {
+        let rule = [("Content-Type", "text/x"), ("Cache-Control", "no-cache"), ("Server", "")];
+        let names = |status| applied(status, &rule).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(304), ["x-powered-by", "Cache-Control"]);
+        assert_eq!(names(200), ["x-powered-by", "Content-Type", "Cache-Control"]);
+    }
+
+    #[test]
+    fn what_would_break_a_response_is_refused() {
+        for (name, value, expected) in [
+            ("Content-Length", "1", "Kirin's own"),
+            ("transfer-encoding", "", "Kirin's own"),
+            ("CONNECTION", "close", "Kirin's own"),
+            ("X y", "1", "not a token"),
+            ("", "1", "not a token"),
+            ("X", "a\r\nSet-Cookie: b", "control character"),
+            ("X", "a\0", "control character"),
+        ] {
+            let error = ResponseFields::default().add(name, value).unwrap_err();
+            assert!(error.contains(expected), "{name}: {error}");
+        }
+        let mut rule = ResponseFields::default();
+        rule.add("X-A", "1").unwrap();
+        assert!(rule.add("x-a", "2").unwrap_err().contains("twice"));
+    }
+}

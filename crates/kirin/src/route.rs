@@ -1,0 +1,140 @@
+//! A route with everything it names opened.
+
+use crate::config;
+use crate::config::check::{PlaceSite, RouteSite};
+use crate::rules::Rules;
+use crate::store_place::StorePlace;
+use http::{Method, StatusCode};
+use kirin_files::{Files, FilesConfig, FilesError};
+use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
+use kirin_store::Now;
+use kirin_workers::App;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What places without code answer, as the value of `Allow`.
+const ALLOW: &str = "GET, HEAD, OPTIONS";
+
+/// What a server with applications may answer.
+const ALLOW_WITH_APPS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// One route of one loop.
+pub struct Route {
+    /// Decoded, without a slash at its end; empty for `/`.
+    pub path: String,
+    /// Where to look.
+    pub places: Vec<Place>,
+    /// None if the route only names places.
+    pub rules: Option<Arc<Rules>>,
+    body_limit_bytes: Option<u64>,
+    rate_limits: Vec<Arc<RateLimit>>,
+    /// What is compressed.
+    pub compress: config::Compress,
+}
+
+/// A place, opened.
+pub enum Place {
+    /// The store.
+    Store,
+    /// A directory.
+    Files(Box<Files>),
+    /// An application.
+    App(Arc<App>),
+}
+
+impl Route {
+    /// Opens what `route` names. `apps` are in the order of the configuration.
+    pub fn open(route: &RouteSite, apps: &[Arc<App>]) -> Result<Self, FilesError> {
+        let mut places = Vec::new();
+        for place in &route.places {
+            places.push(match place {
+                PlaceSite::Store => Place::Store,
+                PlaceSite::Files(root) => {
+                    let (listing, compress) = (route.listing, route.compress.of_shared());
+                    let config = FilesConfig { listing, compress, ..FilesConfig::new(root) };
+                    Place::Files(Box::new(Files::open(config)?))
+                }
+                PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
+            });
+        }
+        let rules = (!route.rules.is_empty()).then(|| Arc::clone(&route.rules));
+        Ok(Self {
+            path: route.path.clone(),
+            places,
+            rules,
+            body_limit_bytes: route.body_limit_bytes,
+            rate_limits: route.rate_limits.clone(),
+            compress: route.compress,
+        })
+    }
+
+    /// Whether `path`, as it is meant, is this route's or below it.
+    pub fn is_for(&self, path: &[u8]) -> bool {
+        path.strip_prefix(self.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    }
+
+    /// Counts the request; gives the refusal when it is one too many.
+    pub fn admit(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Result<(), Response> {
+        if self.rate_limits.is_empty() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        for limit in &self.rate_limits {
+            limit.count(request, origin.peer, now).map_err(|too_many| {
+                let mut response = Response::error(StatusCode::TOO_MANY_REQUESTS);
+                // Whole seconds, after which there is room indeed (RFC 6585 section 4).
+                let seconds = too_many.retry_after.as_secs() + 1;
+                response.fields.push("Retry-After", seconds.to_string());
+                response
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The answer of an application, which reads no more of the body than the route allows.
+    pub fn limit_body(&self, answer: Answer) -> Answer {
+        match (answer, self.body_limit_bytes) {
+            (Answer::Later(later), Some(limit)) => Answer::Later(Box::new(move |mut body| {
+                body.limit(limit);
+                later(body)
+            })),
+            (answer, _) => answer,
+        }
+    }
+
+    /// Whether the last of its places is an application, which answers everything.
+    pub fn has_app(&self) -> bool {
+        matches!(self.places.last(), Some(Place::App(_)))
+    }
+
+    /// No place had the answer: there is nothing of that name, or nothing that takes the method.
+    pub fn nobody_answered(&self, request: &RequestHead<'_>, store: &StorePlace, now: Now) -> Response {
+        let is_there = |place: &Place| match place {
+            Place::Store => store.has(request, now),
+            Place::Files(files) => files.has(request, Instant::now()),
+            Place::App(_) => false,
+        };
+        if request.is_get_or_head() || !self.places.iter().any(is_there) {
+            return Response::error(StatusCode::NOT_FOUND);
+        }
+        match request.method {
+            Method::OPTIONS => options(ALLOW),
+            _ => {
+                let mut response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
+                response.fields.push("Allow", ALLOW);
+                response
+            }
+        }
+    }
+}
+
+/// `OPTIONS *`: about the server as a whole (RFC 9110 section 9.3.7).
+pub fn server_options(has_apps: bool) -> Response {
+    options(if has_apps { ALLOW_WITH_APPS } else { ALLOW })
+}
+
+fn options(allow: &'static str) -> Response {
+    let mut response = Response::new(kirin_http::Place::Kirin, StatusCode::NO_CONTENT, Body::Empty);
+    response.fields.push("Allow", allow);
+    response
+}

@@ -1,0 +1,247 @@
+//! Clients behind proxies and load balancers, through the built program.
+
+use kirin_tests::{Authority, Client, Kirin, Site, wait_for};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+
+/// Says who asked.
+const PSGI: &str = r#"
+use v5.16; use warnings;
+use Plack::Builder;
+my $app = sub {
+    my $env = shift;
+    my @names = grep { /REMOTE_ADDR|REMOTE_PORT|url_scheme|HTTP_HOST|FORWARDED|REAL_IP/ } sort keys %$env;
+    return [200, ['Content-Type' => 'text/plain'], [join ' ', map { "$_=$env->{$_}" } @names]];
+};
+builder { mount '/middleware' => builder { enable 'ReverseProxy'; $app }; mount '/' => $app };
+"#;
+
+fn serve(site: &Site, listener: &str) -> Kirin {
+    Kirin::start(
+        site,
+        &format!(
+            "[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n{listener}\
+             [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 1\n[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n"
+        ),
+    )
+}
+
+fn site() -> Site {
+    Site::new().with("app.psgi", PSGI)
+}
+
+fn ask(client: &mut Client, target: &str, fields: &str) -> String {
+    let reply = client.request("GET", target, fields);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.text()
+}
+
+fn wait_for_access(site: &Site, part: &str) {
+    wait_for(&format!("`{part}` in the access log"), || {
+        let log = std::fs::read_to_string(site.path("access.log")).ok()?;
+        log.contains(part).then_some(())
+    });
+}
+
+#[test]
+fn strangers_cannot_say_who_they_are() {
+    let site = site();
+    let kirin = serve(&site, "");
+    let mut client = kirin.connect();
+    let lie = "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.example\r\n\
+               Forwarded: for=6.6.6.6;proto=https\r\nX-Real-IP: 6.6.6.6\r\n";
+    for target in ["/", "/middleware"] {
+        let text = ask(&mut client, target, lie);
+        assert!(text.contains("REMOTE_ADDR=127.0.0.1 ") && text.contains("url_scheme=http"), "{text}");
+        assert!(!text.contains("6.6.6.6") && !text.contains("https") && !text.contains("evil"), "{text}");
+    }
+}
+
+#[test]
+fn trusted_proxies_say_who_the_client_is() {
+    let site = site();
+    let kirin = serve(&site, "trusted = [\"127.0.0.1\", \"10.0.0.0/8\"]\n");
+    let mut client = kirin.connect();
+    let fields = "X-Forwarded-For: 6.6.6.6, 192.0.2.7, 10.1.2.3\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.example\r\n";
+    for target in ["/", "/middleware"] {
+        let text = ask(&mut client, target, fields);
+        assert!(text.contains("REMOTE_ADDR=192.0.2.7 REMOTE_PORT=0"), "{target}: {text}");
+        assert!(text.contains("url_scheme=https") && text.contains("HTTP_HOST=test"), "{target}: {text}");
+        assert!(!text.contains("FORWARDED"), "{target}: {text}");
+    }
+    wait_for_access(&site, "192.0.2.7 - - [");
+    // The same connection carries requests of many clients.
+    let text = ask(&mut client, "/", "X-Forwarded-For: 2001:db8::9\r\n");
+    assert!(text.contains("REMOTE_ADDR=2001:db8::9 ") && text.contains("url_scheme=http"), "{text}");
+    assert!(ask(&mut client, "/", "").contains("REMOTE_ADDR=127.0.0.1 "));
+    let text = ask(&mut client, "/", "Forwarded: for=6.6.6.6\r\n");
+    assert!(text.contains("REMOTE_ADDR=127.0.0.1 "), "the proxy writes the other field: {text}");
+}
+
+#[test]
+fn forwarded_and_its_host_count_when_the_listener_says_so() {
+    let site = site();
+    let kirin =
+        serve(&site, "trusted = [\"127.0.0.0/8\"]\nforwarded = \"Forwarded\"\nforwarded_host = true\n");
+    let mut client = kirin.connect();
+    let fields =
+        "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=\"[2001:db8::1]:4711\";proto=https;host=shop.example\r\n";
+    let text = ask(&mut client, "/", fields);
+    assert!(text.contains("REMOTE_ADDR=2001:db8::1 REMOTE_PORT=4711"), "{text}");
+    assert!(text.contains("url_scheme=https") && text.contains("HTTP_HOST=shop.example"), "{text}");
+}
+
+#[test]
+fn whoever_opens_the_unix_socket_is_trusted_by_name_only() {
+    let site = site();
+    let ask = |socket: &str| {
+        let mut stream = UnixStream::connect(site.path(socket)).expect("connect");
+        stream.write_all(b"GET / HTTP/1.0\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n").expect("send");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("read");
+        text
+    };
+    let _kirin = serve(
+        &site,
+        "[[listener]]\naddress = \"unix:open.sock\"\ntrusted = [\"unix:\"]\n\
+         [[listener]]\naddress = \"unix:closed.sock\"\ntrusted = [\"0.0.0.0/0\", \"::/0\"]\n",
+    );
+    let text = ask("open.sock");
+    assert!(text.contains("REMOTE_ADDR=192.0.2.7 "), "{text}");
+    let text = ask("closed.sock");
+    assert!(text.contains("REMOTE_ADDR=unix: "), "{text}");
+}
+
+fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
+    let mut header = b"\r\n\r\n\0\r\nQUIT\n".to_vec();
+    header.extend([command, family]);
+    header.extend((rest.len() as u16).to_be_bytes());
+    header.extend(rest);
+    header
+}
+
+#[test]
+fn a_balancer_announces_its_client_with_the_proxy_protocol() {
+    let site = site();
+    let kirin = serve(&site, "trusted = [\"127.0.0.1\"]\nproxy_protocol = true\n");
+    let v4 = [192, 0, 2, 7, 10, 0, 0, 1, 0x12, 0x67, 0, 80];
+    let v6 = [&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9][..], &[0; 16], &[0x12, 0x67, 0, 80]]
+        .concat();
+    for (header, expected) in [
+        (b"PROXY TCP4 192.0.2.7 10.0.0.1 4711 80\r\n".to_vec(), "REMOTE_ADDR=192.0.2.7 REMOTE_PORT=4711"),
+        (b"PROXY TCP6 2001:db8::9 ::1 4711 80\r\n".to_vec(), "REMOTE_ADDR=2001:db8::9 REMOTE_PORT=4711"),
+        (b"PROXY UNKNOWN\r\n".to_vec(), "REMOTE_ADDR=127.0.0.1 "),
+        (v2(0x21, 0x11, &v4), "REMOTE_ADDR=192.0.2.7 REMOTE_PORT=4711"),
+        (v2(0x21, 0x21, &v6), "REMOTE_ADDR=2001:db8::9 REMOTE_PORT=4711"),
+        (
+            v2(0x21, 0x11, &[&v4[..], &[4, 0, 200], &[0; 200]].concat()),
+            "REMOTE_ADDR=192.0.2.7 REMOTE_PORT=4711",
+        ),
+        (v2(0x21, 0x31, &[0; 216]), "REMOTE_ADDR=unix: "),
+        (v2(0x20, 0x00, b""), "REMOTE_ADDR=127.0.0.1 "),
+    ] {
+        // With the request in one packet, and in two.
+        let mut client = kirin.connect();
+        client.send([&header[..], b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"].concat());
+        let text = client.read_reply().text();
+        assert!(text.contains(expected), "{text} without {expected}");
+        // It holds for the connection; what the client itself says does not count.
+        let text = ask(&mut client, "/", "X-Forwarded-For: 6.6.6.6\r\n");
+        let is_proxys = expected.contains("127.0.0.1");
+        assert!(
+            text.contains(expected) || (is_proxys && text.contains("6.6.6.6")),
+            "{text} without {expected}"
+        );
+        let mut client = kirin.connect();
+        for byte in &header {
+            client.send([*byte]);
+        }
+        assert!(ask(&mut client, "/", "").contains(expected));
+    }
+    wait_for_access(&site, "2001:db8::9 - - [");
+}
+
+#[test]
+fn a_connection_without_a_header_is_closed_unanswered() {
+    let site = site();
+    let kirin = serve(&site, "trusted = [\"127.0.0.1\"]\nproxy_protocol = true\n");
+    for bytes in [
+        &b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"[..],
+        b"\x16\x03\x01\x02\x00",
+        b"PROXY TCP4 192.0.2.7 10.0.0.1 4711\r\nGET / HTTP/1.1\r\nHost: test\r\n\r\n",
+        &[b'P'; 5000],
+        &v2(0x21, 0x11, &[0; 4]),
+        &v2(0x21, 0x11, &[0; 5000]),
+        &v2(0x2f, 0x11, &[0; 12]),
+        b"",
+    ] {
+        let mut client = kirin.connect();
+        client.try_send(bytes);
+        if bytes.is_empty() {
+            client.end();
+        }
+        assert_eq!(client.read_to_end(), b"", "{:?}", String::from_utf8_lossy(bytes));
+    }
+    kirin.wait_for_log("no PROXY protocol header");
+    // One that begins and does not go on is not waited for for ever.
+    let mut client = kirin.connect();
+    assert_eq!(client.send("PROXY TCP4 ").read_to_end(), b"");
+}
+
+#[test]
+fn a_header_from_anybody_else_closes_the_connection() {
+    let site = site();
+    let kirin = serve(&site, "trusted = [\"10.0.0.0/8\", \"unix:\"]\nproxy_protocol = true\n");
+    let mut client = kirin.connect();
+    client.try_send("PROXY TCP4 10.0.0.1 10.0.0.1 4711 80\r\nGET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    assert_eq!(client.read_to_end(), b"");
+}
+
+#[test]
+fn the_header_comes_before_tls_and_counts_for_both_protocols() {
+    let authority = Authority::new("Kirin test authority");
+    let site = site().with("ca.pem", authority.pem());
+    authority.issue(&["a.test"]).write(&site, "a");
+    let kirin = serve(
+        &site,
+        "trusted = [\"127.0.0.1\"]\nproxy_protocol = true\n\
+         [listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }]\n",
+    );
+    let port = kirin.address().port();
+    for (protocol, version) in [("--http1.1", "1.1"), ("--http2", "2")] {
+        // curl announces its own address; that is a trusted proxy's, so that what it says of its client counts.
+        let output = Command::new("curl")
+            .args([
+                "-sS",
+                "--cacert",
+                "ca.pem",
+                "--haproxy-protocol",
+                protocol,
+                "-w",
+                " version=%{http_version}",
+            ])
+            .args([
+                "--resolve",
+                &format!("a.test:{port}:127.0.0.1"),
+                "-H",
+                "X-Forwarded-For: 6.6.6.6, 192.0.2.7",
+            ])
+            .arg(format!("https://a.test:{port}/"))
+            .current_dir(site.root())
+            .output()
+            .expect("curl");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{protocol}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            text.contains("REMOTE_ADDR=192.0.2.7 ") && text.contains("url_scheme=https"),
+            "{protocol}: {text}"
+        );
+        assert!(text.ends_with(&format!("version={version}")), "{protocol}: {text}");
+    }
+    wait_for_access(&site, "192.0.2.7 - - [");
+    // TLS without the header is no header.
+    let output =
+        Command::new("curl").args(["-sSk", &format!("https://127.0.0.1:{port}/")]).output().expect("curl");
+    assert!(!output.status.success());
+}
