@@ -67,7 +67,10 @@ impl AcmeError {
                 _ => "see what the authority says; another one can be named with `directory`",
             },
             Self::NoChallenge(_) => "take an authority that does, with `directory`",
-            Self::Talk(_) => "can this machine reach the address of `directory`, and is it right?",
+            Self::Talk(_) => {
+                "can this machine reach the address of `directory`, is it right, and are the certificates of authorities installed \
+                 (ca-certificates)?"
+            }
             Self::TimedOut(_) => "nothing is wrong here if the authority has a bad day",
             Self::Certificate(_) | Self::Tls(_) => "ask the authority",
         }
