@@ -31,6 +31,7 @@ lint:
 test-rust: build
 	$(CLIENTS)
 	tests/install_h2spec.sh
+	tests/install_pebble.sh
 	$(CARGO) test --workspace
 
 test-perl: build

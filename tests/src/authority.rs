@@ -2,6 +2,7 @@
 
 use crate::Site;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use std::time::{Duration, SystemTime};
 
 /// Signs certificates that nobody else trusts.
 pub struct Authority {
@@ -32,6 +33,20 @@ impl Authority {
     /// Its own certificate in PEM.
     pub fn pem(&self) -> String {
         self.issuer.pem()
+    }
+
+    /// A certificate for a server that is valid since some days and for some more.
+    ///
+    /// # Panics
+    /// When the name is none.
+    pub fn issue_for_days(&self, name: &str, since: u32, rest: u32) -> Issued {
+        let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
+        let day = Duration::from_secs(86_400);
+        params.not_before = (SystemTime::now() - day * since).into();
+        params.not_after = (SystemTime::now() + day * rest).into();
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        Issued { chain: certificate.pem(), key: key.serialize_pem() }
     }
 
     /// A certificate for servers of these names, whose holder is called by the first.

@@ -18,6 +18,14 @@ impl TlsSetup {
     /// # Panics
     /// When a certificate is none.
     pub fn new(authority: &Authority, certificate: Option<&Issued>, version: ProtocolVersion) -> Self {
+        Self::with_root(&authority.pem(), certificate, version)
+    }
+
+    /// Trusts the certificate in `root`, which is PEM.
+    ///
+    /// # Panics
+    /// When a certificate is none.
+    pub fn with_root(root: &str, certificate: Option<&Issued>, version: ProtocolVersion) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let version = match version {
             ProtocolVersion::TLSv1_2 => &rustls::version::TLS12,
@@ -26,7 +34,7 @@ impl TlsSetup {
         let certificate_of =
             |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate");
         let mut roots = RootCertStore::empty();
-        roots.add(certificate_of(&authority.pem())).expect("a root");
+        roots.add(certificate_of(root)).expect("a root");
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[version])
             .expect("a version")

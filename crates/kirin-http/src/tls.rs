@@ -25,7 +25,8 @@ const ALPN_HTTP1: &[u8] = b"http/1.1";
 /// What the configuration says.
 #[derive(Clone, Debug)]
 pub struct TlsSettings {
-    /// Certificates; the first is for clients that name no server, or one that none is for.
+    /// Certificates; the first is for clients that name no server, or one that none is for. With none of them, handshakes are
+    /// refused until there is one ([`Tls::install`]).
     pub certificates: Vec<CertificateFiles>,
     /// Whose certificates clients may show; none asks for no certificate.
     pub client_authorities: Option<ClientAuthorities>,
@@ -100,14 +101,18 @@ impl Tls {
             let config = server_config(&self.certificates, verifier)?;
             self.config.store(Arc::new(config));
         }
-        self.install(certificates);
+        // With none in the settings, those there are come from elsewhere.
+        if !certificates.is_empty() {
+            self.certificates.replace(certificates);
+        }
         Ok(())
     }
 
-    /// Uses `certificates` for new connections, in place of those that are used now: for certificates that come from
-    /// elsewhere than the files of the settings.
-    pub fn install(&self, certificates: Vec<Arc<CertifiedKey>>) {
-        self.certificates.replace(certificates);
+    /// Uses the certificates in `files` for new connections, in place of those that are used now: for certificates that the
+    /// settings do not name. A chain and its key may be in one file.
+    pub fn install(&self, files: &[CertificateFiles]) -> Result<(), TlsError> {
+        self.certificates.replace(load_all(files)?);
+        Ok(())
     }
 
     /// TLS over a new connection.

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::config::default::Entrances;
 use crate::config::load::Source;
 use crate::config::{self, ConfigError, Site, default};
 use clap::{Args, Parser, Subcommand};
@@ -7,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// Where `kirin serve TARGET` listens if nobody says.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
+/// And with `--domain`.
+const DEFAULT_HTTPS_ADDRESS: &str = "*:443";
 
 /// One program in front of your application: it keeps every connection, serves what is in memory, and hands only the
 /// requests that need code to the application's workers.
@@ -17,6 +20,7 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
     after_help = "Examples:
   kirin serve app.psgi               a PSGI application, and ./public beside it
   kirin serve ./public               a directory
+  kirin serve --domain example.org app.psgi    to the world: https, with a certificate of Let's Encrypt
   kirin serve --config kirin.toml    whatever the file says
   kirin serve --print-config app.psgi > kirin.toml    a file to begin with"
 )]
@@ -71,9 +75,22 @@ pub struct Serve {
     #[arg(long, short, conflicts_with = "target")]
     config: Option<PathBuf>,
     /// Where to listen: HOST:PORT, PORT (on 127.0.0.1), *:PORT (all addresses) or unix:PATH [default: the sockets that
-    /// start_server or systemd hands over, or else 127.0.0.1:8080]
+    /// start_server or systemd hands over, or else 127.0.0.1:8080; with --domain *:443]
     #[arg(long, short, requires = "target")]
     listen: Option<String>,
+    /// Serve https with a certificate for this name, from Let's Encrypt, to whose terms of service you agree; more names in
+    /// more of this option. Listens on *:443, and on *:80 for those who come by HTTP
+    #[arg(long, requires = "target")]
+    domain: Vec<String>,
+    /// With --domain: where to listen for HTTP. Port 80 of the names must lead there
+    #[arg(long, requires = "domain", default_value = "*:80")]
+    listen_http: String,
+    /// With --domain: where the authority may write to when something is wrong
+    #[arg(long, requires = "domain")]
+    email: Option<String>,
+    /// With --domain: another authority, by the https address of its ACME directory
+    #[arg(long, requires = "domain")]
+    acme_directory: Option<String>,
     /// Worker processes of the application
     #[arg(long, short, default_value_t = 5, requires = "target")]
     workers: usize,
@@ -106,18 +123,27 @@ impl Serve {
         Ok(Source {
             name: "command line".into(),
             directory: directory.to_owned(),
-            text: default::configuration(
-                path,
-                &kind,
-                self.listen.as_deref().unwrap_or(DEFAULT_ADDRESS),
-                self.workers,
-            ),
+            text: default::configuration(path, &kind, &self.entrances(), self.workers),
         })
+    }
+
+    fn entrances(&self) -> Entrances<'_> {
+        let listen = self.listen.as_deref();
+        if self.domain.is_empty() {
+            return Entrances::Plain(listen.unwrap_or(DEFAULT_ADDRESS));
+        }
+        Entrances::Https {
+            https: listen.unwrap_or(DEFAULT_HTTPS_ADDRESS),
+            http: &self.listen_http,
+            domains: &self.domain,
+            email: self.email.as_deref(),
+            directory: self.acme_directory.as_deref(),
+        }
     }
 
     /// Whether nobody has said where to listen: sockets that the program was started with tell it.
     pub fn listens_where_told(&self) -> bool {
-        self.target.is_some() && self.listen.is_none()
+        self.target.is_some() && self.listen.is_none() && self.domain.is_empty()
     }
 
     /// Where the process id is to be written.

@@ -1,12 +1,11 @@
 //! What a listener does with every request and response that passes it, before and behind the routes.
 
+use crate::acme::{CHALLENGE_PATH, Challenges};
 use crate::router::Router;
 use http::StatusCode;
 use kirin_http::{Answer, Body, Handler, Origin, Place, RequestHead, Response};
 use std::rc::Rc;
-
-/// Where authorities look for the answer to their challenge, over plain HTTP (RFC 8555 section 8.3).
-const ACME_CHALLENGE: &str = "/.well-known/acme-challenge/";
+use std::sync::Arc;
 
 /// A listener's side of the routes.
 pub struct Entrance {
@@ -16,14 +15,19 @@ pub struct Entrance {
     pub redirect_to_https: Option<u16>,
     /// The value of Strict-Transport-Security.
     pub hsts: Option<Rc<str>>,
+    /// What authorities find that are asked for a certificate.
+    pub challenges: Arc<Challenges>,
 }
 
 impl Handler for Entrance {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
+        if request.path.starts_with(CHALLENGE_PATH) {
+            if let Some(response) = self.challenges.answer(request) {
+                return Answer::Now(response);
+            }
         // A trusted proxy may have told that its client came by https.
-        if let Some(port) = self.redirect_to_https
+        } else if let Some(port) = self.redirect_to_https
             && !origin.secure
-            && !request.path.starts_with(ACME_CHALLENGE)
         {
             return Answer::Now(to_https(request, port));
         }

@@ -3,6 +3,7 @@
 //! Started by the program, once a core. Nothing on the way of a request is shared with another loop but the store and
 //! the applications' queues.
 
+use crate::acme::Challenges;
 use crate::config::check::Site;
 use crate::config::tls::TlsSite;
 use crate::entrance::Entrance;
@@ -75,6 +76,8 @@ pub struct Parts {
     pub memcached: Vec<StoreDoor>,
     /// What they share.
     pub memcached_server: Arc<kirin_memcache::Server>,
+    /// What authorities of certificates find.
+    pub challenges: Arc<Challenges>,
     /// What to do.
     pub stage: watch::Receiver<Stage>,
     /// Where the loops, all of them, meet when they have drained.
@@ -162,6 +165,7 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
         let entrance = Entrance {
             router: Rc::clone(&router),
             redirect_to_https: door.redirect_to_https,
+            challenges: Arc::clone(&parts.challenges),
             hsts: door.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
         };
         let mut server =

@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! The program: command line, configuration, and the wiring of the other crates into one running server.
 
+mod acme;
 mod basic_auth;
 mod coded_fields;
 mod command_line;

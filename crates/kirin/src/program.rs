@@ -2,6 +2,7 @@
 //!
 //! Runs on the main thread, which supervises and serves nothing itself.
 
+use crate::acme::{Acme, AcmeError};
 use crate::config::check::{ListenerSite, Site};
 use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage, StoreDoor};
 use crate::loaded_invocation;
@@ -57,6 +58,9 @@ pub enum ProgramError {
     /// It cannot become the user that is to serve.
     #[error(transparent)]
     User(#[from] UserError),
+    /// There is no place for certificates.
+    #[error(transparent)]
+    Acme(#[from] AcmeError),
     /// An application does not start.
     #[error(transparent)]
     App(#[from] AppError),
@@ -142,7 +146,9 @@ async fn supervise(
     if predecessor.is_none() {
         pid_file = write_pid_file(start.pid_file.as_deref())?;
     }
+    let acme = Acme::open(&site)?;
     if let Some(user) = &site.user {
+        acme.give_to(user)?;
         user.serve_as(run_directory)?;
     }
     let store = Arc::new(Store::new(StoreConfig {
@@ -182,6 +188,7 @@ async fn supervise(
             doors,
             memcached,
             memcached_server: Arc::clone(&memcached_server),
+            challenges: acme.challenges(),
             stage: watching.clone(),
             drained: Arc::clone(&drained),
         })?);
@@ -218,10 +225,19 @@ async fn supervise(
             }
             None => systemd.ready(),
         }
+        let ask_again = acme.wish();
+        let certificates = acme.keep();
         let sweeping = tokio::spawn(sweep(Arc::clone(&store)));
         let upgrade = plan_upgrade(&site, sockets, run_directory, &systemd, loaded.as_ref());
-        let serving =
-            Serving { site: &site, apps: &apps, logs: &logs, store: &store, systemd: &systemd, upgrade };
+        let serving = Serving {
+            site: &site,
+            apps: &apps,
+            logs: &logs,
+            store: &store,
+            ask_again: &ask_again,
+            systemd: &systemd,
+            upgrade,
+        };
         let ending = tokio::select! {
             ending = serving.do_wishes(&mut signals) => ending,
             // One that can be started again is, so this is rare.
@@ -231,6 +247,7 @@ async fn supervise(
             }
         };
         sweeping.abort();
+        drop(certificates);
         match ending {
             Ending::Signal(end) => {
                 systemd.stopping();

@@ -10,6 +10,7 @@ use kirin_workers::App;
 use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// Gives the process id of the program that has taken over.
 type Upgrading<'a> = Pin<Box<dyn Future<Output = Result<u32, UpgradeError>> + 'a>>;
@@ -33,6 +34,8 @@ pub struct Serving<'a> {
     pub logs: &'a Logs,
     /// The store.
     pub store: &'a Arc<Store>,
+    /// Wakes those who wait for an authority's certificate.
+    pub ask_again: &'a Notify,
     /// Who wants to know.
     pub systemd: &'a Systemd,
     /// How to upgrade, or why that cannot be.
@@ -92,11 +95,13 @@ impl Serving<'_> {
         });
     }
 
-    /// Reads certificates again. A listener whose files cannot be used keeps those that it has.
+    /// Reads certificates again, and has those of authorities looked after. A listener whose files cannot be used keeps those that it has.
     fn reload_certificates(&self) {
+        self.ask_again.notify_waiters();
         for listener in &self.site.listeners {
             let Some(site) = &listener.tls else { continue };
             match site.tls.reload() {
+                Ok(()) if site.acme.is_some() => {}
                 Ok(()) => tracing::info!("certificates of {} are read again", listener.address),
                 Err(error) => tracing::error!(%error, "certificates of {} are not changed", listener.address),
             }

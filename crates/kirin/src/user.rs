@@ -6,6 +6,7 @@ use crate::run_directory::RunDirectory;
 use nix::unistd::{self, Gid, Uid};
 use std::ffi::CString;
 use std::io;
+use std::path::{Path, PathBuf};
 
 /// A user of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,9 @@ pub enum UserError {
         /// Who runs the program.
         current: u32,
     },
+    /// What it needs cannot be its own.
+    #[error("cannot give {0} to the user {1}: {2}")]
+    Give(PathBuf, String, #[source] io::Error),
     /// The kernel refused.
     #[error("cannot become the user {0}: {1}")]
     Refused(String, #[source] io::Error),
@@ -43,15 +47,27 @@ impl User {
         Ok(Some(Self { name, uid: user.uid, gid: user.gid }))
     }
 
+    /// Lets a file or directory belong to this user, if the program may still do so.
+    pub fn give(&self, path: &Path) -> Result<(), UserError> {
+        if !unistd::geteuid().is_root() {
+            return Ok(());
+        }
+        unistd::chown(path, Some(self.uid), Some(self.gid))
+            .map_err(|error| UserError::Give(path.to_owned(), self.name(), error.into()))
+    }
+
+    fn name(&self) -> String {
+        self.name.to_string_lossy().into_owned()
+    }
+
     /// Becomes this user for good, with all its groups, and gives it the run directory.
     pub fn serve_as(&self, run_directory: &RunDirectory) -> Result<(), UserError> {
         let current = unistd::geteuid();
         if current == self.uid {
             return Ok(());
         }
-        let name = || self.name.to_string_lossy().into_owned();
         if !current.is_root() {
-            return Err(UserError::NotRoot { wanted: name(), current: current.as_raw() });
+            return Err(UserError::NotRoot { wanted: self.name(), current: current.as_raw() });
         }
         let become_user = || -> nix::Result<()> {
             for path in run_directory.paths() {
@@ -62,8 +78,8 @@ impl User {
             // For root: the real, the effective and the saved one. There is no way back (setuid(2)).
             unistd::setuid(self.uid)
         };
-        become_user().map_err(|error| UserError::Refused(name(), error.into()))?;
-        tracing::info!("serving as the user {}", name());
+        become_user().map_err(|error| UserError::Refused(self.name(), error.into()))?;
+        tracing::info!("serving as the user {}", self.name());
         Ok(())
     }
 }

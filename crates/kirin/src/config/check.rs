@@ -1,5 +1,6 @@
 //! From what a configuration says to what it means: every name resolved, every path there, every value in range.
 
+use super::acme::AcmeSite;
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
 use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, proxies, rules};
@@ -199,6 +200,7 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
             proxy_protocol: listener.proxy_protocol,
         });
     }
+    check_acme_entrances(config, &listeners, source)?;
     let mut apps: Vec<AppSite> = Vec::new();
     for app in &config.app {
         let checked = check_app(app, source)?;
@@ -223,6 +225,32 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     rules::check_together(&routes, &config.route, source)?;
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
     Ok(Site { threads, user, connections, listeners, store: check_store(config, source)?, apps, routes })
+}
+
+/// Authorities come by plain HTTP, and certificates are kept under the first of their names.
+fn check_acme_entrances(
+    config: &Config,
+    listeners: &[ListenerSite],
+    source: &Source,
+) -> Result<(), ConfigError> {
+    let mut seen: Vec<&AcmeSite> = Vec::new();
+    for (written, listener) in config.listener.iter().zip(listeners) {
+        let written = written.tls.as_ref().and_then(|tls| tls.acme.as_ref());
+        let acme = listener.tls.as_ref().and_then(|tls| tls.acme.as_ref());
+        let (Some(written), Some(acme)) = (written, acme) else { continue };
+        if listeners.iter().all(|listener| listener.tls.is_some()) {
+            let message = "an authority looks for Kirin by plain HTTP: add a [[listener]] with `address = \"*:80\"` and \
+                           `redirect_to_https = 443`";
+            return Err(source.error(written.span(), message));
+        }
+        if seen.iter().any(|other| *other != acme && other.domains.first() == acme.domains.first()) {
+            let message =
+                "listeners whose `domains` begin with the same name must have all of `acme` in common";
+            return Err(source.error(written.span(), message));
+        }
+        seen.push(acme);
+    }
+    Ok(())
 }
 
 fn check_user(name: &Spanned<String>, source: &Source) -> Result<User, ConfigError> {

@@ -9,6 +9,18 @@ pub(super) fn handshake_time() -> Seconds {
     Seconds(10)
 }
 
+pub(super) fn certificates() -> Spanned<Vec<super::tls::CertificateConfig>> {
+    Spanned::new(0..0, Vec::new())
+}
+
+pub(super) fn acme_directory_plain() -> String {
+    "https://acme-v02.api.letsencrypt.org/directory".into()
+}
+
+pub(super) fn acme_directory() -> Spanned<String> {
+    Spanned::new(0..0, acme_directory_plain())
+}
+
 pub(super) fn keep_alive() -> Seconds {
     Seconds(75)
 }
@@ -139,12 +151,8 @@ pub fn classify(target: &str) -> Result<Target, String> {
 
 /// The configuration that `kirin serve TARGET` stands for, as a user could write it. Paths in it are relative to the
 /// directory of the target.
-pub fn configuration(target: &Path, kind: &Target, listen: &str, workers: usize) -> String {
-    let listener = format!(
-        "[[listener]]\naddress = {}\naccess_log = \"stderr\"\n\n[store]\nmemory = \"{}\"\n",
-        quoted(listen),
-        store_memory()
-    );
+pub fn configuration(target: &Path, kind: &Target, entrances: &Entrances, workers: usize) -> String {
+    let listener = format!("{}\n[store]\nmemory = \"{}\"\n", entrances.listeners(), store_memory());
     match kind {
         Target::Directory => format!("{listener}\n[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n"),
         Target::Psgi { has_public } => {
@@ -155,6 +163,53 @@ pub fn configuration(target: &Path, kind: &Target, listen: &str, workers: usize)
                  try = [\"store\", {files}\"app:web\"]\n",
                 quoted(&name)
             )
+        }
+    }
+}
+
+/// Where `kirin serve TARGET` listens.
+#[derive(Debug)]
+pub enum Entrances<'a> {
+    /// At one address, without TLS.
+    Plain(&'a str),
+    /// By https, with a certificate from an authority, and by HTTP, which is sent to https.
+    Https {
+        /// The address of https.
+        https: &'a str,
+        /// That of HTTP.
+        http: &'a str,
+        /// The names of the certificate.
+        domains: &'a [String],
+        /// The address of the account.
+        email: Option<&'a str>,
+        /// The authority, if not the default.
+        directory: Option<&'a str>,
+    },
+}
+
+impl Entrances<'_> {
+    fn listeners(&self) -> String {
+        let listener =
+            |address: &str| format!("[[listener]]\naddress = {}\naccess_log = \"stderr\"\n", quoted(address));
+        match self {
+            Self::Plain(address) => listener(address),
+            Self::Https { https, http, domains, email, directory } => {
+                let domains: Vec<_> = domains.iter().map(|domain| quoted(domain)).collect();
+                let mut acme = format!("domains = [{}]", domains.join(", "));
+                for (key, value) in [("email", email), ("directory", directory)] {
+                    if let Some(value) = value {
+                        acme.push_str(&format!(", {key} = {}", quoted(value)));
+                    }
+                }
+                let port =
+                    https.rsplit(':').next().and_then(|port| port.parse().ok()).filter(|port| *port != 0);
+                let port: u16 = port.unwrap_or(443);
+                format!(
+                    "{}\n[listener.tls]\nacme = {{ {acme} }}\n\n{}redirect_to_https = {port}\n",
+                    listener(https),
+                    listener(http)
+                )
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! [`load`] reads a file; [`check`] turns what it says into a [`Site`], in which everything named exists.
 
+pub mod acme;
 pub mod check;
 pub mod compress;
 pub mod default;

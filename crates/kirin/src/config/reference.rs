@@ -27,6 +27,7 @@ pub fn reference() -> String {
     for (heading, definition, prefix) in [
         ("`[[listener]]`: an address", "ListenerConfig", "listener."),
         ("`[listener.tls]`: https on a listener", "TlsConfig", "listener.tls."),
+        ("`acme` of `[listener.tls]`: certificates from an authority", "AcmeConfig", "listener.tls.acme."),
         ("`[store]`: items in memory", "StoreConfig", "store."),
         ("`[[app]]`: an application", "AppConfig", "app."),
         ("`[[route]]`: which request goes where", "RouteConfig", "route."),

@@ -1,5 +1,6 @@
 //! `[listener.tls]`: what a user writes, and what it means.
 
+use super::acme::{AcmeConfig, AcmeSite, check_acme};
 use super::check::absolute;
 use super::load::{ConfigError, Source};
 use super::{default, units::Seconds};
@@ -16,8 +17,13 @@ use std::sync::Arc;
 pub struct TlsConfig {
     /// Certificates and their keys, such as `[{ chain = "example.org.pem", key = "example.org.key" }]`. A client gets the one
     /// that is for the name it asks for (wildcards included), or else the first. HUP reads the files again.
+    #[serde(default = "default::certificates")]
     #[schemars(with = "Vec<CertificateConfig>")]
     pub certificates: Spanned<Vec<CertificateConfig>>,
+    /// Gets a certificate from an authority and renews it, such as `{ domains = ["example.org"] }`, instead of `certificates`. The
+    /// authority must find Kirin on port 80 of the names, so there must be a listener without TLS, too.
+    #[schemars(with = "Option<AcmeConfig>")]
+    pub acme: Option<Spanned<AcmeConfig>>,
     /// How long a handshake may take.
     #[serde(default = "default::handshake_time")]
     #[schemars(with = "String", default = "default::handshake_time")]
@@ -69,6 +75,8 @@ pub struct TlsSite {
     pub tls: Arc<Tls>,
     /// The value of Strict-Transport-Security.
     pub hsts: Option<String>,
+    /// The certificate that it gets from an authority.
+    pub acme: Option<AcmeSite>,
 }
 
 /// Checks `config` and reads the files that it names.
@@ -78,8 +86,21 @@ pub fn check_tls(config: &TlsConfig, source: &Source) -> Result<TlsSite, ConfigE
     let certificates: Vec<_> = (config.certificates.get_ref().iter())
         .map(|files| CertificateFiles { chain: path(&files.chain), key: path(&files.key) })
         .collect();
-    if certificates.is_empty() {
-        return Err(source.error(span, "`certificates` is empty: name a chain and a key"));
+    let acme = config.acme.as_ref().map(|acme| check_acme(acme, source)).transpose()?;
+    match (&config.acme, certificates.is_empty()) {
+        (None, true) => {
+            let message = "TLS needs `certificates`, each with a chain and a key, or `acme` with the domains to get one for";
+            return Err(if span.is_empty() {
+                source.error_in_all(message)
+            } else {
+                source.error(span, message)
+            });
+        }
+        (Some(acme), false) => {
+            let message = "a listener has either `certificates` or `acme`; put the other names on a listener of their own";
+            return Err(source.error(acme.span(), message));
+        }
+        _ => {}
     }
     let client_authorities = config.client_ca.as_ref().map(|file| ClientAuthorities {
         file: path(file),
@@ -90,5 +111,5 @@ pub fn check_tls(config: &TlsConfig, source: &Source) -> Result<TlsSite, ConfigE
     let tls = Tls::load(settings).map_err(|error| source.error(span, error.to_string()))?;
     let subdomains = if config.hsts_subdomains { "; includeSubDomains" } else { "" };
     let hsts = config.hsts.map(|time| format!("max-age={}{subdomains}", time.0));
-    Ok(TlsSite { tls: Arc::new(tls), hsts })
+    Ok(TlsSite { tls: Arc::new(tls), hsts, acme })
 }

@@ -1,0 +1,78 @@
+//! What authorities find when they look whether a name leads here: the challenge http-01 (RFC 8555 section 8.3).
+//!
+//! Written by the order of a certificate, read by the event loops.
+
+use kirin_http::{Body, Method, Place, RequestHead, Response, StatusCode};
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Where authorities look.
+pub const PATH: &str = "/.well-known/acme-challenge/";
+
+/// Key authorizations by token.
+#[derive(Debug, Default)]
+pub struct Challenges(RwLock<HashMap<String, String>>);
+
+impl Challenges {
+    /// The answer to a request whose path is below [`PATH`]; none if it is not about a challenge that is open here. The
+    /// routes may know it then: somebody may run another ACME client.
+    pub fn answer(&self, request: &RequestHead<'_>) -> Option<Response> {
+        if request.method != Method::GET {
+            return None;
+        }
+        let token = request.path.strip_prefix(PATH)?;
+        let open = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let body = Body::from(open.get(token)?.clone().into_bytes());
+        let mut response = Response::new(Place::Kirin, StatusCode::OK, body);
+        response.fields.push("Content-Type", "application/octet-stream");
+        Some(response)
+    }
+
+    /// Where an order puts its answers.
+    pub fn offer(self: &Arc<Self>) -> Offer {
+        Offer { challenges: Arc::clone(self), tokens: Vec::new() }
+    }
+}
+
+/// The answers of one order; taken back when dropped.
+pub struct Offer {
+    challenges: Arc<Challenges>,
+    tokens: Vec<String>,
+}
+
+impl Offer {
+    /// Answers the challenge `token`.
+    pub fn add(&mut self, token: &str, key_authorization: &str) {
+        self.tokens.push(token.to_owned());
+        let mut open = self.challenges.0.write().unwrap_or_else(PoisonError::into_inner);
+        open.insert(token.to_owned(), key_authorization.to_owned());
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        let mut open = self.challenges.0.write().unwrap_or_else(PoisonError::into_inner);
+        self.tokens.iter().for_each(|token| _ = open.remove(token));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_go_with_their_order() {
+        let challenges = Arc::new(Challenges::default());
+        let open = || challenges.0.read().unwrap().len();
+        let mut first = challenges.offer();
+        first.add("a", "a.print");
+        {
+            let mut second = challenges.offer();
+            second.add("b", "b.print");
+            assert_eq!(open(), 2);
+        }
+        assert_eq!(challenges.0.read().unwrap().get("a").map(String::as_str), Some("a.print"));
+        drop(first);
+        assert_eq!(open(), 0);
+    }
+}

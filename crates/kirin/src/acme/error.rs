@@ -1,0 +1,104 @@
+//! Why there is no certificate, and what to do about it.
+
+use instant_acme::Problem;
+use kirin_http::TlsError;
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why there is no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum AcmeError {
+    /// What is to be kept cannot be.
+    #[error("cannot keep ACME's keys and certificates: {0}: {1}")]
+    State(PathBuf, #[source] io::Error),
+    /// The authority says no.
+    #[error("{}", .0.detail.as_deref().or(.0.r#type.as_deref()).unwrap_or("the authority does not say why"))]
+    Refused(Problem),
+    /// The authority says that a name is not proven to lead here.
+    #[error("{0}: {detail}", detail = .1.detail.as_deref().unwrap_or("the authority does not say why"))]
+    NotProven(String, Problem),
+    /// The authority does not know http-01 for a name.
+    #[error("{0}: the authority offers no challenge http-01")]
+    NoChallenge(String),
+    /// It cannot be talked with.
+    #[error("{}", causes(.0))]
+    Talk(instant_acme::Error),
+    /// It takes too long.
+    #[error("not done within {} s", .0.as_secs())]
+    TimedOut(Duration),
+    /// What it has issued is not a certificate that can be used.
+    #[error("the certificate cannot be used: {0}")]
+    Certificate(String),
+    /// Nor can this.
+    #[error("the certificate cannot be used: {0}")]
+    Tls(#[from] TlsError),
+}
+
+impl From<instant_acme::Error> for AcmeError {
+    fn from(error: instant_acme::Error) -> Self {
+        match error {
+            instant_acme::Error::Api(problem) => Self::Refused(problem),
+            other => Self::Talk(other),
+        }
+    }
+}
+
+impl AcmeError {
+    /// What a person should look at.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::State(..) => "give Kirin's user a directory of its own with `state`",
+            Self::NotProven(..) => {
+                "the name must lead to this machine in the DNS, and port 80 of it, from the Internet, to Kirin"
+            }
+            Self::Refused(problem) => match kind(problem) {
+                "rateLimited" => "too much was asked for already; it helps only to wait",
+                "rejectedIdentifier" | "unsupportedIdentifier" => {
+                    "this authority issues no certificate for such a name: is it spelt right, and public?"
+                }
+                "caa" => "a CAA record of the name in the DNS forbids this authority",
+                "dns" => "the DNS must know the name",
+                "invalidContact" | "unsupportedContact" => "`email` must be an address that takes mail",
+                "externalAccountRequired" => {
+                    "this authority needs an account made elsewhere; take another `directory`"
+                }
+                _ => "see what the authority says; another one can be named with `directory`",
+            },
+            Self::NoChallenge(_) => "take an authority that does, with `directory`",
+            Self::Talk(_) => "can this machine reach the address of `directory`, and is it right?",
+            Self::TimedOut(_) => "nothing is wrong here if the authority has a bad day",
+            Self::Certificate(_) | Self::Tls(_) => "ask the authority",
+        }
+    }
+
+    /// Whether asking again soon makes it worse.
+    pub fn is_rate_limit(&self) -> bool {
+        matches!(self, Self::Refused(problem) if kind(problem) == "rateLimited")
+    }
+
+    /// Whether the authority has forgotten the account.
+    pub fn is_unknown_account(&self) -> bool {
+        matches!(self, Self::Refused(problem) if kind(problem) == "accountDoesNotExist")
+    }
+}
+
+/// The last part of a problem's type (RFC 8555 section 6.7).
+fn kind(problem: &Problem) -> &str {
+    problem.r#type.as_deref().and_then(|name| name.rsplit(':').next()).unwrap_or_default()
+}
+
+/// An error and those behind it, of which the last often alone says what happened.
+fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}

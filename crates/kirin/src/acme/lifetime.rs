@@ -1,0 +1,81 @@
+//! What a certificate says of itself: for which names, and from when to when.
+
+use super::error::AcmeError;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+/// From when to when a certificate is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// The first second.
+    pub from: SystemTime,
+    /// The last.
+    pub until: SystemTime,
+}
+
+/// A certificate that was issued.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    /// The certificate itself, without those that lead to its authority.
+    pub der: CertificateDer<'static>,
+    /// From when to when.
+    pub lifetime: Lifetime,
+    names: Vec<String>,
+}
+
+impl Issued {
+    /// Reads the first certificate in a PEM text.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, AcmeError> {
+        let failed = |error: String| AcmeError::Certificate(error);
+        let der = CertificateDer::from_pem_slice(pem).map_err(|error| failed(error.to_string()))?;
+        let (_, certificate) =
+            X509Certificate::from_der(&der).map_err(|error| failed(format!("not X.509: {error}")))?;
+        let validity = certificate.validity();
+        let lifetime = Lifetime {
+            from: time(validity.not_before.timestamp()),
+            until: time(validity.not_after.timestamp()),
+        };
+        let alternative_names = certificate.subject_alternative_name().ok().flatten();
+        let names = alternative_names.into_iter().flat_map(|names| &names.value.general_names);
+        let names = names
+            .filter_map(|name| match name {
+                GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+                _ => None,
+            })
+            .collect();
+        Ok(Self { lifetime, names, der: der.clone().into_owned() })
+    }
+
+    /// Whether it is for all of these names.
+    pub fn is_for(&self, domains: &[String]) -> bool {
+        domains.iter().all(|domain| self.names.contains(domain))
+    }
+}
+
+fn time(unix_seconds: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(u64::try_from(unix_seconds).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_dates_are_read() {
+        let mut params = rcgen::CertificateParams::new(["a.test".into(), "b.test".into()]).unwrap();
+        params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2026, 4, 1);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let pem = key.serialize_pem() + &params.self_signed(&key).unwrap().pem();
+        let issued = Issued::from_pem(pem.as_bytes()).unwrap();
+        let life = issued.lifetime.until.duration_since(issued.lifetime.from).unwrap();
+        assert_eq!(life.as_secs() / 86_400, 90);
+        let is_for =
+            |names: &[&str]| issued.is_for(&names.iter().map(|&name| name.into()).collect::<Vec<_>>());
+        assert!(is_for(&["a.test"]) && is_for(&["b.test", "a.test"]));
+        assert!(!is_for(&["a.test", "c.test"]));
+        assert!(Issued::from_pem(b"hello").is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! One conversation with the authority, from the account to the certificate (RFC 8555 section 7.1).
+
+use super::challenges::Challenges;
+use super::error::AcmeError;
+use super::lifetime::Issued;
+use super::state::State;
+use crate::config::acme::AcmeSite;
+use instant_acme::{
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Identifier, NewAccount, NewOrder,
+    Order, OrderStatus, RetryPolicy,
+};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Asks every so often whether the authority has done its part, more and more seldom.
+const POLLING: RetryPolicy =
+    RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(Duration::from_secs(180));
+
+/// Gets a new certificate: its key and chain in PEM.
+pub async fn certificate(
+    site: &AcmeSite,
+    state: &State,
+    challenges: &Arc<Challenges>,
+) -> Result<String, AcmeError> {
+    let account = account(site, state).await?;
+    let identifiers: Vec<_> = site.domains.iter().cloned().map(Identifier::Dns).collect();
+    let mut order = account.new_order(&NewOrder::new(&identifiers)).await?;
+    let mut offer = challenges.offer();
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization?;
+        // Proven not long ago.
+        if authorization.status == AuthorizationStatus::Valid {
+            continue;
+        }
+        let name = authorization.identifier().to_string();
+        let challenge = authorization.challenge(ChallengeType::Http01);
+        let mut challenge = challenge.ok_or(AcmeError::NoChallenge(name))?;
+        offer.add(&challenge.token, challenge.key_authorization().as_str());
+        challenge.set_ready().await?;
+    }
+    match order.poll_ready(&POLLING).await {
+        Ok(OrderStatus::Ready) => {}
+        result => return Err(why_not(&mut order).await.unwrap_or_else(|| failure(result))),
+    }
+    let key = order.finalize().await?;
+    let chain = order.poll_certificate(&POLLING).await?;
+    Ok(key + &chain)
+}
+
+/// Whether the authority wants this certificate renewed by now: RFC 9773. One that has no opinion does not.
+pub async fn should_be_renewed(site: &AcmeSite, state: &State, issued: &Issued) -> Result<bool, AcmeError> {
+    let Ok(identifier) = CertificateIdentifier::try_from(&issued.der) else { return Ok(false) };
+    match account(site, state).await?.renewal_info(&identifier).await {
+        Ok((info, _)) => Ok(SystemTime::from(info.suggested_window.start) <= SystemTime::now()),
+        Err(instant_acme::Error::Unsupported(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The account that is kept, or a new one.
+async fn account(site: &AcmeSite, state: &State) -> Result<Account, AcmeError> {
+    let builder = Account::builder()?;
+    if let Some(kept) = state.account() {
+        return Ok(builder.from_credentials(kept).await?);
+    }
+    let email = site.email.as_ref().map(|email| format!("mailto:{email}"));
+    let contact: Vec<&str> = email.iter().map(String::as_str).collect();
+    let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
+    let (account, credentials) = builder.create(&new, site.directory.clone(), None).await?;
+    state.keep_account(&credentials)?;
+    Ok(account)
+}
+
+/// The authority's own words about the name that it could not prove.
+async fn why_not(order: &mut Order) -> Option<AcmeError> {
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization.ok()?;
+        let name = authorization.identifier().to_string();
+        let state = authorization.refresh().await.ok()?;
+        if let Some(problem) = state.challenges.iter().find_map(|challenge| challenge.error.clone()) {
+            return Some(AcmeError::NotProven(name, problem));
+        }
+    }
+    None
+}
+
+fn failure(result: Result<OrderStatus, instant_acme::Error>) -> AcmeError {
+    match result {
+        Ok(status) => AcmeError::Certificate(format!("the order is {status:?}")),
+        Err(error) => error.into(),
+    }
+}

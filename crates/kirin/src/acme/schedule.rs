@@ -1,0 +1,113 @@
+//! When to ask the authority. Pure: time and chance come in as arguments.
+
+use super::lifetime::Lifetime;
+use serde::{Deserialize, Serialize};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::time::{Duration, SystemTime};
+
+/// From one certificate to the next at least, whatever dates the authority puts into them.
+pub const BETWEEN_CERTIFICATES: Duration = Duration::from_secs(3600);
+
+/// From one attempt to the next at least, whoever wishes otherwise.
+pub const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(5);
+
+/// So many failures in a row may be followed by another attempt as soon as Kirin is started again: somebody repairs something. A
+/// program that is started over and over must not ask over and over.
+const PATIENCE_WITH_STARTS: u32 = 3;
+
+/// After the first failure. Let's Encrypt allows five failed proofs of a name in an hour.
+const FIRST_WAIT: Duration = Duration::from_secs(5 * 60);
+const LONGEST_WAIT: Duration = Duration::from_secs(12 * 3600);
+/// After a failure because too much was asked for.
+const RATE_LIMIT_WAIT: Duration = Duration::from_secs(2 * 3600);
+
+/// When a certificate is renewed: at two thirds of its life, or up to a tenth of the rest earlier, so that those who got
+/// theirs together do not come together. `lot` is from 0 to 1.
+pub fn renewal(lifetime: Lifetime, lot: f64) -> SystemTime {
+    let life = lifetime.until.duration_since(lifetime.from).unwrap_or_default();
+    let share = 2.0 / 3.0 - lot.clamp(0.0, 1.0) / 30.0;
+    lifetime.from + life.mul_f64(share)
+}
+
+/// Failures in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failures {
+    /// Their number.
+    pub count: u32,
+    /// When the last one was.
+    pub last: SystemTime,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self { count: 0, last: SystemTime::UNIX_EPOCH }
+    }
+}
+
+/// How long to wait at the start because of failures before it, if at all.
+pub fn wait_at_start(failures: Failures, now: SystemTime) -> Option<Duration> {
+    if failures.count < PATIENCE_WITH_STARTS {
+        return None;
+    }
+    // A clock that was set back is no reason to wait longer than that.
+    let gone = now.duration_since(failures.last).unwrap_or_default();
+    Some(wait_after(failures.count, false, 0.0).saturating_sub(gone)).filter(|wait| !wait.is_zero())
+}
+
+/// How long to wait after `failures` of them in a row.
+pub fn wait_after(failures: u32, is_rate_limit: bool, lot: f64) -> Duration {
+    let doubled = FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16));
+    let least = if is_rate_limit { RATE_LIMIT_WAIT } else { FIRST_WAIT };
+    doubled.clamp(least, LONGEST_WAIT).mul_f64(1.0 + lot.clamp(0.0, 1.0) / 4.0)
+}
+
+/// A number from 0 to 1 by lot.
+pub fn draw() -> f64 {
+    // The standard library's only source of randomness: the keys of its hash maps.
+    RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_renewed_at_two_thirds_of_its_life_or_a_little_earlier() {
+        let day = Duration::from_secs(86_400);
+        let from = SystemTime::UNIX_EPOCH + day * 20_000;
+        for (days, lot, after) in [(90, 0.0, 60), (90, 1.0, 57), (6, 0.0, 4), (0, 0.5, 0)] {
+            let lifetime = Lifetime { from, until: from + day * days };
+            let due = renewal(lifetime, lot).duration_since(from).unwrap();
+            assert!(due.abs_diff(day * after) < Duration::from_secs(1), "{days} days: {due:?}");
+        }
+        let never = Lifetime { from, until: from - day };
+        assert_eq!(renewal(never, 0.5), from, "dates that make no sense are no reason to wait");
+    }
+
+    #[test]
+    fn failures_are_followed_by_longer_and_longer_waits() {
+        let minutes = |failures, is_rate_limit, lot| wait_after(failures, is_rate_limit, lot).as_secs() / 60;
+        assert_eq!([1, 2, 3, 4].map(|failures| minutes(failures, false, 0.0)), [5, 10, 20, 40]);
+        assert_eq!((minutes(1, true, 0.0), minutes(6, true, 0.0)), (120, 160));
+        assert_eq!((minutes(100, false, 0.0), minutes(100, false, 1.0)), (720, 900));
+        assert_eq!(minutes(1, false, 1.0), 6);
+    }
+
+    #[test]
+    fn starts_over_and_over_ask_no_more_often_than_one_that_lasts() {
+        let last = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let wait = |count, seconds| {
+            let now = last + Duration::from_secs(seconds);
+            wait_at_start(Failures { count, last }, now).map(|wait| wait.as_secs())
+        };
+        assert_eq!((wait(0, 0), wait(2, 0), wait(3, 0)), (None, None, Some(1200)));
+        assert_eq!((wait(3, 1000), wait(3, 1200), wait(4, 1200)), (Some(200), None, Some(1200)));
+        assert_eq!(wait_at_start(Failures { count: 3, last }, SystemTime::UNIX_EPOCH), Some(FIRST_WAIT * 4));
+    }
+
+    #[test]
+    fn lots_differ() {
+        assert!(draw() != draw());
+    }
+}

@@ -1,0 +1,154 @@
+//! What has to outlive the program: the account's key and the certificates, in a directory that only its owner can read.
+//!
+//! `DIRECTORY/AUTHORITY/account.json` and `DIRECTORY/AUTHORITY/NAME.pem`, the key and then the certificates, and
+//! `NAME.failures.json` while there are some. Files are written
+//! beside and renamed, so that there is always a whole one.
+
+use super::error::AcmeError;
+use super::schedule::Failures;
+use instant_acme::AccountCredentials;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+const ACCOUNT: &str = "account.json";
+
+/// The directory of one authority.
+pub struct State {
+    root: PathBuf,
+    directory: PathBuf,
+}
+
+impl State {
+    /// Makes the directory if it is not there. `authority` is the address of its directory.
+    pub fn open(root: &Path, authority: &str) -> Result<Self, AcmeError> {
+        let directory = root.join(file_name(authority));
+        let made = || -> io::Result<()> {
+            if let Some(parent) = root.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            for directory in [root, &directory] {
+                match DirBuilder::new().mode(0o700).create(directory) {
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                    _ => fs::set_permissions(directory, Permissions::from_mode(0o700))?,
+                }
+            }
+            Ok(())
+        };
+        made().map_err(|error| AcmeError::State(directory.clone(), error))?;
+        Ok(Self { root: root.to_owned(), directory })
+    }
+
+    /// All that is there.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let mut paths = vec![self.root.clone(), self.directory.clone()];
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        paths.extend(entries.map(|entry| entry.path()));
+        paths
+    }
+
+    /// Where the certificate for `domain`, and maybe others, is.
+    pub fn certificate(&self, domain: &str) -> PathBuf {
+        self.directory.join(format!("{domain}.pem"))
+    }
+
+    /// Keeps a certificate and its key.
+    pub fn keep_certificate(&self, domain: &str, pem: &str) -> Result<(), AcmeError> {
+        self.write(&self.certificate(domain), pem.as_bytes())
+    }
+
+    /// The account, if there is one that can be read.
+    pub fn account(&self) -> Option<AccountCredentials> {
+        let path = self.directory.join(ACCOUNT);
+        let text = fs::read(&path).ok()?;
+        match serde_json::from_slice(&text) {
+            Ok(account) => Some(account),
+            Err(error) => {
+                tracing::warn!(%error, "{} is not an account; a new one is made", path.display());
+                None
+            }
+        }
+    }
+
+    /// Keeps the account.
+    pub fn keep_account(&self, account: &AccountCredentials) -> Result<(), AcmeError> {
+        let path = self.directory.join(ACCOUNT);
+        let text =
+            serde_json::to_vec(account).map_err(|error| AcmeError::State(path.clone(), error.into()))?;
+        self.write(&path, &text)
+    }
+
+    /// Forgets the account.
+    pub fn forget_account(&self) -> Result<(), AcmeError> {
+        let path = self.directory.join(ACCOUNT);
+        fs::remove_file(&path).map_err(|error| AcmeError::State(path, error))
+    }
+
+    /// Failures in a row to get a certificate for `domain`.
+    pub fn failures(&self, domain: &str) -> Failures {
+        let text = fs::read(self.failures_file(domain)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Remembers them beyond the end of the program. It is no failure more if that cannot be.
+    pub fn keep_failures(&self, domain: &str, failures: Failures) {
+        let path = self.failures_file(domain);
+        if failures.count == 0 {
+            let _ = fs::remove_file(path);
+        } else if let Ok(text) = serde_json::to_vec(&failures) {
+            let _ = self.write(&path, &text);
+        }
+    }
+
+    fn failures_file(&self, domain: &str) -> PathBuf {
+        self.directory.join(format!("{domain}.failures.json"))
+    }
+
+    fn write(&self, path: &Path, content: &[u8]) -> Result<(), AcmeError> {
+        let written = || -> io::Result<()> {
+            // Mode 0600, as tempfile makes them.
+            let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
+            file.write_all(content)?;
+            file.as_file().sync_all()?;
+            file.persist(path)?;
+            fs::File::open(&self.directory)?.sync_all()
+        };
+        written().map_err(|error| AcmeError::State(path.to_owned(), error))
+    }
+}
+
+/// The address of an authority as the name of a file.
+fn file_name(address: &str) -> String {
+    let address = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    address.chars().map(plain).collect::<String>().trim_start_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_for_its_owner_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("new/acme");
+        let state = State::open(&root, "https://ca.test:14000/dir").unwrap();
+        state.keep_certificate("a.test", "one").unwrap();
+        state.keep_certificate("a.test", "two").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let path = root.join("ca.test-14000-dir/a.test.pem");
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!((mode(&root), mode(path.parent().unwrap()), mode(&path)), (0o700, 0o700, 0o600));
+        assert_eq!(state.paths().len(), 3, "nothing is left over");
+    }
+
+    #[test]
+    fn an_address_is_no_way_out_of_the_directory() {
+        assert_eq!(
+            file_name("https://acme-v02.api.letsencrypt.org/directory"),
+            "acme-v02.api.letsencrypt.org-directory"
+        );
+        assert_eq!(file_name("https://../../etc"), "-..-etc");
+    }
+}

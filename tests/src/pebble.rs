@@ -1,0 +1,181 @@
+//! Pebble, Let's Encrypt's certificate authority for tests, with a DNS in which every name leads to this machine.
+
+use crate::{Authority, wait_for};
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use tempfile::TempDir;
+
+/// A running authority; ended when dropped.
+///
+/// It looks for the answers to its challenges at a port of this test, which leads to Kirin once [`Pebble::look_at`] says where
+/// that is. Until then it waits, some seconds at most.
+pub struct Pebble {
+    directory: TempDir,
+    children: Vec<Child>,
+    address: SocketAddr,
+    management: SocketAddr,
+    look_at: Sender<SocketAddr>,
+}
+
+impl Pebble {
+    /// Starts one that issues certificates for all names but `refused.test`.
+    ///
+    /// # Panics
+    /// When it does not start; run `tests/install_pebble.sh`.
+    pub fn start() -> Self {
+        // Somebody else may take a port between its choice and its use.
+        (0..5).find_map(|_| Self::try_start()).expect("pebble starts")
+    }
+
+    fn try_start() -> Option<Self> {
+        let (look_at, target) = channel();
+        let challenges = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let http_port = challenges.local_addr().expect("an address").port();
+        thread::spawn(move || forward(&challenges, &target));
+        let directory = tempfile::tempdir().expect("a directory");
+        let own = Authority::new("Pebble's own");
+        let write =
+            |name: &str, text: &str| std::fs::write(directory.path().join(name), text).expect("a file");
+        let issued = own.issue(&["127.0.0.1"]);
+        write("ca.pem", &own.pem());
+        write("own.pem", &issued.chain);
+        write("own.key", &issued.key);
+        let [address, management, dns, dns_management] = free_addresses();
+        write(
+            "pebble.json",
+            &format!(
+                r#"{{"pebble": {{"listenAddress": "{address}", "managementListenAddress": "{management}",
+                "certificate": "own.pem", "privateKey": "own.key", "httpPort": {http_port}, "tlsPort": 1,
+                "domainBlocklist": ["refused.test"], "retryAfter": {{"authz": 1, "order": 1}},
+                "profiles": {{"default": {{"description": "", "validityPeriod": 7776000}}}}}}}}"#
+            ),
+        );
+        let mut dns_server = Command::new(program("pebble-challtestsrv"));
+        dns_server.args(["-dnsserver", &dns.to_string(), "-management", &dns_management.to_string()]);
+        dns_server.args(["-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""]);
+        dns_server.args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", ""]);
+        let mut authority = Command::new(program("pebble"));
+        authority.args(["-config", "pebble.json", "-dnsserver", &dns.to_string()]);
+        authority.envs([
+            ("PEBBLE_VA_NOSLEEP", "1"),
+            ("PEBBLE_AUTHZREUSE", "0"),
+            ("PEBBLE_WFE_NONCEREJECT", "1"),
+        ]);
+        let log = std::fs::File::create(directory.path().join("log")).expect("a file");
+        let children = [dns_server, authority].map(|mut command| {
+            let log = || log.try_clone().expect("a descriptor");
+            command.current_dir(directory.path()).stdout(log()).stderr(log());
+            command.spawn().expect("a program of pebble's")
+        });
+        let mut pebble = Self { directory, children: children.into(), address, management, look_at };
+        let is_up = wait_for("pebble", || {
+            let gone = pebble.children.iter_mut().any(|child| child.try_wait().expect("wait").is_some());
+            let all = [address, management, dns, dns_management];
+            let up = || all.iter().all(|address| TcpStream::connect(address).is_ok());
+            if gone { Some(false) } else { up().then_some(true) }
+        });
+        if !is_up {
+            eprintln!("{}", pebble.log());
+        }
+        is_up.then_some(pebble)
+    }
+
+    /// The address of its ACME directory.
+    pub fn url(&self) -> String {
+        format!("https://{}/dir", self.address)
+    }
+
+    /// The certificate that its directory is to be trusted by, as `SSL_CERT_FILE` wants it.
+    pub fn own_authority(&self) -> PathBuf {
+        self.directory.path().join("ca.pem")
+    }
+
+    /// The root of the certificates that it issues, in PEM.
+    ///
+    /// # Panics
+    /// When there is no curl.
+    pub fn root(&self) -> String {
+        let output = Command::new("curl")
+            .args(["-sSf", "--cacert"])
+            .arg(self.own_authority())
+            .arg(format!("https://{}/roots/0", self.management))
+            .output()
+            .expect("curl");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Lets it want this certificate, the first of a PEM text, to be renewed at once (RFC 9773).
+    ///
+    /// # Panics
+    /// When there is no curl.
+    pub fn wants_renewal(&self, pem: &str) {
+        let window =
+            r#"{"suggestedWindow": {"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}}"#;
+        let start = pem.find("-----BEGIN CERTIFICATE-----").expect("a certificate");
+        let escaped = |text: &str| text.replace('"', "\\\"").replace('\n', "\\n");
+        let body = format!(
+            r#"{{"certificate": "{}", "ariResponse": "{}"}}"#,
+            escaped(&pem[start..]),
+            escaped(window)
+        );
+        let output = Command::new("curl")
+            .args(["-sSf", "-d", &body, "--cacert"])
+            .arg(self.own_authority())
+            .arg(format!("https://{}/set-renewal-info/", self.management))
+            .output()
+            .expect("curl");
+        assert!(output.status.success(), "{} {}", String::from_utf8_lossy(&output.stderr), self.log());
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    /// Where it finds the answers to challenges, from now on.
+    pub fn look_at(&self, address: SocketAddr) {
+        let _ = self.look_at.send(address);
+    }
+}
+
+impl Drop for Pebble {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Leads connections to the latest address of `target`; the first ones wait for one.
+fn forward(listener: &TcpListener, target: &Receiver<SocketAddr>) {
+    let mut address = None;
+    for client in listener.incoming().flatten() {
+        address = target.try_iter().last().or(address).or_else(|| target.recv().ok());
+        let Some(server) = address.and_then(|address| TcpStream::connect(address).ok()) else { continue };
+        for (from, to) in [(&client, &server), (&server, &client)] {
+            let (Ok(mut from), Ok(mut to)) = (from.try_clone(), to.try_clone()) else { continue };
+            thread::spawn(move || {
+                let _ = io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Write);
+            });
+        }
+    }
+}
+
+/// Addresses that nobody listens on.
+fn free_addresses<const N: usize>() -> [SocketAddr; N] {
+    let bound = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
+    bound.map(|listener| listener.local_addr().expect("an address"))
+}
+
+fn program(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/pebble").join(name);
+    assert!(path.exists(), "{} is not there: run tests/install_pebble.sh", path.display());
+    path.canonicalize().expect("a path")
+}

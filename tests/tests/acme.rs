@@ -1,0 +1,268 @@
+//! Certificates from an authority: pebble, which is made to find what clients and servers of ACME do wrong.
+
+use kirin_tests::{
+    Authority, Client, Issued, Kirin, Pebble, Site, TlsClient, TlsSetup, kirin_command, run_kirin, wait_for,
+};
+use rustix::process::{Signal, geteuid};
+use rustls::ProtocolVersion::TLSv1_3;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn site() -> Site {
+    Site::new().with("www/hello.txt", "hello\n")
+}
+
+/// `kirin serve --domain`, on free ports.
+fn serve_domains(site: &Site, pebble: &Pebble, domains: &[&str]) -> Command {
+    let mut command = command(site, pebble);
+    command.arg("serve");
+    domains.iter().for_each(|domain| _ = command.args(["--domain", domain]));
+    command.args(["--listen", "127.0.0.1:0", "--listen-http", "127.0.0.1:0", "www"]);
+    command.args(["--acme-directory", &pebble.url(), "--email", "admin@a.test"]);
+    command
+}
+
+/// Trusts pebble's directory, and keeps its state in the site.
+fn command(site: &Site, pebble: &Pebble) -> Command {
+    let mut command = kirin_command(site);
+    command.env("SSL_CERT_FILE", pebble.own_authority()).env("STATE_DIRECTORY", site.path("state"));
+    command
+}
+
+fn connect(kirin: &Kirin, name: &str, root: &str) -> std::io::Result<TlsClient> {
+    TlsClient::connect(kirin.address(), name, &TlsSetup::with_root(root, None, TLSv1_3))
+}
+
+/// Where the site keeps what it got from `pebble`.
+fn kept(site: &Site, pebble: &Pebble) -> PathBuf {
+    let name = pebble.url().replace("https://", "").replace([':', '/'], "-");
+    site.path("state/acme").join(name)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("a file").permissions().mode() & 0o777
+}
+
+#[test]
+fn a_domain_is_all_that_https_needs() {
+    let (site, pebble) = (site(), Pebble::start());
+    let kirin = Kirin::start_command(&mut serve_domains(&site, &pebble, &["a.test", "WWW.a.test"]));
+    pebble.look_at(kirin.address_of(1));
+    kirin.wait_for_log("serving a new certificate for a.test, www.a.test");
+    let root = pebble.root();
+    for name in ["a.test", "www.a.test"] {
+        let reply =
+            connect(&kirin, name, &root).expect("a certificate that is trusted").get_and_close("/hello.txt");
+        assert!(reply.ends_with("hello\n"), "{reply}");
+    }
+    let mut http = Client::connect(kirin.address_of(1));
+    assert_eq!(http.get("/hello.txt").field("location"), Some("https://test/hello.txt"));
+    // Only what is asked for in an order is answered.
+    assert_eq!(http.get("/.well-known/acme-challenge/unknown").status, 404);
+    let kept = kept(&site, &pebble);
+    let (account, certificate) = (kept.join("account.json"), kept.join("a.test.pem"));
+    assert_eq!((mode(&kept), mode(&account), mode(&certificate)), (0o700, 0o600, 0o600));
+
+    // Again, and the authority is not there.
+    drop(kirin);
+    let mut again = serve_domains(&site, &pebble, &["a.test", "www.a.test"]);
+    drop(pebble);
+    let kirin = Kirin::start_command(&mut again);
+    connect(&kirin, "a.test", &root).expect("the certificate from before").get_and_close("/hello.txt");
+    assert!(!kirin.log().contains("asking"), "{}", kirin.log());
+}
+
+/// A configuration with `acme` for the domains.
+fn config(pebble: &Pebble, domains: &str) -> String {
+    let url = pebble.url();
+    format!(
+        "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[listener.tls]\nacme = {{ domains = [{domains}], directory = \
+         \"{url}\" }}\n[[listener]]\naddress = \"127.0.0.1:0\"\nredirect_to_https = 443\n[[route]]\npath = \"/\"\n\
+         try = [\"files:www\"]\n"
+    )
+}
+
+fn start(site: &Site, pebble: &Pebble, config: &str) -> Kirin {
+    fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
+    Kirin::start_command(command(site, pebble).arg("serve"))
+}
+
+/// Puts a certificate where the one of `pebble` would be kept.
+fn keep(site: &Site, pebble: &Pebble, name: &str, issued: &Issued) {
+    let kept = kept(site, pebble);
+    fs::create_dir_all(&kept).expect("a directory");
+    fs::write(kept.join(name), format!("{}{}", issued.key, issued.chain)).expect("a certificate");
+}
+
+#[test]
+fn a_certificate_is_exchanged_while_connections_stay() {
+    let (site, pebble) = (site(), Pebble::start());
+    // Two thirds of its life are over: it is served, and another one is asked for at once.
+    let old = Authority::new("The old one");
+    let issued = old.issue_for_days("a.test", 80, 10);
+    keep(&site, &pebble, "a.test.pem", &issued);
+    let kirin = start(&site, &pebble, &config(&pebble, "\"a.test\""));
+    kirin.wait_for_log("asking");
+    let mut before = connect(&kirin, "a.test", &old.pem()).expect("the old certificate");
+    pebble.look_at(kirin.address_of(1));
+    kirin.wait_for_log("serving a new certificate for a.test");
+    assert!(before.get_and_close("/hello.txt").ends_with("hello\n"));
+    let root = pebble.root();
+    connect(&kirin, "a.test", &root).expect("the new certificate");
+    // On HUP the authority is asked for its opinion, which is that there is time; and there are no files to read again.
+    kirin.signal(Signal::HUP);
+    wait_for("the authority to be asked", || pebble.log().contains("/renewalInfo/").then_some(()));
+    connect(&kirin, "a.test", &root).expect("the new certificate");
+    assert_eq!(kirin.log().matches("asking").count(), 1, "{}", kirin.log());
+    // It has changed its mind: RFC 9773.
+    pebble
+        .wants_renewal(&fs::read_to_string(kept(&site, &pebble).join("a.test.pem")).expect("a certificate"));
+    kirin.signal(Signal::HUP);
+    wait_for("the second certificate", || {
+        (kirin.log().matches("serving a new certificate").count() == 2).then_some(())
+    });
+}
+
+#[test]
+fn a_certificate_that_lacks_a_name_is_served_until_there_is_one_with_it() {
+    let (site, pebble) = (site(), Pebble::start());
+    let old = Authority::new("The old one");
+    keep(&site, &pebble, "a.test.pem", &old.issue(&["a.test"]));
+    let kirin = start(&site, &pebble, &config(&pebble, "\"a.test\", \"b.test\""));
+    connect(&kirin, "a.test", &old.pem()).expect("the old certificate");
+    pebble.look_at(kirin.address_of(1));
+    kirin.wait_for_log("serving a new certificate for a.test, b.test");
+    connect(&kirin, "b.test", &pebble.root()).expect("the new certificate");
+}
+
+#[test]
+fn a_refusal_is_told_with_its_reason_and_everything_else_is_served() {
+    let (site, pebble) = (site(), Pebble::start());
+    let refused = start(&site, &pebble, &config(&pebble, "\"www.refused.test\""));
+    refused.wait_for_log("next attempt in");
+    let log = refused.log();
+    for part in
+        ["no certificate for www.refused.test", "is it spelt right", "handshakes are refused until then"]
+    {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    assert_eq!(log.matches("asking").count(), 1, "{log}");
+    assert!(connect(&refused, "www.refused.test", &pebble.root()).is_err());
+    assert_eq!(Client::connect(refused.address_of(1)).get("/hello.txt").status, 308);
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_is_told() {
+    let (site, pebble) = (site(), Pebble::start());
+    let elsewhere = Kirin::start_with(&site, &["serve", "www", "--listen", "0"]);
+    pebble.look_at(elsewhere.address());
+    let kirin = start(&site, &pebble, &config(&pebble, "\"a.test\""));
+    kirin.wait_for_log("next attempt in");
+    let log = kirin.log();
+    for part in ["no certificate for a.test", "404", "the name must lead to this machine"] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    // Repaired.
+    pebble.look_at(kirin.address_of(1));
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("serving a new certificate for a.test");
+    assert!(!kept(&site, &pebble).join("a.test.failures.json").exists());
+}
+
+#[test]
+fn starting_again_after_many_failures_does_not_ask_at_once() {
+    let (site, pebble) = (site(), Pebble::start());
+    let config = config(&pebble, "\"www.refused.test\"");
+    for _ in 0..3 {
+        start(&site, &pebble, &config).wait_for_log("next attempt in");
+    }
+    let kirin = start(&site, &pebble, &config);
+    kirin.wait_for_log("3 attempts to get a certificate for www.refused.test have failed");
+    assert!(!kirin.log().contains("asking"), "{}", kirin.log());
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("asking");
+}
+
+#[test]
+fn an_authority_that_cannot_be_reached_is_told() {
+    let (site, pebble) = (site(), Pebble::start());
+    let config = config(&pebble, "\"a.test\"");
+    let mut command = command(&site, &pebble);
+    drop(pebble);
+    fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
+    let kirin = Kirin::start_command(command.arg("serve"));
+    kirin.wait_for_log("next attempt in");
+    let log = kirin.log();
+    for part in ["Connection refused", "can this machine reach", "handshakes are refused until then"] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+}
+
+#[test]
+fn what_is_kept_belongs_to_the_user_that_serves() {
+    if !geteuid().is_root() {
+        // Only root can become another user; tests/user.rs has what is said then.
+        return;
+    }
+    let (site, pebble) = (site(), Pebble::start());
+    fs::set_permissions(site.root(), fs::Permissions::from_mode(0o755)).expect("a mode");
+    // As left by a Kirin that served as root.
+    let old = Authority::new("The old one");
+    keep(&site, &pebble, "a.test.pem", &old.issue_for_days("a.test", 80, 10));
+    let kirin = start(&site, &pebble, &format!("user = \"nobody\"\n{}", config(&pebble, "\"a.test\"")));
+    pebble.look_at(kirin.address_of(1));
+    kirin.wait_for_log("serving a new certificate for a.test");
+    for name in ["", "a.test.pem", "account.json"] {
+        let path = kept(&site, &pebble).join(name);
+        assert_ne!(fs::metadata(&path).expect("a file").uid(), 0, "{}", path.display());
+    }
+}
+
+#[test]
+fn what_cannot_work_is_said_at_once() {
+    let site = site().with("a.pem", "");
+    let whole = "[[listener]]\naddress = \"0\"\n[listener.tls]\nacme = { domains = [\"a.test\"] }\n\
+        [[listener]]\naddress = \"0\"\n[[route]]\npath = \"/\"\ntry = [\"files:www\"]\n";
+    let check = |text: &str| {
+        fs::write(site.path("kirin.toml"), text).expect("kirin.toml");
+        let output = run_kirin(&site, &["check"]);
+        [output.stdout, output.stderr].concat()
+    };
+    let said = |text: &str| String::from_utf8_lossy(&check(text)).into_owned();
+    assert_eq!(said(whole), "kirin.toml: good\n");
+    for (from, to, expected) in [
+        (
+            "[[listener]]\naddress = \"0\"\n[[route]]",
+            "[[route]]",
+            "add a [[listener]] with `address = \"*:80\"`",
+        ),
+        ("\"a.test\"", "\"*.a.test\"", "kirin.toml:4:21: `*.a.test` is not a name that ACME can prove"),
+        ("\"a.test\"", "", "1 to 100 names"),
+        ("acme = { domains = [\"a.test\"] }\n", "", "TLS needs `certificates`"),
+        ("\"a.test\"]", "\"a.test\"], directory = \"http://ca.test/\"", "is an https:// address"),
+        ("\"a.test\"]", "\"a.test\"], email = \"me\"", "`me` is not an address"),
+    ] {
+        let said = said(&whole.replace(from, to));
+        assert!(said.contains(expected), "{said}");
+    }
+    let issued = Authority::new("Own").issue(&["b.test"]);
+    issued.write(&site, "b");
+    let both = "certificates = [{ chain = \"b.pem\", key = \"b.key\" }]\nacme = {";
+    let said = said(&whole.replace("acme = {", both));
+    assert!(said.contains("either `certificates` or `acme`"), "{said}");
+}
+
+#[test]
+fn the_printed_configuration_has_the_domains() {
+    let site = site();
+    let arguments = ["serve", "--print-config", "--domain", "a.test", "--domain", "b.test", "www"];
+    let printed = String::from_utf8(run_kirin(&site, &arguments).stdout).expect("UTF-8");
+    for part in ["\"*:443\"", "\"*:80\"", "domains = [\"a.test\", \"b.test\"]", "redirect_to_https = 443"] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+    fs::write(site.path("www/kirin.toml"), printed).expect("kirin.toml");
+    let output = run_kirin(&site, &["check", "--config", "www/kirin.toml"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
