@@ -1,22 +1,25 @@
-"""idle-memory: what a connection that does nothing costs in user memory.
+"""idle-memory: what a connection that does nothing costs in user memory, and what others notice of many of them.
 
 Not a load: `kirin-hold` opens keep-alive connections that make one request each, and the servers' memory is read while
-they are held.
+they are held. Beside the most of them a few busy connections have their latency taken.
 """
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 import measure
 import page
 from comparison import Entrant
 from host import BenchError, Host, Server
+from load import HttpLoad, Outcome
 from peers import floor, kirin, nginx
 from report import grid
+
+Looked = TypeVar("Looked")
 
 NAME = "idle-memory"
 QUESTION = "User memory for each idle keep-alive connection that has made one request."
@@ -31,6 +34,8 @@ NGINX_TABLE = 21_000
 
 PATH = "/page"
 PAGE = page.html(256)
+BUSY = HttpLoad("a busy client", PAGE, PATH, connections=4)
+BUSY_SECONDS = 3.0
 
 ENTRANTS = (
     Entrant("kirin", "kirin store", lambda host: kirin.start(host, pages={PATH: kirin.html(PAGE)})),
@@ -47,6 +52,7 @@ NOTES = (
     f"`in all` is everything the server has at {HELD[-1]:,}, divided by them. It is the fair figure where a server "
     "makes its connection table at the start: nginx has a connection and two events, some 430 bytes, for each of "
     f"`worker_connections` ({NGINX_TABLE:,} here) before the first client comes, and the delta does not show them.",
+    f"`p99` is that of {BUSY.connections} busy connections (wrk, {BUSY_SECONDS:.0f} s), alone and while {HELD[-1]:,} others are idle.",
     "Memory is read when it has not changed for half a second. At the end every connection is looked at: one that "
     "the server has closed makes the row fail.",
 )
@@ -69,6 +75,8 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
         "per connection",
         "per further connection",
         "in all",
+        "p99, nobody else",
+        f"p99 beside {HELD[-1]:,}",
     ]
     body, about = [], {}
     for entrant in entrants:
@@ -77,7 +85,9 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
         try:
             _hold(host, server, 1)  # the first request of all may load things
             start = measure.settled_bytes(server.roots)
+            alone = BUSY.run(host, server, BUSY_SECONDS)
             steps = [Held(count, _hold(host, server, count)) for count in HELD]
+            beside = _busy_beside(host, server, HELD[-1])
         except BenchError as error:
             body.append([f"{entrant.row} — **failed**: {error}", *[""] * (len(header) - 1)])
             continue
@@ -95,6 +105,8 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
                 f"{each:,.0f} B",
                 f"{further:,.0f} B",
                 f"{last.bytes / last.connections:,.0f} B",
+                f"{alone.p99_us:,.0f} µs",
+                f"{beside.p99_us:,.0f} µs",
             ]
         )
     return grid(header, body), about
@@ -102,6 +114,19 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
 
 def _hold(host: Host, server: Server, connections: int) -> int:
     """The server's memory while so many connections are held."""
+    return _while_held(host, server, connections, lambda: measure.settled_bytes(server.roots))
+
+
+def _busy_beside(host: Host, server: Server, connections: int) -> Outcome:
+    """What busy clients get while so many connections are held."""
+    outcome = _while_held(host, server, connections, lambda: BUSY.run(host, server, BUSY_SECONDS))
+    if outcome.failure:
+        raise BenchError(f"busy clients: {outcome.failure}")
+    return outcome
+
+
+def _while_held(host: Host, server: Server, connections: int, look: Callable[[], Looked]) -> Looked:
+    """What `look` gives while so many idle connections are held, all of which must stay."""
     holder = subprocess.Popen(
         host.load_command(
             host.tool("kirin-hold"),
@@ -120,9 +145,9 @@ def _hold(host: Host, server: Server, connections: int) -> int:
     with holder:
         if holder.stdout.readline() != f"holding {connections}\n":
             raise BenchError(holder.stderr.read().strip() or "kirin-hold ended")
-        used = measure.settled_bytes(server.roots)
+        looked = look()
         holder.stdin.close()
         end = holder.stdout.read().strip()
     if end != f"open {connections} closed 0":
         raise BenchError(f"the server closed idle connections: {end}")
-    return used
+    return looked

@@ -245,3 +245,23 @@ fn the_header_comes_before_tls_and_counts_for_both_protocols() {
         Command::new("curl").args(["-sSk", &format!("https://127.0.0.1:{port}/")]).output().expect("curl");
     assert!(!output.status.success());
 }
+
+#[test]
+fn connections_are_counted_for_the_client_that_the_balancer_announces() {
+    let site = site();
+    let listener = "trusted = [\"127.0.0.0/8\"]\nproxy_protocol = true\nconnections_per_address = 2\n";
+    let kirin = serve(&site, listener);
+    let announced = |client: &str| {
+        let mut connection = kirin.connect();
+        connection.send(format!("PROXY TCP4 {client} 10.0.0.1 4711 80\r\n"));
+        connection
+    };
+    let mut kept: Vec<Client> = ["192.0.2.1", "192.0.2.1", "192.0.2.2"].map(announced).into();
+    for client in &mut kept {
+        assert_eq!(client.get("/").status, 200);
+    }
+    let mut third = announced("192.0.2.1");
+    third.try_send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(third.read_to_end(), b"", "closed without an answer");
+    assert_eq!(kept[0].get("/").status, 200, "the others go on");
+}

@@ -42,10 +42,13 @@ pub struct Admission {
 
 /// The right to one connection; dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub(crate) struct Permit(Arc<Admission>);
+
+/// The right to one connection from an address; dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct AddressPermit {
     admission: Arc<Admission>,
-    /// The address that it is counted for.
-    address: Option<u64>,
+    address: u64,
 }
 
 /// The address has as many connections as it may.
@@ -64,18 +67,25 @@ impl Admission {
         self.total.open() < self.total.limit
     }
 
-    pub(crate) fn admit(self: &Arc<Self>, peer: &Peer) -> Result<Permit, TooManyOfAddress> {
-        let address = self.per_address.and(address_key(peer));
-        if let (Some(address), Some(limit)) = (address, self.per_address) {
-            let mut counts = self.shard(address).lock();
-            let count = counts.entry(address).or_insert(0);
-            if *count >= limit {
-                return Err(TooManyOfAddress);
-            }
-            *count += 1;
-        }
+    /// Counts a connection.
+    pub(crate) fn admit(self: &Arc<Self>) -> Permit {
         self.total.open.fetch_add(1, Ordering::Relaxed);
-        Ok(Permit { admission: Arc::clone(self), address })
+        Permit(Arc::clone(self))
+    }
+
+    /// Counts it for the address of its client, once that is known. None where addresses have no limit.
+    pub(crate) fn admit_address(
+        self: &Arc<Self>,
+        peer: &Peer,
+    ) -> Result<Option<AddressPermit>, TooManyOfAddress> {
+        let (Some(address), Some(limit)) = (address_key(peer), self.per_address) else { return Ok(None) };
+        let mut counts = self.shard(address).lock();
+        let count = counts.entry(address).or_insert(0);
+        if *count >= limit {
+            return Err(TooManyOfAddress);
+        }
+        *count += 1;
+        Ok(Some(AddressPermit { admission: Arc::clone(self), address }))
     }
 
     fn shard(&self, address: u64) -> &Mutex<HashMap<u64, u32>> {
@@ -85,13 +95,17 @@ impl Admission {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.admission.total.open.fetch_sub(1, Ordering::Relaxed);
-        let Some(address) = self.address else { return };
-        let mut counts = self.admission.shard(address).lock();
-        if let Some(count) = counts.get_mut(&address) {
+        self.0.total.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for AddressPermit {
+    fn drop(&mut self) {
+        let mut counts = self.admission.shard(self.address).lock();
+        if let Some(count) = counts.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
-                counts.remove(&address);
+                counts.remove(&self.address);
             }
         }
     }
@@ -119,29 +133,29 @@ mod tests {
     #[test]
     fn an_address_has_so_many_connections_and_others_are_not_concerned() {
         let admission = Admission::new(ConnectionCount::new(100), Some(2));
-        let first = admission.admit(&peer("10.0.0.1:1")).unwrap();
-        let _second = admission.admit(&peer("10.0.0.1:2")).unwrap();
-        assert_eq!(admission.admit(&peer("10.0.0.1:3")).err(), Some(TooManyOfAddress));
-        assert_eq!(admission.admit(&peer("[::ffff:10.0.0.1]:3")).err(), Some(TooManyOfAddress));
-        let _other = admission.admit(&peer("10.0.0.2:1")).unwrap();
-        let _unix: Vec<_> = (0..5).map(|_| admission.admit(&Peer::Unix).unwrap()).collect();
+        let first = admission.admit_address(&peer("10.0.0.1:1")).unwrap();
+        let _second = admission.admit_address(&peer("10.0.0.1:2")).unwrap();
+        assert_eq!(admission.admit_address(&peer("10.0.0.1:3")).err(), Some(TooManyOfAddress));
+        assert_eq!(admission.admit_address(&peer("[::ffff:10.0.0.1]:3")).err(), Some(TooManyOfAddress));
+        let _other = admission.admit_address(&peer("10.0.0.2:1")).unwrap();
+        let _unix: Vec<_> = (0..5).map(|_| admission.admit_address(&Peer::Unix).unwrap()).collect();
         drop(first);
-        assert!(admission.admit(&peer("10.0.0.1:4")).is_ok());
+        assert!(admission.admit_address(&peer("10.0.0.1:4")).is_ok());
     }
 
     #[test]
     fn an_ipv6_client_is_its_network() {
         let admission = Admission::new(ConnectionCount::new(100), Some(1));
-        let _permit = admission.admit(&peer("[2001:db8::1]:1")).unwrap();
-        assert!(admission.admit(&peer("[2001:db8::2]:1")).is_err());
-        assert!(admission.admit(&peer("[2001:db8:0:1::1]:1")).is_ok());
+        let _permit = admission.admit_address(&peer("[2001:db8::1]:1")).unwrap();
+        assert!(admission.admit_address(&peer("[2001:db8::2]:1")).is_err());
+        assert!(admission.admit_address(&peer("[2001:db8:0:1::1]:1")).is_ok());
     }
 
     #[test]
     fn the_process_has_so_many_connections() {
         let total = ConnectionCount::new(2);
         let (one, two) = (Admission::new(Arc::clone(&total), None), Admission::new(Arc::clone(&total), None));
-        let permits = (one.admit(&Peer::Unix).unwrap(), two.admit(&Peer::Unix).unwrap());
+        let permits = (one.admit(), two.admit());
         assert!(!one.has_room() && !two.has_room());
         drop(permits);
         assert!(one.has_room());
@@ -152,7 +166,7 @@ mod tests {
     fn nothing_is_kept_of_addresses_that_have_gone() {
         let admission = Admission::new(ConnectionCount::new(1000), Some(1));
         for last in 0..=255 {
-            drop(admission.admit(&peer(&format!("10.0.0.{last}:1"))).unwrap());
+            drop(admission.admit_address(&peer(&format!("10.0.0.{last}:1"))).unwrap());
         }
         assert!(admission.addresses.iter().all(|shard| shard.lock().is_empty()));
     }

@@ -3,7 +3,7 @@
 //! Shared (`Rc`) by the connection, the body of the request in progress and the table of open connections; all on one
 //! loop.
 
-use crate::admission::Permit;
+use crate::admission::{AddressPermit, Permit};
 use crate::client_certificate::ClientCertificate;
 use crate::client_watch::Presence;
 use crate::handler::Peer;
@@ -91,6 +91,8 @@ pub(crate) struct Io {
     pub(crate) presence: RefCell<Presence>,
     /// Given back with the socket.
     pub(crate) permit: Option<Permit>,
+    /// The same, counted for the client's address.
+    pub(crate) address_permit: OnceCell<AddressPermit>,
 }
 
 /// What the other end has closed.
@@ -118,6 +120,7 @@ impl Io {
             client: OnceCell::new(),
             presence: RefCell::default(),
             permit: None,
+            address_permit: OnceCell::new(),
         }
     }
 

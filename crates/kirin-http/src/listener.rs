@@ -1,6 +1,6 @@
 //! Listening sockets: their addresses, binding them, and accepting connections on a loop.
 
-use crate::admission::TooManyOfAddress;
+use crate::admission::Admission;
 use crate::connection;
 use crate::handler::{Handler, Peer};
 use crate::io::{Io, Stream};
@@ -247,16 +247,13 @@ pub async fn accept_until<H: Handler>(
     let listener = Accepting::new(listener)?;
     let mut refused = Seldom::default();
     let mut serve = |mut io: Io| {
-        if let Some(admission) = &server.limits.admission {
-            match admission.admit(&io.peer) {
-                Ok(permit) => io.permit = Some(permit),
-                Err(TooManyOfAddress) => {
-                    if refused.is_due(&server) {
-                        tracing::warn!(address = %server.local, peer = %io.peer, "connections are refused: there are too many from one address");
-                    }
-                    return;
-                }
+        io.permit = server.limits.admission.as_ref().map(Admission::admit);
+        // A trusted proxy speaks for many. Whom it announces by a PROXY header is counted then.
+        if !server.trusts(&io.peer) && !server.admit_address(&io) {
+            if refused.is_due(&server) {
+                tracing::warn!(address = %server.local, peer = %io.peer, "connections are refused: there are too many from one address");
             }
+            return;
         }
         drop(tokio::task::spawn_local(connection::run(Rc::clone(&server), Rc::new(io))));
     };

@@ -31,13 +31,16 @@ pub(crate) fn with_origin<H, R>(
 
 /// Takes the PROXY header off the start of the connection. Returns whether there was a good one, from a trusted peer.
 pub(crate) async fn receive<H>(server: &Server<H>, io: &Io) -> bool {
-    let trusted = server.forwarding.as_ref().is_some_and(|forwarding| forwarding.trusted.contains(&io.peer));
-    if !trusted {
+    if !server.trusts(&io.peer) {
         tracing::debug!(peer = %io.peer, listener = %server.local, "closed: the PROXY protocol is taken from trusted peers only");
         return false;
     }
     server.deadlines.set(io, HEADER_SECONDS);
     match read_header(io).await {
+        Ok(()) if io.announced.get().is_some() && !server.admit_address(io) => {
+            tracing::debug!(peer = %io.client_peer(), listener = %server.local, "closed: there are too many connections from this address");
+            false
+        }
         Ok(()) => true,
         // A balancer that only looks whether we are there.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,

@@ -1,10 +1,10 @@
 //! What all connections of one listener on one loop share.
 
 use crate::access_log::AccessLog;
-use crate::admission::Admission;
+use crate::admission::{Admission, TooManyOfAddress};
 use crate::clock::Clock;
 use crate::forwarded::Forwarding;
-use crate::handler::{Client, Origin};
+use crate::handler::{Client, Origin, Peer};
 use crate::io::Io;
 use crate::listener::ListenAddress;
 use crate::open_connections::OpenConnections;
@@ -117,6 +117,21 @@ impl<H> Server<H> {
     /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.open.count()
+    }
+
+    /// Whether `peer` is a proxy whose word about clients is taken.
+    pub(crate) fn trusts(&self, peer: &Peer) -> bool {
+        self.forwarding.as_ref().is_some_and(|forwarding| forwarding.trusted.contains(peer))
+    }
+
+    /// Counts the connection for its client's address. False if that has too many already.
+    pub(crate) fn admit_address(&self, io: &Io) -> bool {
+        let Some(admission) = &self.limits.admission else { return true };
+        match admission.admit_address(io.client_peer()) {
+            Ok(None) => true,
+            Ok(Some(permit)) => io.address_permit.set(permit).is_ok(),
+            Err(TooManyOfAddress) => false,
+        }
     }
 
     /// Where the requests of a connection come from, as far as the connection itself tells.

@@ -25,8 +25,8 @@ impl Handler for Entrance {
             if let Some(response) = self.challenges.answer(request) {
                 return Answer::Now(response);
             }
+        // A trusted proxy may have told that its client came by https.
         } else if let Some(port) = self.redirect_to_https
-            // A trusted proxy may have told that its client came by https.
             && !origin.secure
         {
             return Answer::Now(to_https(request, port));

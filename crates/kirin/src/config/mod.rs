@@ -99,7 +99,8 @@ pub struct ListenerConfig {
     #[serde(default = "default::request_line_limit")]
     #[schemars(with = "String", default = "default::request_line_limit")]
     pub request_line_limit: ByteSize,
-    /// Connections from one address (of IPv6, from one /64) at most; one more is closed at once. Default: no limit.
+    /// Connections from one address (of IPv6, from one /64) at most; one more is closed at once. Those of a trusted proxy are
+    /// counted for whom its PROXY header announces, or else not at all. Default: no limit.
     #[schemars(with = "Option<usize>")]
     pub connections_per_address: Option<Spanned<usize>>,
     /// Proxies and load balancers in front of Kirin, whose word on who the client is counts: addresses, networks such as
