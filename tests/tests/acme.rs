@@ -126,6 +126,24 @@ fn a_certificate_is_exchanged_while_connections_stay() {
 }
 
 #[test]
+fn listeners_of_the_same_names_share_a_certificate() {
+    let (site, pebble) = (site(), Pebble::start());
+    let one = config(&pebble, "\"a.test\"");
+    let (before, after) = one.split_at(one.find("[[listener]]").expect("a listener"));
+    let listener =
+        &after[..after.find("[[listener]]\naddress = \"127.0.0.1:0\"\nredirect").expect("another")];
+    let kirin = start(&site, &pebble, &[before, listener, after].concat());
+    pebble.look_at(kirin.address_of(2));
+    kirin.wait_for_log("serving a new certificate for a.test");
+    let setup = TlsSetup::with_root(&pebble.root(), None, TLSv1_3);
+    for number in 0..2 {
+        TlsClient::connect(kirin.address_of(number), "a.test", &setup)
+            .expect("a certificate that is trusted");
+    }
+    assert_eq!(kirin.log().matches("asking").count(), 1, "{}", kirin.log());
+}
+
+#[test]
 fn a_certificate_that_lacks_a_name_is_served_until_there_is_one_with_it() {
     let (site, pebble) = (site(), Pebble::start());
     let old = Authority::new("The old one");
