@@ -3,6 +3,7 @@
 //! Called by the configuration, which looks the name up, and by the program before it starts a thread.
 
 use crate::run_directory::RunDirectory;
+use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{self, Gid, Uid};
 use std::ffi::CString;
 use std::io;
@@ -47,12 +48,12 @@ impl User {
         Ok(Some(Self { name, uid: user.uid, gid: user.gid }))
     }
 
-    /// Lets a file or directory belong to this user, if the program may still do so.
+    /// Lets a file or directory, a symbolic link itself, belong to this user, if the program may still do so.
     pub fn give(&self, path: &Path) -> Result<(), UserError> {
         if !unistd::geteuid().is_root() {
             return Ok(());
         }
-        unistd::chown(path, Some(self.uid), Some(self.gid))
+        unistd::fchownat(AT_FDCWD, path, Some(self.uid), Some(self.gid), AtFlags::AT_SYMLINK_NOFOLLOW)
             .map_err(|error| UserError::Give(path.to_owned(), self.name(), error.into()))
     }
 

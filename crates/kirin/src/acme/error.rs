@@ -67,7 +67,10 @@ impl AcmeError {
                 _ => "see what the authority says; another one can be named with `directory`",
             },
             Self::NoChallenge(_) => "take an authority that does, with `directory`",
-            Self::Talk(_) => "can this machine reach the address of `directory`, and is it right?",
+            Self::Talk(_) => {
+                "can this machine reach the address of `directory`, is it right, and are the certificates of authorities installed \
+                 (ca-certificates)?"
+            }
             Self::TimedOut(_) => "nothing is wrong here if the authority has a bad day",
             Self::Certificate(_) | Self::Tls(_) => "ask the authority",
         }
@@ -101,4 +104,23 @@ fn causes(error: &dyn Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_the_words_of_the_authority_and_an_advice() {
+        let refusal = |kind: &str| {
+            let problem = format!(r#"{{"type": "urn:ietf:params:acme:error:{kind}", "detail": "Said so."}}"#);
+            AcmeError::Refused(serde_json::from_str(&problem).unwrap())
+        };
+        assert_eq!(refusal("caa").to_string(), "Said so.");
+        assert!(refusal("caa").advice().contains("CAA record"));
+        assert!(refusal("rateLimited").is_rate_limit() && !refusal("caa").is_rate_limit());
+        assert!(refusal("accountDoesNotExist").is_unknown_account());
+        let silent = AcmeError::Refused(serde_json::from_str("{}").unwrap());
+        assert!(silent.to_string().contains("does not say why") && !silent.advice().is_empty());
+    }
 }

@@ -45,17 +45,17 @@ impl Keeper {
         let state = State::open(&site.state, &site.directory)?;
         let mut keeper =
             Self { site, listeners, challenges, state, issued: None, earliest: UNIX_EPOCH, wish };
-        if keeper.file().exists() {
-            if let Err(error) = keeper.serve_kept() {
-                tracing::warn!(%error, "{} is not served; a new one is asked for", keeper.file().display());
-            }
+        if keeper.file().exists()
+            && let Err(error) = keeper.serve_kept()
+        {
+            tracing::warn!(%error, "{} is not served; a new one is asked for", keeper.file().display());
         }
         Ok(keeper)
     }
 
-    /// All files and directories that are its own.
-    pub fn paths(&self) -> Vec<PathBuf> {
-        self.state.paths()
+    /// What root has made for it.
+    pub fn paths_of_root(&self) -> Vec<PathBuf> {
+        self.state.paths_of_root()
     }
 
     /// Gets certificates for ever.

@@ -57,7 +57,7 @@ impl Acme {
 
     /// What is kept will belong to `user`.
     pub fn give_to(&self, user: &User) -> Result<(), UserError> {
-        self.keepers.iter().flat_map(|keeper| keeper.paths()).try_for_each(|path| user.give(&path))
+        self.keepers.iter().flat_map(|keeper| keeper.paths_of_root()).try_for_each(|path| user.give(&path))
     }
 
     /// The answers to the authorities' challenges.

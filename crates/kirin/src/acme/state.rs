@@ -7,16 +7,16 @@
 use super::error::AcmeError;
 use super::schedule::Failures;
 use instant_acme::AccountCredentials;
-use std::fs::{self, DirBuilder, Permissions};
+use rustix::fs::{Mode, OFlags};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 const ACCOUNT: &str = "account.json";
 
 /// The directory of one authority.
 pub struct State {
-    root: PathBuf,
     directory: PathBuf,
 }
 
@@ -25,24 +25,30 @@ impl State {
     pub fn open(root: &Path, authority: &str) -> Result<Self, AcmeError> {
         let directory = root.join(file_name(authority));
         let made = || -> io::Result<()> {
-            if let Some(parent) = root.parent() {
-                fs::create_dir_all(parent)?;
+            // Somebody may have named a directory for it that has other things in it: it stays as it is.
+            fs::create_dir_all(root)?;
+            match DirBuilder::new().mode(0o700).create(&directory) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
             }
-            for directory in [root, &directory] {
-                match DirBuilder::new().mode(0o700).create(directory) {
-                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                    _ => fs::set_permissions(directory, Permissions::from_mode(0o700))?,
-                }
-            }
-            Ok(())
+            // Not through a symbolic link, since whom it will belong to may put one there for the next start by root.
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+            let directory = rustix::fs::open(&directory, flags, Mode::empty())?;
+            Ok(rustix::fs::fchmod(directory, Mode::RWXU)?)
         };
         made().map_err(|error| AcmeError::State(directory.clone(), error))?;
-        Ok(Self { root: root.to_owned(), directory })
+        Ok(Self { directory })
     }
 
-    /// All that is there.
-    pub fn paths(&self) -> Vec<PathBuf> {
-        let mut paths = vec![self.root.clone(), self.directory.clone()];
+    /// The directory and all that is in it, if it is root's.
+    pub fn paths_of_root(&self) -> Vec<PathBuf> {
+        // Root trusts nothing that somebody else has put there.
+        if !fs::symlink_metadata(&self.directory)
+            .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == 0)
+        {
+            return Vec::new();
+        }
+        let mut paths = vec![self.directory.clone()];
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         paths.extend(entries.map(|entry| entry.path()));
         paths
@@ -128,6 +134,7 @@ fn file_name(address: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
     fn what_is_kept_is_for_its_owner_alone() {
@@ -139,8 +146,19 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let path = root.join("ca.test-14000-dir/a.test.pem");
         assert_eq!(fs::read(&path).unwrap(), b"two");
-        assert_eq!((mode(&root), mode(path.parent().unwrap()), mode(&path)), (0o700, 0o700, 0o600));
-        assert_eq!(state.paths().len(), 3, "nothing is left over");
+        assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left over");
+    }
+
+    #[test]
+    fn a_directory_that_was_there_stays_as_it_is_and_a_link_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let mode = || fs::metadata(directory.path()).unwrap().permissions().mode() & 0o777;
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        State::open(directory.path(), "https://ca.test/").unwrap();
+        assert_eq!(mode(), 0o755);
+        symlink("/", directory.path().join("other.test-")).unwrap();
+        assert!(State::open(directory.path(), "https://other.test/").is_err());
     }
 
     #[test]

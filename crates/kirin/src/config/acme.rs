@@ -31,7 +31,7 @@ pub struct AcmeConfig {
     #[serde(default = "default::acme_directory")]
     #[schemars(with = "String", default = "default::acme_directory_plain")]
     pub directory: Spanned<String>,
-    /// A directory for the account's key and the certificates, which only Kirin's user can read. Default: `acme` in systemd's
+    /// Where the account's key and the certificates are kept, in a directory that only Kirin's user can read. Default: `acme` in systemd's
     /// `$STATE_DIRECTORY`, or else in `/var/lib/kirin` for root and in `~/.local/state/kirin` for others.
     #[schemars(with = "Option<String>")]
     pub state: Option<Spanned<String>>,
@@ -78,7 +78,7 @@ pub fn check_acme(config: &Spanned<AcmeConfig>, source: &Source) -> Result<AcmeS
         return Err(source.error(email.span(), message));
     }
     let directory = config.directory.get_ref();
-    if !directory.strip_prefix("https://").is_some_and(|rest| !rest.is_empty()) {
+    if directory.strip_prefix("https://").is_none_or(str::is_empty) {
         let message = format!("`{directory}`: the authority's directory is an https:// address");
         return Err(source.error(config.directory.span(), message));
     }
