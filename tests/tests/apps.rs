@@ -292,6 +292,21 @@ fn a_front_that_is_killed_leaves_no_worker_behind() {
 }
 
 #[test]
+fn a_front_that_is_killed_leaves_no_application_behind_that_is_still_loading() {
+    let app = "open my $file, '>', 'loading' or die $!; print $file \"$$\\n\"; close $file; sleep 1 while 1;";
+    let site = Site::new().with("app.psgi", app);
+    let mut kirin = Kirin::spawn(&site, &["serve", "app.psgi", "--listen", "0"]);
+    let pid = wait_for("the application to load", || {
+        let pid = std::fs::read_to_string(site.path("loading")).ok()?;
+        pid.strip_suffix('\n').map(str::to_owned)
+    });
+    kirin.signal(Signal::KILL);
+    kirin.wait();
+    let family = [pid];
+    wait_for("the parent to go", || are_gone(&family).then_some(()));
+}
+
+#[test]
 fn a_slow_client_does_not_hold_a_worker() {
     let (_site, kirin) = serve();
     // More slow clients than workers: each sends a part of its body and reads nothing of its response.

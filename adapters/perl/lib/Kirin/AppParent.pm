@@ -5,6 +5,7 @@ use warnings;
 use File::Basename ();
 use Getopt::Long qw(GetOptionsFromArray);
 use IO::Handle;
+use Kirin::DeathSignal;
 use Kirin::Worker;
 use Kirin::Worker::Hooks;
 use Kirin::Worker::Scheduling;
@@ -100,7 +101,11 @@ sub wait_for_front {
 # Whether there is an application afterwards.
 sub load {
     my $self = shift;
+    # The application has the say until it is loaded.
+    Kirin::DeathSignal::set(POSIX::SIGKILL());
+    return 0 if $self->front_is_gone;
     my $app = eval { Plack::Util::load_psgi($self->{app_file}) };
+    Kirin::DeathSignal::set(0);
     if (ref $app ne 'CODE' && !(Scalar::Util::blessed($app) && overload::Method($app, '&{}'))) {
         my $reason = $@ || "$self->{app_file} does not return a PSGI application\n";
         print STDERR "kirin: $self->{name}: $reason";

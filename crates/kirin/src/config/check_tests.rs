@@ -1,0 +1,145 @@
+//! What configurations come to, and what is said of wrong ones.
+
+use super::super::load;
+use super::*;
+
+pub(in super::super) fn check_text(text: &str) -> Result<Site, String> {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("app.psgi"), "sub {}").unwrap();
+    std::fs::create_dir(directory.path().join("public")).unwrap();
+    let source =
+        Source { name: "kirin.toml".into(), directory: directory.path().into(), text: text.into() };
+    load(&source).and_then(|config| check(&config, &source)).map_err(|error| error.to_string())
+}
+
+pub(in super::super) const LISTENER: &str = "[[listener]]\naddress = \"8080\"\n";
+
+#[test]
+fn a_whole_configuration_is_understood() {
+    let site = check_text(
+        "threads = 2\n[[listener]]\naddress = \"unix:web.sock\"\naccess_log = \"stdout\"\n[store]\nmemory = \"8MB\"\n\
+         memcached = [\"11211\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 3\nenv = { A = \"b\" }\n\
+         [[route]]\npath = \"/\"\ntry = [\"store\", \"files:public\", \"app:web\"]\n[[route]]\npath = \"/s/\"\n\
+         try = [\"files:public\"]\n",
+    )
+    .unwrap();
+    assert_eq!(site.threads, 2);
+    assert_eq!(site.store.memory_bytes, 8 << 20);
+    assert_eq!(site.apps[0].workers, 3);
+    assert_eq!(site.routes[0].path, "/s", "the longest path comes first");
+    assert_eq!(site.routes[1].places[2], PlaceSite::App(0));
+}
+
+#[test]
+fn a_route_says_what_is_compressed() {
+    use kirin_compress::{Coding, Codings};
+    let gzip = Codings::NONE.with(Coding::Gzip);
+    for (key, shared, app) in [
+        ("", Codings::ALL, Codings::NONE),
+        ("compress = true", Codings::ALL, Codings::ALL),
+        ("compress = false", Codings::NONE, Codings::NONE),
+        ("compress = []", Codings::NONE, Codings::NONE),
+        ("compress = [\"gzip\"]", gzip, gzip),
+    ] {
+        let text = format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\n{key}\n");
+        let compress = check_text(&text).unwrap().routes[0].compress;
+        assert_eq!((compress.of_shared(), compress.of_app()), (shared, app), "{key}");
+    }
+}
+
+#[test]
+fn errors_name_line_value_and_what_is_allowed() {
+    let route = "[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n";
+    for (text, expected) in [
+        ("", vec!["kirin.toml: no [[listener]]"]),
+        (LISTENER, vec!["kirin.toml: no [[route]]"]),
+        ("[[listener]]\nadress = \"x\"\n", vec!["kirin.toml:2:1", "unknown field `adress`", "`address`"]),
+        ("threads = \"two\"\n", vec!["kirin.toml:1:11", "invalid type: string \"two\""]),
+        (&format!("threads = 0\n{LISTENER}{route}"), vec!["kirin.toml:1:11", "allowed is 1 to 1024"]),
+        (
+            "[[listener]]\naddress = \"host:port\"\n[[route]]\npath = \"/\"\ntry = [\"store\"]\n",
+            vec!["kirin.toml:2:11", "`host:port` is not an address", "unix:PATH"],
+        ),
+        (
+            &format!("{LISTENER}[store]\nmemory = \"64\"\n{route}"),
+            vec!["kirin.toml:4:10", "such as \"64MB\""],
+        ),
+        (&format!("{LISTENER}[store]\nmemory = \"64KB\"\n{route}"), vec!["at least 1MB"]),
+        (
+            &format!("{LISTENER}[[route]]\npath = \"x\"\ntry = [\"store\"]\n"),
+            vec!["kirin.toml:4:8", "begin with `/`"],
+        ),
+        (&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = []\n"), vec!["kirin.toml:4:8", "is empty"]),
+        (
+            &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"shop\"]\n"),
+            vec!["kirin.toml:5:8", "`shop` is not a place", "app:NAME"],
+        ),
+        (
+            &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n"),
+            vec!["no app `web`", "no [[app]]"],
+        ),
+        (
+            &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"files:gone\"]\n"),
+            vec!["kirin.toml:5:8", "no directory", "gone"],
+        ),
+        (
+            &format!("{LISTENER}[[app]]\nname = \"web\"\nload = \"gone.psgi\"\n{route}"),
+            vec!["kirin.toml:5:8", "no file", "gone.psgi"],
+        ),
+        (
+            &format!("{LISTENER}[[app]]\nname = \"a b\"\nload = \"app.psgi\"\n{route}"),
+            vec!["kirin.toml:4:8", "app name `a b`"],
+        ),
+        (
+            &format!("{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 0\n{route}"),
+            vec!["kirin.toml:6:11", "allowed is 1 to 4096"],
+        ),
+        (
+            &format!(
+                "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"app:web\", \"store\"]\n"
+            ),
+            vec!["kirin.toml:8:8", "must be the last"],
+        ),
+        (
+            &format!("{LISTENER}{route}compress = \"gzip\"\n"),
+            vec!["kirin.toml:6:12", "true, false or a list such as [\"br\", \"zstd\", \"gzip\"]"],
+        ),
+        (
+            &format!("{LISTENER}{route}compress = [\"gzip\", \"deflate\"]\n"),
+            vec!["kirin.toml:6:12", "`deflate` is not a coding", "br, zstd and gzip"],
+        ),
+        (
+            &format!("user = \"nobody-here\"\n{LISTENER}{route}"),
+            vec!["kirin.toml:1:8", "no user `nobody-here`"],
+        ),
+        (&format!("connections = 0\n{LISTENER}{route}"), vec!["kirin.toml:1:15", "`connections` is 0"]),
+        (
+            &format!("{LISTENER}connections_per_address = 0\n{route}"),
+            vec!["kirin.toml:3:27", "`connections_per_address` is 0"],
+        ),
+        (
+            &format!("{LISTENER}head_limit = \"4KB\"\n{route}"),
+            vec!["kirin.toml:2:11", "`head_limit` is 4KB and `request_line_limit` 8KB"],
+        ),
+        (&format!("{LISTENER}head_limit = \"2MB\"\n{route}"), vec!["up to 1MB"]),
+        (&format!("{LISTENER}min_rate = \"10/s\"\n{route}"), vec!["kirin.toml:3:12", "is not a size"]),
+        (
+            &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10\" }}]\n"),
+            vec!["kirin.toml:6:24", "such as \"10/s\""],
+        ),
+        (
+            &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10/s\", burst = 0 }}]\n"),
+            vec!["kirin.toml:6:40", "`burst` is 0"],
+        ),
+        (
+            &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10/s\", key = \"header:\" }}]\n"),
+            vec!["kirin.toml:6:38", "rate limit key `header:`", "cookie:NAME"],
+        ),
+        (&format!("{LISTENER}{route}{route}"), vec!["kirin.toml:7:8", "second [[route]]"]),
+    ] {
+        let error = check_text(text).expect_err(text);
+        for part in expected {
+            assert!(error.contains(part), "{text}\ngave: {error}\nwithout: {part}");
+        }
+    }
+}
