@@ -117,10 +117,13 @@ fn raise_descriptor_limit() {
     }
 }
 
-/// Seven eighths of the descriptors are for clients; the rest is for files, workers and what the libraries open.
+/// Descriptors that are not for clients, if there are so many: for files, workers and what the libraries open.
+const OTHER_DESCRIPTORS: u64 = 512;
+
+/// The descriptors but an eighth, or but [`OTHER_DESCRIPTORS`].
 fn default_connections() -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(descriptors - descriptors / 8).unwrap_or(usize::MAX)
+    usize::try_from(descriptors - OTHER_DESCRIPTORS.min(descriptors / 8)).unwrap_or(usize::MAX)
 }
 
 async fn supervise(

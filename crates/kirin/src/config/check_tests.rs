@@ -7,8 +7,7 @@ pub(in super::super) fn check_text(text: &str) -> Result<Site, String> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("app.psgi"), "sub {}").unwrap();
     std::fs::create_dir(directory.path().join("public")).unwrap();
-    let source =
-        Source { name: "kirin.toml".into(), directory: directory.path().into(), text: text.into() };
+    let source = Source { name: "kirin.toml".into(), directory: directory.path().into(), text: text.into() };
     load(&source).and_then(|config| check(&config, &source)).map_err(|error| error.to_string())
 }
 

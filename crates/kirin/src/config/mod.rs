@@ -35,8 +35,8 @@ pub struct Config {
     /// user. Default: the one that starts it.
     #[schemars(with = "Option<String>")]
     pub user: Option<Spanned<String>>,
-    /// Client connections at most, of all listeners together; more wait until others end. Default: seven eighths of the
-    /// limit on open files (`ulimit -n`), so that files and workers can still be opened.
+    /// Client connections at most, of all listeners together; more wait until others end. Default: the limit on open files
+    /// (`ulimit -n`) less an eighth of it, or less 512 if that is less, so that files and workers can still be opened.
     #[schemars(with = "Option<usize>")]
     pub connections: Option<Spanned<usize>>,
     /// Addresses to listen on.
