@@ -228,6 +228,8 @@ impl Client {
                 self.buffer.extend_from_slice(&piece[..count]);
                 Ok(())
             }
+            // A child has ended meanwhile: with a time limit on the socket no read is taken up again (signal(7)).
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
             Err(error) => Err(error.to_string()),
         }
     }
