@@ -17,7 +17,7 @@ pub use client::{Client, Reply};
 pub use http2::{Http2Client, Http2Reply, Pending};
 pub use memcached::Memcached;
 pub use pebble::Pebble;
-pub use program::{Kirin, kirin_command, run_kirin};
+pub use program::{Kirin, binary, kirin_command, prove, run_kirin};
 pub use site::Site;
 pub use tls::{TlsClient, TlsSetup};
 

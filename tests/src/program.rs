@@ -4,7 +4,7 @@ use crate::{Client, Reply, Site, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -187,8 +187,27 @@ pub fn kirin_command(site: &Site) -> Command {
     command
 }
 
-/// `target/debug/kirin`, beside which this test was built.
-fn binary() -> PathBuf {
+/// Runs a test in Perl, in `directory` of the repository, with the built program.
+///
+/// # Panics
+/// When it fails, or is skipped.
+pub fn prove(directory: &str, test: &str) {
+    let output = Command::new("prove")
+        .args(["-lv", test])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(directory))
+        .env("KIRIN_BINARY", binary())
+        .output()
+        .expect("prove is part of Perl");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("Result: PASS"), "the tests were skipped: {text}");
+}
+
+/// `target/debug/kirin`, beside which this test was built, or what `KIRIN_BINARY` says.
+///
+/// # Panics
+/// When it is not built.
+pub fn binary() -> PathBuf {
     if let Some(binary) = std::env::var_os("KIRIN_BINARY") {
         return binary.into();
     }

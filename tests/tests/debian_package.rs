@@ -1,19 +1,13 @@
 //! The Debian package, unpacked: what is in it serves.
 
-use kirin_tests::{Kirin, Site};
-use std::path::{Path, PathBuf};
+use kirin_tests::{Kirin, Site, binary};
+use std::path::Path;
 use std::process::Command;
 
 fn output(command: &mut Command) -> String {
     let output = command.output().expect("the command runs");
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
-}
-
-/// The program beside which this test was built.
-fn program() -> PathBuf {
-    let test = std::env::current_exe().expect("the test's own path");
-    test.ancestors().nth(2).expect("target/debug").join("kirin")
 }
 
 #[test]
@@ -26,7 +20,7 @@ fn the_package_has_all_that_an_application_needs() {
     let package = output(
         Command::new(repository.join("packaging/build-deb"))
             .arg("--program")
-            .arg(program())
+            .arg(binary())
             .arg("--output")
             .arg(site.path("packages")),
     );
