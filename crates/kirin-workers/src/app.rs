@@ -10,14 +10,14 @@ use crate::pool::{Pool, Refused, Taken};
 use crate::read_ahead::ReadAhead;
 use crate::scgi;
 use crate::sendfile::SendfileRoots;
-use crate::spool::{SpoolError, SpooledBody};
 use crate::supervisor::{Event, Supervisor};
 use crate::wear::Wear;
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 use kirin_files::AppFiles;
 use kirin_http::{
-    Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
+    Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, Response, SpoolError,
+    SpooledBody, StatusCode, Version,
 };
 use parking_lot::Mutex;
 use std::collections::HashMap;

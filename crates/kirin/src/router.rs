@@ -17,6 +17,7 @@ use crate::store_place::StorePlace;
 use http::{Method, StatusCode};
 use kirin_files::{AppFiles, FilesError};
 use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
+use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_store::{Now, Store};
 use kirin_workers::{App, MetaVariables};
 use std::rc::Rc;
@@ -46,12 +47,21 @@ struct Lookup<'a> {
 }
 
 impl Router {
-    /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`.
-    pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, FilesError> {
-        let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
+    /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`, `upstreams` in that of `site.upstreams`.
+    pub fn open(
+        site: &Site,
+        store: Arc<Store>,
+        apps: &[Arc<App>],
+        upstreams: &[Arc<Upstream>],
+    ) -> Result<Self, FilesError> {
+        // Routes share an upstream's connections.
+        let proxies: Vec<_> =
+            upstreams.iter().map(|upstream| Rc::new(ProxyPlace::open(Arc::clone(upstream)))).collect();
+        let open = |route| Route::open(route, apps, &proxies);
+        let routes = site.routes.iter().map(open).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
         let store = StorePlace::new(store, threads.clone());
-        let has_apps = !apps.is_empty();
+        let has_apps = !apps.is_empty() || !upstreams.is_empty();
         Ok(Self(Rc::new(Routes { routes, store, threads, has_apps, app_files: Rc::default() })))
     }
 }
@@ -84,7 +94,7 @@ impl Routes {
     /// if there is one.
     fn find(&self, path: &[u8]) -> Option<usize> {
         if path == b"*" {
-            return self.find(b"/").filter(|index| self.routes[*index].has_app());
+            return self.find(b"/").filter(|index| self.routes[*index].answers_all());
         }
         self.routes.iter().position(|route| route.is_for(path))
     }
@@ -118,6 +128,16 @@ impl Routes {
                         route.compress.of_app(),
                         &self.threads,
                         |request| route.limit_body(app.answer(request, origin, &self.app_files, &meta)),
+                    );
+                }
+                Place::Proxy(proxy) => {
+                    let target = path_rest::target(lookup.seen);
+                    let buffered = route.request_buffering;
+                    return Compress::around(
+                        lookup.sent,
+                        route.compress.of_app(),
+                        &self.threads,
+                        |request| route.limit_body(proxy.answer(request, &target, origin, buffered)),
                     );
                 }
             };
@@ -245,7 +265,7 @@ impl Routes {
                 Answer::Later(_) => None,
             },
             Place::Files(files) => files.answer(&request, Instant::now()),
-            Place::App(_) => None,
+            Place::App(_) | Place::Proxy(_) => None,
         });
         response.filter(error_page::is_page)
     }
