@@ -208,10 +208,8 @@ proptest! {
         let servers = weights.iter().enumerate().map(|(i, (weight, backup))| server(&i.to_string(), *weight, *backup));
         let servers = Arc::new(Servers::new(servers, SETTINGS, now));
         let balancer = Balancer::new(Arc::clone(&servers), METHODS[method], seed);
-        for index in 0..weights.len() {
-            if failing[index] {
-                fail(&balancer, index, 2, now);
-            }
+        for (index, _) in weights.iter().zip(&failing).enumerate().filter(|(_, (_, is_failing))| **is_failing) {
+            fail(&balancer, index, 2, now);
         }
         let mut tried = Tried::default();
         for _ in 0..weights.len() {
