@@ -2,8 +2,7 @@
 //!
 //! One line in front, so that the response behind it is read as any stored response is:
 //! `kirin-cache 1 RECEIVED AGE LIFETIME SWR SIE FLAGS CR LF`, then status line, field lines, empty line, body. Where responses to
-//! a target vary, the item of the target says by what (`kirin-vary 1 NONCE NAMES`), and theirs have the nonce in their keys: an item
-//! that says so anew starts with none. A target whose responses are not stored has `kirin-pass 1`.
+//! a target vary, the item of the target says by what (`kirin-vary 1 NAMES`), and theirs have the values in their keys. A target whose responses are not stored has `kirin-pass 1`.
 
 use crate::policy::{Policy, Staleness};
 
@@ -19,8 +18,6 @@ pub enum Stored {
     },
     /// Responses to this target vary.
     Varies {
-        /// In the keys of its responses.
-        nonce: u64,
         /// By these request fields.
         by: Vec<String>,
     },
@@ -51,9 +48,8 @@ impl Stored {
             return Some(Stored::Pass);
         }
         if let Some(words) = line.strip_prefix(VARIES) {
-            let (nonce, names) = words.strip_prefix(' ')?.split_once(' ')?;
-            let by: Vec<String> = names.split(',').map(str::to_owned).collect();
-            return Some(Stored::Varies { nonce: nonce.parse().ok()?, by });
+            let by = words.strip_prefix(' ')?.split(',').map(str::to_owned).collect();
+            return Some(Stored::Varies { by });
         }
         let mut numbers = line.strip_prefix(RESPONSE)?.strip_prefix(' ')?.split(' ').map(str::parse::<u64>);
         let mut next = || numbers.next()?.ok();
@@ -93,8 +89,8 @@ pub fn response_line(policy: &Policy) -> String {
 }
 
 /// The item of a target whose responses vary; `None` if the names are too long.
-pub fn varies(nonce: u64, by: &[String]) -> Option<String> {
-    let line = format!("{VARIES} {nonce} {}\r\n", by.join(","));
+pub fn varies(by: &[String]) -> Option<String> {
+    let line = format!("{VARIES} {}\r\n", by.join(","));
     (line.len() <= MAX_LINE_BYTES).then_some(line)
 }
 
@@ -119,21 +115,21 @@ mod tests {
             "kirin-cache 1 1 2 3 4 5\r\n",
             "kirin-cache 1 1 2 3 4 5 x\r\n",
             "kirin-cache 1 -1 2 3 4 5 6\r\n",
-            "kirin-vary 1 x a\r\n",
-            "kirin-vary 1 7\r\n",
+            "kirin-vary 1\r\n",
+            "kirin-vary 2 a\r\n",
             "kirin-pass 1 \r\n",
         ] {
             assert_eq!(Stored::read(value.as_bytes()), None, "{value}");
         }
         assert_eq!(Stored::read(pass().as_bytes()), Some(Stored::Pass));
-        assert_eq!(varies(1, &vec!["x".repeat(1000); 16]), None);
+        assert_eq!(varies(&vec!["x".repeat(1000); 16]), None);
     }
 
     proptest! {
         #[test]
         fn what_is_written_is_read(
             numbers: [u64; 5], flags: [bool; 3], staleness in 0..3, body: Vec<u8>,
-            nonce: u64, by in prop::collection::vec("[a-z-]{1,9}", 1..17),
+            by in prop::collection::vec("[a-z-]{1,9}", 1..17),
         ) {
             let policy = Policy {
                 received: numbers[0],
@@ -149,8 +145,8 @@ mod tests {
             let line = response_line(&policy);
             let value = [line.as_bytes(), &body].concat();
             prop_assert_eq!(Stored::read(&value), Some(Stored::Response { policy, at: line.len() }));
-            let value = varies(nonce, &by).unwrap();
-            prop_assert_eq!(Stored::read(value.as_bytes()), Some(Stored::Varies { nonce, by }));
+            let value = varies(&by).unwrap();
+            prop_assert_eq!(Stored::read(value.as_bytes()), Some(Stored::Varies { by }));
         }
 
         #[test]

@@ -46,8 +46,9 @@ impl Vary {
 pub fn append_secondary_key(names: &[String], fields: &[Header<'_>], key: &mut Vec<u8>) {
     for name in names {
         let values = || fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).map(|f| f.value);
-        // No value holds a NUL; and a field that is there but empty is not one that is missing.
+        // No name or value holds a NUL, no name a `=`; and a field that is there but empty is not one that is missing.
         key.push(0);
+        key.extend_from_slice(name.as_bytes());
         if values().next().is_none() {
             continue;
         }
