@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make score`: a contest on the memo example, in the manner of ISUCON. docs/score.md has its rules.
+"""`make score`: a contest on the memo example, in the manner of ISUCON. bench/score/README.md has its rules.
 
     bench/contest.py
     bench/contest.py --rounds 1 --seconds 3 --only pushed
@@ -155,7 +155,7 @@ def parse() -> argparse.Namespace:
     """The command line."""
     release = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "release"
     parser = argparse.ArgumentParser(
-        description="A contest on the memo example; see docs/score.md.",
+        description="A contest on the memo example; see bench/score/README.md.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     keys = ", ".join(contestant.key for contestant in CONTESTANTS)

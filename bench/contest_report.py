@@ -11,7 +11,7 @@ from standing import Standing
 
 QUESTION = (
     "The memo example under visitors who never wait: readers, and members who sign in, write and sign out. "
-    "Every answer is checked; [docs/score.md](../../docs/score.md) has the rules and the points."
+    "Every answer is checked; [bench/score/README.md](../score/README.md) has the rules and the points."
 )
 
 

@@ -1,4 +1,4 @@
-"""The contestants of `make score`: three ways to serve examples/memo. What each is given, and why, is in docs/score.md."""
+"""The contestants of `make score`: three ways to serve examples/memo. What each is given, and why, is in bench/score/README.md."""
 
 from __future__ import annotations
 
