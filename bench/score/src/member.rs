@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// In a session, each with one public and one private memo at its end.
 const TURNS: usize = 2;
 /// Pages that are read in a turn.
-const PAGES: usize = 6;
+const PAGES: usize = 10;
 /// A paragraph for every memo that is written.
 const PARAGRAPH: &str = "Rain since the morning. Saw *a heron that did not move*, and later the last ferry leaving.\r\n\r\n\
     - the path behind the station\r\n- a [map](https://www.openstreetmap.org/) of the way\r\n- `ss -ltnp`, written down\r\n\r\n\
