@@ -1,6 +1,6 @@
 //! `proxy:NAME` through the built program, in front of servers whose every byte is known.
 
-use kirin_tests::{Asked, Backend, Http2Client, Kirin, Site, wait_for};
+use kirin_tests::{Asked, Authority, Backend, Http2Client, Kirin, Site, wait_for};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -387,4 +387,85 @@ fn a_stranger_with_a_client_that_goes_away_leaves_the_server_alone() {
     wait_for("the request to arrive", || (backend.connections() == 1).then_some(()));
     drop(client);
     assert_eq!(ends.recv_timeout(kirin_tests::PATIENCE), Ok(()));
+}
+
+/// Another Kirin that serves `hello.txt` by TLS, and `large.bin`.
+fn tls_server(authority: &Authority, names: &[&str], tls: &str) -> (Site, Kirin) {
+    let site = Site::new()
+        .with("public/hello.txt", "hello")
+        .with("public/large.bin", vec![b'x'; 3_000_000])
+        .with("ca.pem", authority.pem());
+    authority.issue(names).write(&site, "a");
+    let kirin = Kirin::start(
+        &site,
+        &format!(
+            "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[listener.tls]\n\
+             certificates = [{{ chain = \"a.pem\", key = \"a.key\" }}]\n{tls}\n\
+             [[route]]\npath = \"/\"\ntry = [\"files:public\"]\n"
+        ),
+    );
+    (site, kirin)
+}
+
+/// A proxy of that one with these settings of TLS.
+fn tls_proxy(authority: &Authority, server: &Kirin, tls: &str) -> (Site, Kirin) {
+    let site = Site::new().with("ca.pem", authority.pem());
+    authority.issue(&["client.test"]).write(&site, "client");
+    let servers = format!("\"https://localhost:{}\"", server.address().port());
+    let kirin = Kirin::start(&site, &config(&servers, tls, ""));
+    (site, kirin)
+}
+
+#[test]
+fn a_server_is_verified_by_its_authority_and_name() {
+    let authority = Authority::new("inside");
+    let (_server_site, server) = tls_server(&authority, &["localhost"], "");
+    let (_other_site, other) = tls_server(&authority, &["other.test"], "");
+    for (server, tls, status) in [
+        (&server, "tls = { ca = \"ca.pem\" }", 200),
+        (&server, "", 502),
+        (&server, "tls = { ca = \"ca.pem\", server_name = \"other.test\" }", 502),
+        (&server, "tls = { verify = false }", 200),
+        (&other, "tls = { ca = \"ca.pem\" }", 502),
+        (&other, "tls = { ca = \"ca.pem\", server_name = \"other.test\" }", 200),
+    ] {
+        let (_site, kirin) = tls_proxy(&authority, server, tls);
+        let mut client = kirin.connect();
+        for _ in 0..3 {
+            assert_eq!(client.get("/hello.txt").status, status, "{tls}: {}", kirin.log());
+        }
+        if status == 200 {
+            assert_eq!(client.get("/large.bin").body.len(), 3_000_000);
+        } else {
+            kirin.wait_for_log("certificate");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_is_shown_to_a_server_that_asks_for_one() {
+    let authority = Authority::new("inside");
+    let (_server_site, server) = tls_server(&authority, &["localhost"], "client_ca = \"ca.pem\"");
+    let shown = "tls = { ca = \"ca.pem\", certificate = { chain = \"client.pem\", key = \"client.key\" } }";
+    for (tls, status) in [(shown, 200), ("tls = { ca = \"ca.pem\" }", 502)] {
+        let (_site, kirin) = tls_proxy(&authority, &server, tls);
+        assert_eq!(kirin.get("/hello.txt").status, status, "{tls}: {}", kirin.log());
+    }
+}
+
+#[test]
+fn names_are_looked_up_again() {
+    let backend = Backend::answering(|_| ok("found"));
+    let site = Site::new();
+    let servers = format!("\"localhost:{}\", \"no-such-host.invalid:80\"", backend.address().port());
+    let kirin = Kirin::start(&site, &config(&servers, "resolve = \"1s\"", ""));
+    let mut client = kirin.connect();
+    for _ in 0..4 {
+        assert_eq!(client.get("/").text(), "found", "{}", kirin.log());
+    }
+    wait_for("the name to be looked up again", || {
+        (kirin.log().matches("no-such-host.invalid").count() > 2).then_some(())
+    });
+    assert_eq!(client.get("/").text(), "found");
+    assert_eq!(backend.connections(), 1, "the server that stays keeps its connections");
 }

@@ -41,6 +41,7 @@ pub(crate) struct OutgoingHead {
     /// Whether the client waits for a `100 Continue`, and may be kept waiting for the server's.
     pub(crate) expects_continue: bool,
     /// Whether the client takes trailers.
+    #[expect(dead_code, reason = "for HTTP/2")]
     pub(crate) takes_trailers: bool,
 }
 

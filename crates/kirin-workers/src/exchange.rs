@@ -3,11 +3,11 @@
 use crate::app::App;
 use crate::handed_file::HandedFile;
 use crate::response_pump::PumpedBody;
-use crate::scgi::RequestBlock;
 use crate::sendfile::NotSent;
 use crate::worker::WorkerConnection;
 use crate::worker_response::{Afterwards, AnyHead, ProtocolError, WorkerBody, WorkerHead, read_head};
 use bytes::{Bytes, BytesMut};
+use kirin_cgi::RequestBlock;
 use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::{
     Body, BodyDecoder, FieldLines, Informational, Method, Place, RequestFields, Response, SpooledBody,
