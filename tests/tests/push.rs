@@ -242,7 +242,10 @@ fn a_page_that_was_begun_before_a_purge_is_not_stored_after_it() {
     for purge in ["tags=\"memo-7\"", "keys=\"/slow\"", "prefixes=\"/sl\"", "prefixes=\"/\", tags=\"x\""] {
         assert!(!is_old_page_kept(purge), "{purge}");
     }
-    assert!(is_old_page_kept("tags=\"memo-8\", keys=\"/\", prefixes=\"/slower\""), "purged was something else");
+    assert!(
+        is_old_page_kept("tags=\"memo-8\", keys=\"/\", prefixes=\"/slower\""),
+        "purged was something else"
+    );
 }
 
 #[test]

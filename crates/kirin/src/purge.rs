@@ -68,7 +68,6 @@ impl Purge {
         self.tags.iter().try_for_each(|tag| check_tag(tag))
     }
 
-
     /// Takes it out of `store`. When this returns nobody finds it any more.
     pub fn apply(&self, store: &Store, now: Now) -> Purged {
         let is_there = |key: &&String| store.delete(key.as_bytes(), now) == DeleteOutcome::Deleted;
