@@ -55,7 +55,8 @@ impl SessionItem {
         self.members.is_some()
     }
 
-    /// The value at `path`: names of members, and indexes of arrays, with dots between. An object or array is true.
+    /// The value at `path`: names of members, and indexes of arrays, with dots between. Pages have names of variables in lower
+    /// case: a member of exactly this name is taken, or else one that differs in case only. An object or array is true.
     pub fn member(&self, path: &str) -> Option<Bytes> {
         let mut steps = path.split('.');
         let mut found = in_object(self.members.as_ref()?, steps.next()?)?;
@@ -74,7 +75,9 @@ impl SessionItem {
 }
 
 fn in_object<'a>(members: &'a [(Box<str>, Member)], name: &str) -> Option<&'a Member> {
-    members.iter().find(|(other, _)| **other == *name).map(|(_, member)| member)
+    let exact = members.iter().find(|(other, _)| **other == *name);
+    let found = exact.or_else(|| members.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)));
+    found.map(|(_, member)| member)
 }
 
 fn named(name: String, value: Value, depth: usize, memory_bytes: &mut usize) -> Option<(Box<str>, Member)> {
@@ -123,13 +126,15 @@ mod tests {
     #[test]
     fn members_are_found_by_name_and_index() {
         let session = parse(
-            r#"{"name":"m\u00e4ri <b>","Name":"other","n":-1.5,"big":12345678901234567890,"yes":true,"no":false,
+            r#"{"name":"m\u00e4ri <b>","Name":"other","firstName":"M\u00e4ri","n":-1.5,"big":12345678901234567890,"yes":true,"no":false,
                 "nothing":null,"empty":"","a":{"b":{"c":"deep"}},"list":["x",["y"],{"z":1}]}"#,
         );
         for (path, value) in [
             ("name", Some("märi <b>")),
             ("Name", Some("other")),
-            ("NAME", None),
+            ("NAME", Some("other")),
+            ("firstname", Some("Märi")),
+            ("FIRSTNAME", Some("Märi")),
             ("n", Some("-1.5")),
             ("big", Some("12345678901234567890")),
             ("yes", Some("1")),
