@@ -121,9 +121,10 @@ subtest 'a copy is not written after its session has ended' => sub {
     $memcached->delete($token);
     # Another process signs out between this one's look and its write.
     my $sessions = $site->app->sessions;
-    my $items    = $site->app->{session_items};
+    my $items    = Memo::SessionItems->new(
+        database => $site->app->database, store => Memo::StoreClient->new($memcached->address));
     $site->app->database->handle->do('DELETE FROM session');
-    $items->keep($token, time + 60, sub { $sessions->_find($token) });
+    $items->keep($token, time + 60, sub { $sessions->user($token) });
     is $memcached->item($token), undef;
 };
 

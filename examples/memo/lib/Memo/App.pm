@@ -7,6 +7,7 @@ use Memo::Handler::Account ();
 use Memo::Handler::Public ();
 use Memo::Handler::Writing ();
 use Memo::Memos ();
+use Memo::PrivatePages ();
 use Memo::PublicPages ();
 use Memo::Request ();
 use Memo::Response ();
@@ -29,15 +30,17 @@ sub new {
     my $memos    = Memo::Memos->new($database);
     my $store    = Memo::StoreClient->new($given{store});
     my $items    = Memo::SessionItems->new(database => $database, store => $store);
+    my $private  = Memo::PrivatePages->new(database => $database, memos => $memos, view => $view, store => $store);
     my $self     = bless {
         database      => $database,
         memos         => $memos,
-        session_items => $items,
         sessions      => Memo::Sessions->new(database => $database, items => $items),
         users         => Memo::Users->new($database),
         view          => $view,
+        store         => $store,
+        private_pages => $private,
         pages         => Memo::PublicPages->new(
-            database => $database, memos => $memos, view => $view, store => $store),
+            database => $database, memos => $memos, view => $view, private => $private, store => $store),
     }, $class;
     $self->{router} = Memo::Router->new(
         [GET  => '/',                         \&Memo::Handler::Public::page],
@@ -56,12 +59,12 @@ sub new {
     return $self;
 }
 
-sub database { return $_[0]{database} }
-sub memos    { return $_[0]{memos} }
-sub pages    { return $_[0]{pages} }
-sub sessions { return $_[0]{sessions} }
-sub users    { return $_[0]{users} }
-sub view     { return $_[0]{view} }
+sub database      { return $_[0]{database} }
+sub memos         { return $_[0]{memos} }
+sub pages         { return $_[0]{pages} }
+sub private_pages { return $_[0]{private_pages} }
+sub sessions      { return $_[0]{sessions} }
+sub users         { return $_[0]{users} }
 
 sub to_app {
     my ($self) = @_;
@@ -70,7 +73,7 @@ sub to_app {
 
 sub respond {
     my ($self, $env) = @_;
-    $self->{session_items}->catch_up;
+    $self->{store}->catch_up;
     $self->{pages}->store->catch_up;
     my $request = Memo::Request->new($env, $self->{sessions});
     my $answer  = eval { $self->_dispatch($request) };

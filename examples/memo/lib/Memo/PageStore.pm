@@ -35,7 +35,7 @@ my $RETRY_AFTER_SECS   = 1;
 my $PAGE_LIFETIME_SECS = 600;
 
 # database, memos; store (a Memo::StoreClient); identity (of pages that may share a
-# store's life); paths_changed (code: from a number of public memos, or undef for all, to the paths); fragments
+# store's life); keys_changed (code: from a number of public memos, or undef for all, to the keys); fragments
 # (code: to a hash of key to value, current under the lock).
 sub new {
     my ($class, %given) = @_;
@@ -120,8 +120,8 @@ sub _settle_to {
         }
     }
     return 1 if !$is_new;
-    my @paths = $self->{paths_changed}->($settled);
-    while (my @some = splice @paths, 0, $KEYS_AT_ONCE) {
+    my @gone = $self->{keys_changed}->($settled);
+    while (my @some = splice @gone, 0, $KEYS_AT_ONCE) {
         # False is "was not there", undefined is "no answer".
         return 0 if grep { !defined } $client->delete_multi(@some);
     }
@@ -147,7 +147,7 @@ Memo::PageStore - the public pages in Kirin's store
         identity      => sub { 'site and templates' },
         fragment_keys => ['fragment/total'],
         fragments     => sub { { 'fragment/total' => '17' } },
-        paths_changed => sub { my ($since) = @_; ('/', '/recent/0') },
+        keys_changed  => sub { my ($since) = @_; ('/', '/recent/0') },
     );
     $store->push('/', $html, $version);
     $store->settle;

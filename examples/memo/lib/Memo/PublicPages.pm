@@ -26,7 +26,7 @@ my $SESSION_BAR = 'fragment/session-bar';
 my $INCLUDE    = qr/<!--# include (\S+) -->/;
 my $FOR_AUTHOR = qr/<!--# if expr="\$session\.user_id = (\d+)" -->.*?<!--# else -->(.*?)<!--# endif -->/s;
 
-# database, memos, view, and store (a Memo::StoreClient).
+# database, memos, view, store (a Memo::StoreClient), and private (Memo::PrivatePages).
 sub new {
     my ($class, %given) = @_;
     my $self = bless {%given}, $class;
@@ -40,7 +40,7 @@ sub new {
         identity      => sub { ($parts->{site} //= $given{database}->setting('site_id')) . '/' . $view->fingerprint },
         fragment_keys => [$TOTAL, $NEWEST, $SESSION_BAR],
         fragments     => sub { my $text = _fragments($parts); +{ map { $_ => Encode::encode_utf8($text->{$_}) } keys %$text } },
-        paths_changed => sub { _paths_changed($given{memos}, $_[0]) },
+        keys_changed  => sub { _keys_changed(@given{qw(memos private)}, $_[0]) },
     );
     return $self;
 }
@@ -66,16 +66,13 @@ sub _fill {
     my ($self, $html, $path, $visitor) = @_;
     my %parts   = (%{ _fragments($self) }, $SESSION_BAR => $visitor->{session_bar});
     my $user_id = $visitor->{user_id} // 0;
-    return $html =~ s/$FOR_AUTHOR/$1 == $user_id ? $self->neighbours_for_author($path) : $2/ger
+    return $html =~ s/$FOR_AUTHOR/$1 == $user_id ? $self->_neighbours_of_author($path) : $2/ger
         =~ s/$INCLUDE/$parts{$1} \/\/ ''/ger;
 }
 
-# The links of /memo/N as its author sees them, as HTML in text.
-sub neighbours_for_author {
+sub _neighbours_of_author {
     my ($self, $path) = @_;
-    my $memo = $self->{memos}->find($path =~ m{\A/memo/(\d+)}a);
-    return $self->{view}->part('neighbours',
-        { memo => $memo, neighbours => $self->{memos}->all_neighbours($memo), is_own => 1 });
+    return $self->{private}->neighbours($self->{memos}->find($path =~ m{\A/memo/(\d+)\z}a));
 }
 
 # A public memo was added: nothing older may be served from here on. The page that most people see is made anew at
@@ -152,11 +149,13 @@ sub _session_bar {
 sub _echo { return Text::Xslate::mark_raw(qq{<!--# echo var="$_[0]" default="" -->}) }
 
 # Every list shifts by one with every new memo, so all are removed and made again on demand. Of the
-# memos' pages only the new ones' and their older neighbours' change.
-sub _paths_changed {
-    my ($memos, $settled) = @_;
+# memos' pages only the new ones' and their older neighbours' change. What private pages are made of goes only when nothing
+# in the store can be trusted.
+sub _keys_changed {
+    my ($memos, $private, $settled) = @_;
     my @ids = defined $settled ? $memos->ids_touched_since($settled) : $memos->public_ids;
-    return ('/', (map {"/recent/$_"} 0 .. $memos->last_page), map {"/memo/$_"} @ids);
+    return ('/', (map {"/recent/$_"} 0 .. $memos->last_page), (map {"/memo/$_"} @ids),
+        defined $settled ? () : $private->keys_in_store);
 }
 
 1;
@@ -172,7 +171,8 @@ Memo::PublicPages - the pages everybody may see, and their way into the store
 =head1 SYNOPSIS
 
     my $pages = Memo::PublicPages->new(
-        database => $database, memos => $memos, view => $view, store => $store_client);
+        database => $database, memos => $memos, view => $view, private => $private_pages,
+        store => $store_client);
     my $bytes = $pages->answer('/memo/17', { session_bar => $html, user_id => 7 }) or not_found();
     $pages->memo_was_added;
 

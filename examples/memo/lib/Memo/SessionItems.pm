@@ -20,7 +20,7 @@ my $JSON = JSON::PP->new->utf8->canonical;
 # database, store (a Memo::StoreClient).
 sub new {
     my ($class, %given) = @_;
-    return bless { %given, undeleted => {} }, $class;
+    return bless {%given}, $class;
 }
 
 # The session was seen in the database. "find" looks again, under the lock: to what is to be in the copy, or nothing.
@@ -44,22 +44,7 @@ sub begin {
 # The session has ended: its row is gone.
 sub forget {
     my ($self, $token) = @_;
-    return if !$self->{store}->is_used;
-    $self->{undeleted}{$token} = time + $LIFETIME_SECS;
-    $self->catch_up;
-    return;
-}
-
-# Before a request is answered: deletes what could not be deleted yet.
-sub catch_up {
-    my ($self) = @_;
-    my $undeleted = $self->{undeleted};
-    for my $token (keys %$undeleted) {
-        my $client = $self->{store}->client;
-        # A connection that the store has closed meanwhile fails once. False is "was not there".
-        my $answer = $client->delete($token) // $client->delete($token);
-        delete $undeleted->{$token} if defined $answer || time > $undeleted->{$token};
-    }
+    $self->{store}->delete_surely($LIFETIME_SECS, $token);
     return;
 }
 

@@ -9,7 +9,7 @@ use File::Spec ();
 sub new {
     my ($class, $address) = @_;
     $address = File::Spec->rel2abs($1) if defined $address && $address =~ /\Aunix:(.+)\z/s;
-    return bless { address => $address, pid => 0 }, $class;
+    return bless { address => $address, pid => 0, undeleted => {} }, $class;
 }
 
 sub is_used { return defined $_[0]{address} }
@@ -27,6 +27,27 @@ sub client {
         max_failures    => 2,
         failure_timeout => 2,
     });
+}
+
+# Deletes items that must not be served any longer. Those that cannot be deleted, because the store is away, are deleted
+# before this process answers its next request (catch_up), until they have ended by themselves after $lifetime_secs.
+sub delete_surely {
+    my ($self, $lifetime_secs, @keys) = @_;
+    return if !$self->is_used;
+    $self->{undeleted}{$_} = time + $lifetime_secs for @keys;
+    $self->catch_up;
+    return;
+}
+
+sub catch_up {
+    my ($self) = @_;
+    my $undeleted = $self->{undeleted};
+    for my $key (keys %$undeleted) {
+        # A connection that the store has closed meanwhile fails once. False is "was not there", undefined is "no answer".
+        my $answer = $self->client->delete($key) // $self->client->delete($key);
+        delete $undeleted->{$key} if defined $answer || time > $undeleted->{$key};
+    }
+    return;
 }
 
 1;

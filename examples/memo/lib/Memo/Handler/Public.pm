@@ -3,7 +3,6 @@ use v5.16;
 use warnings;
 
 use Encode ();
-use Memo::Markdown ();
 use Memo::Response ();
 
 # GET / and /recent/N. Here only when the store has no such page.
@@ -20,17 +19,15 @@ sub memo {
 
     my $memo = _own_memo($app, $request, $id)
         or die Memo::Response::refusal(404, 'There is no such memo, or it is not yours to read.');
-    return $app->personal_page($request, 200, 'private_memo', { memo => $memo }, {
-        body       => Memo::Markdown::html($memo->{content}),
-        neighbours => $app->pages->neighbours_for_author($request->path),
-    });
+    return Memo::Response::personal_page(200, $app->private_pages->page($memo, $app->session_bar($request)));
 }
 
 # GET /memo/N/neighbours, included by the page of a public memo that its author looks at: the links that others do not see.
 sub neighbours {
     my ($app, $request, $id) = @_;
-    _own_memo($app, $request, $id) or die Memo::Response::refusal(404, 'There is no such memo, or it is not yours.');
-    return _part($app->pages->neighbours_for_author($request->path));
+    my $memo = _own_memo($app, $request, $id)
+        or die Memo::Response::refusal(404, 'There is no such memo, or it is not yours.');
+    return _part($app->private_pages->neighbours($memo));
 }
 
 # GET /session-bar, included by public pages when the store has no copy of the visitor's session. To look at the session is
