@@ -51,6 +51,11 @@ impl Session {
     }
 }
 
+/// Whether `name` is that of a variable that a session may have.
+pub fn is_variable(name: &str) -> bool {
+    name.strip_prefix("session").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// The value of the first cookie of this name, if it can be a session id. The first, as in Cookie::Baker: page and
 /// application must not take two visitors for one.
 fn session_id<'a>(fields: impl Iterator<Item = &'a [u8]>, cookie: &str) -> Option<&'a [u8]> {
