@@ -132,7 +132,7 @@ mod tests {
         for (path, value) in [
             ("name", Some("märi <b>")),
             ("Name", Some("other")),
-            ("NAME", Some("other")),
+            ("NAME", Some("märi <b>")),
             ("firstname", Some("Märi")),
             ("FIRSTNAME", Some("Märi")),
             ("n", Some("-1.5")),
