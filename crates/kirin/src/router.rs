@@ -11,6 +11,7 @@ use crate::config::check::Site;
 use crate::error_page;
 use crate::kept_request::KeptRequest;
 use crate::path_rest::{self, meant_path};
+use crate::push::Push;
 use crate::route::{self, Place, Route};
 use crate::rules::Rules;
 use crate::store_place::StorePlace;
@@ -33,10 +34,13 @@ pub struct Routes {
     /// The longest path first.
     routes: Vec<Route>,
     store: StorePlace,
+    push: Rc<Push>,
     threads: CompressThreads,
     has_apps: bool,
     /// Files that applications hand back.
     app_files: Rc<AppFiles>,
+    /// The cookie that names the visitor's session.
+    session_cookie: Option<Arc<str>>,
 }
 
 /// A request as the places of its route get it.
@@ -63,9 +67,11 @@ impl Router {
         let open = |route| Route::open(route, apps, &proxies);
         let routes = site.routes.iter().map(open).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
+        let push = Push::new(Arc::clone(&store));
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty() || !upstreams.is_empty();
-        Ok(Self(Rc::new(Routes { routes, store, threads, has_apps, app_files: Rc::default() })))
+        let (app_files, session_cookie) = (Rc::default(), site.store.session_cookie.clone());
+        Ok(Self(Rc::new(Routes { routes, store, push, threads, has_apps, app_files, session_cookie })))
     }
 }
 
@@ -106,6 +112,11 @@ impl Routes {
     /// The store place.
     pub fn store(&self) -> &StorePlace {
         &self.store
+    }
+
+    /// The cookie that names the visitor's session.
+    pub fn session_cookie(&self) -> Option<&str> {
+        self.session_cookie.as_deref()
     }
 
     /// The route with the longest path that `path` lies below. The `*` of OPTIONS is for all, which is the application of `/`
@@ -152,7 +163,11 @@ impl Routes {
                         lookup.sent,
                         route.compress.of_app(),
                         &self.threads,
-                        |request| route.limit_body(app.answer(request, origin, &self.app_files, &meta)),
+                        |request| {
+                            let answer =
+                                route.limit_body(app.answer(request, origin, &self.app_files, &meta));
+                            self.push.around(lookup.seen, answer)
+                        },
                     );
                 }
                 Place::Proxy(proxy) => {
