@@ -11,6 +11,7 @@ use crate::config::check::Site;
 use crate::error_page;
 use crate::kept_request::KeptRequest;
 use crate::path_rest::{self, meant_path};
+use crate::push::Push;
 use crate::route::{self, Place, Route};
 use crate::rules::Rules;
 use crate::store_place::StorePlace;
@@ -32,6 +33,7 @@ pub struct Routes {
     /// The longest path first.
     routes: Vec<Route>,
     store: StorePlace,
+    push: Rc<Push>,
     threads: CompressThreads,
     has_apps: bool,
     /// Files that applications hand back.
@@ -55,10 +57,11 @@ impl Router {
     pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, FilesError> {
         let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
+        let push = Push::new(Arc::clone(&store));
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty();
         let (app_files, session_cookie) = (Rc::default(), site.store.session_cookie.clone());
-        Ok(Self(Rc::new(Routes { routes, store, threads, has_apps, app_files, session_cookie })))
+        Ok(Self(Rc::new(Routes { routes, store, push, threads, has_apps, app_files, session_cookie })))
     }
 }
 
@@ -150,7 +153,11 @@ impl Routes {
                         lookup.sent,
                         route.compress.of_app(),
                         &self.threads,
-                        |request| route.limit_body(app.answer(request, origin, &self.app_files, &meta)),
+                        |request| {
+                            let answer =
+                                route.limit_body(app.answer(request, origin, &self.app_files, &meta));
+                            self.push.around(lookup.seen, answer)
+                        },
                     );
                 }
             };
