@@ -80,13 +80,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parse_text(form: Form, body: &str) -> Result<(Vec<String>, Vec<String>, Vec<String>), String> {
-        parse(form, body.as_bytes()).map(|purge| (purge.keys, purge.prefixes, purge.tags))
+    fn parse_text(form: Form, body: &str) -> Result<Purge, String> {
+        parse(form, body.as_bytes())
     }
 
     #[test]
     fn names_come_as_json_or_as_a_form() {
-        let expected = (vec!["/".into(), "/a?b=c".into()], vec!["/recent/".into()], vec!["memo-7".into()]);
+        let expected = Purge {
+            keys: vec!["/".into(), "/a?b=c".into()],
+            prefixes: vec!["/recent/".into()],
+            tags: vec!["memo-7".into()],
+        };
         let json = r#"{"keys": ["/", "/a?b=c"], "tags": ["memo-7"], "prefixes": ["/recent/"]}"#;
         assert_eq!(parse_text(Form::Json, json), Ok(expected.clone()));
         let form = "key=/&tag=memo-7&key=%2fa%3Fb%3dc&&prefix=/recent/";
