@@ -163,7 +163,7 @@ impl Routes {
                     }
                 }
                 Place::Files(files) if route.ssi == Some(true) => {
-                    let (parent, compress) = (self.parent(lookup, origin), route.compress.of_shared());
+                    let (parent, compress) = (self.parent(lookup, origin), route.compress.of_pages());
                     let ask = |request: &RequestHead<'_>| files.answer(request, Instant::now());
                     match self.ssi.around_files(parent, lookup.seen, (compress, &self.threads), ask) {
                         Some(answer) => return answer,
