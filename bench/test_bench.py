@@ -216,9 +216,9 @@ class Score(unittest.TestCase):
 
 class Comparisons(unittest.TestCase):
     def test_each_is_explained(self) -> None:
-        text = (BENCH / "README.md").read_text()
-        for name in compare.NAMES:
-            self.assertIn(f"| `{name}` |", text)
+        lines = (BENCH / "README.md").read_text().splitlines()
+        explained = {name.strip(" `") for line in lines if line.startswith("| `") for name in line.split("|")[1].split(",")}
+        self.assertLessEqual(set(compare.NAMES), explained)
 
     def test_a_budget_names_rows_that_are_there(self) -> None:
         for name, one in compare.COMPARISONS.items():
