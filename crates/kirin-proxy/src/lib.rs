@@ -6,7 +6,8 @@
 //!
 //! A request's way: `request_head` encodes the head, `content` looks at the body, `choose` picks a server, `pool` gives a
 //! connection that is idle or `connect` a new one, `exchange` sends the request and reads the response's head, `response_body` is
-//! read at the client's pace.
+//! read at the client's pace. Servers that speak HTTP/2 have one `http2_connection` a loop, and `http2_exchange` a stream of it for
+//! each request.
 
 mod address;
 mod choose;
@@ -17,10 +18,13 @@ mod deadlines;
 mod exchange;
 mod failure;
 mod forwarding_fields;
+mod http2_connection;
+mod http2_exchange;
+mod http2_head;
 mod place;
 mod pool;
 mod read_buffer;
-mod request_head;
+pub mod request_head;
 mod resolve;
 mod response_body;
 mod sending;
@@ -29,7 +33,7 @@ mod socket;
 mod tls;
 mod tunnel;
 mod upstream;
-mod upstream_response;
+pub mod upstream_response;
 
 pub use address::{AddressError, Location, Scheme, ServerAddress};
 pub use config::{ForwardedPolicy, HostPolicy, PoolLimits, Timeouts, UpstreamConfig};

@@ -1,5 +1,6 @@
 //! An upstream as a place of routes on one event loop: its connections, and the answer to a request.
 
+use crate::address::Scheme;
 use crate::choose::Chooser;
 use crate::config::UpstreamConfig;
 use crate::connect::connect;
@@ -7,6 +8,8 @@ use crate::content::Content;
 use crate::deadlines::Deadlines;
 use crate::exchange::{Call, exchange};
 use crate::failure::Failure;
+use crate::http2_connection::{Http2Connection, Sender};
+use crate::http2_exchange;
 use crate::pool::{Connection, Pool};
 use crate::read_buffer::Buffers;
 use crate::request_head::{HeadPolicy, encode};
@@ -33,17 +36,24 @@ pub(crate) struct State {
     upstream: Arc<Upstream>,
     chooser: Chooser,
     /// By the server's number.
-    pools: RefCell<HashMap<u64, Rc<Pool>>>,
+    links: RefCell<HashMap<u64, Rc<Links>>>,
     pub(crate) deadlines: Rc<Deadlines>,
     pub(crate) buffers: Buffers,
     keeps_house: Cell<bool>,
+}
+
+/// The connections to one server.
+#[derive(Default)]
+struct Links {
+    idle: Pool,
+    http2: Http2Connection,
 }
 
 /// A connection that a request has for itself.
 pub(crate) struct Link {
     pub(crate) connection: Connection,
     pub(crate) server: Arc<Server>,
-    pool: Rc<Pool>,
+    links: Rc<Links>,
 }
 
 impl ProxyPlace {
@@ -52,7 +62,7 @@ impl ProxyPlace {
         Self(Rc::new(State {
             upstream,
             chooser: Chooser::default(),
-            pools: RefCell::default(),
+            links: RefCell::default(),
             deadlines: Rc::default(),
             buffers: Buffers::default(),
             keeps_house: Cell::new(false),
@@ -84,7 +94,7 @@ impl Link {
     pub(crate) fn give_back(mut self, place: &State, server_time: Option<Duration>) {
         self.connection.served += 1;
         self.connection.socket.read_deadline.set(0);
-        self.pool.put(self.connection, &place.deadlines, &place.config().pool, server_time);
+        self.links.idle.put(self.connection, &place.deadlines, &place.config().pool, server_time);
     }
 }
 
@@ -108,7 +118,7 @@ impl State {
             Ok(content) => content,
             Err(failure) => return self.refuse(&call, None, &failure),
         };
-        let mut tried = Vec::new();
+        let (mut tried, mut repeated) = (Vec::new(), false);
         loop {
             let chosen = self.chooser.choose(&self.upstream.servers(), &tried);
             let Some(server) = chosen else { return self.refuse(&call, None, &Failure::NoServer) };
@@ -116,6 +126,12 @@ impl State {
                 Ok(response) => return response,
                 Err(failure) => failure,
             };
+            // A server that has looked at nothing may do so at the second time: it was about to go, or had too much to do.
+            if matches!(failure, Failure::NotSent(_)) && content.is_whole() && !repeated {
+                repeated = true;
+                self.log(&call, Some(&server), &failure, "request is sent again");
+                continue;
+            }
             tried.push(server.id);
             let has_other = self.upstream.servers().iter().any(|other| !tried.contains(&other.id));
             if failure.is_unsent() && content.is_whole() && has_other && tried.len() < MAX_SERVERS_TRIED {
@@ -126,33 +142,85 @@ impl State {
         }
     }
 
-    /// Has `server` answer; by a new connection if an idle one has been ended in the moment in which it was used.
+    /// Has `server` answer; by a new connection if one that was there has been ended in the moment in which it was used.
     async fn ask(
         self: &Rc<Self>,
         server: &Arc<Server>,
         call: &mut Call,
         content: &mut Content,
     ) -> Result<Response, Failure> {
-        let pool = self.pool(server);
-        let idle =
-            poll_fn(|context| Poll::Ready(pool.take(&self.deadlines, &self.config().pool, context))).await;
+        let links = self.links(server);
+        let http1_only = call.head.upgrades() && server.scheme() != Scheme::H2c;
+        if !http1_only && let Some(sender) = links.http2.take(self.deadlines.now()).await {
+            match self.ask_by_http2(&links, sender, server, call, content).await {
+                Err(Failure::NotSent(_)) if content.is_whole() => {}
+                answered => return answered,
+            }
+        }
+        let limits = &self.config().pool;
+        let idle = poll_fn(|context| Poll::Ready(links.idle.take(&self.deadlines, limits, context))).await;
         if let Some(connection) = idle {
-            let link = Link { connection, server: Arc::clone(server), pool: Rc::clone(&pool) };
+            let link = Link { connection, server: Arc::clone(server), links: Rc::clone(&links) };
             match exchange(self, link, call, content).await {
                 Err(Failure::NotSent(_)) if content.is_whole() => {}
                 Err(Failure::Closed(_)) if content.is_whole() && call.head.is_idempotent() => {}
                 answered => return answered,
             }
         }
-        let stream = connect(server, &self.config().tls, self.config().timeouts.connect).await?;
+        self.ask_anew(links, server, call, content, http1_only).await
+    }
+
+    /// The same by a new connection. Where HTTP/2 is known to be spoken, requests that come meanwhile wait for it and share it.
+    async fn ask_anew(
+        self: &Rc<Self>,
+        links: Rc<Links>,
+        server: &Arc<Server>,
+        call: &mut Call,
+        content: &mut Content,
+        http1_only: bool,
+    ) -> Result<Response, Failure> {
+        let limit = self.config().timeouts.connect;
+        let is_shared = !http1_only && (server.scheme() == Scheme::H2c || links.http2.is_known.get());
+        let mut connecting = None;
+        if is_shared {
+            let turn = tokio::time::timeout(limit, links.http2.connecting.lock()).await;
+            connecting = Some(turn.map_err(|_| Failure::ConnectTimeout)?);
+            if let Some(sender) = links.http2.take(self.deadlines.now()).await {
+                drop(connecting);
+                return self.ask_by_http2(&links, sender, server, call, content).await;
+            }
+        }
+        let stream = connect(server, &self.config().tls, http1_only, limit).await?;
+        if server.scheme() == Scheme::H2c || stream.has_chosen_http2() {
+            let sender = links.http2.begin(stream, self.deadlines.now()).await?;
+            drop(connecting);
+            return self.ask_by_http2(&links, sender, server, call, content).await;
+        }
+        drop(connecting);
         let socket = Rc::new(Socket::new(stream));
         self.deadlines.add(&socket);
         let connection = Connection { socket, served: 0, born: self.deadlines.now() };
-        exchange(self, Link { connection, server: Arc::clone(server), pool }, call, content).await
+        exchange(self, Link { connection, server: Arc::clone(server), links }, call, content).await
     }
 
-    fn pool(&self, server: &Server) -> Rc<Pool> {
-        Rc::clone(self.pools.borrow_mut().entry(server.id).or_default())
+    async fn ask_by_http2(
+        self: &Rc<Self>,
+        links: &Links,
+        sender: Sender,
+        server: &Arc<Server>,
+        call: &Call,
+        content: &mut Content,
+    ) -> Result<Response, Failure> {
+        let answered = http2_exchange::exchange(self, sender, server, call, content).await;
+        // One that takes nothing or says nothing may have lost the way to the server.
+        if let Err(Failure::NotSent(_) | Failure::SendTimeout | Failure::FirstByteTimeout) = &answered {
+            links.http2.give_up();
+        }
+        answered
+    }
+
+    fn links(&self, server: &Server) -> Rc<Links> {
+        Rc::clone(self.links.borrow_mut().entry(server.id).or_default())
     }
 
     fn refuse(&self, call: &Call, server: Option<&Server>, failure: &Failure) -> Response {
@@ -180,11 +248,14 @@ impl State {
     fn sweep(&self) {
         self.deadlines.tick();
         let servers = self.upstream.servers();
-        self.pools.borrow_mut().retain(|id, pool| {
-            pool.sweep(self.deadlines.now(), &self.config().pool);
+        let (now, limits) = (self.deadlines.now(), &self.config().pool);
+        self.links.borrow_mut().retain(|id, links| {
+            links.idle.sweep(now, limits);
+            links.http2.sweep(now, limits.idle_time.as_secs(), limits.max_age.map(|age| age.as_secs()));
             let is_there = servers.iter().any(|server| server.id == *id);
             if !is_there {
-                pool.clear();
+                links.idle.clear();
+                links.http2.give_up();
             }
             is_there
         });

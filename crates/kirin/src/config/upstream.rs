@@ -23,7 +23,8 @@ pub struct UpstreamConfig {
     /// The name that routes use: `proxy:NAME`.
     #[schemars(with = "String")]
     pub name: Spanned<String>,
-    /// Servers that answer the same requests, in turn: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST`. A name stands for all of its addresses.
+    /// Servers that answer the same requests, in turn: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST` (HTTP/2 if
+    /// they take it), or `h2c://HOST:PORT` for HTTP/2 without TLS. A name stands for all of its addresses.
     #[schemars(with = "Vec<String>")]
     pub servers: Vec<Spanned<String>>,
     /// The `Host` that they get: `"client"`, the one that was asked for; `"upstream"`, the one in `servers`; or a name.
@@ -109,11 +110,6 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
     for text in &config.servers {
         let mut server: ServerAddress =
             text.get_ref().parse().map_err(|error| source.error(text.span(), format!("{error}")))?;
-        if server.scheme == Scheme::H2c {
-            return Err(
-                source.error(text.span(), "this version of Kirin does not speak h2c with servers yet")
-            );
-        }
         if let kirin_proxy::Location::Unix(path) = &mut server.location {
             *path = absolute(&source.directory.join(&path));
         }
@@ -240,7 +236,7 @@ mod tests {
     #[test]
     fn what_is_said_of_an_upstream_is_taken() {
         let upstream = check(
-            "servers = [\"a.test:1\"]\nhost = \"www.a.test:8080\"\nforwarded = \"none\"\nvia = \"\"\n\
+            "servers = [\"h2c://a.test:1\"]\nhost = \"www.a.test:8080\"\nforwarded = \"none\"\nvia = \"\"\n\
              first_byte_timeout = \"5m\"\nkeep_connections = 0\nmax_age = \"1h\"\n",
         )
         .unwrap();
