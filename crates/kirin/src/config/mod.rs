@@ -4,13 +4,16 @@
 //! [`load`] reads a file; [`check`] turns what it says into a [`Site`], in which everything named exists.
 
 pub mod acme;
+mod balancing;
 pub mod check;
 pub mod compress;
 pub mod default;
+mod health_check;
 pub mod load;
 mod proxies;
 pub mod reference;
 mod rules;
+mod server_entry;
 pub mod tls;
 pub mod units;
 pub mod upstream;
