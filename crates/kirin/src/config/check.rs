@@ -152,6 +152,8 @@ pub struct RouteSite {
     pub rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: Compress,
+    /// What directives are carried out in.
+    pub ssi: Option<bool>,
 }
 
 /// A place of a route.
@@ -452,6 +454,7 @@ fn check_route(
         request_buffering: route.request_buffering,
         rate_limits,
         compress: route.compress,
+        ssi: route.ssi,
     })
 }
 
