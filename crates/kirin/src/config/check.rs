@@ -251,8 +251,18 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
     rules::check_together(&routes, &config.route, source)?;
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
-    let (store, admin) = (check_store(config, source)?, check_admin(config, source)?);
-    Ok(Site { threads, user, connections, listeners, store, admin, apps, upstreams, routes })
+    let admin = check_admin(config, source)?;
+    Ok(Site {
+        threads,
+        user,
+        connections,
+        listeners,
+        store: check_store(config, source)?,
+        admin,
+        apps,
+        upstreams,
+        routes,
+    })
 }
 
 /// Authorities come by plain HTTP, and certificates are kept under the first of their names.
