@@ -1,21 +1,9 @@
-//! Includes: no page panics, literals and directives together are the page, and rendering ends.
+//! Includes: no page panics, and rendering ends, whatever its requests come to.
 #![no_main]
 
-use bytes::Bytes;
-use kirin_ssi::{Source, Template, render};
+mod itself;
+
+use kirin_ssi::Syntax;
 use libfuzzer_sys::fuzz_target;
-use std::sync::Arc;
 
-/// Every key holds the page itself: the worst circle there is.
-struct Itself(Arc<Template>);
-
-impl Source for Itself {
-    fn template(&mut self, _: &[u8]) -> Option<Arc<Template>> {
-        Some(Arc::clone(&self.0))
-    }
-}
-
-fuzz_target!(|page: &[u8]| {
-    let template = Arc::new(Template::compile(&Bytes::copy_from_slice(page)));
-    let _ = render(&template, &mut Itself(Arc::clone(&template)));
-});
+fuzz_target!(|page: &[u8]| itself::render(page, Syntax::SSI));
