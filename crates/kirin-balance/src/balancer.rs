@@ -1,0 +1,166 @@
+//! Choosing a server.
+//!
+//! First among those that are available, then among the backups, and when all of them have failed, among all that health
+//! checks do not speak against: somebody may be back, and a client that gets an error has lost nothing by the attempt.
+
+use crate::rendezvous;
+use crate::round_robin::RoundRobin;
+use crate::server::{Server, Servers};
+use crate::tried::Tried;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+/// How a server is chosen among those that could be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// One after the other, by weight.
+    #[default]
+    RoundRobin,
+    /// The one with the fewest requests under way for its weight.
+    LeastConnections,
+    /// Of two at random, the one that is expected to answer earlier: latency × requests under way.
+    PeakEwma,
+    /// By the request's key: the same key to the same server.
+    Hash,
+}
+
+/// What a request says about the choice.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wish {
+    /// The key for [`Method::Hash`]; a request without one is sent by turns.
+    pub key: Option<u64>,
+    /// The server that the visitor was sent to before ([`Servers::id`]). It is taken if it is available.
+    pub sticky: Option<u64>,
+    /// Servers that this request has been to.
+    pub tried: Tried,
+}
+
+/// One loop's choice among the servers of an upstream.
+#[derive(Debug)]
+pub struct Balancer {
+    servers: Arc<Servers>,
+    method: Method,
+    turns: RefCell<RoundRobin>,
+    random: Cell<u64>,
+}
+
+/// Which servers come into question.
+#[derive(Clone, Copy)]
+enum Tier {
+    Primary,
+    Backup,
+    LastResort,
+}
+
+impl Balancer {
+    /// `seed` makes loops choose differently from each other.
+    pub fn new(servers: Arc<Servers>, method: Method, seed: u64) -> Self {
+        let turns = RefCell::new(RoundRobin::new(servers.len()));
+        Self { servers, method, turns, random: Cell::new(seed | 1) }
+    }
+
+    /// The servers.
+    pub fn servers(&self) -> &Arc<Servers> {
+        &self.servers
+    }
+
+    /// The server to ask next; `None` when there is none left that could answer.
+    pub fn choose(&self, wish: &Wish, now: Instant) -> Option<usize> {
+        let millis = self.servers.millis(now);
+        if let Some(index) = wish.sticky.and_then(|id| self.servers.with_id(id))
+            && !wish.tried.has(index)
+            && self.servers.all().get(index).is_some_and(|server| self.servers.is_in(server, millis))
+        {
+            return Some(index);
+        }
+        [Tier::Primary, Tier::Backup, Tier::LastResort]
+            .into_iter()
+            .find_map(|tier| self.choose_in(tier, wish, millis))
+    }
+
+    fn choose_in(&self, tier: Tier, wish: &Wish, millis: u64) -> Option<usize> {
+        let servers = &self.servers;
+        let candidates = servers.all().iter().enumerate().filter(|(index, server)| {
+            !wish.tried.has(*index)
+                && match tier {
+                    Tier::Primary => !server.backup && servers.is_in(server, millis),
+                    Tier::Backup => server.backup && servers.is_in(server, millis),
+                    Tier::LastResort => servers.is_last_resort(server),
+                }
+        });
+        let weight = |server: &Server| servers.weight(server, millis);
+        match (self.method, wish.key) {
+            (Method::Hash, Some(key)) => {
+                // Without the slow start: keys are not to move for it.
+                let draw = |server: &Server| rendezvous::draw(key, server.id, server.whole_weight());
+                candidates.max_by(|a, b| draw(a.1).total_cmp(&draw(b.1))).map(|(index, _)| index)
+            }
+            (Method::RoundRobin | Method::Hash, _) => {
+                self.turns.borrow_mut().next(candidates.map(|(index, server)| (index, weight(server))))
+            }
+            (Method::LeastConnections, _) => self.least_busy(candidates, weight),
+            (Method::PeakEwma, _) => self.better_of_two(candidates, weight, millis),
+        }
+    }
+
+    /// Equals take turns.
+    fn least_busy<'s>(
+        &self,
+        candidates: impl Iterator<Item = (usize, &'s Server)>,
+        weight: impl Fn(&Server) -> u64,
+    ) -> Option<usize> {
+        let load =
+            |server: &Server| (f64::from(server.in_flight.load(Relaxed)) + 1.0) / weight(server) as f64;
+        let mut least = f64::INFINITY;
+        let mut equals: Vec<(usize, u64)> = Vec::new();
+        for (index, server) in candidates {
+            let load = load(server);
+            if load < least {
+                least = load;
+                equals.clear();
+            }
+            if load <= least {
+                equals.push((index, weight(server)));
+            }
+        }
+        match equals.as_slice() {
+            [(only, _)] => Some(*only),
+            _ => self.turns.borrow_mut().next(equals.into_iter()),
+        }
+    }
+
+    fn better_of_two<'s>(
+        &self,
+        candidates: impl Iterator<Item = (usize, &'s Server)> + Clone,
+        weight: impl Fn(&Server) -> u64,
+        millis: u64,
+    ) -> Option<usize> {
+        let count = candidates.clone().count();
+        let first = self.below(count)?;
+        let second = match self.below(count - 1) {
+            // One of the others, each as likely.
+            Some(other) => (first + 1 + other) % count,
+            None => first,
+        };
+        let load = |server: &Server| {
+            let latency = server.latency.now(millis).max(1.0);
+            latency * (f64::from(server.in_flight.load(Relaxed)) + 1.0) / weight(server) as f64
+        };
+        let (mut one, mut two) = (candidates.clone(), candidates);
+        let (one, two) = (one.nth(first)?, two.nth(second)?);
+        Some(if load(two.1) < load(one.1) { two.0 } else { one.0 })
+    }
+
+    /// A number below `count`, if there is one (xorshift64*; nobody gains by foreseeing it).
+    fn below(&self, count: usize) -> Option<usize> {
+        let mut x = self.random.get();
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.random.set(x);
+        let random = x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+        usize::try_from(random).ok()?.checked_rem(count)
+    }
+}

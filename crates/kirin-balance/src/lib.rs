@@ -1,0 +1,26 @@
+#![forbid(unsafe_code)]
+//! Which of an upstream's servers gets a request.
+//!
+//! No I/O: the proxy says what it has seen of a server, this says which one to ask next. [`Servers`] is what all event loops
+//! know together (who is ejected, unhealthy, how busy and how fast); a [`Balancer`] is one loop's way to choose among them.
+//! A request is an [`Attempt`], which counts as long as it lives. [`RetryBudget`] says whether there may be another.
+
+mod attempt;
+mod balancer;
+#[cfg(test)]
+mod balancer_tests;
+mod ejection;
+mod health;
+mod latency;
+mod rendezvous;
+mod retry_budget;
+mod round_robin;
+mod server;
+mod slow_start;
+mod tried;
+
+pub use attempt::Attempt;
+pub use balancer::{Balancer, Method, Wish};
+pub use retry_budget::RetryBudget;
+pub use server::{Availability, Observed, ServerSettings, Servers, Settings};
+pub use tried::Tried;

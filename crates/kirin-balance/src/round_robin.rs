@@ -1,0 +1,57 @@
+//! Weighted round robin, as evenly in time as the weights allow (the smooth way that nginx has).
+
+/// The state of one loop.
+#[derive(Debug)]
+pub(crate) struct RoundRobin {
+    credit: Vec<i64>,
+}
+
+impl RoundRobin {
+    pub(crate) fn new(servers: usize) -> Self {
+        Self { credit: vec![0; servers] }
+    }
+
+    /// The next of `candidates`, which are indices with weights: each gains its weight, and who has most pays for all.
+    pub(crate) fn next(&mut self, candidates: impl Iterator<Item = (usize, u64)>) -> Option<usize> {
+        let mut total = 0;
+        let mut best: Option<(usize, i64)> = None;
+        for (index, weight) in candidates {
+            let Some(credit) = self.credit.get_mut(index) else { continue };
+            let weight = i64::try_from(weight).unwrap_or(i64::MAX / 1024);
+            *credit += weight;
+            total += weight;
+            if best.is_none_or(|(_, most)| *credit > most) {
+                best = Some((index, *credit));
+            }
+        }
+        let (index, _) = best?;
+        if let Some(credit) = self.credit.get_mut(index) {
+            *credit -= total;
+        }
+        Some(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_follow_the_weights_and_are_spread() {
+        let mut turns = RoundRobin::new(3);
+        let order: Vec<usize> =
+            (0..7).filter_map(|_| turns.next([(0, 5), (1, 1), (2, 1)].into_iter())).collect();
+        assert_eq!(order, [0, 0, 1, 0, 2, 0, 0]);
+    }
+
+    #[test]
+    fn nobody_is_owed_turns_for_the_time_away() {
+        let mut turns = RoundRobin::new(2);
+        for _ in 0..1000 {
+            assert_eq!(turns.next([(0, 1)].into_iter()), Some(0));
+        }
+        let order: Vec<usize> = (0..4).filter_map(|_| turns.next([(0, 1), (1, 1)].into_iter())).collect();
+        assert_eq!(order, [0, 1, 0, 1]);
+        assert_eq!(turns.next(std::iter::empty()), None);
+    }
+}

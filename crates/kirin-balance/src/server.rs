@@ -1,0 +1,249 @@
+//! What all event loops know together of an upstream's servers.
+
+use crate::ejection::{Ejection, Standing};
+use crate::health::Health;
+use crate::latency::Latency;
+use crate::slow_start;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A server as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// Its address as written. Keys and sticky cookies go by it, so that the order of servers makes no difference.
+    pub name: String,
+    /// How much it gets in relation to the others; from 1 on.
+    pub weight: u32,
+    /// Whether it is only asked when no other can be.
+    pub backup: bool,
+}
+
+/// What goes for all servers of an upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Failures in a row after which a server is ejected; 0 for never.
+    pub max_failures: u32,
+    /// For how long, the first time.
+    pub ejection_time: Duration,
+    /// Probes in a row that make an unhealthy server healthy.
+    pub healthy_after: u32,
+    /// Probes in a row that make a healthy server unhealthy.
+    pub unhealthy_after: u32,
+    /// In which a server that has come back grows to its weight; zero for at once.
+    pub slow_start: Duration,
+}
+
+/// The servers of one upstream, for all loops.
+#[derive(Debug)]
+pub struct Servers {
+    servers: Box<[Server]>,
+    settings: Settings,
+    start: Instant,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Server {
+    name: String,
+    pub(crate) id: u64,
+    weight: u64,
+    pub(crate) backup: bool,
+    pub(crate) in_flight: AtomicU32,
+    pub(crate) latency: Latency,
+    ejection: Ejection,
+    health: Health,
+    /// Milliseconds since the start, at least 1; 0 if it was never away.
+    back_at: AtomicU64,
+    requests: AtomicU64,
+    failures: AtomicU64,
+    ejections: AtomicU64,
+}
+
+/// Whether a server gets requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// It does.
+    Available,
+    /// It has failed too often, and gets none for a while.
+    Ejected,
+    /// Health checks say that it is not well.
+    Unhealthy,
+}
+
+/// What has been seen of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// Its address as written.
+    pub name: String,
+    /// Whether it gets requests.
+    pub availability: Availability,
+    /// Requests that it is at.
+    pub in_flight: u32,
+    /// Requests since the start.
+    pub requests: u64,
+    /// Of them, those that failed.
+    pub failures: u64,
+    /// Times that it was ejected.
+    pub ejections: u64,
+    /// How long it takes to begin an answer; recent bad ones count most.
+    pub latency: Duration,
+}
+
+impl Servers {
+    /// All available. No more than [`crate::Tried::MOST`] are ever asked.
+    pub fn new(servers: impl IntoIterator<Item = ServerSettings>, settings: Settings, now: Instant) -> Self {
+        let servers = servers.into_iter().take(crate::Tried::MOST).map(Server::new).collect();
+        Self { servers, settings, start: now }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// What stands for a server outside, such as in a sticky cookie. It does not tell the address.
+    pub fn id(&self, index: usize) -> Option<u64> {
+        self.servers.get(index).map(|server| server.id)
+    }
+
+    /// The server with this id.
+    pub fn with_id(&self, id: u64) -> Option<usize> {
+        self.servers.iter().position(|server| server.id == id)
+    }
+
+    /// Takes the result of a health check. Returns whether the server is healthy now, when this one has changed that.
+    pub fn probed(&self, index: usize, is_well: bool, now: Instant) -> Option<bool> {
+        let server = self.servers.get(index)?;
+        let needed = if is_well { self.settings.healthy_after } else { self.settings.unhealthy_after };
+        if !server.health.probed(is_well, needed) {
+            return None;
+        }
+        if is_well {
+            // Whatever it was ejected for is over.
+            server.ejection.answered(self.settings.max_failures);
+            server.came_back(self.millis(now));
+        }
+        Some(is_well)
+    }
+
+    /// What has been seen, in the order of the servers.
+    pub fn observed(&self, now: Instant) -> Vec<Observed> {
+        let millis = self.millis(now);
+        let observe = |server: &Server| Observed {
+            name: server.name.clone(),
+            availability: match server.ejection.standing(self.settings.max_failures, millis) {
+                _ if server.health.is_down() => Availability::Unhealthy,
+                Standing::In => Availability::Available,
+                Standing::Trial | Standing::Out => Availability::Ejected,
+            },
+            in_flight: server.in_flight.load(Relaxed),
+            requests: server.requests.load(Relaxed),
+            failures: server.failures.load(Relaxed),
+            ejections: server.ejections.load(Relaxed),
+            latency: Duration::from_micros(server.latency.now(millis) as u64),
+        };
+        self.servers.iter().map(observe).collect()
+    }
+
+    pub(crate) fn all(&self) -> &[Server] {
+        &self.servers
+    }
+
+    pub(crate) fn millis(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.start).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether a request may be sent there, when there are others too.
+    pub(crate) fn is_in(&self, server: &Server, millis: u64) -> bool {
+        !server.health.is_down()
+            && match server.ejection.standing(self.settings.max_failures, millis) {
+                Standing::In => true,
+                Standing::Trial => server.in_flight.load(Relaxed) == 0,
+                Standing::Out => false,
+            }
+    }
+
+    /// Whether a request may be sent there when there is nobody else: health checks are believed, failures only as long
+    /// as somebody else can be asked.
+    pub(crate) fn is_last_resort(&self, server: &Server) -> bool {
+        !server.health.is_down()
+    }
+
+    /// The weight that counts now.
+    pub(crate) fn weight(&self, server: &Server, millis: u64) -> u64 {
+        let part = match server.back_at.load(Relaxed) {
+            0 => slow_start::WHOLE,
+            back_at => slow_start::part(
+                Duration::from_millis(millis.saturating_sub(back_at)),
+                self.settings.slow_start,
+            ),
+        };
+        server.weight * part
+    }
+
+    pub(crate) fn began(&self, index: usize) {
+        if let Some(server) = self.servers.get(index) {
+            server.in_flight.fetch_add(1, Relaxed);
+            server.requests.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn ended(&self, index: usize) {
+        if let Some(server) = self.servers.get(index) {
+            server.in_flight.fetch_sub(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn answered(&self, index: usize, latency: Duration, now: Instant) {
+        let Some(server) = self.servers.get(index) else { return };
+        let millis = self.millis(now);
+        server.latency.observe(latency, millis);
+        if server.ejection.answered(self.settings.max_failures) {
+            server.came_back(millis);
+        }
+    }
+
+    pub(crate) fn failed(&self, index: usize, now: Instant) -> bool {
+        let Some(server) = self.servers.get(index) else { return false };
+        server.failures.fetch_add(1, Relaxed);
+        let Settings { max_failures, ejection_time, .. } = self.settings;
+        let is_ejected = server.ejection.failed(max_failures, ejection_time, self.millis(now));
+        if is_ejected {
+            server.ejections.fetch_add(1, Relaxed);
+        }
+        is_ejected
+    }
+}
+
+impl Server {
+    fn new(settings: ServerSettings) -> Self {
+        Self {
+            id: xxh3_64(settings.name.as_bytes()),
+            name: settings.name,
+            weight: u64::from(settings.weight.max(1)),
+            backup: settings.backup,
+            in_flight: AtomicU32::new(0),
+            latency: Latency::default(),
+            ejection: Ejection::default(),
+            health: Health::default(),
+            back_at: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            ejections: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn whole_weight(&self) -> u64 {
+        self.weight
+    }
+
+    fn came_back(&self, millis: u64) {
+        self.back_at.store(millis.max(1), Relaxed);
+    }
+}

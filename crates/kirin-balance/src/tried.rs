@@ -1,0 +1,44 @@
+//! The servers that a request has been to already.
+
+/// A set of indices below [`Tried::MOST`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tried(u128);
+
+impl Tried {
+    /// Servers of one upstream, at most.
+    pub const MOST: usize = 128;
+
+    /// Puts `index` in.
+    pub fn add(&mut self, index: usize) {
+        self.0 |= u32::try_from(index).ok().and_then(|index| 1u128.checked_shl(index)).unwrap_or(0);
+    }
+
+    /// Whether `index` is in.
+    pub fn has(self, index: usize) -> bool {
+        u32::try_from(index)
+            .ok()
+            .and_then(|index| self.0.checked_shr(index))
+            .is_some_and(|bits| bits & 1 == 1)
+    }
+
+    /// How many there are.
+    pub fn count(self) -> usize {
+        self.0.count_ones() as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_in_is_in_and_nothing_else() {
+        let mut tried = Tried::default();
+        for index in [0, 1, 127, 127, 128, usize::MAX] {
+            tried.add(index);
+        }
+        let found: Vec<usize> = (0..300).filter(|index| tried.has(*index)).collect();
+        assert_eq!(found, [0, 1, 127]);
+        assert_eq!(tried.count(), 3);
+    }
+}
