@@ -61,8 +61,12 @@ impl Compress {
             ask(&RequestHead { fields: &fields, method: request.method.clone(), ..*request })
         };
         match answer {
-            // What the front says itself is short.
-            Answer::Now(response) => Answer::Now(response),
+            // What the front says itself.
+            Answer::Now(mut response) if response.body.length().is_some_and(|length| length < MIN_BYTES) => {
+                compress.restore_tag(&mut response);
+                Answer::Now(response)
+            }
+            Answer::Now(response) => Answer::later(move |_| compress.response(response)),
             Answer::Later(later) => Answer::later(move |body| async move {
                 let response = later(body).await;
                 compress.response(response).await
@@ -71,10 +75,7 @@ impl Compress {
     }
 
     async fn response(self, mut response: Response) -> Response {
-        if response.status == StatusCode::NOT_MODIFIED {
-            self.restore_tag(&mut response);
-            return response;
-        }
+        self.restore_tag(&mut response);
         if !coded_fields::may_be_coded(response.status, &response.fields) {
             return response;
         }
@@ -127,6 +128,9 @@ impl Compress {
 
     /// A 304 for a tag that we have stripped names the variant that the client holds.
     fn restore_tag(&self, response: &mut Response) {
+        if response.status != StatusCode::NOT_MODIFIED {
+            return;
+        }
         let (Some(list), Some(tag)) = (&self.if_none_match, response.fields.get("etag")) else { return };
         let quoted = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
         if entity_tag::weakly_in(&quoted(tag), list) {
@@ -170,7 +174,7 @@ fn replace<'a>(fields: &mut Vec<Header<'a>>, name: &str, value: Option<&'a [u8]>
 }
 
 /// No bytes, of a body whose length nobody knows.
-struct Withheld;
+pub struct Withheld;
 
 impl BodyStream for Withheld {
     fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {

@@ -3,7 +3,7 @@
 use crate::config;
 use crate::config::check::{PlaceSite, RouteSite};
 use crate::rules::Rules;
-use crate::store_place::StorePlace;
+use crate::store_place::{StorePlace, Terms};
 use crate::subrequest::Lineage;
 use http::{Method, StatusCode};
 use kirin_files::{Files, FilesConfig, FilesError};
@@ -31,6 +31,8 @@ pub struct Route {
     rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: config::Compress,
+    /// What directives are carried out in: not said, pages of the store.
+    pub ssi: Option<bool>,
 }
 
 /// A place, opened.
@@ -66,12 +68,18 @@ impl Route {
             body_limit_bytes: route.body_limit_bytes,
             rate_limits: route.rate_limits.clone(),
             compress: route.compress,
+            ssi: route.ssi,
         })
     }
 
     /// Whether `path`, as it is meant, is this route's or below it.
     pub fn is_for(&self, path: &[u8]) -> bool {
         path.strip_prefix(self.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    }
+
+    /// How it wants the store asked.
+    pub fn store_terms(&self, is_last: bool) -> Terms {
+        Terms { codings: self.compress.of_shared(), is_last, includes: self.ssi.unwrap_or(true) }
     }
 
     /// Counts a client's request; gives the refusal when it is one too many.

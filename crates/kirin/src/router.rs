@@ -13,6 +13,7 @@ use crate::kept_request::KeptRequest;
 use crate::path_rest::{self, meant_path};
 use crate::route::{self, Place, Route};
 use crate::rules::Rules;
+use crate::ssi::filter::SsiFilter;
 use crate::store_place::StorePlace;
 use crate::subrequest::{Lineage, Parent};
 use http::{Method, StatusCode};
@@ -32,6 +33,7 @@ pub struct Routes {
     /// The longest path first.
     routes: Vec<Route>,
     store: StorePlace,
+    ssi: SsiFilter,
     threads: CompressThreads,
     has_apps: bool,
     /// Files that applications hand back.
@@ -53,9 +55,10 @@ impl Router {
     pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, FilesError> {
         let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
+        let ssi = SsiFilter::new(Arc::clone(&store));
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty();
-        Ok(Self(Rc::new(Routes { routes, store, threads, has_apps, app_files: Rc::default() })))
+        Ok(Self(Rc::new(Routes { routes, store, ssi, threads, has_apps, app_files: Rc::default() })))
     }
 }
 
@@ -93,6 +96,11 @@ impl Routes {
         }
     }
 
+    /// The `ssi` filter.
+    pub fn ssi(&self) -> &SsiFilter {
+        &self.ssi
+    }
+
     /// The store place.
     pub fn store(&self) -> &StorePlace {
         &self.store
@@ -121,14 +129,17 @@ impl Routes {
             let is_last = index + 1 == route.places.len();
             let response = match place {
                 Place::Store => {
+                    let terms = route.store_terms(is_last);
                     let parent = self.parent(lookup, origin);
-                    match self.store.answer(
-                        lookup.seen,
-                        now,
-                        route.compress.of_shared(),
-                        is_last,
-                        Some(parent),
-                    ) {
+                    match self.store.answer(lookup.seen, now, terms, Some(parent)) {
+                        Some(answer) => return answer,
+                        None => None,
+                    }
+                }
+                Place::Files(files) if route.ssi == Some(true) => {
+                    let (parent, compress) = (self.parent(lookup, origin), route.compress.of_shared());
+                    let ask = |request: &RequestHead<'_>| files.answer(request, Instant::now());
+                    match self.ssi.around_files(parent, lookup.seen, (compress, &self.threads), ask) {
                         Some(answer) => return answer,
                         None => None,
                     }
@@ -138,12 +149,10 @@ impl Routes {
                     let resolved = path_rest::without_dots(lookup.sent.path);
                     let path = lookup.meta.path.or(resolved.as_deref());
                     let meta = MetaVariables { path, ..lookup.meta };
-                    return Compress::around(
-                        lookup.sent,
-                        route.compress.of_app(),
-                        &self.threads,
-                        |request| route.limit_body(app.answer(request, origin, &self.app_files, &meta)),
-                    );
+                    let ask = |request: &RequestHead<'_>| {
+                        route.limit_body(app.answer(request, origin, &self.app_files, &meta))
+                    };
+                    return self.filter(route, lookup, origin, ask);
                 }
             };
             if let Some(response) = response {
@@ -151,6 +160,20 @@ impl Routes {
             }
         }
         Answer::Now(route.nobody_answered(lookup.seen, &self.store, now))
+    }
+
+    /// The answer of a place that runs code, with what the route does to it: `ssi`, then `compress`.
+    fn filter(
+        self: &Rc<Self>,
+        route: &Route,
+        lookup: &Lookup<'_>,
+        origin: Origin<'_>,
+        ask: impl FnOnce(&RequestHead<'_>) -> Answer,
+    ) -> Answer {
+        Compress::around(lookup.sent, route.compress.of_app(), &self.threads, |request| match route.ssi {
+            Some(true) => self.ssi.around(Parent { request, ..self.parent(lookup, origin) }, ask),
+            _ => ask(request),
+        })
     }
 
     /// The request as one that others come of.
@@ -274,12 +297,10 @@ impl Routes {
         let path = rewritten.as_deref().unwrap_or(path);
         let request = RequestHead { target: path, path, ..request };
         let response = route.places.iter().find_map(|place| match place {
-            Place::Store => {
-                match self.store.answer(&request, wish.now, route.compress.of_shared(), true, None)? {
-                    Answer::Now(response) => Some(response),
-                    Answer::Later(_) => None,
-                }
-            }
+            Place::Store => match self.store.answer(&request, wish.now, route.store_terms(true), None)? {
+                Answer::Now(response) => Some(response),
+                Answer::Later(_) => None,
+            },
             Place::Files(files) => files.answer(&request, Instant::now()),
             Place::App(_) => None,
         });

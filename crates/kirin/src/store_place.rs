@@ -5,11 +5,13 @@
 //! route that tries `store`.
 
 use crate::coded_fields;
+use crate::compress::Compress;
 use crate::compress_threads::CompressThreads;
 use crate::page::{Page, PageHead};
 use crate::page_variants::{KeptAssembly, PageVariants, keep_assembly, last_assembly, variant_fields};
 use crate::ssi::assembly::{Assembled, Assembly, KeptSurroundings, Stage};
 use crate::ssi::source::Surroundings;
+use crate::ssi::streamed;
 use crate::subrequest::Parent;
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -30,6 +32,17 @@ pub struct StorePlace {
     store: Arc<Store>,
     variants: PageVariants,
     threads: CompressThreads,
+}
+
+/// How a route wants the store asked.
+#[derive(Clone, Copy)]
+pub struct Terms {
+    /// What it compresses in.
+    pub codings: Codings,
+    /// No other place of the route could make a page anew, so that one with a part missing is better than none.
+    pub is_last: bool,
+    /// Whether directives are carried out.
+    pub includes: bool,
 }
 
 /// A request to the store.
@@ -54,15 +67,12 @@ impl StorePlace {
         item.is_some_and(|item| self.store.companion::<Page>(&item, now, Page::compile).head.is_some())
     }
 
-    /// Answers, or passes. `codings` is what the route compresses in. `is_last`: no other place of the route could make the page
-    /// anew, so that one with a part missing is better than none. `parent` is the request as it was sent, on whose behalf pages
-    /// include others.
+    /// Answers, or passes. `parent` is the request as it was sent, on whose behalf pages include others.
     pub fn answer(
         &self,
         request: &RequestHead<'_>,
         now: Now,
-        codings: Codings,
-        is_last: bool,
+        terms: Terms,
         parent: Option<Parent<'_>>,
     ) -> Option<Answer> {
         if !request.is_get_or_head() {
@@ -72,6 +82,7 @@ impl StorePlace {
         let item = self.store.get(key, now)?;
         let page = self.store.companion::<Page>(&item, now, Page::compile);
         let head = page.head.as_ref()?;
+        let Terms { codings, is_last, includes } = terms;
         let codings = if head.varying.is_some() { codings } else { Codings::NONE };
         let asked = Asked::of(request, codings, now);
         if let Some(coding) = head.stored_coding
@@ -79,7 +90,7 @@ impl StorePlace {
         {
             return is_last.then(|| Answer::Now(refusal(StatusCode::NOT_ACCEPTABLE)));
         }
-        if page.template.is_dynamic() {
+        if includes && page.template.is_dynamic() {
             return self.assemble(item, page, &asked, is_last, parent);
         }
         Some(Answer::Now(self.plain(&item, &page, head, &asked)))
@@ -154,20 +165,26 @@ impl StorePlace {
             let assembled = assembly.finish(&text(item.key()));
             return Some(self.assembled(&item, &page, assembled, asked));
         };
+        let head = page.head.as_ref()?;
         let around =
             KeptSurroundings { store: Arc::clone(&self.store), now: asked.now, parent: parent.keep() };
+        if streamed::is_wanted(&parent, &head.fields) {
+            let fields = streamed::fields(asked.uncoded_fields(head));
+            let body = streamed::body(assembly, around, text(item.key()));
+            let response = respond(head.status, fields, body);
+            return Some(Compress::around(parent.request, asked.codings, &self.threads, |_| {
+                Answer::Now(response)
+            }));
+        }
         let (codings, now) = (asked.codings, asked.now);
         Some(Answer::later(move |body| async move {
-            assembly.settle(&around).await;
+            assembly.settle_whole(&around, body.client()).await;
             let answer = around.parent.with(|parent| {
                 let assembled = assembly.finish(&text(item.key()));
                 let asked = Asked::of(parent.request, codings, now);
                 parent.routes.store().assembled(&item, &page, assembled, &asked)
             });
-            match answer {
-                Answer::Now(response) => response,
-                Answer::Later(later) => later(body).await,
-            }
+            answer.response(body).await
         }))
     }
 

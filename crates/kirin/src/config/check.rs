@@ -144,6 +144,8 @@ pub struct RouteSite {
     pub rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: Compress,
+    /// What directives are carried out in.
+    pub ssi: Option<bool>,
 }
 
 /// A place of a route.
@@ -403,6 +405,7 @@ fn check_route(
         body_limit_bytes,
         rate_limits,
         compress: route.compress,
+        ssi: route.ssi,
     })
 }
 
