@@ -6,7 +6,7 @@ use super::{date, variables};
 use crate::page::Page;
 use crate::subrequest::{Parent, Refused};
 use bytes::Bytes;
-use kirin_ssi::{Requested, Source, Target, Template, Zone};
+use kirin_ssi::{Requested, Source, Syntax, Target, Template, Zone};
 use kirin_store::{Now, Store};
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
@@ -120,7 +120,10 @@ pub struct PageSource<'a> {
 impl Source for PageSource<'_> {
     fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
         let Surroundings { store, now, .. } = self.page;
-        let page = store.get(key, now).map(|item| store.companion::<Page>(&item, now, Page::compile));
+        let syntax = self.page.parent.map_or(Syntax::SSI, |parent| parent.syntax);
+        let page = store
+            .get(key, now)
+            .map(|item| store.companion::<Page>(&item, now, Page::compile).read_with(syntax));
         // A coded body would be noise in the middle of the page.
         let page = page.filter(|page| page.head.as_ref().is_none_or(|head| head.stored_coding.is_none()));
         let Some(page) = page else {
