@@ -31,6 +31,8 @@ mod router;
 mod rules;
 mod run_directory;
 mod serving;
+mod session;
+mod session_item;
 mod signals;
 mod sockets;
 mod ssi;

@@ -38,6 +38,8 @@ pub struct Routes {
     has_apps: bool,
     /// Files that applications hand back.
     app_files: Rc<AppFiles>,
+    /// The cookie that names the visitor's session.
+    session_cookie: Option<Arc<str>>,
 }
 
 /// A request as the places of its route get it.
@@ -58,7 +60,8 @@ impl Router {
         let ssi = SsiFilter::new(Arc::clone(&store));
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty();
-        Ok(Self(Rc::new(Routes { routes, store, ssi, threads, has_apps, app_files: Rc::default() })))
+        let (app_files, session_cookie) = (Rc::default(), site.store.session_cookie.clone());
+        Ok(Self(Rc::new(Routes { routes, store, ssi, threads, has_apps, app_files, session_cookie })))
     }
 }
 
@@ -104,6 +107,11 @@ impl Routes {
     /// The store place.
     pub fn store(&self) -> &StorePlace {
         &self.store
+    }
+
+    /// The cookie that names the visitor's session.
+    pub fn session_cookie(&self) -> Option<&str> {
+        self.session_cookie.as_deref()
     }
 
     /// The route with the longest path that `path` lies below. The `*` of OPTIONS is for all, which is the application of `/`

@@ -4,6 +4,7 @@ use super::cacheability::Cacheability;
 use super::part::{Answered, Failure, Part, Waiting};
 use super::{date, variables};
 use crate::page::Page;
+use crate::session::{self, Session};
 use crate::subrequest::{Parent, Refused};
 use bytes::Bytes;
 use kirin_ssi::{Requested, Source, Syntax, Target, Template, Zone};
@@ -37,6 +38,8 @@ pub struct Parts {
     names: Vec<Bytes>,
     /// What is to be requested if that fails, with its id.
     alternates: Vec<(usize, Bytes)>,
+    /// The visitor's session, when it has been looked for: the page is about one visitor from its beginning to its end.
+    session: Option<Option<Session>>,
 }
 
 impl Parts {
@@ -52,6 +55,7 @@ impl Parts {
             waiting: Vec::new(),
             names: Vec::new(),
             alternates: Vec::new(),
+            session: None,
         }
     }
 
@@ -140,6 +144,9 @@ impl Source for PageSource<'_> {
 
     fn variable(&mut self, name: &str) -> Option<Bytes> {
         self.parts.has_more = true;
+        if session::is_variable(name) {
+            return self.session()?.variable(name);
+        }
         let variable = variables::variable(name, self.page.parent.as_ref()?);
         if variable.as_ref().map_or_else(|| variables::is_visitors(name), |variable| variable.is_visitors) {
             self.parts.cacheability.add_visitor();
@@ -175,6 +182,17 @@ impl Source for PageSource<'_> {
         self.parts.alternates.extend(alternate.map(|alternate| (id, Bytes::copy_from_slice(alternate))));
         self.parts.take(id, Answered::of(answer));
         Requested::Pending
+    }
+}
+
+impl PageSource<'_> {
+    fn session(&mut self) -> Option<&Session> {
+        let Surroundings { store, now, parent } = self.page;
+        let parent = parent?;
+        let cookie = parent.routes.session_cookie()?;
+        // That there is none, too, is about who asks.
+        self.parts.cacheability.add_visitor();
+        self.parts.session.get_or_insert_with(|| Session::of(parent.request, cookie, store, now)).as_ref()
     }
 }
 
