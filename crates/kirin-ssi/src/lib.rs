@@ -17,6 +17,8 @@ mod encoding;
 mod esi;
 #[cfg(test)]
 mod esi_tests;
+#[cfg(test)]
+mod limit_tests;
 mod local_target;
 mod render;
 mod scope;
