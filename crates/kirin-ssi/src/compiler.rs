@@ -105,9 +105,9 @@ impl Compiler {
 
     fn condition(&mut self, directive: &Directive) -> Option<Condition> {
         let expression = directive.value("expr").filter(|_| directive.has_only(&["expr"]))?;
-        let condition = Condition::parse(expression)?;
+        let condition = Condition::parse(expression, self.regexes < MAX_REGEXES)?;
         self.regexes += usize::from(condition.has_regex());
-        (self.regexes <= MAX_REGEXES).then_some(condition)
+        Some(condition)
     }
 
     fn end_block(&mut self) -> Option<()> {

@@ -33,8 +33,9 @@ enum Test {
 }
 
 impl Condition {
-    /// None if it is malformed. An expression that is empty holds never.
-    pub(crate) fn parse(expression: &Bytes) -> Option<Self> {
+    /// None if it is malformed, or has a regular expression when the page has room for no more of them. An expression that is
+    /// empty holds never.
+    pub(crate) fn parse(expression: &Bytes, room_for_regex: bool) -> Option<Self> {
         let expression = expression.slice_ref(expression.trim_ascii());
         let operator = expression.iter().position(|byte| !is_operand(*byte)).unwrap_or(expression.len());
         let left = Text::parse(&expression.slice(..operator));
@@ -47,6 +48,7 @@ impl Condition {
         };
         let right = expression.slice_ref(right.trim_ascii_start());
         let test = match &right[..] {
+            [b'/', .., b'/'] if !room_for_regex => return None,
             [b'/', pattern @ .., b'/'] => Test::Matches { regex: Box::new(compile(pattern)?), wanted },
             [b'/', _, ..] => return None,
             // What starts like a regular expression and is none.
@@ -145,7 +147,7 @@ mod tests {
         let mut scope = Scope::default();
         scope.set("name", Bytes::from_static(b"miki"));
         scope.set("empty", Bytes::new());
-        let condition = Condition::parse(&Bytes::copy_from_slice(expression.as_bytes()))?;
+        let condition = Condition::parse(&Bytes::copy_from_slice(expression.as_bytes()), true)?;
         Some(condition.holds(&mut scope, |name| (name == "outside").then(|| Bytes::from_static(b"o"))))
     }
 
@@ -195,14 +197,14 @@ mod tests {
     #[test]
     fn captures_become_variables() {
         let mut scope = Scope::default();
-        let condition = Condition::parse(&Bytes::from_static(b"$x = /(?P<Year>\\d+)-(\\d+)/")).unwrap();
+        let condition = Condition::parse(&Bytes::from_static(b"$x = /(?P<Year>\\d+)-(\\d+)/"), true).unwrap();
         assert!(condition.holds(&mut scope, |_| Some(Bytes::from_static(b"in 2026-11."))));
-        let no_year = Condition::parse(&Bytes::from_static(b"$x = /no/")).unwrap();
+        let no_year = Condition::parse(&Bytes::from_static(b"$x = /no/"), true).unwrap();
         assert!(!no_year.holds(&mut scope, |_| None));
         for (name, value) in [("0", "2026-11"), ("1", "2026"), ("2", "11"), ("year", "2026")] {
             assert_eq!(scope.get(name).unwrap(), value, "{name}");
         }
-        let fewer = Condition::parse(&Bytes::from_static(b"$x = /(n)|(x)/")).unwrap();
+        let fewer = Condition::parse(&Bytes::from_static(b"$x = /(n)|(x)/"), true).unwrap();
         assert!(fewer.holds(&mut scope, |_| Some(Bytes::from_static(b"in"))));
         assert_eq!((scope.get("1"), scope.get("2")), (Some(Bytes::from_static(b"n")), None));
         assert_eq!(scope.get("year").unwrap(), "2026");
