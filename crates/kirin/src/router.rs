@@ -11,6 +11,7 @@ use crate::config::check::Site;
 use crate::error_page;
 use crate::kept_request::KeptRequest;
 use crate::path_rest::{self, meant_path};
+use crate::push::Push;
 use crate::route::{self, Place, Route};
 use crate::rules::Rules;
 use crate::ssi::filter::SsiFilter;
@@ -34,6 +35,7 @@ pub struct Routes {
     routes: Vec<Route>,
     store: StorePlace,
     ssi: SsiFilter,
+    push: Rc<Push>,
     threads: CompressThreads,
     has_apps: bool,
     /// Files that applications hand back.
@@ -57,11 +59,11 @@ impl Router {
     pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, FilesError> {
         let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
-        let ssi = SsiFilter::new(Arc::clone(&store));
+        let (ssi, push) = (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store)));
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty();
         let (app_files, session_cookie) = (Rc::default(), site.store.session_cookie.clone());
-        Ok(Self(Rc::new(Routes { routes, store, ssi, threads, has_apps, app_files, session_cookie })))
+        Ok(Self(Rc::new(Routes { routes, store, ssi, push, threads, has_apps, app_files, session_cookie })))
     }
 }
 
@@ -158,7 +160,8 @@ impl Routes {
                     let path = lookup.meta.path.or(resolved.as_deref());
                     let meta = MetaVariables { path, ..lookup.meta };
                     let ask = |request: &RequestHead<'_>| {
-                        route.limit_body(app.answer(request, origin, &self.app_files, &meta))
+                        let answer = route.limit_body(app.answer(request, origin, &self.app_files, &meta));
+                        self.push.around(lookup.seen, answer)
                     };
                     return self.filter(route, lookup, origin, ask);
                 }
