@@ -195,6 +195,21 @@ fn pages_are_compressed_when_they_are_whole() {
         let plain = client.get(path);
         assert_eq!((plain.status, plain.field("content-encoding")), (200, None), "{path}");
     }
+    // What is put together for one visitor may hold a secret, as an answer of an application may.
+    let personal = format!("<!--# echo var=\"cookie_a\" -->{}", "<!--# include key -->, ".repeat(100));
+    memcached.set("/stored", format!("text/html\r\n{personal}").as_bytes());
+    std::fs::write(site.path("public/personal.html"), &personal).unwrap();
+    std::fs::write(site.path("go"), "").unwrap();
+    for path in ["/stored", "/personal.html", "/slow"] {
+        let reply = client.request("GET", path, "Accept-Encoding: gzip\r\n");
+        assert_eq!((reply.status, reply.field("content-encoding")), (200, None), "{path}");
+    }
+    let reply = client.request("GET", "/coded/slow", "Accept-Encoding: gzip\r\n");
+    assert_eq!(
+        (reply.field("content-encoding"), reply.field("cache-control")),
+        (Some("gzip"), Some("no-store"))
+    );
+    assert_eq!(gunzip(&reply.body), "<head></head>waited for a part!");
 }
 
 #[test]

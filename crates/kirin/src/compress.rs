@@ -6,10 +6,11 @@
 
 use crate::coded_fields;
 use crate::compress_threads::CompressThreads;
+use crate::config::PlaceCodings;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use httparse::Header;
-use kirin_compress::{AcceptEncoding, Coding, Codings, Encoder, MIN_BYTES};
+use kirin_compress::{AcceptEncoding, Coding, Encoder, MIN_BYTES};
 use kirin_http::body::{BodyStream, StreamError};
 use kirin_http::entity_tag;
 use kirin_http::{Answer, Body, RequestHead, Response};
@@ -21,7 +22,7 @@ const SLICE_BYTES: usize = 64 * 1024;
 /// What of a request decides about its response.
 pub struct Compress {
     accept: AcceptEncoding,
-    codings: Codings,
+    codings: PlaceCodings,
     is_head: bool,
     /// The client's `If-None-Match`, when the application gets another.
     if_none_match: Option<Vec<u8>>,
@@ -32,11 +33,12 @@ impl Compress {
     /// Has `ask` give an answer to `request`, with its body in one of `codings` if the client takes that.
     pub fn around(
         request: &RequestHead<'_>,
-        codings: Codings,
+        codings: impl Into<PlaceCodings>,
         threads: &CompressThreads,
         ask: impl FnOnce(&RequestHead<'_>) -> Answer,
     ) -> Answer {
-        if codings.is_empty() {
+        let codings = codings.into();
+        if codings.shared.is_empty() {
             return ask(request);
         }
         let mut compress = Compress {
@@ -76,7 +78,8 @@ impl Compress {
 
     async fn response(self, mut response: Response) -> Response {
         self.restore_tag(&mut response);
-        if !coded_fields::may_be_coded(response.status, &response.fields) {
+        let codings = self.codings.of(&response.fields);
+        if codings.is_empty() || !coded_fields::may_be_coded(response.status, &response.fields) {
             return response;
         }
         let length = response.body.length();
@@ -90,7 +93,7 @@ impl Compress {
             return response;
         }
         let uncoded = coded_fields::varying(&response.fields);
-        let Some(coding) = self.accept.choose(&Coding::BY_SPEED, |coding| self.codings.has(coding)) else {
+        let Some(coding) = self.accept.choose(&Coding::BY_SPEED, |coding| codings.has(coding)) else {
             response.fields = uncoded;
             return response;
         };

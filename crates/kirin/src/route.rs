@@ -92,7 +92,7 @@ impl Route {
 
     /// How it wants the store asked.
     pub fn store_terms(&self, is_last: bool) -> Terms {
-        Terms { codings: self.compress.of_shared(), is_last, includes: self.ssi.unwrap_or(true) }
+        Terms { codings: self.compress.of_pages(), is_last, includes: self.ssi.unwrap_or(true) }
     }
 
     /// Counts a client's request; gives the refusal when it is one too many.

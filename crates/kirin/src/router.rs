@@ -147,7 +147,7 @@ impl Routes {
                     }
                 }
                 Place::Files(files) if route.has_filter() => {
-                    let (parent, compress) = (self.parent(route, lookup, origin), route.compress.of_shared());
+                    let (parent, compress) = (self.parent(route, lookup, origin), route.compress.of_pages());
                     let ask = |request: &RequestHead<'_>| files.answer(request, Instant::now());
                     match self.ssi.around_files(parent, lookup.seen, (compress, &self.threads), ask) {
                         Some(answer) => return answer,

@@ -7,6 +7,7 @@
 use crate::coded_fields;
 use crate::compress::Compress;
 use crate::compress_threads::CompressThreads;
+use crate::config::PlaceCodings;
 use crate::page::{Page, PageHead};
 use crate::page_variants::{KeptAssembly, PageVariants, keep_assembly, last_assembly, variant_fields};
 use crate::ssi::assembly::{Assembled, Assembly, KeptSurroundings, Stage};
@@ -38,7 +39,7 @@ pub struct StorePlace {
 #[derive(Clone, Copy)]
 pub struct Terms {
     /// What it compresses in.
-    pub codings: Codings,
+    pub codings: PlaceCodings,
     /// No other place of the route could make a page anew, so that one with a part missing is better than none.
     pub is_last: bool,
     /// Whether directives are carried out.
@@ -51,6 +52,8 @@ struct Asked<'a> {
     accept: AcceptEncoding,
     /// What the page may be coded in.
     codings: Codings,
+    /// The same, if it is put together for one visitor.
+    private_codings: Codings,
     is_head: bool,
     now: Now,
 }
@@ -84,7 +87,7 @@ impl StorePlace {
         let page = self.store.companion::<Page>(&item, now, Page::compile).read_with(syntax);
         let head = page.head.as_ref()?;
         let Terms { codings, is_last, includes } = terms;
-        let codings = if head.varying.is_some() { codings } else { Codings::NONE };
+        let codings = if head.varying.is_some() { codings } else { Codings::NONE.into() };
         let asked = Asked::of(request, codings, now);
         if let Some(coding) = head.stored_coding
             && !coding.is_taken_by(asked.fields.accept_encoding.as_deref())
@@ -173,11 +176,11 @@ impl StorePlace {
             let fields = streamed::fields(asked.uncoded_fields(head));
             let body = streamed::body(assembly, around, text(item.key()));
             let response = respond(head.status, fields, body);
-            return Some(Compress::around(parent.request, asked.codings, &self.threads, |_| {
+            return Some(Compress::around(parent.request, asked.place_codings(), &self.threads, |_| {
                 Answer::Now(response)
             }));
         }
-        let (codings, now) = (asked.codings, asked.now);
+        let (codings, now) = (asked.place_codings(), asked.now);
         Some(Answer::later(move |body| async move {
             assembly.settle_whole(&around, body.client()).await;
             let answer = around.parent.with(|parent| {
@@ -195,11 +198,14 @@ impl StorePlace {
         let Some(head) = page.head.as_ref() else { return Answer::Now(refusal(StatusCode::NOT_FOUND)) };
         let Assembled { pieces, digest, cacheability } = assembled;
         let length: usize = pieces.iter().map(Bytes::len).sum();
-        let codings = if length as u64 >= MIN_BYTES { asked.codings } else { Codings::NONE };
+        let mut fields = cacheability.apply(asked.uncoded_fields(head));
+        let codings = match length as u64 >= MIN_BYTES {
+            true => asked.place_codings().of(&fields),
+            false => Codings::NONE,
+        };
         let etag = format!("\"{digest:032x}\"");
         let mut coding = asked.accept.choose(&Coding::BY_SPEED, |coding| codings.has(coding));
         let verdict = asked.evaluate(head, etag.as_bytes(), codings, &mut coding);
-        let mut fields = cacheability.apply(asked.uncoded_fields(head));
         fields.push("ETag", &etag);
         let coded = coding.map(|coding| (coding, coded_fields::coded(&fields, coding)));
         match verdict {
@@ -241,13 +247,19 @@ impl StorePlace {
 }
 
 impl<'a> Asked<'a> {
-    fn of(request: &RequestHead<'a>, codings: Codings, now: Now) -> Self {
+    fn of(request: &RequestHead<'a>, codings: PlaceCodings, now: Now) -> Self {
+        let PlaceCodings { shared: codings, private: private_codings } = codings;
         let fields = RequestFields::of(request);
         let accept = match codings.is_empty() {
             true => AcceptEncoding::default(),
             false => AcceptEncoding::parse(fields.accept_encoding.as_deref()),
         };
-        Self { fields, accept, codings, is_head: request.method == Method::HEAD, now }
+        let is_head = request.method == Method::HEAD;
+        Self { fields, accept, codings, private_codings, is_head, now }
+    }
+
+    fn place_codings(&self) -> PlaceCodings {
+        PlaceCodings { shared: self.codings, private: self.private_codings }
     }
 
     /// The fields of the page uncoded.

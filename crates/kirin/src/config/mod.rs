@@ -15,7 +15,7 @@ pub mod tls;
 pub mod units;
 
 pub use check::{PlaceSite, Site, check};
-pub use compress::Compress;
+pub use compress::{Compress, PlaceCodings};
 pub use load::{ConfigError, load};
 use schemars::JsonSchema;
 use serde::Deserialize;

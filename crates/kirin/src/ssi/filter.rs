@@ -10,12 +10,12 @@ use super::templates::{Compiled, Templates};
 use super::unread;
 use crate::compress::{Compress, Withheld};
 use crate::compress_threads::CompressThreads;
+use crate::config::PlaceCodings;
 use crate::page::{is_html, may_be_dynamic};
 use crate::subrequest::{KeptParent, Parent, collect_now};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use httparse::Header;
-use kirin_compress::Codings;
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
 use kirin_http::{Answer, Body, FieldLines, RequestBody, RequestFields, RequestHead, Response};
@@ -65,7 +65,7 @@ impl SsiFilter {
         &self,
         parent: Parent<'_>,
         seen: &RequestHead<'_>,
-        (codings, threads): (Codings, &CompressThreads),
+        (codings, threads): (PlaceCodings, &CompressThreads),
         ask: impl Fn(&RequestHead<'_>) -> Option<Response>,
     ) -> Option<Answer> {
         if !seen.is_get_or_head() {

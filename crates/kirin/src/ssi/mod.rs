@@ -5,7 +5,7 @@
 //! [`cacheability`] is what the parts say about keeping the whole; [`streamed`] sends a page while it is made.
 
 pub mod assembly;
-mod cacheability;
+pub mod cacheability;
 mod date;
 pub mod filter;
 mod part;
