@@ -13,6 +13,7 @@ use bytes::Bytes;
 use h2::client::ResponseFuture;
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Method};
+use kirin_balance::Attempt;
 use kirin_http::{
     Body, BodyStream, FieldLines, Place, RequestBody, Response, StatusCode, StreamError, UnknownLength,
 };
@@ -35,6 +36,7 @@ pub(crate) async fn exchange(
     place: &Rc<State>,
     mut sender: Sender,
     server: &Arc<Server>,
+    attempt: Attempt,
     call: &Call,
     content: &mut Content,
 ) -> Result<Response, Failure> {
@@ -86,6 +88,7 @@ pub(crate) async fn exchange(
             Event::ClientGone => return Err(Failure::ClientGone),
         }
     };
+    attempt.answered(std::time::Instant::now());
     let (parts, received) = head.into_parts();
     let fields = http2_head::fields(&parts.headers, config.via.as_deref())?;
     let length = http2_head::length(&parts.headers);
@@ -110,6 +113,7 @@ pub(crate) async fn exchange(
         patience: Patience::new(config.timeouts.idle),
         place: Rc::clone(place),
         server: Arc::clone(server),
+        attempt,
     };
     Ok(respond(status, fields, Body::Stream(Box::new(body))))
 }
@@ -211,6 +215,8 @@ struct Http2Body {
     patience: Patience,
     place: Rc<State>,
     server: Arc<Server>,
+    /// Counts as long as the response is not whole.
+    attempt: Attempt,
 }
 
 impl BodyStream for Http2Body {
@@ -275,6 +281,7 @@ impl Http2Body {
     /// It ended before its end.
     fn cut(&mut self, error: &str) -> StreamError {
         self.sending = None;
+        self.attempt.failed(std::time::Instant::now());
         let upstream = self.place.config().name.as_str();
         tracing::warn!(upstream, server = %self.server, error, "response was cut");
         StreamError(error.to_owned())

@@ -1,7 +1,7 @@
 //! An upstream as a place of routes on one event loop: its connections, and the answer to a request.
 
 use crate::address::Scheme;
-use crate::choose::Chooser;
+use crate::choose::{Choice, Chooser};
 use crate::config::UpstreamConfig;
 use crate::connect::connect;
 use crate::content::Content;
@@ -16,6 +16,7 @@ use crate::request_head::{HeadPolicy, encode};
 use crate::server::Server;
 use crate::socket::Socket;
 use crate::upstream::Upstream;
+use kirin_balance::{Attempt, Servers};
 use kirin_http::{Answer, Origin, RequestBody, RequestHead, Response};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,7 +24,7 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Servers at most that are tried for one request when they cannot be reached.
 const MAX_SERVERS_TRIED: usize = 3;
@@ -53,6 +54,8 @@ struct Links {
 pub(crate) struct Link {
     pub(crate) connection: Connection,
     pub(crate) server: Arc<Server>,
+    /// Counts as long as the response is not whole.
+    pub(crate) attempt: Attempt,
     links: Rc<Links>,
 }
 
@@ -61,7 +64,7 @@ impl ProxyPlace {
     pub fn open(upstream: Arc<Upstream>) -> Self {
         Self(Rc::new(State {
             upstream,
-            chooser: Chooser::default(),
+            chooser: Chooser::new(),
             links: RefCell::default(),
             deadlines: Rc::default(),
             buffers: Buffers::default(),
@@ -84,8 +87,27 @@ impl ProxyPlace {
         let mut head = encode(request, target, origin, policy);
         head.expects_continue &= !buffered;
         let call = Call { head, informational: None, client: None };
+        let choice = Choice::of(request, target, origin, &config.balancing);
         let state = Rc::clone(&self.0);
-        Answer::later(move |body| state.answer_later(call, body, buffered))
+        Answer::later(move |body| state.answer_later(call, choice, body, buffered))
+    }
+}
+
+/// A server that has been chosen.
+struct Asked<'a> {
+    server: &'a Arc<Server>,
+    known: &'a Arc<Servers>,
+    index: usize,
+}
+
+impl Asked<'_> {
+    fn attempt(&self) -> Attempt {
+        Attempt::begin(self.known, self.index, Instant::now())
+    }
+
+    fn link(&self, connection: Connection, links: &Rc<Links>) -> Link {
+        let server = Arc::clone(self.server);
+        Link { connection, server, attempt: self.attempt(), links: Rc::clone(links) }
     }
 }
 
@@ -109,7 +131,13 @@ impl State {
         tracing::warn!(upstream, server = %link.server, bytes, "bytes after the end of a response; connection closed");
     }
 
-    async fn answer_later(self: Rc<Self>, mut call: Call, body: RequestBody, buffered: bool) -> Response {
+    async fn answer_later(
+        self: Rc<Self>,
+        mut call: Call,
+        mut choice: Choice,
+        body: RequestBody,
+        buffered: bool,
+    ) -> Response {
         self.keep_house();
         call.informational = body.informational();
         call.client = body.client();
@@ -118,41 +146,67 @@ impl State {
             Ok(content) => content,
             Err(failure) => return self.refuse(&call, None, &failure),
         };
-        let (mut tried, mut repeated) = (Vec::new(), false);
+        self.upstream.retries.count_request();
+        // Those of one time, so that numbers mean the same to the end.
+        let set = self.upstream.set();
+        let mut next = self.chooser.choose(&set, &self.config().balancing, &choice);
+        let mut repeated = false;
         loop {
-            let chosen = self.chooser.choose(&self.upstream.servers(), &tried);
-            let Some(server) = chosen else { return self.refuse(&call, None, &Failure::NoServer) };
-            let failure = match self.ask(&server, &mut call, &mut content).await {
-                Ok(response) => return response,
-                Err(failure) => failure,
+            let Some((index, server)) = next.and_then(|index| Some((index, set.servers.get(index)?))) else {
+                let none = if set.servers.is_empty() { Failure::NoServer } else { Failure::AllUnhealthy };
+                return self.refuse(&call, None, &none);
             };
+            let failure =
+                match self.ask(&Asked { server, known: &set.known, index }, &mut call, &mut content).await {
+                    Ok(response) => return self.stick(response, &choice, set.known.id(index)),
+                    Err(failure) => failure,
+                };
             // A server that has looked at nothing may do so at the second time: it was about to go, or had too much to do.
-            if matches!(failure, Failure::NotSent(_)) && content.is_whole() && !repeated {
-                repeated = true;
-                self.log(&call, Some(&server), &failure, "request is sent again");
+            if matches!(failure, Failure::NotSent(_))
+                && content.is_whole()
+                && !std::mem::replace(&mut repeated, true)
+            {
+                self.log(&call, Some(server), &failure, "request is sent again");
                 continue;
             }
-            tried.push(server.id);
-            let has_other = self.upstream.servers().iter().any(|other| !tried.contains(&other.id));
-            if failure.is_unsent() && content.is_whole() && has_other && tried.len() < MAX_SERVERS_TRIED {
-                self.log(&call, Some(&server), &failure, "request goes to another server");
-                continue;
+            if failure.is_servers() && set.known.failed(index, Instant::now()) {
+                tracing::warn!(upstream = self.upstream.name(), %server, "has failed too often and gets no requests for a while");
             }
-            return self.refuse(&call, Some(&server), &failure);
+            choice.add_tried(index);
+            let is_safe = failure.is_unsent() || (failure.is_unanswered() && call.head.is_idempotent());
+            next = match is_safe && content.is_whole() && choice.tried() < MAX_SERVERS_TRIED {
+                true => self.chooser.choose(&set, &self.config().balancing, &choice),
+                false => None,
+            };
+            if next.is_none() || !self.upstream.retries.take(Instant::now()) {
+                return self.refuse(&call, Some(server), &failure);
+            }
+            self.log(&call, Some(server), &failure, "request goes to another server");
         }
+    }
+
+    /// Tells the visitor which server to come back to, if that is wanted.
+    fn stick(&self, mut response: Response, choice: &Choice, server: Option<u64>) -> Response {
+        if let (Some(name), Some(server)) = (&self.config().balancing.sticky, server)
+            && let Some(cookie) = choice.new_cookie(name, server)
+        {
+            response.fields.push("Set-Cookie", cookie);
+        }
+        response
     }
 
     /// Has `server` answer; by a new connection if one that was there has been ended in the moment in which it was used.
     async fn ask(
         self: &Rc<Self>,
-        server: &Arc<Server>,
+        asked: &Asked<'_>,
         call: &mut Call,
         content: &mut Content,
     ) -> Result<Response, Failure> {
+        let server = asked.server;
         let links = self.links(server);
         let http1_only = call.head.upgrades() && server.scheme() != Scheme::H2c;
         if !http1_only && let Some(sender) = links.http2.take(self.deadlines.now()).await {
-            match self.ask_by_http2(&links, sender, server, call, content).await {
+            match self.ask_by_http2(&links, sender, asked, call, content).await {
                 Err(Failure::NotSent(_)) if content.is_whole() => {}
                 answered => return answered,
             }
@@ -160,58 +214,60 @@ impl State {
         let limits = &self.config().pool;
         let idle = poll_fn(|context| Poll::Ready(links.idle.take(&self.deadlines, limits, context))).await;
         if let Some(connection) = idle {
-            let link = Link { connection, server: Arc::clone(server), links: Rc::clone(&links) };
-            match exchange(self, link, call, content).await {
+            match exchange(self, asked.link(connection, &links), call, content).await {
                 Err(Failure::NotSent(_)) if content.is_whole() => {}
                 Err(Failure::Closed(_)) if content.is_whole() && call.head.is_idempotent() => {}
                 answered => return answered,
             }
         }
-        self.ask_anew(links, server, call, content, http1_only).await
+        self.ask_anew(&links, asked, call, content, http1_only).await
     }
 
     /// The same by a new connection. Where HTTP/2 is known to be spoken, requests that come meanwhile wait for it and share it.
     async fn ask_anew(
         self: &Rc<Self>,
-        links: Rc<Links>,
-        server: &Arc<Server>,
+        links: &Rc<Links>,
+        asked: &Asked<'_>,
         call: &mut Call,
         content: &mut Content,
         http1_only: bool,
     ) -> Result<Response, Failure> {
-        let limit = self.config().timeouts.connect;
+        let (server, limit) = (asked.server, self.config().timeouts.connect);
+        // Who waits for a connection is at the server already.
+        let attempt = asked.attempt();
         let is_shared = !http1_only && (server.scheme() == Scheme::H2c || links.http2.is_known.get());
         let mut connecting = None;
         if is_shared {
             let turn = tokio::time::timeout(limit, links.http2.connecting.lock()).await;
             connecting = Some(turn.map_err(|_| Failure::ConnectTimeout)?);
             if let Some(sender) = links.http2.take(self.deadlines.now()).await {
-                drop(connecting);
-                return self.ask_by_http2(&links, sender, server, call, content).await;
+                drop((connecting, attempt));
+                return self.ask_by_http2(links, sender, asked, call, content).await;
             }
         }
         let stream = connect(server, &self.config().tls, http1_only, limit).await?;
         if server.scheme() == Scheme::H2c || stream.has_chosen_http2() {
             let sender = links.http2.begin(stream, self.deadlines.now()).await?;
-            drop(connecting);
-            return self.ask_by_http2(&links, sender, server, call, content).await;
+            drop((connecting, attempt));
+            return self.ask_by_http2(links, sender, asked, call, content).await;
         }
-        drop(connecting);
+        drop((connecting, attempt));
         let socket = Rc::new(Socket::new(stream));
         self.deadlines.add(&socket);
         let connection = Connection { socket, served: 0, born: self.deadlines.now() };
-        exchange(self, Link { connection, server: Arc::clone(server), links }, call, content).await
+        exchange(self, asked.link(connection, links), call, content).await
     }
 
     async fn ask_by_http2(
         self: &Rc<Self>,
         links: &Links,
         sender: Sender,
-        server: &Arc<Server>,
+        asked: &Asked<'_>,
         call: &Call,
         content: &mut Content,
     ) -> Result<Response, Failure> {
-        let answered = http2_exchange::exchange(self, sender, server, call, content).await;
+        let attempt = asked.attempt();
+        let answered = http2_exchange::exchange(self, sender, asked.server, attempt, call, content).await;
         // One that takes nothing or says nothing may have lost the way to the server.
         if let Err(Failure::NotSent(_) | Failure::SendTimeout | Failure::FirstByteTimeout) = &answered {
             links.http2.give_up();
@@ -247,12 +303,12 @@ impl State {
 
     fn sweep(&self) {
         self.deadlines.tick();
-        let servers = self.upstream.servers();
+        let set = self.upstream.set();
         let (now, limits) = (self.deadlines.now(), &self.config().pool);
         self.links.borrow_mut().retain(|id, links| {
             links.idle.sweep(now, limits);
             links.http2.sweep(now, limits.idle_time.as_secs(), limits.max_age.map(|age| age.as_secs()));
-            let is_there = servers.iter().any(|server| server.id == *id);
+            let is_there = set.servers.iter().any(|server| server.id == *id);
             if !is_there {
                 links.idle.clear();
                 links.http2.give_up();
