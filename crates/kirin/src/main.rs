@@ -3,6 +3,7 @@
 
 mod acme;
 mod basic_auth;
+mod cache;
 mod coded_fields;
 mod command_line;
 mod compress;

@@ -1,14 +1,17 @@
 //! A route with everything it names opened.
 
+use crate::cache::Ask;
+use crate::cache::settings::CacheSettings;
 use crate::config;
 use crate::config::check::{PlaceSite, RouteSite};
 use crate::rules::Rules;
 use crate::store_place::StorePlace;
 use http::{Method, StatusCode};
-use kirin_files::{Files, FilesConfig, FilesError};
+use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
 use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
 use kirin_store::Now;
-use kirin_workers::App;
+use kirin_workers::{App, MetaVariables};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,6 +33,8 @@ pub struct Route {
     rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: config::Compress,
+    /// How answers are kept.
+    pub cache: Option<Arc<CacheSettings>>,
 }
 
 /// A place, opened.
@@ -65,6 +70,7 @@ impl Route {
             body_limit_bytes: route.body_limit_bytes,
             rate_limits: route.rate_limits.clone(),
             compress: route.compress,
+            cache: route.cache.clone(),
         })
     }
 
@@ -93,13 +99,19 @@ impl Route {
 
     /// The answer of an application, which reads no more of the body than the route allows.
     pub fn limit_body(&self, answer: Answer) -> Answer {
-        match (answer, self.body_limit_bytes) {
-            (Answer::Later(later), Some(limit)) => Answer::Later(Box::new(move |mut body| {
-                body.limit(limit);
-                later(body)
-            })),
-            (answer, _) => answer,
-        }
+        limit_body(answer, self.body_limit_bytes)
+    }
+
+    /// What asks an application, also when the request has been answered.
+    pub fn ask_app(&self, app: &Arc<App>, files: &Rc<AppFiles>, meta: &MetaVariables<'_>) -> Ask {
+        let (app, files, limit_bytes) = (Arc::clone(app), Rc::clone(files), self.body_limit_bytes);
+        let script_name = meta.script_name.to_owned();
+        let (path, user) = (meta.path.map(str::to_owned), meta.user.map(str::to_owned));
+        Rc::new(move |request, origin| {
+            let (path, user) = (path.as_deref(), user.as_deref());
+            let meta = MetaVariables { script_name: &script_name, path, user };
+            limit_body(app.answer(request, origin, &files, &meta), limit_bytes)
+        })
     }
 
     /// Whether the last of its places is an application, which answers everything.
@@ -125,6 +137,16 @@ impl Route {
                 response
             }
         }
+    }
+}
+
+fn limit_body(answer: Answer, limit_bytes: Option<u64>) -> Answer {
+    match (answer, limit_bytes) {
+        (Answer::Later(later), Some(limit)) => Answer::Later(Box::new(move |mut body| {
+            body.limit(limit);
+            later(body)
+        })),
+        (answer, _) => answer,
     }
 }
 

@@ -5,6 +5,7 @@
 //! by [`Routes::answer_by_rules`].
 
 use crate::basic_auth::Admission;
+use crate::cache::{Cache, Looked};
 use crate::compress::Compress;
 use crate::compress_threads::CompressThreads;
 use crate::config::check::Site;
@@ -30,6 +31,7 @@ struct Routes {
     /// The longest path first.
     routes: Vec<Route>,
     store: StorePlace,
+    cache: Rc<Cache>,
     threads: CompressThreads,
     has_apps: bool,
     /// Files that applications hand back.
@@ -50,9 +52,10 @@ impl Router {
     pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, FilesError> {
         let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
+        let cache = Cache::new(Arc::clone(&store), threads.clone());
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty();
-        Ok(Self(Rc::new(Routes { routes, store, threads, has_apps, app_files: Rc::default() })))
+        Ok(Self(Rc::new(Routes { routes, store, cache, threads, has_apps, app_files: Rc::default() })))
     }
 }
 
@@ -113,12 +116,21 @@ impl Routes {
                     let resolved = path_rest::without_dots(lookup.sent.path);
                     let path = lookup.meta.path.or(resolved.as_deref());
                     let meta = MetaVariables { path, ..lookup.meta };
-                    return Compress::around(
-                        lookup.sent,
-                        route.compress.of_app(),
-                        &self.threads,
-                        |request| route.limit_body(app.answer(request, origin, &self.app_files, &meta)),
-                    );
+                    let (codings, ask) =
+                        (route.compress.of_app(), || route.ask_app(app, &self.app_files, &meta));
+                    let forward = match &route.cache {
+                        None => None,
+                        Some(settings) => {
+                            match self.cache.look(settings, lookup.sent, origin, codings, ask) {
+                                Looked::Hit(response) => return Answer::Now(response),
+                                Looked::Forward(forward) => Some(forward),
+                            }
+                        }
+                    };
+                    return Compress::around(lookup.sent, codings, &self.threads, |request| match forward {
+                        Some(forward) => forward.answer(request, origin, ask()),
+                        None => route.limit_body(app.answer(request, origin, &self.app_files, &meta)),
+                    });
                 }
             };
             if let Some(response) = response {

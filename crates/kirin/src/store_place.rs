@@ -86,6 +86,26 @@ impl StorePlace {
         Some(Answer::Now(self.plain(&item, &page, head, &asked)))
     }
 
+    /// The response with `page`, which was compiled from `item`: for what another has found and is served as pages are.
+    pub fn stored_response(
+        &self,
+        item: &ItemRef,
+        page: &Arc<Page>,
+        request: &RequestHead<'_>,
+        codings: Codings,
+        now: Now,
+    ) -> Response {
+        let Some(head) = page.head.as_ref() else { return refusal(StatusCode::NOT_FOUND) };
+        let fields = RequestFields::of(request);
+        let codings = if head.varying.is_some() { codings } else { Codings::NONE };
+        let accept = match codings.is_empty() {
+            true => AcceptEncoding::default(),
+            false => AcceptEncoding::parse(fields.accept_encoding.as_deref()),
+        };
+        let asked = Asked { fields, accept, codings, is_head: request.method == Method::HEAD, now };
+        self.plain(item, page, head, &asked)
+    }
+
     /// A page as it was stored.
     fn plain(&self, item: &ItemRef, page: &Arc<Page>, head: &PageHead, asked: &Asked<'_>) -> Response {
         // A range is one of the page itself: its variants may be made anew with other bytes.

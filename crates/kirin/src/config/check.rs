@@ -3,7 +3,10 @@
 use super::acme::AcmeSite;
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
-use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, proxies, rules};
+use super::{
+    AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, cache, proxies, rules,
+};
+use crate::cache::settings::CacheSettings;
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
 use crate::user::User;
@@ -144,6 +147,8 @@ pub struct RouteSite {
     pub rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: Compress,
+    /// How answers are kept.
+    pub cache: Option<Arc<CacheSettings>>,
 }
 
 /// A place of a route.
@@ -212,9 +217,10 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     }
     let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error))?;
     let checks = Arc::new(checks);
+    let store = check_store(config, source)?;
     let mut routes: Vec<RouteSite> = Vec::new();
     for route in &config.route {
-        let checked = check_route(route, &apps, &checks, source)?;
+        let checked = check_route(route, &apps, &checks, store.item_limit_bytes, source)?;
         if routes.iter().any(|other| other.path == checked.path) {
             let message = format!("a second [[route]] with the path `{}`", route.path.get_ref());
             return Err(source.error(route.path.span(), message));
@@ -224,7 +230,7 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
     rules::check_together(&routes, &config.route, source)?;
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
-    Ok(Site { threads, user, connections, listeners, store: check_store(config, source)?, apps, routes })
+    Ok(Site { threads, user, connections, listeners, store, apps, routes })
 }
 
 /// Authorities come by plain HTTP, and certificates are kept under the first of their names.
@@ -363,6 +369,7 @@ fn check_route(
     route: &RouteConfig,
     apps: &[AppSite],
     checks: &Arc<PasswordChecks>,
+    item_limit_bytes: usize,
     source: &Source,
 ) -> Result<RouteSite, ConfigError> {
     let path = route.path.get_ref();
@@ -395,6 +402,11 @@ fn check_route(
     let rate_limits =
         route.rate_limit.iter().map(|limit| check_rate_limit(limit, source)).collect::<Result<_, _>>()?;
     let body_limit_bytes = route.body_limit.map(|size| size.0);
+    let cache = cache::settings(&route.cache, item_limit_bytes, source)?;
+    if cache.is_some() && !places.iter().any(|place| matches!(place, PlaceSite::App(_))) {
+        let message = format!("`cache` of route `{path}`: there is no app:NAME in `try`");
+        return Err(source.error(route.path.span(), message));
+    }
     Ok(RouteSite {
         path: path.trim_end_matches('/').to_owned(),
         places,
@@ -403,6 +415,7 @@ fn check_route(
         body_limit_bytes,
         rate_limits,
         compress: route.compress,
+        cache,
     })
 }
 

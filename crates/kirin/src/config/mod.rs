@@ -4,6 +4,7 @@
 //! [`load`] reads a file; [`check`] turns what it says into a [`Site`], in which everything named exists.
 
 pub mod acme;
+pub mod cache;
 pub mod check;
 pub mod compress;
 pub mod default;
@@ -286,6 +287,11 @@ pub struct RouteConfig {
     #[serde(default)]
     #[schemars(with = "Option<bool>")]
     pub compress: Compress,
+    /// Whether answers of the route's application or other server are kept in the store's memory and given to others, as
+    /// their `Cache-Control` allows: `true`, or a table of what follows below ([cache.md](cache.md)).
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    pub cache: cache::Cache,
 }
 
 /// A limit on the rate of requests.
