@@ -20,6 +20,7 @@ import comparison
 import report
 from comparison import Comparison, Entrant
 from comparisons import (
+    cache_hit_ratio,
     compressed_page,
     classic_stack,
     crowd,
@@ -31,6 +32,7 @@ from comparisons import (
     loops,
     memcached_protocol,
     memory_per_item,
+    proxy,
     psgi,
     restart,
     slow_attack,
@@ -38,6 +40,7 @@ from comparisons import (
     store_page,
     tls,
 )
+from comparisons.cache_hit_ratio import CacheEntrant
 from comparisons.store_entrants import StoreEntrant
 from host import BENCH, REPOSITORY, BenchError, Cores, Host
 
@@ -54,15 +57,21 @@ COMPARISONS: dict[str, Comparison] = {
         psgi.HELLO_COMPARISON,
         psgi.PARAMS_COMPARISON,
         classic_stack.COMPARISON,
+        proxy.TCP_COMPARISON,
+        proxy.UNIX_COMPARISON,
+        proxy.CACHE_COMPARISON,
         loops.COMPARISON,
         memcached_protocol.COMPARISON,
     )
 }
 # These measure something else than CPU time under a load, and make tables of their own.
-OTHERS = {one.NAME: one for one in (crowd, restart, idle_memory, slow_attack, hit_ratio, memory_per_item)}
+OTHERS = {
+    one.NAME: one
+    for one in (crowd, restart, idle_memory, slow_attack, hit_ratio, memory_per_item, cache_hit_ratio)
+}
 NAMES = [*COMPARISONS, *OTHERS]
 
-Row = TypeVar("Row", Entrant, StoreEntrant)
+Row = TypeVar("Row", Entrant, StoreEntrant, CacheEntrant)
 
 
 def main() -> int:

@@ -52,6 +52,39 @@ def start(
     return Server(port, [pid], about, store)
 
 
+def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
+    """A proxy to `HOST:PORT` or `unix:PATH`, with a cache in memory if it has a size."""
+    _built(host)
+    port = free_port()
+    name = f"kirin-proxy{'-cache' * bool(cache_megabytes)}"
+    config = host.directory / f"{name}.toml"
+    cache = "cache = true\n" if cache_megabytes else ""
+    config.write_text(
+        f"""\
+threads = 1
+
+[[listener]]
+address = "127.0.0.1:{port}"
+
+[store]
+memory = "{cache_megabytes or 64}MB"
+
+[[upstream]]
+name = "behind"
+servers = ["{peer}"]
+
+[[route]]
+path = "/"
+try = ["proxy:behind"]
+{cache}"""
+    )
+    pid = host.start(name, [host.kirin, "serve", "--config", config], port=port)
+    about = f"{version_of(str(host.kirin), '--version')}: proxy:, threads = 1"
+    if cache_megabytes:
+        about += f", cache = true, store.memory = {cache_megabytes}MB"
+    return Server(port, [pid], about)
+
+
 def start_store(host: Host, megabytes: int) -> Server:
     """The store alone, with memcached's command line and this memory limit, on a unix socket."""
     _built(host)

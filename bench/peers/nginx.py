@@ -37,9 +37,13 @@ def start(
     connections: int = 4096,
     beside: Sequence[Server] = (),
     listen: str = "",
+    socket_path: Path | None = None,
+    beside_load: bool = False,
 ) -> Server:
-    """Starts one. `beside` are the servers behind it: their CPU time counts as its own."""
+    """Starts one. `beside` are the servers behind it: their CPU time counts as its own. With `socket_path` it listens there
+    too."""
     port = free_port()
+    listen_unix = f"listen unix:{socket_path} backlog=4096;" if socket_path else ""
     config = host.directory / f"{name}.conf"
     user = "user root;" if os.geteuid() == 0 else ""
     load = "\n".join(f"load_module {MODULES / module};" for module in modules)
@@ -65,14 +69,17 @@ http {{
     {http}
     server {{
         listen 127.0.0.1:{port} backlog=4096{listen};
+        {listen_unix}
         {server}
     }}
 }}
 """
     )
-    pid = host.start(name, ["nginx", "-c", config, "-e", host.log_of(f"{name}-error")], port=port)
+    command = ["nginx", "-c", config, "-e", host.log_of(f"{name}-error")]
+    pid = host.start(name, command, port=port, beside_load=beside_load)
     roots = [pid, *(root for peer in beside for root in peer.roots)]
-    return Server(port, roots, f"{version_of('nginx', '-v')}: worker_processes 1, access_log off, {about}")
+    about = f"{version_of('nginx', '-v')}: worker_processes 1, access_log off, {about}"
+    return Server(port, roots, about, socket_path=socket_path)
 
 
 def returning(host: Host, body: bytes, connections: int = 4096) -> Server:
@@ -238,4 +245,37 @@ def proxy(
         http=f"{TUNED_FILES if directory else KEEP} upstream app {{ {upstream} }}",
         server=f"location / {{ {location} }} {static}",
         beside=[behind],
+    )
+
+
+def upstream(host: Host, name: str, directory: Path) -> Server:
+    """What proxies are compared in front of: files from `directory` that may be kept for a day, over TCP and a unix socket.
+    It runs beside the load, and its CPU time is nobody's."""
+    return start(
+        host,
+        name,
+        "files, Cache-Control: public, max-age=86400",
+        http=TUNED_FILES,
+        server=f'root {directory}; add_header Cache-Control "public, max-age=86400";',
+        socket_path=host.directory / f"{name}.sock",
+        beside_load=True,
+    )
+
+
+def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
+    """A proxy to `HOST:PORT` or `unix:PATH` that keeps its connections there, as the tuning guides have it."""
+    http, location, about = KEEP, "", "proxy_pass, keepalive 512, proxy_http_version 1.1"
+    if cache_megabytes:
+        cache = f"{host.directory}/nginx-cache-{free_port()} levels=1:2 keys_zone=cache:64m max_size={cache_megabytes}m inactive=1d"
+        http += f" proxy_cache_path {cache} use_temp_path=off; {TUNED_FILES.replace(KEEP, '')}"
+        location = "proxy_cache cache; proxy_cache_lock on;"
+        about += f", proxy_cache {cache_megabytes} MB on disk, open_file_cache"
+    return start(
+        host,
+        f"nginx-proxy{'-cache' * bool(cache_megabytes)}",
+        about,
+        http=f"{http} upstream behind {{ server {peer}; keepalive 512; keepalive_requests 1000000000; }}",
+        server=f'''location / {{
+            proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection ""; {location}
+        }}''',
     )

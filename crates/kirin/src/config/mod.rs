@@ -150,6 +150,10 @@ pub struct StoreConfig {
     /// on the memcached port. Times to live count on meanwhile. Default: none, the store starts empty.
     #[schemars(with = "Option<String>")]
     pub snapshot: Option<Spanned<String>>,
+    /// The cookie whose value is the key of the visitor's session, as session middleware writes it: a JSON object under 32 to
+    /// 128 hexadecimal digits. Pages then have it as `session` variables. Default: none, there are no such variables.
+    #[schemars(with = "Option<String>")]
+    pub session_cookie: Option<Spanned<String>>,
 }
 
 impl Default for StoreConfig {
@@ -160,6 +164,7 @@ impl Default for StoreConfig {
             memcached: Vec::new(),
             stampede_guard: None,
             snapshot: None,
+            session_cookie: None,
         }
     }
 }
