@@ -45,7 +45,7 @@ sub {
         elsif ($name eq 'all') { $all = $value }
         elsif ($name =~ /^[A-Z]/) { push @fields, $name => $value }
     });
-    until_there($until) if defined $until;
+    until_there($until) if defined $until && $env->{REQUEST_METHOD} eq 'GET';
     if ($all && $call > 1) { until (calls($path) >= $all) { select undef, undef, undef, 0.01 } }
     return [500, ['Content-Type' => 'text/plain'], ['it has failed']] if -e 'fail';
     my %fields = @fields;
@@ -488,6 +488,40 @@ fn a_soft_purge_makes_it_stale_and_no_more() {
     // What was validated still has its names.
     assert_eq!(memcached.send("md k Ptag\r\n").line(), "HD");
     assert!(!is_hit(&client.get(good)));
+}
+
+#[test]
+fn an_application_purges_by_key_prefix_and_tag() {
+    let tested = serve();
+    let mut client = tested.kirin.connect();
+    for (purge, is_left) in [
+        ("keys=%22/blog/a?cc=max-age=60%26Surrogate-Key=t%22", [false, true]),
+        ("prefixes=%22/blog/%22", [false, false]),
+        ("prefixes=%22/news/%22", [true, true]),
+        ("tags=%22t%22", [false, true]),
+    ] {
+        let pages = ["/blog/a?cc=max-age=60&Surrogate-Key=t", "/blog/b?cc=max-age=60"];
+        for page in pages {
+            client.get(page);
+        }
+        let reply = client.post(&format!("/purge?Kirin-Purge={purge}"), "text/plain", b"x");
+        assert_eq!((reply.status, reply.field("kirin-purge")), (200, None));
+        assert_eq!(pages.map(|page| is_hit(&client.get(page))), is_left, "{purge}");
+    }
+}
+
+#[test]
+fn what_was_purged_while_it_was_made_is_not_kept() {
+    let tested = serve();
+    let target = "/race?cc=max-age=60&wait=go";
+    let clients = at_once(&tested, 1, target);
+    wait_for("the call", || (tested.count("/race") == 1).then_some(()));
+    // What it is made from changes.
+    assert_eq!(tested.kirin.connect().post(target, "text/plain", b"x").status, 200);
+    tested.touch("go");
+    clients.into_iter().for_each(|client| assert_eq!(client.join().unwrap().text(), "call 1"));
+    assert_eq!(tested.kirin.get(target).text(), "call 3");
+    assert!(is_hit(&tested.kirin.get(target)));
 }
 
 /// Many GETs of `target` at once, each by a connection of its own.

@@ -24,6 +24,8 @@ mod password_hash;
 mod path_rest;
 mod pid_file;
 mod program;
+mod purge;
+mod push;
 mod redirect;
 mod response_fields;
 mod rewrite;

@@ -5,16 +5,17 @@
 //! by [`Routes::answer_by_rules`].
 
 use crate::basic_auth::Admission;
-use crate::cache::{Cache, Looked};
+use crate::cache::{Ask, Cache, Looked};
 use crate::compress::Compress;
 use crate::compress_threads::CompressThreads;
 use crate::config::check::Site;
 use crate::error_page;
 use crate::kept_request::KeptRequest;
 use crate::path_rest::{self, meant_path};
+use crate::push::Push;
 use crate::route::{self, Place, Route};
 use crate::rules::Rules;
-use crate::store_place::StorePlace;
+use crate::store_place::{StorePlace, key_of};
 use crate::subrequest::{Lineage, Parent};
 use http::{Method, StatusCode};
 use kirin_files::{AppFiles, FilesError};
@@ -34,6 +35,7 @@ pub struct Routes {
     routes: Vec<Route>,
     store: StorePlace,
     cache: Rc<Cache>,
+    push: Rc<Push>,
     threads: CompressThreads,
     has_apps: bool,
     /// Files that applications hand back.
@@ -58,10 +60,12 @@ impl Router {
         let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
         let cache = Cache::new(Arc::clone(&store), threads.clone());
+        let push = Push::new(Arc::clone(&store));
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty();
         let (app_files, session_cookie) = (Rc::default(), site.store.session_cookie.clone());
-        Ok(Self(Rc::new(Routes { routes, store, cache, threads, has_apps, app_files, session_cookie })))
+        let routes = Routes { routes, store, cache, push, threads, has_apps, app_files, session_cookie };
+        Ok(Self(Rc::new(routes)))
     }
 }
 
@@ -150,7 +154,7 @@ impl Routes {
                     let path = lookup.meta.path.or(resolved.as_deref());
                     let meta = MetaVariables { path, ..lookup.meta };
                     let (codings, ask) =
-                        (route.compress.of_app(), || route.ask_app(app, &self.app_files, &meta));
+                        (route.compress.of_app(), || self.ask_app(route, app, lookup, &meta));
                     let forward = match &route.cache {
                         None => None,
                         Some(settings) => {
@@ -162,7 +166,11 @@ impl Routes {
                     };
                     return Compress::around(lookup.sent, codings, &self.threads, |request| match forward {
                         Some(forward) => forward.answer(request, origin, ask()),
-                        None => route.limit_body(app.answer(request, origin, &self.app_files, &meta)),
+                        None => {
+                            let answer =
+                                route.limit_body(app.answer(request, origin, &self.app_files, &meta));
+                            self.push.around(lookup.seen, answer)
+                        }
                     });
                 }
             };
@@ -171,6 +179,13 @@ impl Routes {
             }
         }
         Answer::Now(route.nobody_answered(lookup.seen, &self.store, now))
+    }
+
+    /// What asks an application, also when the request has been answered.
+    fn ask_app(&self, route: &Route, app: &Arc<App>, lookup: &Lookup<'_>, meta: &MetaVariables<'_>) -> Ask {
+        let (push, key) = (Rc::clone(&self.push), key_of(lookup.seen).map(<[u8]>::to_vec));
+        let ask = route.ask_app(app, &self.app_files, meta);
+        Rc::new(move |request, origin| push.around_page(&request.method, key.clone(), ask(request, origin)))
     }
 
     /// The request as one that others come of.

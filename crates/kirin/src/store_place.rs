@@ -308,7 +308,7 @@ fn slice(body: &Bytes, range: ByteRange) -> Body {
 }
 
 /// The part of the target that can be a key. An absolute target has the path in its middle.
-fn key_of<'a>(request: &RequestHead<'a>) -> Option<&'a [u8]> {
+pub fn key_of<'a>(request: &RequestHead<'a>) -> Option<&'a [u8]> {
     let key = match request.query {
         _ if request.target.starts_with('/') => request.target,
         None => request.path,

@@ -13,7 +13,7 @@ use kirin_cache::validation;
 use kirin_cache::{CacheStatus, Forwarded, Policy, Reuse, Unstorable, policy_of, reuse, storable};
 use kirin_compress::Codings;
 use kirin_http::{Answer, Body, FieldLines, Place, RequestBody, Response};
-use kirin_store::Now;
+use kirin_store::{Moment, Now};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -29,6 +29,8 @@ pub struct Fetch {
     why: Forwarded,
     request: KeptRequest,
     ask: Ask,
+    /// When the place was asked.
+    began: Moment,
 }
 
 impl Fetch {
@@ -40,8 +42,8 @@ impl Fetch {
         request: KeptRequest,
         ask: Ask,
     ) -> Self {
-        let (asked, key, why) = how;
-        Self { cache: Rc::clone(cache), settings: Arc::clone(settings), asked, key, why, request, ask }
+        let ((asked, key, why), began) = (how, cache.store.moment());
+        Self { cache: Rc::clone(cache), settings: Arc::clone(settings), asked, key, why, request, ask, began }
     }
 
     /// Goes to the place, or waits for somebody who does.
@@ -92,7 +94,9 @@ impl Fetch {
     }
 
     /// Asks the place, if what is stored is still good or for all of it.
-    pub async fn go(self, flight: Option<Flight>, body: RequestBody) -> Response {
+    pub async fn go(mut self, flight: Option<Flight>, body: RequestBody) -> Response {
+        // It may have waited.
+        self.began = self.cache.store.moment();
         let stale = match self.find() {
             Found::Response(found) => Some(found),
             Found::Nothing { .. } | Found::Pass => None,
@@ -291,9 +295,9 @@ impl Fetch {
         for name in storable::unstored_fields(said, &self.settings.rules) {
             fields.remove(&name);
         }
-        let keep = self
-            .request
-            .with(|request, _| Keep::of(request, &self.settings, &self.asked.key, policy, status, &fields));
+        let keep = self.request.with(|request, _| {
+            Keep::of(request, &self.settings, (&self.asked.key, self.began), policy, status, &fields)
+        });
         keep.map(|keep| (keep, fields))
     }
 

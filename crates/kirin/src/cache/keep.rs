@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use kirin_cache::{Policy, Vary, key, storable, stored, surrogate, vary};
 use kirin_http::{FieldLines, RequestHead};
-use kirin_store::{Expires, NewItem, Now, Store, Value, ValueBuffer};
+use kirin_store::{Expires, Moment, NewItem, Now, Store, StoreRequest, Value, ValueBuffer};
 
 /// How long it is remembered that responses to a target are not stored, so that requests for it do not wait for each other.
 const PASS_SECONDS: u64 = 60;
@@ -29,15 +29,17 @@ pub struct Keep {
     head: Vec<u8>,
     expires: Expires,
     limit_bytes: usize,
+    /// When it was asked for: what has been purged since is not stored.
+    began: Moment,
 }
 
 impl Keep {
-    /// Prepares to store a response with `fields`, which are those to be stored. `primary_key` is its target's. None if that
-    /// cannot be.
+    /// Prepares to store a response with `fields`, which are those to be stored. `primary_key` is its target's,
+    /// `began` when it was asked for. None if it cannot be stored.
     pub fn of(
         request: &RequestHead<'_>,
         settings: &CacheSettings,
-        primary_key: &[u8],
+        (primary_key, began): (&[u8], Moment),
         policy: &Policy,
         status: StatusCode,
         fields: &FieldLines,
@@ -67,7 +69,16 @@ impl Keep {
         let useless_at = policy.useless_at(storable::has_validator(fields), VALIDATABLE_SECONDS);
         let expires = Expires::at(Now::from_unix_seconds(useless_at));
         let primary_key = primary_key.to_vec();
-        Some(Self { key, primary_key, varies, tags, head, expires, limit_bytes: settings.item_limit_bytes })
+        Some(Self {
+            key,
+            primary_key,
+            varies,
+            tags,
+            head,
+            expires,
+            limit_bytes: settings.item_limit_bytes,
+            began,
+        })
     }
 
     /// Whether a body of this length can be stored.
@@ -85,7 +96,8 @@ impl Keep {
         }
         let tags = self.tags();
         let item = NewItem { expires: self.expires, ..NewItem::new(self.value(body, body_bytes)) };
-        if !store.set(&self.key, item.tags(&tags), now).is_stored() {
+        let request = StoreRequest { unchanged_since: Some(self.began), ..StoreRequest::default() };
+        if !store.store(&self.key, item.tags(&tags), &request, now).is_stored() {
             return false;
         }
         let Some(varies) = &self.varies else { return true };
