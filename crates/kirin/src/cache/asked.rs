@@ -4,7 +4,7 @@ use super::settings::CacheSettings;
 use http::Method;
 use httparse::Header;
 use kirin_cache::{RequestDirectives, key, validation};
-use kirin_http::{BodyLength, RequestHead};
+use kirin_http::{BodyLength, Client, Origin, RequestHead};
 use kirin_store::KEY_LIMIT_BYTES;
 
 /// What of a request decides whether it is answered from the cache.
@@ -15,7 +15,7 @@ pub struct Asked {
     pub directives: RequestDirectives,
     /// Whether it has a cookie that counts.
     pub has_cookie: bool,
-    /// Whether it has `Authorization`.
+    /// Whether it has `Authorization`, or the client has shown a certificate.
     pub has_authorization: bool,
     /// Whether it is GET without a condition or range, so that the answer to it as it is can be stored.
     pub is_plain: bool,
@@ -34,7 +34,7 @@ pub enum Past {
 
 impl Asked {
     /// Looks at `request`.
-    pub fn of(request: &RequestHead<'_>, secure: bool, settings: &CacheSettings) -> Result<Self, Past> {
+    pub fn of(request: &RequestHead<'_>, origin: Origin<'_>, settings: &CacheSettings) -> Result<Self, Past> {
         if !request.is_get_or_head() {
             return Err(Past::Method);
         }
@@ -49,7 +49,7 @@ impl Asked {
             None => request.query,
             Some(kept) => kept.as_deref(),
         };
-        let key = key::primary_key(request.path, query, secure, request.host);
+        let key = key::primary_key(request.path, query, origin.secure, request.host);
         if key.len() > KEY_LIMIT_BYTES {
             return Err(Past::Bypass);
         }
@@ -57,7 +57,8 @@ impl Asked {
             key,
             directives: RequestDirectives::of(request.fields),
             has_cookie: false,
-            has_authorization: false,
+            // A certificate tells the application as well who it is.
+            has_authorization: matches!(origin.client, Client::Verified(_)),
             is_plain: request.method == Method::GET,
             is_partial: false,
         };

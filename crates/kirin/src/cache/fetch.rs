@@ -170,7 +170,7 @@ impl Fetch {
             }
             Err(reason) => {
                 // It was good for this once.
-                self.cache.store.delete(&found.key, now());
+                self.cache.store.delete(found.item.key(), now());
                 let status = CacheStatus { detail: Some(reason.name()), ..status };
                 (self.respond(&found, status), Landed::NotStored)
             }

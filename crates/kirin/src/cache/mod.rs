@@ -63,7 +63,6 @@ enum Found {
 
 /// A stored response.
 struct FoundResponse {
-    key: Vec<u8>,
     item: ItemRef,
     entry: Arc<Entry>,
 }
@@ -91,7 +90,7 @@ impl Cache {
         ask: impl FnOnce() -> Ask,
     ) -> Looked {
         let forward = |how| Looked::Forward(Forward::new(self, settings, how));
-        let asked = match Asked::of(request, origin.secure, settings) {
+        let asked = match Asked::of(request, origin, settings) {
             Ok(asked) => asked,
             Err(Past::Method) => return forward(forward::How::Method),
             Err(Past::Bypass) => return forward(forward::How::Bypass),
@@ -108,9 +107,9 @@ impl Cache {
                     }
                     Reuse::StaleWhileRevalidate => {
                         let response = self.respond(&found, request, codings, origin.now, status);
-                        if let Joined::Leads(flight) = settings.flights.join(&found.key) {
+                        if let Joined::Leads(flight) = settings.flights.join(found.item.key()) {
                             let kept = KeptRequest::of(request, origin);
-                            let how = (asked, found.key, Forwarded::Stale);
+                            let how = (asked, found.item.key().to_vec(), Forwarded::Stale);
                             let fetch = Fetch::new(self, settings, how, kept, ask());
                             tokio::task::spawn_local(async move {
                                 fetch.go(Some(flight), RequestBody::empty()).await;
@@ -118,8 +117,8 @@ impl Cache {
                         }
                         return Looked::Hit(response);
                     }
-                    Reuse::ValidateStale => (found.key, Forwarded::Stale),
-                    Reuse::ValidateAsked => (found.key, Forwarded::Request),
+                    Reuse::ValidateStale => (found.item.key().to_vec(), Forwarded::Stale),
+                    Reuse::ValidateAsked => (found.item.key().to_vec(), Forwarded::Request),
                 }
             }
             Found::Nothing { key, why } => (key, why),
@@ -140,15 +139,15 @@ impl Cache {
     /// Looks for what is stored.
     fn find(&self, asked: &Asked, fields: &[Header<'_>], now: u64) -> Found {
         let now = Now::from_unix_seconds(now);
-        let mut key = asked.key.clone();
-        let mut found = self.entry(&key, now);
-        let mut why = Forwarded::UriMiss;
+        let mut found = self.entry(&asked.key, now);
+        let mut variant_key = None;
         if let Some((_, entry)) = &found
             && let Entry::Varies(by) = &**entry
         {
-            why = Forwarded::VaryMiss;
+            let mut key = asked.key.clone();
             vary::append_secondary_key(by, fields, &mut key);
             found = self.entry(&key, now);
+            variant_key = Some(key);
         }
         if let Some((item, entry)) = found {
             match &*entry {
@@ -158,7 +157,7 @@ impl Cache {
                     let is_for_it = (policy.serves_cookies || !asked.has_cookie)
                         && (policy.serves_authorization || !asked.has_authorization);
                     return match is_for_it {
-                        true => Found::Response(FoundResponse { key, item, entry }),
+                        true => Found::Response(FoundResponse { item, entry }),
                         false => Found::Pass,
                     };
                 }
@@ -171,7 +170,10 @@ impl Cache {
         {
             return Found::Pass;
         }
-        Found::Nothing { key, why }
+        match variant_key {
+            Some(key) => Found::Nothing { key, why: Forwarded::VaryMiss },
+            None => Found::Nothing { key: asked.key.clone(), why: Forwarded::UriMiss },
+        }
     }
 
     fn entry(&self, key: &[u8], now: Now) -> Option<(ItemRef, Arc<Entry>)> {
