@@ -56,10 +56,10 @@ def classic(host: Host, name: str, site: Site) -> Server:
         f"{name}-nginx",
         f"static files with open_file_cache, all else by {BEHIND_NGINX}",
         http=f"""{nginx.TUNED_FILES}
-    types {{ text/html html; text/css css; text/javascript js; image/svg+xml svg; text/plain txt; }}
+    types {{ text/html html; text/css css; image/svg+xml svg; text/plain txt; }}
     upstream app {{ server unix:{behind.socket_path}; }}""",
         server=f"""
-        location ~ ^/(?:memo\\.css|memo\\.js|favicon\\.svg|robots\\.txt)$ {{ root {site.public}; }}
+        location ~ ^/(?:memo\\.css|favicon\\.svg|robots\\.txt)$ {{ root {site.public}; }}
         location / {{ proxy_pass http://app; proxy_set_header Host $http_host; }}""",
         beside=[behind, store],
     )

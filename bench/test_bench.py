@@ -19,7 +19,7 @@ import measure
 import page
 import report
 from comparison import Budget, Comparison, Entrant, Result, Round, Row, Table
-from comparisons import hit_ratio
+from comparisons import hit_ratio, session_bar, ssi
 from comparisons.crowd_run import Counts, CrowdLoad
 from contestants import CONTESTANTS, MEMO, on_port
 from host import BenchError, Cores, Host, Server, free_port
@@ -80,11 +80,20 @@ class Pages(unittest.TestCase):
         for size in (256, 1024, 100_000):
             self.assertEqual(len(page.html(size)), size)
 
-    def test_a_page_with_includes_becomes_the_filled_one(self) -> None:
-        text = page.with_includes("<!--# include {} -->")
-        for path, fragment in page.FRAGMENTS.items():
-            text = text.replace(f"<!--# include {path} -->".encode(), fragment)
-        self.assertEqual(text, page.filled())
+    def test_pages_with_includes_become_the_filled_ones(self) -> None:
+        for directive in (ssi.BY_KEY, ssi.BY_LOCATION):
+            for title, one in ssi.PAGES.items():
+                items = one.items(directive)
+                text = items[one.path]
+                for _ in range(2):  # parts may have parts
+                    for path, part in items.items():
+                        text = text.replace(directive.format(path).encode(), part)
+                self.assertEqual(text, one.body, title)
+
+    def test_a_members_page_differs_from_a_strangers_in_the_bar_alone(self) -> None:
+        member, stranger = session_bar.FOR_MEMBER, session_bar.FOR_STRANGER
+        self.assertIn(b"<strong>ann &amp; bob</strong>", member)
+        self.assertEqual(member.partition(b"</header>")[2], stranger.partition(b"</header>")[2])
 
 
 class Report(unittest.TestCase):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import certificate
@@ -12,6 +12,9 @@ from peers import memcached
 
 MODULES = Path("/usr/lib/nginx/modules")
 LUA = ("ndk_http_module.so", "ngx_http_lua_module.so")
+
+HERE = Path(__file__).resolve().parent
+"""Where nginx_memcached.lua is."""
 
 KEEP = "keepalive_requests 1000000000; keepalive_timeout 600s;"
 """Without it nginx 1.22 closes a connection after 1,000 requests."""
@@ -218,7 +221,42 @@ def _to_memcached(host: Host, name: str, about: str, store: Server, *, upstream:
     )
 
 
-def _fill(store: Server, items: dict[str, bytes]) -> None:
+def lua_memcached(
+    host: Host,
+    name: str,
+    items: Mapping[str, bytes],
+    *,
+    about: str,
+    locations: Mapping[str, str],
+    dict_items: Mapping[str, bytes] | None = None,
+    pass_rest: bool = False,
+) -> Server:
+    """Lua that asks memcached over kept connections of a unix socket. `locations` have code with `memcached` (nginx_memcached.lua)
+    and `STORE`, its address; with `pass_rest` all other paths are pages with includes in memcached.
+    """
+    store = memcached.start_unix(host, f"memcached-behind-{name}")
+    _fill(store, items)
+    # `unix:` and a path is how cosockets, too, name a unix socket.
+    prelude = f'local memcached, STORE = require "nginx_memcached", "{store.store}"'
+    code = "\n".join(
+        f"location {path} {{ content_by_lua_block {{ {prelude}\n{lua} }} }}" for path, lua in locations.items()
+    )
+    rest = "location / { set $memcached_key $uri; memcached_pass store; ssi on; }" if pass_rest else ""
+    upstream = f"upstream store {{ server {store.store}; keepalive 512; }}" if pass_rest else ""
+    filled = "".join(f"ngx.shared.pages:set([==[{key}]==], [==[{body.decode()}]==]) " for key, body in (dict_items or {}).items())
+    shared = f"lua_shared_dict pages 64m; init_by_lua_block {{ {filled} }}" if dict_items else ""
+    return start(
+        host,
+        name,
+        f"{about}; {store.about}; CPU of both",
+        http=f'{KEEP} lua_package_path "{HERE}/?.lua;;"; {upstream} {shared}',
+        server=f"{code}\n{rest}",
+        modules=LUA,
+        beside=[store],
+    )
+
+
+def _fill(store: Server, items: Mapping[str, bytes]) -> None:
     for key, value in items.items():
         memcached.set_item(store.store, key, value)
 

@@ -12,6 +12,7 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\nacce
     memory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 8\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\ncache = true\n\
     [[route]]\npath = \"/zip\"\ntry = [\"app:web\"]\ncache = true\ncompress = true\n\
+    [[route]]\npath = \"/ssi\"\ntry = [\"app:web\"]\ncache = true\nssi = true\n\
     [[route]]\npath = \"/reload\"\ntry = [\"app:web\"]\ncache = { reload = true }\n\
     [[route]]\npath = \"/anonymous\"\ntry = [\"app:web\"]\ncache = { cookies = \"ignore\" }\n\
     [[route]]\npath = \"/some\"\ntry = [\"app:web\"]\n\
@@ -43,6 +44,7 @@ sub {
         elsif ($name eq 'status') { $status = $value }
         elsif ($name eq 'bytes') { $body = substr("$call " . ('0123456789 ' x ($value / 10 + 1)), 0, $value) }
         elsif ($name eq 'all') { $all = $value }
+        elsif ($name eq 'text') { $body .= $value }
         elsif ($name =~ /^[A-Z]/) { push @fields, $name => $value }
     });
     until_there($until) if defined $until && $env->{REQUEST_METHOD} eq 'GET';
@@ -718,4 +720,17 @@ fn hits_are_compressed_once_and_validated_by_the_tag_that_the_client_has() {
     let coded = client.request("GET", other, "Accept-Encoding: gzip\r\n");
     assert_eq!((coded.status, coded.field("content-encoding")), (200, Some("gzip")), "{}", coded.head);
     assert_eq!(tested.count("/zip"), 1);
+}
+
+#[test]
+fn directives_in_what_is_kept_are_carried_out_for_each_request() {
+    let tested = serve();
+    let mut client = tested.kirin.connect();
+    let target = "/ssi?cc=max-age=60&text=:%3C!--%23include+virtual=%22/part%22--%3E";
+    assert_eq!(client.get(target).text(), "call 1:call 1");
+    let reply = client.get(target);
+    assert_eq!((reply.text().as_str(), is_hit(&reply)), ("call 1:call 2", true), "{}", reply.head);
+    let part = client.request("GET", target, "Range: bytes=0-1\r\n");
+    assert_eq!((part.status, part.text().as_str()), (200, "call 1:call 3"));
+    assert_eq!(tested.count("/ssi"), 1);
 }

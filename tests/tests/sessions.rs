@@ -3,7 +3,7 @@
 use kirin_tests::{Kirin, Memcached, Reply, Site};
 
 const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n\
-    session_cookie = \"simple_session\"\n[[route]]\npath = \"/\"\ntry = [\"store\"]\n";
+    session_cookie = \"simple_session\"\n[[route]]\npath = \"/\"\ntry = [\"store\"]\ncompress = true\n";
 
 const MARI: &str = "0123456789abcdef0123456789abcdef01234567";
 const BEA: &str = "ffffffffffffffffffffffffffffffffffffffff";

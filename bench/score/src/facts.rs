@@ -13,7 +13,7 @@ pub struct Facts {
     pub names: Vec<String>,
     /// The password of them all.
     pub password: String,
-    /// Files that every page needs: those of style sheet, script and icon that the site has.
+    /// Files that every page needs.
     pub files: Vec<File>,
 }
 
@@ -32,18 +32,13 @@ pub struct SeededMemo {
 pub struct File {
     /// Where it is asked for.
     pub path: &'static str,
-    /// What it may be called.
-    pub media_types: &'static [&'static str],
+    /// What it is called.
+    pub media_type: &'static str,
     /// What it holds.
     pub bytes: Vec<u8>,
 }
 
-/// RFC 9239 has `text/javascript`; older servers' tables say `application/javascript`.
-const FILES: [(&str, &[&str]); 3] = [
-    ("/memo.css", &["text/css"]),
-    ("/memo.js", &["text/javascript", "application/javascript"]),
-    ("/favicon.svg", &["image/svg+xml"]),
-];
+const FILES: [(&str, &str); 2] = [("/memo.css", "text/css"), ("/favicon.svg", "image/svg+xml")];
 
 /// Full pages of `/recent/N` that are certain to be there.
 const MEMOS_ON_A_LIST: usize = 100;
@@ -61,19 +56,14 @@ impl Facts {
         if memos.len() < MEMOS_ON_A_LIST || names.is_empty() {
             return Err(io::Error::other("too few memos or accounts to make a contest of"));
         }
-        let mut found = Vec::new();
-        for (path, media_types) in FILES {
-            match std::fs::read(files.join(path.trim_start_matches('/'))) {
-                Ok(bytes) => found.push(File { path, media_types, bytes }),
-                // The site need not have a script.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if found.is_empty() {
-            return Err(io::Error::other(format!("{} has none of the site's files", files.display())));
-        }
-        Ok(Self { memos, names, password, files: found })
+        let files = FILES
+            .into_iter()
+            .map(|(path, media_type)| {
+                let bytes = std::fs::read(files.join(path.trim_start_matches('/')))?;
+                Ok(File { path, media_type, bytes })
+            })
+            .collect::<io::Result<_>>()?;
+        Ok(Self { memos, names, password, files })
     }
 
     /// Full list pages.

@@ -5,7 +5,7 @@
 
 use crate::answer::Answer;
 use crate::facts::File;
-use crate::page::{self, Bar};
+use crate::page;
 
 /// The first word of each private memo that visitors write begins with this; no page for others may have it.
 pub const SEALED: &str = "sealed-";
@@ -31,81 +31,34 @@ pub enum Content<'a> {
     Words(&'a [&'a str]),
 }
 
-/// Where a member finds the token of the session: on the page, or by asking as the page's script does.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// Name and token were on the page.
-    Token(String),
-    /// They have to be asked for here.
-    AskAt(String),
-}
-
 /// A page that everybody may see, for a visitor without a cookie.
 pub fn for_stranger(answer: &Answer<'_>, content: Content<'_>) -> Result<(), Fault> {
     public(answer, content)?;
-    match page::bar(answer.body) {
-        Bar::SignedIn { .. } => {
-            Err(Fault::Breach("a stranger is shown somebody's form to sign out".to_owned()))
-        }
-        Bar::AskAt(_) | Bar::SignedOut => Ok(()),
+    match page::token_of_session(answer.body) {
+        Some(_) => Err(Fault::Breach("a stranger is shown somebody's form to sign out".to_owned())),
+        None => Ok(()),
     }
 }
 
-/// The same for somebody who is signed in.
-pub fn for_member(answer: &Answer<'_>, content: Content<'_>, name: &str) -> Result<Seen, Fault> {
+/// The same for somebody who is signed in: the session's token, from the page.
+pub fn for_member(answer: &Answer<'_>, content: Content<'_>, name: &str) -> Result<String, Fault> {
     public(answer, content)?;
     named(answer, name)
 }
 
 /// A page of the member's own: `/mypage`, a private memo.
-pub fn own(answer: &Answer<'_>, content: Content<'_>, name: &str) -> Result<Seen, Fault> {
+pub fn own(answer: &Answer<'_>, content: Content<'_>, name: &str) -> Result<String, Fault> {
     page(answer, content)?;
     named(answer, name)
 }
 
-/// What the page's script gets: the token.
-pub fn session(answer: &Answer<'_>, name: &str) -> Result<String, Fault> {
-    #[derive(serde::Deserialize)]
-    struct Session {
-        user: Option<String>,
-        csrf_token: Option<String>,
-    }
-    status(answer, 200)?;
-    let Ok(Session { user, csrf_token }) = serde_json::from_slice(answer.body) else {
-        return Err(slip("the session is no JSON", answer));
-    };
-    match user {
-        Some(user) if user == name => csrf_token.ok_or_else(|| slip("the session has no token", answer)),
-        Some(user) => Err(Fault::Breach(format!("{name} is told to be {user}"))),
-        None => Err(Fault::Slip(format!("{name} is told not to be signed in"))),
-    }
-}
-
-/// A page after signing out, with or without the old cookie. Where its script would ask who reads it, if it would.
-pub fn after_sign_out(
-    answer: &Answer<'_>,
-    content: Content<'_>,
-    name: &str,
-) -> Result<Option<String>, Fault> {
+/// A page after signing out, with or without the old cookie.
+pub fn after_sign_out(answer: &Answer<'_>, content: Content<'_>, name: &str) -> Result<(), Fault> {
     public(answer, content)?;
-    match page::bar(answer.body) {
-        Bar::SignedIn { .. } => Err(still_there(name)),
-        _ if says(page::top(answer.body), name) => Err(still_there(name)),
-        Bar::AskAt(path) => Ok(Some(path.to_owned())),
-        Bar::SignedOut => Ok(None),
+    if page::token_of_session(answer.body).is_some() || says(page::top(answer.body), name) {
+        return Err(Fault::Breach(format!("{name} has signed out and is still named")));
     }
-}
-
-/// What the script is told then.
-pub fn no_session(answer: &Answer<'_>, name: &str) -> Result<(), Fault> {
-    if answer.says(name) {
-        return Err(still_there(name));
-    }
-    status(answer, 200)
-}
-
-fn still_there(name: &str) -> Fault {
-    Fault::Breach(format!("{name} has signed out and is still named"))
+    Ok(())
 }
 
 /// Somebody else's private memo: there is no such page.
@@ -143,7 +96,7 @@ pub fn form(answer: &Answer<'_>, action: &str) -> Result<String, Fault> {
 /// A file: its bytes, one by one.
 pub fn file(answer: &Answer<'_>, file: &File) -> Result<(), Fault> {
     status(answer, 200)?;
-    if !file.media_types.iter().any(|media_type| answer.field("Content-Type").starts_with(media_type)) {
+    if !answer.field("Content-Type").starts_with(file.media_type) {
         return Err(Fault::Slip(format!("{} is said to be {}", file.path, answer.field("Content-Type"))));
     }
     if answer.body != file.bytes {
@@ -184,15 +137,11 @@ fn page(answer: &Answer<'_>, content: Content<'_>) -> Result<(), Fault> {
     }
 }
 
-fn named(answer: &Answer<'_>, name: &str) -> Result<Seen, Fault> {
-    let is_named = says(page::top(answer.body), name);
-    match page::bar(answer.body) {
-        Bar::SignedIn { token } if is_named => Ok(Seen::Token(token.to_owned())),
-        Bar::SignedIn { .. } => {
-            Err(Fault::Breach(format!("{name} is shown somebody else's form to sign out")))
-        }
-        Bar::AskAt(path) => Ok(Seen::AskAt(path.to_owned())),
-        Bar::SignedOut => Err(Fault::Slip(format!("{name} is signed in and not on the page"))),
+fn named(answer: &Answer<'_>, name: &str) -> Result<String, Fault> {
+    match page::token_of_session(answer.body) {
+        Some(token) if says(page::top(answer.body), name) => Ok(token.to_owned()),
+        Some(_) => Err(Fault::Breach(format!("{name} is shown somebody else's form to sign out"))),
+        None => Err(Fault::Slip(format!("{name} is signed in and not on the page"))),
     }
 }
 

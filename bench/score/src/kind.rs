@@ -9,7 +9,7 @@ pub enum Kind {
     List,
     /// A public `/memo/N` for the same.
     Memo,
-    /// A style sheet, script or picture, the first time.
+    /// A style sheet or picture, the first time.
     File,
     /// The same again, with what the server said of its version: 304.
     Unchanged,
@@ -19,8 +19,6 @@ pub enum Kind {
     SignIn,
     /// Any of the public pages for somebody who is signed in, with the name on it.
     SignedIn,
-    /// What a public page's script asks for to show the name.
-    Session,
     /// `/mypage`.
     MyPage,
     /// A public memo.
@@ -38,7 +36,7 @@ pub enum Kind {
 }
 
 /// Name and points of each kind, in the order of [`Kind`].
-pub const KINDS: [(Kind, &str, u32); 16] = [
+pub const KINDS: [(Kind, &str, u32); 15] = [
     (Kind::Front, "front page", 5),
     (Kind::List, "list page", 5),
     (Kind::Memo, "memo", 5),
@@ -47,7 +45,6 @@ pub const KINDS: [(Kind, &str, u32); 16] = [
     (Kind::SignInForm, "sign-in form", 5),
     (Kind::SignIn, "sign-in", 20),
     (Kind::SignedIn, "public page, signed in", 10),
-    (Kind::Session, "session, for the script", 0),
     (Kind::MyPage, "my page", 10),
     (Kind::PostPublic, "public memo posted", 20),
     (Kind::PostPrivate, "private memo posted", 20),

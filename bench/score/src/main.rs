@@ -18,7 +18,7 @@ struct Arguments {
     /// What is known of it: a JSON file with memos, names and password.
     #[arg(long)]
     facts: PathBuf,
-    /// The folder with its style sheet, script and icon.
+    /// The folder with its style sheet and icon.
     #[arg(long)]
     files: PathBuf,
     /// Length of the run.

@@ -2,7 +2,7 @@
 
 use crate::browser::{Browser, Request};
 use crate::contest::{Contest, Left, Sealed};
-use crate::judge::{self, Content, Fault, SEALED, Seen};
+use crate::judge::{self, Content, Fault, SEALED};
 use crate::kind::Kind;
 use kirin_floor::random::Random;
 use std::fmt::Write;
@@ -103,29 +103,15 @@ impl Member<'_> {
         }
     }
 
-    /// A public page, with the member's name on it; where the page leaves that to its script, does what the script does.
+    /// A public page, with the member's name on it.
     async fn see(&mut self, path: &str, content: Content<'_>) -> Result<(), Left> {
         let name = self.name;
-        let seen = self
+        self.token = self
             .contest
             .ask(&mut self.browser, Kind::SignedIn, Request::Get(path), |answer| {
                 judge::for_member(answer, content, name)
             })
             .await?;
-        self.learn_token(seen).await
-    }
-
-    async fn learn_token(&mut self, seen: Seen) -> Result<(), Left> {
-        let name = self.name;
-        self.token = match seen {
-            Seen::Token(token) => token,
-            Seen::AskAt(path) => {
-                let request = Request::Get(&path);
-                self.contest
-                    .ask(&mut self.browser, Kind::Session, request, |answer| judge::session(answer, name))
-                    .await?
-            }
-        };
         Ok(())
     }
 
@@ -144,13 +130,12 @@ impl Member<'_> {
         let id = self.post(Kind::PostPrivate, &mark, true).await?;
         self.contest.posted_private(Sealed { id, owner: self.account });
         let (path, words, name) = (format!("/memo/{id}"), [mark.as_str()], self.name);
-        let seen = self
+        self.token = self
             .contest
             .ask(&mut self.browser, Kind::OwnPrivate, Request::Get(&path), |answer| {
                 judge::own(answer, Content::Words(&words), name)
             })
             .await?;
-        self.learn_token(seen).await?;
         let request = Request::Get(&path);
         self.contest.ask(&mut self.stranger, Kind::OthersPrivate, request, judge::refused).await
     }
@@ -204,19 +189,11 @@ impl Member<'_> {
 
     async fn see_signed_out(&mut self) -> Result<(), Left> {
         let name = self.name;
-        let asks_at = self
-            .contest
+        self.contest
             .ask(&mut self.browser, Kind::SignedOut, Request::Get("/"), |answer| {
                 judge::after_sign_out(answer, Content::List, name)
             })
-            .await?;
-        if let Some(path) = asks_at {
-            let request = Request::Get(&path);
-            self.contest
-                .ask(&mut self.browser, Kind::Session, request, |answer| judge::no_session(answer, name))
-                .await?;
-        }
-        Ok(())
+            .await
     }
 }
 

@@ -1,24 +1,10 @@
-//! What a visitor finds in the memo site's pages. No I/O, and no more of the markup than a browser and its scripts need:
+//! What a visitor finds in the memo site's pages. No I/O, and no more of the markup than a browser needs:
 //! forms by what they send to, their hidden token, links by where they lead.
 
 use memchr::memmem;
 
 /// The name of the hidden field that proves a form to be the site's own.
 const TOKEN_FIELD: &[u8] = b"name=\"csrf_token\"";
-
-/// What the upper part of a page says of its reader.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Bar<'a> {
-    /// Somebody is signed in: there is a form to sign out with, and its token.
-    SignedIn {
-        /// The form's token.
-        token: &'a str,
-    },
-    /// The page is the same for everybody, and its script asks here who reads it.
-    AskAt(&'a str),
-    /// Nobody is.
-    SignedOut,
-}
 
 /// The part above the content: a memo's text, which anybody may have written, is not in it. Neither is the title.
 pub fn top(body: &[u8]) -> &[u8] {
@@ -27,16 +13,9 @@ pub fn top(body: &[u8]) -> &[u8] {
     body.get(begin..end).unwrap_or_default()
 }
 
-/// Who a page takes its reader for.
-pub fn bar(body: &[u8]) -> Bar<'_> {
-    let top = top(body);
-    if let Some(token) = token_of_form(top, "/signout") {
-        return Bar::SignedIn { token };
-    }
-    match memmem::find(top, b"data-ask=\"").and_then(|begin| attribute(&top[begin..])) {
-        Some(path) => Bar::AskAt(path),
-        None => Bar::SignedOut,
-    }
+/// The token of the form to sign out with, if the page takes its reader for somebody who is signed in.
+pub fn token_of_session(body: &[u8]) -> Option<&str> {
+    token_of_form(top(body), "/signout")
 }
 
 /// The token of the form that sends to `action`.
@@ -67,7 +46,7 @@ fn attribute(html: &[u8]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bar, bar, links_to_memo, memo_links, token_of_form, top};
+    use super::{links_to_memo, memo_links, token_of_form, token_of_session, top};
 
     const SIGNED_IN: &[u8] = br#"<html><head><title>ann</title></head><body><header><strong>bob</strong>
         <form method="post" action="/signout"><input type="hidden" name="csrf_token" value="t0k"></form></header>
@@ -75,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_form_has_its_own_token() {
-        assert_eq!(bar(SIGNED_IN), Bar::SignedIn { token: "t0k" });
+        assert_eq!(token_of_session(SIGNED_IN), Some("t0k"));
         assert_eq!(token_of_form(SIGNED_IN, "/memo"), Some("other"));
         assert_eq!(token_of_form(SIGNED_IN, "/signin"), None);
     }
@@ -88,10 +67,9 @@ mod tests {
 
     #[test]
     fn a_sign_out_form_that_a_memo_quotes_signs_nobody_in() {
-        let body = br#"<body><div data-ask="/session"></div><main><form action="/signout">
+        let body = br#"<body><main><form action="/signout">
             <input name="csrf_token" value="x"></form></main>"#;
-        assert_eq!(bar(body), Bar::AskAt("/session"));
-        assert_eq!(bar(b"<body><main>"), Bar::SignedOut);
+        assert_eq!(token_of_session(body), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ fn facts() -> Facts {
             .collect(),
         names: (0..50).map(|number| format!("guest{number:02}")).collect(),
         password: site::PASSWORD.to_owned(),
-        files: vec![File { path: "/memo.css", media_types: &["text/css"], bytes: site::STYLE.to_vec() }],
+        files: vec![File { path: "/memo.css", media_type: "text/css", bytes: site::STYLE.to_vec() }],
     }
 }
 

@@ -5,7 +5,7 @@ use crate::cache::settings::CacheSettings;
 use crate::config;
 use crate::config::check::{PlaceSite, RouteSite};
 use crate::rules::Rules;
-use crate::store_place::StorePlace;
+use crate::store_place::{StorePlace, Terms};
 use crate::subrequest::Lineage;
 use http::{Method, StatusCode};
 use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
@@ -36,6 +36,8 @@ pub struct Route {
     pub compress: config::Compress,
     /// How answers are kept.
     pub cache: Option<Arc<CacheSettings>>,
+    /// What directives are carried out in: not said, pages of the store.
+    pub ssi: Option<bool>,
 }
 
 /// A place, opened.
@@ -72,12 +74,18 @@ impl Route {
             rate_limits: route.rate_limits.clone(),
             compress: route.compress,
             cache: route.cache.clone(),
+            ssi: route.ssi,
         })
     }
 
     /// Whether `path`, as it is meant, is this route's or below it.
     pub fn is_for(&self, path: &[u8]) -> bool {
         path.strip_prefix(self.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    }
+
+    /// How it wants the store asked.
+    pub fn store_terms(&self, is_last: bool) -> Terms {
+        Terms { codings: self.compress.of_pages(), is_last, includes: self.ssi.unwrap_or(true) }
     }
 
     /// Counts a client's request; gives the refusal when it is one too many.

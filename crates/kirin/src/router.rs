@@ -5,6 +5,7 @@
 //! by [`Routes::answer_by_rules`].
 
 use crate::basic_auth::Admission;
+use crate::cache::settings::CacheSettings;
 use crate::cache::{Ask, Cache, Looked};
 use crate::compress::Compress;
 use crate::compress_threads::CompressThreads;
@@ -15,9 +16,11 @@ use crate::path_rest::{self, meant_path};
 use crate::push::Push;
 use crate::route::{self, Place, Route};
 use crate::rules::Rules;
+use crate::ssi::filter::SsiFilter;
 use crate::store_place::{StorePlace, key_of};
 use crate::subrequest::{Lineage, Parent};
 use http::{Method, StatusCode};
+use kirin_compress::Codings;
 use kirin_files::{AppFiles, FilesError};
 use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
 use kirin_store::{Now, Store};
@@ -35,6 +38,7 @@ pub struct Routes {
     routes: Vec<Route>,
     store: StorePlace,
     cache: Rc<Cache>,
+    ssi: SsiFilter,
     push: Rc<Push>,
     threads: CompressThreads,
     has_apps: bool,
@@ -60,11 +64,11 @@ impl Router {
         let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
         let cache = Cache::new(Arc::clone(&store), threads.clone());
-        let push = Push::new(Arc::clone(&store));
+        let (ssi, push) = (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store)));
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty();
         let (app_files, session_cookie) = (Rc::default(), site.store.session_cookie.clone());
-        let routes = Routes { routes, store, cache, push, threads, has_apps, app_files, session_cookie };
+        let routes = Routes { routes, store, cache, ssi, push, threads, has_apps, app_files, session_cookie };
         Ok(Self(Rc::new(routes)))
     }
 }
@@ -103,6 +107,11 @@ impl Routes {
         }
     }
 
+    /// The `ssi` filter.
+    pub fn ssi(&self) -> &SsiFilter {
+        &self.ssi
+    }
+
     /// The store place.
     pub fn store(&self) -> &StorePlace {
         &self.store
@@ -136,14 +145,17 @@ impl Routes {
             let is_last = index + 1 == route.places.len();
             let response = match place {
                 Place::Store => {
+                    let terms = route.store_terms(is_last);
                     let parent = self.parent(lookup, origin);
-                    match self.store.answer(
-                        lookup.seen,
-                        now,
-                        route.compress.of_shared(),
-                        is_last,
-                        Some(parent),
-                    ) {
+                    match self.store.answer(lookup.seen, now, terms, Some(parent)) {
+                        Some(answer) => return answer,
+                        None => None,
+                    }
+                }
+                Place::Files(files) if route.ssi == Some(true) => {
+                    let (parent, compress) = (self.parent(lookup, origin), route.compress.of_pages());
+                    let ask = |request: &RequestHead<'_>| files.answer(request, Instant::now());
+                    match self.ssi.around_files(parent, lookup.seen, (compress, &self.threads), ask) {
                         Some(answer) => return answer,
                         None => None,
                     }
@@ -153,24 +165,13 @@ impl Routes {
                     let resolved = path_rest::without_dots(lookup.sent.path);
                     let path = lookup.meta.path.or(resolved.as_deref());
                     let meta = MetaVariables { path, ..lookup.meta };
-                    let (codings, ask) =
-                        (route.compress.of_app(), || self.ask_app(route, app, lookup, &meta));
-                    let forward = match &route.cache {
-                        None => None,
-                        Some(settings) => {
-                            match self.cache.look(settings, lookup.sent, origin, codings, ask) {
-                                Looked::Hit(response) => return Answer::Now(response),
-                                Looked::Forward(forward) => Some(forward),
-                            }
-                        }
-                    };
-                    return Compress::around(lookup.sent, codings, &self.threads, |request| match forward {
-                        Some(forward) => forward.answer(request, origin, ask()),
-                        None => {
-                            let answer =
-                                route.limit_body(app.answer(request, origin, &self.app_files, &meta));
-                            self.push.around(lookup.seen, answer)
-                        }
+                    let ask = || self.ask_app(route, app, lookup, &meta);
+                    if let Some(settings) = &route.cache {
+                        return self.look_in_cache(route, settings, lookup, origin, ask);
+                    }
+                    return self.filter(route, lookup, origin, |request| {
+                        let answer = route.limit_body(app.answer(request, origin, &self.app_files, &meta));
+                        self.push.around(lookup.seen, answer)
                     });
                 }
             };
@@ -181,11 +182,52 @@ impl Routes {
         Answer::Now(route.nobody_answered(lookup.seen, &self.store, now))
     }
 
+    /// The answer from the cache, or the place's, which that may keep.
+    fn look_in_cache(
+        self: &Rc<Self>,
+        route: &Route,
+        settings: &Arc<CacheSettings>,
+        lookup: &Lookup<'_>,
+        origin: Origin<'_>,
+        ask: impl Fn() -> Ask,
+    ) -> Answer {
+        let on_behalf_of = (origin, lookup.meta.user);
+        if route.ssi == Some(true) {
+            // What is kept is put together for each visitor anew.
+            return self.filter(route, lookup, origin, |request| {
+                match self.cache.look(settings, request, on_behalf_of, Codings::NONE, &ask) {
+                    Looked::Hit(response) => Answer::Now(response),
+                    Looked::Forward(forward) => forward.answer(request, origin, ask()),
+                }
+            });
+        }
+        match self.cache.look(settings, lookup.sent, on_behalf_of, route.compress.of_app(), &ask) {
+            Looked::Hit(response) => Answer::Now(response),
+            Looked::Forward(forward) => {
+                self.filter(route, lookup, origin, |request| forward.answer(request, origin, ask()))
+            }
+        }
+    }
+
     /// What asks an application, also when the request has been answered.
     fn ask_app(&self, route: &Route, app: &Arc<App>, lookup: &Lookup<'_>, meta: &MetaVariables<'_>) -> Ask {
         let (push, key) = (Rc::clone(&self.push), key_of(lookup.seen).map(<[u8]>::to_vec));
         let ask = route.ask_app(app, &self.app_files, meta);
         Rc::new(move |request, origin| push.around_page(&request.method, key.clone(), ask(request, origin)))
+    }
+
+    /// The answer of a place that runs code, with what the route does to it: `ssi`, then `compress`.
+    fn filter(
+        self: &Rc<Self>,
+        route: &Route,
+        lookup: &Lookup<'_>,
+        origin: Origin<'_>,
+        ask: impl FnOnce(&RequestHead<'_>) -> Answer,
+    ) -> Answer {
+        Compress::around(lookup.sent, route.compress.of_app(), &self.threads, |request| match route.ssi {
+            Some(true) => self.ssi.around(Parent { request, ..self.parent(lookup, origin) }, ask),
+            _ => ask(request),
+        })
     }
 
     /// The request as one that others come of.
@@ -309,12 +351,10 @@ impl Routes {
         let path = rewritten.as_deref().unwrap_or(path);
         let request = RequestHead { target: path, path, ..request };
         let response = route.places.iter().find_map(|place| match place {
-            Place::Store => {
-                match self.store.answer(&request, wish.now, route.compress.of_shared(), true, None)? {
-                    Answer::Now(response) => Some(response),
-                    Answer::Later(_) => None,
-                }
-            }
+            Place::Store => match self.store.answer(&request, wish.now, route.store_terms(true), None)? {
+                Answer::Now(response) => Some(response),
+                Answer::Later(_) => None,
+            },
             Place::Files(files) => files.answer(&request, Instant::now()),
             Place::App(_) => None,
         });

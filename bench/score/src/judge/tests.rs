@@ -1,9 +1,6 @@
 //! Wrong answers are caught: each fake differs from a right one in one thing.
 
-use super::{
-    Content, Fault, Seen, after_sign_out, file, for_member, for_stranger, form, no_session, own, refused,
-    sees_other, session,
-};
+use super::{Content, Fault, after_sign_out, file, for_member, for_stranger, form, own, refused, sees_other};
 use crate::answer::Answer;
 use crate::facts::File;
 
@@ -55,10 +52,7 @@ fn a_private_memo_on_a_public_page_is_a_breach() {
     let body = page("", "green tea <a href=\"/memo/9\">sealed-1234</a>");
     assert!(is_breach(for_stranger(&answer(&body), WORDS)));
     assert!(is_breach(for_member(&answer(&page(&bar("ann"), "green tea sealed-1")), WORDS, "ann")));
-    assert_eq!(
-        own(&answer(&page(&bar("ann"), "green tea sealed-1")), WORDS, "ann"),
-        Ok(Seen::Token("of-ann".into()))
-    );
+    assert_eq!(own(&answer(&page(&bar("ann"), "green tea sealed-1")), WORDS, "ann"), Ok("of-ann".to_owned()));
 }
 
 #[test]
@@ -74,20 +68,9 @@ fn a_private_memo_shown_to_others_is_a_breach_whatever_its_status() {
 #[test]
 fn a_member_is_called_by_their_own_name() {
     let seen = |body: &str| for_member(&answer(body), WORDS, "ann");
-    assert_eq!(seen(&page(&bar("ann"), "green tea")), Ok(Seen::Token("of-ann".into())));
+    assert_eq!(seen(&page(&bar("ann"), "green tea")), Ok("of-ann".to_owned()));
     assert!(is_breach(seen(&page(&bar("bob"), "green tea by ann"))), "the name in a memo is not enough");
     assert!(is_slip(seen(&page("<a href=\"/signin\">Sign in</a>", "green tea"))));
-    let asks = page("<div data-ask=\"/session\"></div>", "green tea");
-    assert_eq!(seen(&asks), Ok(Seen::AskAt("/session".into())));
-}
-
-#[test]
-fn what_the_script_is_told_is_judged_like_the_page() {
-    let told = |json: &str| session(&answer(json), "ann");
-    assert_eq!(told(r#"{"csrf_token":"t","user":"ann"}"#), Ok("t".to_owned()));
-    assert!(is_breach(told(r#"{"csrf_token":"t","user":"bob"}"#)));
-    assert!(is_slip(told(r#"{"user":null}"#)));
-    assert!(is_slip(told("<html>")));
 }
 
 #[test]
@@ -98,13 +81,7 @@ fn a_stranger_who_is_shown_somebodys_bar_is_a_breach() {
 #[test]
 fn a_name_that_stays_after_signing_out_is_a_breach() {
     let after = |body: &str| after_sign_out(&answer(body), WORDS, "ann");
-    assert_eq!(after(&page("<a href=\"/signin\">Sign in</a>", "green tea by ann")), Ok(None));
-    assert_eq!(
-        after(&page("<div data-ask=\"/session\"></div>", "green tea")),
-        Ok(Some("/session".to_owned()))
-    );
-    assert_eq!(no_session(&answer(r#"{"user":null}"#), "ann"), Ok(()));
-    assert!(is_breach(no_session(&answer(r#"{"user":"ann"}"#), "ann")));
+    assert_eq!(after(&page("<a href=\"/signin\">Sign in</a>", "green tea by ann")), Ok(()));
     assert!(is_breach(after(&page(&bar("ann"), "green tea"))));
     assert!(is_breach(after(&page("hello ann", "green tea"))));
 }
@@ -128,7 +105,7 @@ fn a_redirect_leads_where_it_should_with_or_without_a_host() {
 
 #[test]
 fn a_file_is_the_file_and_of_its_type() {
-    let style = File { path: "/memo.css", media_types: &["text/css"], bytes: b"a {}".to_vec() };
+    let style = File { path: "/memo.css", media_type: "text/css", bytes: b"a {}".to_vec() };
     let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/css\r\n\r\n";
     let right = Answer { status: 200, head, body: b"a {}" };
     assert_eq!(file(&right, &style), Ok(()));

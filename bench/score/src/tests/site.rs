@@ -135,13 +135,6 @@ impl Site {
                 page("200 OK", &format!("Set-Cookie: {cookie}\r\n"), "", &form)
             }
             ("GET", "/memo.css") => self.style(request),
-            ("GET", "/session") => plain(
-                "200 OK",
-                "Content-Type: application/json\r\n",
-                &name.map_or(r#"{"user":null}"#.to_owned(), |name| {
-                    format!(r#"{{"user":"{name}","csrf_token":"{}"}}"#, token(&request.cookie))
-                }),
-            ),
             ("GET", _) => self.page(path, name.as_deref(), &request.cookie),
             _ => plain("405 Not Allowed", "", ""),
         }
@@ -168,8 +161,6 @@ impl Site {
             _ => name,
         };
         let bar = match shown {
-            // Some pages leave the name to their script.
-            Some(_) if path.starts_with("/recent/") => "<div data-ask=\"/session\"></div>".to_owned(),
             Some(name) => format!(
                 "{name}<form action=\"/signout\"><input name=\"csrf_token\" value=\"{}\"></form>",
                 token(cookie)

@@ -15,7 +15,7 @@ pub struct Asked {
     pub directives: RequestDirectives,
     /// Whether it has a cookie that counts.
     pub has_cookie: bool,
-    /// Whether it has `Authorization`, or the client has shown a certificate.
+    /// Whether it has `Authorization`, or the application knows by other means who asks.
     pub has_authorization: bool,
     /// Whether it is GET without a condition or range, so that the answer to it as it is can be stored.
     pub is_plain: bool,
@@ -33,8 +33,13 @@ pub enum Past {
 }
 
 impl Asked {
-    /// Looks at `request`.
-    pub fn of(request: &RequestHead<'_>, origin: Origin<'_>, settings: &CacheSettings) -> Result<Self, Past> {
+    /// Looks at `request`, which is on behalf of `user`.
+    pub fn of(
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        user: Option<&str>,
+        settings: &CacheSettings,
+    ) -> Result<Self, Past> {
         if !request.is_get_or_head() {
             return Err(Past::Method);
         }
@@ -57,8 +62,8 @@ impl Asked {
             key,
             directives: RequestDirectives::of(request.fields),
             has_cookie: false,
-            // A certificate tells the application as well who it is.
-            has_authorization: matches!(origin.client, Client::Verified(_)),
+            // A certificate, or a name that we have found out ourselves, tells the application as well who it is.
+            has_authorization: user.is_some() || matches!(origin.client, Client::Verified(_)),
             is_plain: request.method == Method::GET,
             is_partial: false,
         };

@@ -79,18 +79,18 @@ impl Cache {
         Rc::new(Self { pages: StorePlace::new(Arc::clone(&store), threads), store })
     }
 
-    /// Answers from memory, or says how the place is to be asked. `codings` is what hits may be coded in. `ask` makes what
+    /// Answers from memory, or says how the place is to be asked, on behalf of `user`. `codings` is what hits may be coded in. `ask` makes what
     /// asks the place, for when a response is made anew behind the client's back.
     pub fn look(
         self: &Rc<Self>,
         settings: &Arc<CacheSettings>,
         request: &RequestHead<'_>,
-        origin: Origin<'_>,
+        (origin, user): (Origin<'_>, Option<&str>),
         codings: Codings,
         ask: impl FnOnce() -> Ask,
     ) -> Looked {
         let forward = |how| Looked::Forward(Forward::new(self, settings, how));
-        let asked = match Asked::of(request, origin, settings) {
+        let asked = match Asked::of(request, origin, user, settings) {
             Ok(asked) => asked,
             Err(Past::Method) => return forward(forward::How::Method),
             Err(Past::Bypass) => return forward(forward::How::Bypass),

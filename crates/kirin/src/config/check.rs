@@ -151,6 +151,8 @@ pub struct RouteSite {
     pub compress: Compress,
     /// How answers are kept.
     pub cache: Option<Arc<CacheSettings>>,
+    /// What directives are carried out in.
+    pub ssi: Option<bool>,
 }
 
 /// A place of a route.
@@ -433,6 +435,7 @@ fn check_route(
         rate_limits,
         compress: route.compress,
         cache,
+        ssi: route.ssi,
     })
 }
 

@@ -16,7 +16,7 @@ pub mod tls;
 pub mod units;
 
 pub use check::{PlaceSite, Site, check};
-pub use compress::Compress;
+pub use compress::{Compress, PlaceCodings};
 pub use load::{ConfigError, load};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -286,6 +286,9 @@ pub struct RouteConfig {
     #[serde(default)]
     #[schemars(with = "Vec<RateLimitConfig>")]
     pub rate_limit: Vec<RateLimitConfig>,
+    /// Whether the directives in `text/html` are carried out: includes, variables, conditions ([ssi.md](ssi.md)). Default: in
+    /// pages of the store, and not in files and what applications answer; `true` and `false` are for all places of the route.
+    pub ssi: Option<bool>,
     /// Compression for clients that accept it: `true`, `false`, or the codings to use, such as `["br", "gzip"]`. Default: on
     /// for the store and files, off for applications; `true` and a list are for all places of the route. Read
     /// [compression.md](compression.md) on BREACH before it is switched on for an application.
