@@ -24,6 +24,7 @@ use http::{Method, StatusCode};
 use kirin_compress::Codings;
 use kirin_files::{AppFiles, FilesError};
 use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
+use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_store::{Now, Store};
 use kirin_workers::{App, MetaVariables};
 use std::rc::Rc;
@@ -61,15 +62,24 @@ struct Lookup<'a> {
 }
 
 impl Router {
-    /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`.
-    pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, FilesError> {
-        let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
+    /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`, `upstreams` in that of `site.upstreams`.
+    pub fn open(
+        site: &Site,
+        store: Arc<Store>,
+        apps: &[Arc<App>],
+        upstreams: &[Arc<Upstream>],
+    ) -> Result<Self, FilesError> {
+        // Routes share an upstream's connections.
+        let proxies: Vec<_> =
+            upstreams.iter().map(|upstream| Rc::new(ProxyPlace::open(Arc::clone(upstream)))).collect();
+        let open = |route| Route::open(route, apps, &proxies);
+        let routes = site.routes.iter().map(open).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
         let cache = Cache::new(Arc::clone(&store), threads.clone());
         let (ssi, push) = (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store)));
         let purge_requests = PurgeRequests::new(Arc::clone(&store), site.store.purge_from.clone());
         let store = StorePlace::new(store, threads.clone());
-        let has_apps = !apps.is_empty();
+        let has_apps = !apps.is_empty() || !upstreams.is_empty();
         let (app_files, session_cookie) = (Rc::default(), site.store.session_cookie.clone());
         Ok(Self(Rc::new(Routes {
             routes,
@@ -139,7 +149,7 @@ impl Routes {
     /// if there is one.
     fn find(&self, path: &[u8]) -> Option<usize> {
         if path == b"*" {
-            return self.find(b"/").filter(|index| self.routes[*index].has_app());
+            return self.find(b"/").filter(|index| self.routes[*index].answers_all());
         }
         self.routes.iter().position(|route| route.is_for(path))
     }
@@ -188,6 +198,18 @@ impl Routes {
                     return self.filter(route, lookup, origin, |request| {
                         let answer = route.limit_body(app.answer(request, origin, &self.app_files, &meta));
                         self.push.around(lookup.seen, answer)
+                    });
+                }
+                Place::Proxy(proxy) => {
+                    let target = path_rest::target(lookup.seen);
+                    if let Some(settings) = &route.cache {
+                        let path = target.split('?').next().unwrap_or(&target);
+                        let ask = || route.ask_proxy(proxy, path);
+                        return self.look_in_cache(route, settings, lookup, origin, ask);
+                    }
+                    let buffered = route.request_buffering;
+                    return self.filter(route, lookup, origin, |request| {
+                        route.limit_body(proxy.answer(request, &target, origin, buffered))
                     });
                 }
             };
@@ -372,7 +394,7 @@ impl Routes {
                 Answer::Later(_) => None,
             },
             Place::Files(files) => files.answer(&request, Instant::now()),
-            Place::App(_) => None,
+            Place::App(_) | Place::Proxy(_) => None,
         });
         response.filter(error_page::is_page)
     }

@@ -84,7 +84,10 @@ fn a_route_says_what_is_cached() {
         ("cache = { cookies = \"drop\" }", "allowed are pass and ignore"),
         ("cache = { bypass = [\"cookies:a\"] }", "allowed are cookie:NAME"),
         ("cache = { bypass = [\"cookie:\"] }", "allowed are cookie:NAME"),
-        ("cache = true\n[[route]]\npath = \"/s\"\ntry = [\"store\"]\ncache = true", "there is no app:NAME"),
+        (
+            "cache = true\n[[route]]\npath = \"/s\"\ntry = [\"store\"]\ncache = true",
+            "there is no app:NAME or proxy:NAME",
+        ),
     ] {
         let error = check(key).unwrap_err();
         assert!(error.contains(expected), "{key}: {error}");
