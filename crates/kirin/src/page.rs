@@ -124,7 +124,7 @@ impl Page {
         let digest = xxh3_128(&body);
         let head = PageHead::of(status, fields, &template, digest, body.len());
         let memory_bytes = size_of::<Page>() + head.memory_bytes() + 64;
-        let page = Page { head: Some(head), template: Arc::new(template), body, digest };
+        let page = Page { head: Some(head), template: Arc::new(template), edge: None, body, digest };
         Some((page, has_validator, memory_bytes))
     }
 }
