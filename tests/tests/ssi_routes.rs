@@ -1,7 +1,7 @@
 //! The `ssi` key of a route: directives in what files and applications answer, and what the responses are like then.
 
 use flate2::read::GzDecoder;
-use kirin_tests::{Kirin, Memcached, Site, wait_for};
+use kirin_tests::{Http2Client, Kirin, Memcached, Site, wait_for};
 use std::io::Read;
 
 const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n\
@@ -251,6 +251,8 @@ fn a_page_begins_before_it_is_whole() {
         client.send(format!("GET {path} HTTP/1.0\r\n\r\n"));
         assert!(client.read_to_end().ends_with(b"<head></head>waited for a part!"), "{path}");
     }
+    let reply = Http2Client::connect(kirin.address()).get("/stored");
+    assert_eq!((reply.text().as_str(), reply.field("etag")), ("<head></head>waited for a part!", None));
     let mut client = kirin.connect();
     let head = client.request("HEAD", "/stored", "");
     assert_eq!(head.field("content-length"), Some("31"));
