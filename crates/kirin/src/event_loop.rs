@@ -4,6 +4,7 @@
 //! the applications' queues.
 
 use crate::acme::Challenges;
+use crate::admin::{self, Admin};
 use crate::config::check::Site;
 use crate::config::tls::TlsSite;
 use crate::entrance::Entrance;
@@ -72,6 +73,8 @@ pub struct Parts {
     pub apps: Vec<Arc<App>>,
     /// HTTP listeners.
     pub doors: Vec<Door>,
+    /// Listeners for operators, and what answers there.
+    pub admin: (Vec<Listener>, Admin),
     /// Listeners of the memcached port.
     pub memcached: Vec<StoreDoor>,
     /// What they share.
@@ -156,6 +159,9 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
             })
         })
         .collect();
+    let (listeners, answering) = parts.admin;
+    let admin = |listener| tokio::task::spawn_local(admin::serve(listener, answering.clone(), stage.clone()));
+    let admin: Vec<_> = listeners.into_iter().map(admin).collect();
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
         return;
     }
@@ -196,7 +202,7 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
     }
     let draining: Vec<_> =
         servers.into_iter().map(|server| tokio::task::spawn_local(listener::drain(server, limit))).collect();
-    for drained in draining {
+    for drained in draining.into_iter().chain(admin) {
         if let Err(error) = drained.await {
             tracing::error!(%error, "draining failed");
         }
@@ -208,7 +214,7 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
 }
 
 /// Waits for the end, and says how long it may take.
-async fn drains(mut stage: watch::Receiver<Stage>) -> Duration {
+pub async fn drains(mut stage: watch::Receiver<Stage>) -> Duration {
     match stage.wait_for(|stage| matches!(stage, Stage::Drain(_))).await.as_deref() {
         Ok(Stage::Drain(limit)) => *limit,
         _ => Duration::ZERO,
