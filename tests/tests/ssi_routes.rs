@@ -302,3 +302,23 @@ fn the_strictest_of_page_and_parts_says_how_long_the_page_is_kept() {
         assert_eq!((reply.status, reply.field("cache-control")), (200, control), "{page}");
     }
 }
+
+#[test]
+fn answers_of_other_servers_are_put_together() {
+    let (_origin_site, origin, _) = serve();
+    let site = Site::new();
+    let config = format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemcached = [\"unix:m.sock\"]\n\
+         [[upstream]]\nname = \"origin\"\nservers = [\"{}\"]\n\
+         [[route]]\npath = \"/\"\ntry = [\"proxy:origin\"]\nssi = true\n",
+        origin.address()
+    );
+    let kirin = Kirin::start(&site, &config);
+    let mut memcached = Memcached::connect(&site.path("m.sock"));
+    memcached.set("key", b"here");
+    let reply = kirin.get("/unsaid/page?q=x");
+    assert_eq!((reply.status, reply.text().as_str()), (200, "here, x, GET"));
+    let condition = format!("If-None-Match: {}\r\n", reply.field("etag").unwrap());
+    assert_eq!(kirin.connect().request("GET", "/unsaid/page?q=x", &condition).status, 304);
+    assert_eq!(kirin.get("/plain.css").text(), "/* <!--# nonsense --> */");
+}

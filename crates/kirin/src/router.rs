@@ -194,12 +194,9 @@ impl Routes {
                 Place::Proxy(proxy) => {
                     let target = path_rest::target(lookup.seen);
                     let buffered = route.request_buffering;
-                    return Compress::around(
-                        lookup.sent,
-                        route.compress.of_app(),
-                        &self.threads,
-                        |request| route.limit_body(proxy.answer(request, &target, origin, buffered)),
-                    );
+                    return self.filter(route, lookup, origin, |request| {
+                        route.limit_body(proxy.answer(request, &target, origin, buffered))
+                    });
                 }
             };
             if let Some(response) = response {
