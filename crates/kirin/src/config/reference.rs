@@ -32,6 +32,7 @@ pub fn reference() -> String {
         ("`[admin]`: a listener for operators", "AdminConfig", "admin."),
         ("`[[app]]`: an application", "AppConfig", "app."),
         ("`[[upstream]]`: other HTTP servers", "UpstreamConfig", "upstream."),
+        ("`health` of an upstream", "UpstreamHealthConfig", "upstream.health."),
         ("`tls` of an upstream", "UpstreamTlsConfig", "upstream.tls."),
         ("`[[route]]`: which request goes where", "RouteConfig", "route."),
         ("`rate_limit` of a route", "RateLimitConfig", "route.rate_limit."),
