@@ -8,6 +8,7 @@ mod backend;
 mod client;
 mod http2;
 mod memcached;
+pub mod memo;
 mod pebble;
 mod program;
 mod site;

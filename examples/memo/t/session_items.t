@@ -48,6 +48,9 @@ subtest 'pages from the store have name and sign-out form of who is signed in' =
     is $mari->post('/signout', csrf_token => $token)->code, 303, 'the form works';
 };
 
+# What goes wrong with the store is only warned of.
+$SIG{__WARN__} = sub { fail "no warning: @_" };
+
 subtest 'each visitor sees the own name' => sub {
     my ($memcached, $site) = site_with_store();
     my %member = map { $_ => $site->member($_) } qw(mari akira);

@@ -8,7 +8,7 @@ use Memo::Markdown ();
 # What only an author sees: private memos, and the links that lead through them. The store has what lua/private_memo.lua makes
 # the same pages of, under keys that nobody can request:
 #
-#   private/memo/N                      the author's id, LF, and the page with a comment where the links go
+#   private/memo/N                      the author's id, LF, and the page with comments where links and CSRF token go
 #   author/ID/public, author/ID/private ids of the author's memos, ascending
 #
 # Memos do not change, but the lists do. They are written inside the database's write lock, as all that is committed then; and
@@ -16,7 +16,7 @@ use Memo::Markdown ();
 # die at any time. A list that cannot be deleted, because the store is away: see Memo::StoreClient.
 my $LIFETIME_SECS = 600;
 my $NEIGHBOURS    = '<!--# neighbours -->';
-my $SESSION_BAR   = '<!--# include fragment/session-bar -->';
+my $CSRF_TOKEN    = '<!--# csrf_token -->';
 
 # database, memos, view, store (a Memo::StoreClient).
 sub new {
@@ -24,17 +24,18 @@ sub new {
     return bless {%given}, $class;
 }
 
-# The page of a private memo as bytes, for its author. session_bar is HTML as text.
+# The page of a private memo as bytes, for its author.
 sub page {
-    my ($self, $memo, $session_bar) = @_;
-    my $html = $self->{view}->part('private_memo', { memo => $memo }, {
+    my ($self, $memo, $csrf_token) = @_;
+    my $view = $self->{view};
+    my $html = $view->part('private_memo', { memo => $memo }, {
         body        => Memo::Markdown::html($memo->{content}),
         neighbours  => $NEIGHBOURS,
-        session_bar => $SESSION_BAR,
+        session_bar => $view->part('session_bar', { user => { name => $memo->{author} } }, { csrf_token => $CSRF_TOKEN }),
     });
     $self->_keep($memo, "private/memo/$memo->{id}" => Encode::encode_utf8("$memo->{user_id}\n$html"));
-    my %parts = ($NEIGHBOURS => $self->_links($memo), $SESSION_BAR => $session_bar);
-    return Encode::encode_utf8($html =~ s/(\Q$NEIGHBOURS\E|\Q$SESSION_BAR\E)/$parts{$1}/gr);
+    my %parts = ($NEIGHBOURS => $self->_links($memo), $CSRF_TOKEN => $csrf_token);
+    return Encode::encode_utf8($html =~ s/(\Q$NEIGHBOURS\E|\Q$CSRF_TOKEN\E)/$parts{$1}/gr);
 }
 
 # The links of any memo as its author sees them, as HTML in text.
@@ -99,7 +100,7 @@ Memo::PrivatePages - what only an author sees, and its way into the store
 =head1 SYNOPSIS
 
     my $private = Memo::PrivatePages->new(database => $database, memos => $memos, view => $view, store => $store);
-    my $bytes   = $private->page($memo, $session_bar);
+    my $bytes   = $private->page($memo, $request->csrf_token);
     my $html    = $private->neighbours($memo);
 
 =cut

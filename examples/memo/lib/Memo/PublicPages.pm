@@ -51,20 +51,20 @@ sub store { return $_[0]{store} }
 # visitor: session_bar (HTML as text), user_id (or none).
 sub answer {
     my ($self, $path, $visitor) = @_;
-    my ($html, $version, $filled);
+    my ($html, $version, $fragments);
     $self->{database}->snapshot(sub {
-        $html    = $self->render($path) // return;
-        $version = $self->{memos}->public_total;
-        $filled  = $self->_fill($html, $path, $visitor);
+        $html      = $self->render($path) // return;
+        $version   = $self->{memos}->public_total;
+        $fragments = _fragments($self);
     });
     return if !defined $html;
     $self->{store}->push($path, Encode::encode_utf8($html), $version);
-    return Encode::encode_utf8($filled);
+    return Encode::encode_utf8($self->_fill($html, $path, $fragments, $visitor));
 }
 
 sub _fill {
-    my ($self, $html, $path, $visitor) = @_;
-    my %parts   = (%{ _fragments($self) }, $SESSION_BAR => $visitor->{session_bar});
+    my ($self, $html, $path, $fragments, $visitor) = @_;
+    my %parts   = (%$fragments, $SESSION_BAR => $visitor->{session_bar});
     my $user_id = $visitor->{user_id} // 0;
     return $html =~ s/$FOR_AUTHOR/$1 == $user_id ? $self->_neighbours_of_author($path) : $2/ger
         =~ s/$INCLUDE/$parts{$1} \/\/ ''/ger;

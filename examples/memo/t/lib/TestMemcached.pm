@@ -63,18 +63,43 @@ sub delete {
     return Cache::Memcached::Fast->new({ servers => [$self->{socket}] })->delete($key);
 }
 
-# All that is in it, as key => value.
+# All that is in it, as key => value. A dump passes over items that memcached is moving between its lists just then, so it
+# is asked again until they are all there.
 sub items {
+    my ($self) = @_;
+    my ($deadline, %found) = (time + $LONGEST_START_SECS);
+    until (keys %found == (my $count = $self->_count)) {
+        die "memcached shows @{[ scalar keys %found ]} of $count items\n" if time > $deadline;
+        %found = map { $_ => $self->item($_) } $self->_dumped_keys;
+    }
+    return %found;
+}
+
+sub _count {
+    my ($self) = @_;
+    my $socket = IO::Socket::UNIX->new(Peer => $self->{socket}) or die "memcached: $!\n";
+    print {$socket} "stats\r\n";
+    my $count;
+    while (my $line = <$socket>) {
+        $count = $1 if $line =~ /\ASTAT curr_items (\d+)/;
+        last if $line =~ /\AEND/;
+    }
+    return $count // die "memcached does not count its items\n";
+}
+
+sub _dumped_keys {
     my ($self) = @_;
     my $socket = IO::Socket::UNIX->new(Peer => $self->{socket}) or die "memcached: $!\n";
     print {$socket} "lru_crawler metadump all\r\n";
     my @keys;
     while (my $line = <$socket>) {
         last if $line =~ /\AEND/;
+        # Another dump is not over.
+        return if $line =~ /\ABUSY/;
         die "metadump: $line" if $line !~ /\Akey=(\S+)/;
         push @keys, $1 =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ger;
     }
-    return map { $_ => $self->item($_) } @keys;
+    return @keys;
 }
 
 # As Kirin serves it to a visitor (a TestVisitor; none: without a cookie): with its comments carried out.

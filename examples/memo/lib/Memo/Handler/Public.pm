@@ -19,7 +19,7 @@ sub memo {
 
     my $memo = _own_memo($app, $request, $id)
         or die Memo::Response::refusal(404, 'There is no such memo, or it is not yours to read.');
-    return Memo::Response::personal_page(200, $app->private_pages->page($memo, $app->session_bar($request)));
+    return Memo::Response::personal_page(200, $app->private_pages->page($memo, $request->csrf_token));
 }
 
 # GET /memo/N/neighbours, included by the page of a public memo that its author looks at: the links that others do not see.
