@@ -27,7 +27,8 @@ pub struct UpstreamConfig {
     #[schemars(with = "String")]
     pub name: Spanned<String>,
     /// Servers that answer the same requests: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST` (HTTP/2 if
-    /// they take it), `h2c://HOST:PORT` for HTTP/2 without TLS; or one with more to say, such as `{ address = "10.0.0.2:80", weight = 3, backup = true }`. A name stands for all of its addresses. One
+    /// they take it), `h2c://HOST:PORT` for HTTP/2 without TLS; or one with more to say, such as
+    /// `{ address = "10.0.0.2:80", weight = 3, backup = true }`. A name stands for all of its addresses. One
     /// with `weight = 3` (default 1) gets three times as much, a `backup` nothing as long as another can be asked.
     #[schemars(with = "Vec<String>")]
     pub servers: Vec<Spanned<ServerEntry>>,
