@@ -1,12 +1,25 @@
 #![forbid(unsafe_code)]
 //! Server side includes: a page is compiled once and filled for each request.
 //!
-//! [`Template::compile`] cuts a page at its directives; [`render`] puts it together again as a list of byte pieces,
-//! without copying any. No I/O and no store in here: a [`Source`] says what a key holds. Called by the program's `store`
-//! place.
+//! [`Template::compile`] cuts a page at its directives into literals and instructions; [`Rendering`] carries them out and
+//! gives a list of byte pieces, without copying any. No I/O and no store in here: a [`Source`] says what a key holds and
+//! what a variable means, and starts the requests that `include virtual` asks for. Called by the program, for pages of the
+//! store and for answers of other places.
+//!
+//! The directives are nginx's (`ngx_http_ssi_module`), Apache's spelling of them works too, and `<!--# include KEY -->` is
+//! recaro's.
 
+mod condition;
+mod directive;
+mod encoding;
 mod render;
+mod scope;
 mod template;
+mod text;
 
-pub use render::{MAX_DEPTH, Rendered, Source, render};
-pub use template::{Part, Template};
+pub use render::{MAX_DEPTH, Progress, Rendering, Requested, Source, Trouble, Zone};
+pub use template::{Target, Template};
+
+/// What a page shows in the place of a directive that cannot be carried out, unless `config errmsg` says otherwise; the
+/// text of nginx and Apache.
+pub const ERROR_MESSAGE: &[u8] = b"[an error occurred while processing the directive]";

@@ -1,6 +1,11 @@
 //! Rendering: from a compiled page to the pieces that are sent.
+//!
+//! A rendering stops where it needs what is not there yet, and goes on where it stopped: the frames of a page inside a
+//! page are a list, not a recursion. Content that comes later leaves a [`Hole`], in which there is what stands in for it.
 
-use crate::template::{Part, Template};
+use crate::ERROR_MESSAGE;
+use crate::scope::Scope;
+use crate::template::{Echo, Include, Instruction, Target, Template};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -11,114 +16,393 @@ pub const MAX_DEPTH: usize = 16;
 /// make an endless page.
 const MAX_INCLUDES: usize = 4096;
 
-/// Says what a key holds.
+/// Requests that one page may start.
+const MAX_REQUESTS: usize = 256;
+
+/// nginx's.
+const TIME_FORMAT: &str = "%A, %d-%b-%Y %H:%M:%S %Z";
+
+/// What a page is filled from.
 pub trait Source {
     /// The compiled content under `key`.
-    fn template(&mut self, key: &[u8]) -> Option<Arc<Template>>;
+    fn item(&mut self, key: &[u8]) -> Option<Arc<Template>>;
+
+    /// The value of a variable that the page has not set itself. The name is in lower case.
+    fn variable(&mut self, name: &str) -> Option<Bytes>;
+
+    /// The time now, in a format of strftime(3).
+    fn date(&mut self, zone: Zone, format: &str) -> Bytes;
+
+    /// Starts a request for what an include names; its answer goes to [`Rendering::fill`] with this `id`.
+    fn request(&mut self, target: Target, name: &[u8], id: usize) -> Requested;
 }
 
-/// What rendering came to.
+/// Of `date_local` and `date_gmt`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zone {
+    /// The server's.
+    Local,
+    /// Greenwich.
+    Gmt,
+}
+
+/// What starting a request came to.
+pub enum Requested {
+    /// The answer is in memory.
+    Template(Arc<Template>),
+    /// The answer is on its way.
+    Pending,
+    /// There will be none.
+    Failed,
+}
+
+/// How far a rendering has come.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Rendered {
-    /// Everything was there.
-    Whole(Vec<Bytes>),
-    /// The page names a key that holds nothing; the page as it is without it, and the first such key.
-    Missing(Vec<Bytes>, Bytes),
-    /// The page includes itself, too deep or too much; the page as it is without, and the key where it was cut.
-    Cut(Vec<Bytes>, Bytes),
+pub enum Progress {
+    /// All instructions are carried out; requests may still be on their way.
+    Done,
+    /// The answer to the request of this id is needed first.
+    Wait(usize),
 }
 
-/// Fills `template` from `source`.
-pub fn render(template: &Template, source: &mut impl Source) -> Rendered {
-    let mut rendering = Rendering { pieces: Vec::new(), includes: 0, missing: None, cut: None };
-    rendering.fill(template, source, 0);
-    match (rendering.cut, rendering.missing) {
-        (Some(key), _) => Rendered::Cut(rendering.pieces, key),
-        (None, Some(key)) => Rendered::Missing(rendering.pieces, key),
-        (None, None) => Rendered::Whole(rendering.pieces),
-    }
+/// The first thing that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The page names a key that holds nothing.
+    Missing(Bytes),
+    /// The page includes itself, too deep or too much; the key where it was cut.
+    Cut(Bytes),
 }
 
-struct Rendering {
+/// A page that is being put together.
+pub struct Rendering {
+    frames: Vec<Frame>,
     pieces: Vec<Bytes>,
+    /// By their start; one inside another comes behind it.
+    holes: Vec<Hole>,
+    /// Pieces that have been taken already.
+    taken: usize,
+    scope: Scope,
+    error_message: Bytes,
+    time_format: Box<str>,
     includes: usize,
+    requests: usize,
+    /// The id of the request that has to be answered before anything else.
+    awaited: Option<usize>,
     missing: Option<Bytes>,
     cut: Option<Bytes>,
 }
 
+/// A page or block whose instructions are being carried out.
+struct Frame {
+    template: Arc<Template>,
+    block: Option<usize>,
+    at: usize,
+    then: Then,
+}
+
+/// What happens at the end of a frame.
+enum Then {
+    Nothing,
+    /// The pieces from this one on become the value of a variable.
+    Set(Box<str>, usize),
+    /// The pieces so far are what stands in for the answer to this request.
+    EndHole(usize),
+}
+
+/// A place for the answer to a request. Its pieces are shown if there is none; the first of them is always empty.
+struct Hole {
+    id: usize,
+    start: usize,
+    end: usize,
+    /// Whether no answer can come any more.
+    settled: bool,
+    content: Option<Vec<Bytes>>,
+    has_stub: bool,
+    wait: bool,
+    set: Option<Box<str>>,
+}
+
 impl Rendering {
-    fn fill(&mut self, template: &Template, source: &mut impl Source, depth: usize) {
-        for part in template.parts() {
-            match part {
-                Part::Literal(bytes) => self.pieces.push(bytes.clone()),
-                Part::Include(key) => self.include(key, source, depth + 1),
+    /// The beginning.
+    pub fn new(template: Arc<Template>) -> Self {
+        let pieces = Vec::with_capacity(template.main.len() + 8);
+        Self {
+            frames: vec![Frame { template, block: None, at: 0, then: Then::Nothing }],
+            pieces,
+            holes: Vec::new(),
+            taken: 0,
+            scope: Scope::default(),
+            error_message: Bytes::from_static(ERROR_MESSAGE),
+            time_format: TIME_FORMAT.into(),
+            includes: 0,
+            requests: 0,
+            awaited: None,
+            missing: None,
+            cut: None,
+        }
+    }
+
+    /// Carries out what can be carried out.
+    pub fn run(&mut self, source: &mut impl Source) -> Progress {
+        loop {
+            if let Some(id) = self.awaited {
+                if !self.is_settled(id) {
+                    return Progress::Wait(id);
+                }
+                self.awaited = None;
+                self.set_from_hole(id);
+            }
+            let Some(frame) = self.frames.last_mut() else { return Progress::Done };
+            let template = Arc::clone(&frame.template);
+            let instructions = template.instructions(frame.block);
+            let Some(instruction) = instructions.get(frame.at) else {
+                if let Some(id) = self.end_frame() {
+                    return Progress::Wait(id);
+                }
+                continue;
+            };
+            frame.at += 1;
+            match instruction {
+                Instruction::Literal(bytes) => self.pieces.push(bytes.clone()),
+                Instruction::Malformed => self.pieces.push(self.error_message.clone()),
+                Instruction::Echo(echo) => self.echo(echo, source),
+                Instruction::Set { variable, value } => {
+                    let value = value.evaluate(|name| self.variable(name, source));
+                    self.scope.set(variable, value);
+                }
+                Instruction::ErrorMessage(text) => {
+                    self.error_message = text.evaluate(|name| self.variable(name, source));
+                }
+                Instruction::TimeFormat(text) => {
+                    let format = text.evaluate(|name| self.variable(name, source));
+                    self.time_format = String::from_utf8_lossy(&format).into();
+                }
+                Instruction::JumpUnless(condition, to) => {
+                    let format = self.time_format.clone();
+                    if !condition.holds(&mut self.scope, |name| outside(name, &format, source)) {
+                        self.jump(*to);
+                    }
+                }
+                Instruction::Jump(to) => self.jump(*to),
+                Instruction::Include(include) => self.include(&template, include, source),
             }
         }
     }
 
-    fn include(&mut self, key: &Bytes, source: &mut impl Source, depth: usize) {
+    /// The answer to the request `id`: its body, or none if the request has failed.
+    pub fn fill(&mut self, id: usize, content: Option<Vec<Bytes>>) {
+        let Some(hole) = self.holes.iter_mut().find(|hole| hole.id == id) else { return };
+        hole.settled = true;
+        let is_empty = content.as_ref().is_none_or(|pieces| pieces.iter().all(Bytes::is_empty));
+        if !(is_empty && hole.has_stub) {
+            hole.content = content;
+        }
+    }
+
+    /// The pieces that are final and have not been taken yet, for sending a page while the rest of it is made.
+    pub fn take_ready(&mut self) -> Vec<Bytes> {
+        let unsettled = self.holes.iter().find(|hole| !hole.settled && hole.start >= self.taken);
+        let captured = self.frames.iter().find_map(|frame| match &frame.then {
+            Then::Set(_, start) => Some(*start),
+            Then::EndHole(_) | Then::Nothing => None,
+        });
+        let open_set = self.holes.iter().find(|hole| hole.set.is_some()).map(|hole| hole.start);
+        let ends = [Some(self.pieces.len()), unsettled.map(|hole| hole.start), captured, open_set];
+        let end = ends.into_iter().flatten().min().unwrap_or(0);
+        if end <= self.taken {
+            return Vec::new();
+        }
+        let ready = self.flatten(self.taken, end);
+        self.taken = end;
+        ready
+    }
+
+    /// What went wrong, if anything has. A cut is worse than a part that is missing.
+    pub fn trouble(&self) -> Option<Trouble> {
+        let cut = self.cut.clone().map(Trouble::Cut);
+        cut.or_else(|| self.missing.clone().map(Trouble::Missing))
+    }
+
+    /// Whether every request that was started has been answered.
+    pub fn is_settled_whole(&self) -> bool {
+        self.holes.iter().all(|hole| hole.settled)
+    }
+
+    fn is_settled(&self, id: usize) -> bool {
+        self.holes.iter().find(|hole| hole.id == id).is_none_or(|hole| hole.settled)
+    }
+
+    fn jump(&mut self, to: usize) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.at = to;
+        }
+    }
+
+    fn variable(&self, name: &str, source: &mut impl Source) -> Option<Bytes> {
+        self.scope.get(name).or_else(|| outside(name, &self.time_format, source))
+    }
+
+    fn echo(&mut self, echo: &Echo, source: &mut impl Source) {
+        let value = self.variable(&echo.variable, source);
+        let value = match (value, &echo.default) {
+            (Some(value), _) => value,
+            (None, Some(default)) => default.evaluate(|name| self.variable(name, source)),
+            (None, None) => Bytes::from_static(b"(none)"),
+        };
+        self.pieces.push(echo.encoding.encode(value));
+    }
+
+    fn include(&mut self, template: &Arc<Template>, include: &Include, source: &mut impl Source) {
+        let name = include.name.evaluate(|name| self.variable(name, source));
         self.includes += 1;
-        if depth > MAX_DEPTH || self.includes > MAX_INCLUDES {
-            self.cut.get_or_insert_with(|| key.clone());
+        if self.frames.len() > MAX_DEPTH || self.includes > MAX_INCLUDES {
+            self.cut.get_or_insert(name);
+            self.show_instead(template, include);
             return;
         }
-        match source.template(key) {
-            Some(template) => self.fill(&template, source, depth),
-            None => {
-                self.missing.get_or_insert_with(|| key.clone());
+        let requested = match include.target {
+            Target::Key => source.item(&name).map_or(Requested::Failed, Requested::Template),
+            Target::Virtual | Target::File if self.requests == MAX_REQUESTS => {
+                self.cut.get_or_insert_with(|| name.clone());
+                Requested::Failed
+            }
+            target => source.request(target, &name, self.requests),
+        };
+        match requested {
+            Requested::Template(content) if !(content.is_empty() && include.stub.is_some()) => {
+                let then = match &include.set {
+                    Some(variable) => Then::Set(variable.clone(), self.pieces.len()),
+                    None => Then::Nothing,
+                };
+                self.frames.push(Frame { template: content, block: None, at: 0, then });
+            }
+            Requested::Pending => self.begin_hole(template, include),
+            Requested::Template(_) | Requested::Failed => {
+                if include.target == Target::Key && include.stub.is_none() {
+                    self.missing.get_or_insert(name);
+                }
+                self.show_instead(template, include);
             }
         }
+    }
+
+    /// The stub, or the error message; to a variable, if that is where the content would have gone.
+    fn show_instead(&mut self, template: &Arc<Template>, include: &Include) {
+        let block = include.stub.as_ref().and_then(|name| template.block(name));
+        match (block, &include.set) {
+            (None, Some(variable)) => self.scope.set(variable, Bytes::new()),
+            (None, None) => self.pieces.push(self.error_message.clone()),
+            (Some(_), set) => {
+                let then = match set {
+                    Some(variable) => Then::Set(variable.clone(), self.pieces.len()),
+                    None => Then::Nothing,
+                };
+                self.frames.push(Frame { template: Arc::clone(template), block, at: 0, then });
+            }
+        }
+    }
+
+    /// Leaves a place for an answer, and carries out the stub into it.
+    fn begin_hole(&mut self, template: &Arc<Template>, include: &Include) {
+        let id = self.requests;
+        self.requests += 1;
+        let start = self.pieces.len();
+        self.pieces.push(Bytes::new());
+        let block = include.stub.as_ref().and_then(|name| template.block(name));
+        self.holes.push(Hole {
+            id,
+            start,
+            end: usize::MAX,
+            settled: false,
+            content: None,
+            has_stub: block.is_some(),
+            wait: include.wait,
+            set: include.set.clone(),
+        });
+        if block.is_none() {
+            if include.set.is_none() {
+                self.pieces.push(self.error_message.clone());
+            }
+            self.end_hole(id);
+        } else {
+            let then = Then::EndHole(id);
+            self.frames.push(Frame { template: Arc::clone(template), block, at: 0, then });
+        }
+    }
+
+    fn end_hole(&mut self, id: usize) {
+        let end = self.pieces.len();
+        if let Some(hole) = self.holes.iter_mut().find(|hole| hole.id == id) {
+            hole.end = end;
+            if hole.wait || hole.set.is_some() {
+                self.awaited = Some(id);
+            }
+        }
+    }
+
+    /// Ends the last frame, unless a request must be answered first, whose id is returned.
+    fn end_frame(&mut self) -> Option<usize> {
+        if let Some(Frame { then: Then::Set(_, start), .. }) = self.frames.last()
+            && let Some(hole) = self.holes.iter().find(|hole| hole.start >= *start && !hole.settled)
+        {
+            return Some(hole.id);
+        }
+        match self.frames.pop()?.then {
+            Then::Nothing => {}
+            Then::Set(variable, start) => self.set_from_pieces(&variable, start),
+            Then::EndHole(id) => self.end_hole(id),
+        }
+        None
+    }
+
+    /// Moves the answer to request `id` into its variable, if it has one.
+    fn set_from_hole(&mut self, id: usize) {
+        let Some(hole) = self.holes.iter_mut().find(|hole| hole.id == id) else { return };
+        let (start, variable) = (hole.start, hole.set.take());
+        if let Some(variable) = variable {
+            self.set_from_pieces(&variable, start);
+        }
+    }
+
+    fn set_from_pieces(&mut self, variable: &str, start: usize) {
+        let value = match &self.flatten(start, self.pieces.len())[..] {
+            [value] => value.clone(),
+            pieces => Bytes::from(pieces.concat()),
+        };
+        self.pieces.truncate(start);
+        self.holes.retain(|hole| hole.start < start);
+        self.scope.set(variable, value);
+    }
+
+    /// The pieces from `start` to `end`, with answers in their places.
+    fn flatten(&self, start: usize, end: usize) -> Vec<Bytes> {
+        let mut flat = Vec::with_capacity(end - start);
+        let mut at = start;
+        for hole in self.holes.iter().filter(|hole| hole.start < end) {
+            let Some(content) = &hole.content else { continue };
+            if hole.start < at {
+                continue;
+            }
+            flat.extend_from_slice(&self.pieces[at..hole.start]);
+            flat.extend(content.iter().cloned());
+            at = hole.end.min(end);
+        }
+        flat.extend_from_slice(&self.pieces[at..end]);
+        flat.retain(|piece| !piece.is_empty());
+        flat
+    }
+}
+
+/// A variable that the page has not set.
+fn outside(name: &str, time_format: &str, source: &mut impl Source) -> Option<Bytes> {
+    match name {
+        "date_local" => Some(source.date(Zone::Local, time_format)),
+        "date_gmt" => Some(source.date(Zone::Gmt, time_format)),
+        _ => source.variable(name),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashMap;
-
-    struct Items(HashMap<&'static str, &'static str>);
-
-    impl Source for Items {
-        fn template(&mut self, key: &[u8]) -> Option<Arc<Template>> {
-            let page = self.0.get(std::str::from_utf8(key).unwrap())?;
-            Some(Arc::new(Template::compile(&Bytes::from_static(page.as_bytes()))))
-        }
-    }
-
-    fn render_page(page: &'static str, items: &[(&'static str, &'static str)]) -> (String, Rendered) {
-        let template = Template::compile(&Bytes::from_static(page.as_bytes()));
-        let rendered = render(&template, &mut Items(items.iter().copied().collect()));
-        let (Rendered::Whole(pieces) | Rendered::Missing(pieces, _) | Rendered::Cut(pieces, _)) = &rendered;
-        (String::from_utf8(pieces.concat()).unwrap(), rendered)
-    }
-
-    #[test]
-    fn includes_are_filled_also_inside_includes() {
-        let (page, rendered) =
-            render_page("<!--# include a -->!", &[("a", "hello <!--# include b -->"), ("b", "world")]);
-        assert_eq!(page, "hello world!");
-        assert!(matches!(rendered, Rendered::Whole(_)));
-    }
-
-    #[test]
-    fn a_missing_key_is_named() {
-        let (page, rendered) = render_page("a<!--# include gone -->b", &[]);
-        assert_eq!(page, "ab");
-        assert!(matches!(rendered, Rendered::Missing(_, key) if key == "gone"));
-    }
-
-    #[test]
-    fn a_cycle_is_cut_and_the_page_goes_on() {
-        let (page, rendered) = render_page("<!--# include a -->end", &[("a", "x<!--# include a -->")]);
-        assert_eq!(page, "x".repeat(MAX_DEPTH) + "end");
-        assert!(matches!(rendered, Rendered::Cut(..)));
-    }
-
-    #[test]
-    fn doubling_includes_do_not_explode() {
-        let (page, rendered) =
-            render_page("<!--# include a -->", &[("a", "x<!--# include a --><!--# include a -->")]);
-        assert!(page.len() <= MAX_INCLUDES);
-        assert!(matches!(rendered, Rendered::Cut(..)));
-    }
-}
+#[path = "render_tests.rs"]
+mod tests;

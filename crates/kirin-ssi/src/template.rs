@@ -1,171 +1,319 @@
-//! Compiling: from the bytes of a page to literal parts and directives.
+//! Compiling: from the bytes of a page to instructions.
 
+use crate::condition::Condition;
+use crate::directive::{self, Directive};
+use crate::encoding::Encoding;
+use crate::text::{Text, name};
 use bytes::Bytes;
-use memchr::memmem;
 
-/// What a page shows in the place of a directive that cannot be carried out; the text nginx and Apache show.
-pub const ERROR_MESSAGE: &[u8] = b"[an error occurred while processing the directive]";
-
-/// A compiled page. Its parts share the page's memory.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// A compiled page. Its literals share the page's memory.
+#[derive(Debug, Default)]
 pub struct Template {
-    parts: Vec<Part>,
-    includes: usize,
+    pub(crate) main: Vec<Instruction>,
+    blocks: Vec<Block>,
+    directives: usize,
 }
 
-/// A part of a page.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Part {
+/// `block`: instructions that only `include stub` carries out.
+#[derive(Debug)]
+struct Block {
+    name: Bytes,
+    instructions: Vec<Instruction>,
+}
+
+/// One step of a rendering.
+#[derive(Debug)]
+pub(crate) enum Instruction {
     /// Bytes that stay as they are.
     Literal(Bytes),
-    /// `<!--# include KEY -->`: what the store holds under the key.
-    Include(Bytes),
+    Include(Box<Include>),
+    Echo(Box<Echo>),
+    Set {
+        variable: Box<str>,
+        value: Text,
+    },
+    /// `config errmsg`.
+    ErrorMessage(Text),
+    /// `config timefmt`.
+    TimeFormat(Text),
+    /// What cannot be carried out.
+    Malformed,
+    /// Goes on at an instruction further down unless the condition holds.
+    JumpUnless(Box<Condition>, usize),
+    Jump(usize),
+}
+
+#[derive(Debug)]
+pub(crate) struct Include {
+    pub(crate) target: Target,
+    pub(crate) name: Text,
+    /// Nothing behind it is carried out before it is there.
+    pub(crate) wait: bool,
+    /// The variable that gets the content, in place of the page.
+    pub(crate) set: Option<Box<str>>,
+    /// The block that stands in for content that is empty or cannot be had.
+    pub(crate) stub: Option<Bytes>,
+}
+
+/// What an include names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A key of the store.
+    Key,
+    /// A request target of this server.
+    Virtual,
+    /// A file, relative to the page.
+    File,
+}
+
+#[derive(Debug)]
+pub(crate) struct Echo {
+    pub(crate) variable: Box<str>,
+    pub(crate) default: Option<Text>,
+    pub(crate) encoding: Encoding,
 }
 
 impl Template {
-    /// Cuts `page` at its directives, `<!--# NAME ARGUMENTS -->`, with or without white space around the name.
-    ///
-    /// A directive that is unknown or malformed becomes nginx's error message; one that does not end is text.
+    /// Cuts `page` at its directives. One that is unknown or malformed becomes the error message; one that does not end is
+    /// text; an `if` or `block` that does not end goes to the end of the page.
     pub fn compile(page: &Bytes) -> Self {
-        let mut template = Template::default();
+        let mut compiler = Compiler::default();
         let mut literal_start = 0;
-        let mut search_from = 0;
-        while let Some(found) = memmem::find(&page[search_from..], b"<!--#") {
-            let start = search_from + found;
-            let Some(length) = memmem::find(&page[start..], b"-->") else { break };
-            let inside = page.slice(start + 5..start + length);
-            let end = start + length + 3;
-            template.push_literal(page.slice(literal_start..start));
-            match parse_directive(&inside) {
-                Some(part) => template.push(part),
-                None => template.push_literal(Bytes::from_static(ERROR_MESSAGE)),
+        while let Some(found) = directive::next(page, literal_start) {
+            compiler.literal(page.slice(literal_start..found.start));
+            let understood =
+                found.directive.is_some_and(|directive| compiler.directive(&directive).is_some());
+            if !understood {
+                compiler.code.instructions.push(Instruction::Malformed);
             }
-            literal_start = end;
-            search_from = end;
+            compiler.template.directives += 1;
+            literal_start = found.end;
         }
-        template.push_literal(page.slice(literal_start..));
-        template
+        compiler.literal(page.slice(literal_start..));
+        compiler.finish()
     }
 
-    /// The parts in order.
-    pub fn parts(&self) -> &[Part] {
-        &self.parts
+    /// Whether there is anything to carry out.
+    pub fn is_dynamic(&self) -> bool {
+        self.directives > 0
     }
 
-    /// Whether there is anything to fill in.
-    pub fn has_includes(&self) -> bool {
-        self.includes > 0
+    /// Whether the page is empty.
+    pub fn is_empty(&self) -> bool {
+        self.main.is_empty()
     }
 
     /// Memory beside the page itself, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.parts.capacity() * size_of::<Part>()
+        let code = |instructions: &Vec<Instruction>| {
+            instructions.capacity() * size_of::<Instruction>()
+                + instructions.iter().map(Instruction::memory_bytes).sum::<usize>()
+        };
+        let blocks = self.blocks.iter().map(|block| size_of::<Block>() + code(&block.instructions));
+        code(&self.main) + blocks.sum::<usize>()
     }
 
-    fn push(&mut self, part: Part) {
-        self.includes += usize::from(matches!(part, Part::Include(_)));
-        self.parts.push(part);
+    /// The instructions of a block, or of the page.
+    pub(crate) fn instructions(&self, block: Option<usize>) -> &[Instruction] {
+        match block {
+            None => &self.main,
+            Some(index) => self.blocks.get(index).map_or(&[], |block| &block.instructions),
+        }
     }
 
-    fn push_literal(&mut self, bytes: Bytes) {
-        if !bytes.is_empty() {
-            self.parts.push(Part::Literal(bytes));
+    /// The index of the block `name`; of several, the last.
+    pub(crate) fn block(&self, name: &[u8]) -> Option<usize> {
+        self.blocks.iter().rposition(|block| block.name == name)
+    }
+}
+
+impl Instruction {
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Literal(_) | Self::Malformed | Self::Jump(_) => 0,
+            Self::Include(include) => size_of::<Include>() + include.name.memory_bytes(),
+            Self::Echo(echo) => size_of::<Echo>() + echo.default.as_ref().map_or(0, Text::memory_bytes),
+            Self::Set { value, .. } | Self::ErrorMessage(value) | Self::TimeFormat(value) => {
+                value.memory_bytes()
+            }
+            Self::JumpUnless(condition, _) => condition.memory_bytes(),
         }
     }
 }
 
-/// The directive between `<!--#` and `-->`.
-fn parse_directive(inside: &Bytes) -> Option<Part> {
-    let text = inside.trim_ascii();
-    let name_end = text.iter().position(u8::is_ascii_whitespace)?;
-    let (name, argument) = text.split_at(name_end);
-    if name != b"include" {
+#[derive(Default)]
+struct Compiler {
+    template: Template,
+    /// What is being written: the page, or a block of it.
+    code: Code,
+    /// The name of the block that is open, and the page around it.
+    around: Option<(Bytes, Code)>,
+}
+
+#[derive(Default)]
+struct Code {
+    instructions: Vec<Instruction>,
+    open: Vec<OpenIf>,
+}
+
+/// An `if` without its `endif` yet: jumps whose destination is not known.
+#[derive(Default)]
+struct OpenIf {
+    /// To the next `elif` or `else`.
+    unless: Option<usize>,
+    /// To the `endif`.
+    to_end: Vec<usize>,
+    has_else: bool,
+}
+
+impl Compiler {
+    fn literal(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.code.instructions.push(Instruction::Literal(bytes));
+        }
+    }
+
+    /// None if it is not understood.
+    fn directive(&mut self, directive: &Directive) -> Option<()> {
+        match &directive.name[..] {
+            b"include" => self.code.instructions.push(include(directive)?),
+            b"echo" => self.code.instructions.push(echo(directive)?),
+            b"set" if directive.has_only(&["var", "value"]) => {
+                let variable = name(directive.value("var")?)?;
+                let value = Text::parse(directive.value("value")?);
+                self.code.instructions.push(Instruction::Set { variable, value });
+            }
+            b"config" if directive.has_only(&["errmsg", "timefmt"]) => {
+                let format =
+                    directive.value("timefmt").map(|value| Instruction::TimeFormat(Text::parse(value)));
+                let message =
+                    directive.value("errmsg").map(|value| Instruction::ErrorMessage(Text::parse(value)));
+                self.code.instructions.extend(format.into_iter().chain(message));
+            }
+            b"if" if directive.has_only(&["expr"]) => {
+                let condition = Condition::parse(directive.value("expr")?)?;
+                self.code.open.push(OpenIf::default());
+                self.code.branch(condition)?;
+            }
+            b"elif" if directive.has_only(&["expr"]) => {
+                let condition = Condition::parse(directive.value("expr")?)?;
+                self.code.end_branch()?;
+                self.code.branch(condition)?;
+            }
+            b"else" if directive.has_only(&[]) => {
+                self.code.end_branch()?;
+                self.code.open.last_mut()?.has_else = true;
+            }
+            b"endif" if directive.has_only(&[]) => self.code.end_if()?,
+            b"block" if directive.has_only(&["name"]) && self.around.is_none() => {
+                self.around = Some((directive.value("name")?.clone(), std::mem::take(&mut self.code)));
+            }
+            b"endblock" if directive.has_only(&[]) => self.end_block()?,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn end_block(&mut self) -> Option<()> {
+        let (name, outer) = self.around.take()?;
+        let instructions = std::mem::replace(&mut self.code, outer).finish();
+        self.template.blocks.push(Block { name, instructions });
+        Some(())
+    }
+
+    fn finish(mut self) -> Template {
+        let _ = self.end_block();
+        let mut instructions = self.code.finish();
+        instructions.shrink_to_fit();
+        Template { main: instructions, ..self.template }
+    }
+}
+
+impl Code {
+    fn branch(&mut self, condition: Condition) -> Option<()> {
+        self.open.last_mut()?.unless = Some(self.instructions.len());
+        self.instructions.push(Instruction::JumpUnless(Box::new(condition), 0));
+        Some(())
+    }
+
+    /// Ends the branch before an `elif` or `else`.
+    fn end_branch(&mut self) -> Option<()> {
+        let open = self.open.last_mut().filter(|open| !open.has_else)?;
+        open.to_end.push(self.instructions.len());
+        let unless = open.unless.take();
+        self.instructions.push(Instruction::Jump(0));
+        self.land(unless);
+        Some(())
+    }
+
+    fn end_if(&mut self) -> Option<()> {
+        let open = self.open.pop()?;
+        self.land(open.to_end.into_iter().chain(open.unless));
+        Some(())
+    }
+
+    /// Makes the jumps at `from` go on here.
+    fn land(&mut self, from: impl IntoIterator<Item = usize>) {
+        let here = self.instructions.len();
+        for jump in from {
+            if let Some(Instruction::Jump(to) | Instruction::JumpUnless(_, to)) =
+                self.instructions.get_mut(jump)
+            {
+                *to = here;
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<Instruction> {
+        while self.end_if().is_some() {}
+        self.instructions
+    }
+}
+
+fn include(directive: &Directive) -> Option<Instruction> {
+    if !directive.has_only(&["", "key", "virtual", "file", "wait", "set", "stub"]) {
         return None;
     }
-    let key = parse_include_key(argument.trim_ascii())?;
-    Some(Part::Include(inside.slice_ref(key)))
+    let mut targets = directive.parameters.iter().filter_map(|parameter| {
+        let target = match &parameter.name[..] {
+            b"" | b"key" => Target::Key,
+            b"virtual" => Target::Virtual,
+            b"file" => Target::File,
+            _ => return None,
+        };
+        Some((target, &parameter.value))
+    });
+    let (target, value) = targets.next()?;
+    if targets.next().is_some() || value.is_empty() {
+        return None;
+    }
+    let name_text = Text::parse(value);
+    if let (Target::Key, Some(key)) = (target, name_text.constant()) {
+        let is_key = key.iter().all(|byte| *byte > b' ' && *byte != 0x7f);
+        is_key.then_some(())?;
+    }
+    let set = match directive.value("set") {
+        Some(variable) => Some(name(variable)?),
+        None => None,
+    };
+    let wait = match directive.value("wait").map(|value| &value[..]) {
+        None | Some(b"no") => false,
+        Some(b"yes") => true,
+        Some(_) => return None,
+    };
+    let stub = directive.value("stub").cloned();
+    Some(Instruction::Include(Box::new(Include { target, name: name_text, wait, set, stub })))
 }
 
-/// `KEY`, `"KEY"` or `key="KEY"`.
-fn parse_include_key(argument: &[u8]) -> Option<&[u8]> {
-    let value = match argument.strip_prefix(b"key") {
-        Some(rest) if rest.trim_ascii_start().starts_with(b"=") => {
-            rest.trim_ascii_start()[1..].trim_ascii_start()
-        }
-        _ => argument,
+fn echo(directive: &Directive) -> Option<Instruction> {
+    if !directive.has_only(&["var", "default", "encoding"]) {
+        return None;
+    }
+    let encoding = match directive.value("encoding") {
+        Some(encoding) => Encoding::parse(encoding)?,
+        None => Encoding::Entity,
     };
-    let key = match value.first()? {
-        quote @ (b'"' | b'\'') => value[1..].strip_suffix(&[*quote])?,
-        _ => value,
-    };
-    let is_key = !key.is_empty() && key.iter().all(|byte| *byte > b' ' && *byte != 0x7f && *byte != b'"');
-    is_key.then_some(key)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn show(page: &str) -> String {
-        let template = Template::compile(&Bytes::copy_from_slice(page.as_bytes()));
-        let parts = template.parts().iter().map(|part| match part {
-            Part::Literal(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Part::Include(key) => format!("{{{}}}", String::from_utf8_lossy(key)),
-        });
-        parts.collect::<Vec<_>>().join("|")
-    }
-
-    #[test]
-    fn pages_are_cut_at_their_directives() {
-        for (page, parts) in [
-            ("", ""),
-            ("plain", "plain"),
-            ("a<!--# include k -->b", "a|{k}|b"),
-            ("a<!--#include k-->b", "a|{k}|b"),
-            ("<!--#include key=\"/a?b\" -->", "{/a?b}"),
-            ("<!--# include key = 'k' -->", "{k}"),
-            ("<!--# include \"k\" -->", "{k}"),
-            ("<!--# include keyboard -->", "{keyboard}"),
-            ("<!--# include key -->", "{key}"),
-            ("<!--# include a --><!--# include b -->", "{a}|{b}"),
-            ("<!-- # include k -->", "<!-- # include k -->"),
-            ("<!-- a --><!--# include k -->", "<!-- a -->|{k}"),
-            ("a<!--# include k", "a<!--# include k"),
-        ] {
-            assert_eq!(show(page), parts, "{page}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_directive_shows_the_error_message() {
-        for page in [
-            "<!--# -->",
-            "<!--# include -->",
-            "<!--# include a b -->",
-            "<!--# include \"k -->",
-            "<!--# exec cmd=\"rm\" -->",
-            "<!--# include key= -->",
-        ] {
-            assert_eq!(show(page).as_bytes(), ERROR_MESSAGE, "{page}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_page_without_the_opening_is_kept_to_the_byte(page in prop::collection::vec(any::<u8>(), 0..200)) {
-            prop_assume!(memmem::find(&page, b"<!--#").is_none());
-            let template = Template::compile(&Bytes::from(page.clone()));
-            let literal: Vec<u8> = template.parts().iter().flat_map(|part| match part {
-                Part::Literal(bytes) => bytes.to_vec(),
-                Part::Include(_) => panic!("no include was in there"),
-            }).collect();
-            prop_assert_eq!(literal, page);
-        }
-
-        #[test]
-        fn no_page_panics(page in "(<!--#|-->|include|key|=|\"| |x){0,30}") {
-            Template::compile(&Bytes::from(page));
-        }
-    }
+    let variable = name(directive.value("var")?)?;
+    let default = directive.value("default").map(Text::parse);
+    Some(Instruction::Echo(Box::new(Echo { variable, default, encoding })))
 }

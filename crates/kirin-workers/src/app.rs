@@ -4,11 +4,11 @@ use crate::config::AppConfig;
 use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
 use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
-use crate::meta_variables::MetaVariables;
-use crate::parsed::WantedByWorkers;
+use crate::parsed::{self, WantedByWorkers};
 use crate::pool::{Pool, Refused, Taken};
 use crate::read_ahead::ReadAhead;
-use crate::scgi;
+use kirin_cgi::{MetaVariables, RequestBlock};
+
 use crate::sendfile::SendfileRoots;
 use crate::spool::{SpoolError, SpooledBody};
 use crate::supervisor::{Event, Supervisor};
@@ -160,9 +160,10 @@ impl App {
         meta: &MetaVariables<'_>,
     ) -> Answer {
         self.counters.requests.add(1);
-        let Ok(block) = scgi::encode(request, origin, meta, self.wanted.get()) else {
+        let Ok(mut block) = RequestBlock::encode(request, origin, meta) else {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
+        parsed::add_to_head(&mut block, request.query, self.wanted.get());
         let is_get = request.method == Method::GET;
         let is_head = request.method == Method::HEAD;
         let idempotent = is_idempotent(&request.method);
@@ -217,7 +218,7 @@ impl App {
             && let SpooledBody::Memory(form) = &body
             && !form.is_empty()
         {
-            call.block.push_form(form);
+            parsed::add_form(&mut call.block, form);
         }
         call.block.finish(body.length());
         let (mut tries, mut files_refused) = (0, false);

@@ -3,7 +3,6 @@
 use crate::app::App;
 use crate::handed_file::HandedFile;
 use crate::response_pump::PumpedBody;
-use crate::scgi::RequestBlock;
 use crate::sendfile::NotSent;
 use crate::spool::SpooledBody;
 use crate::worker::WorkerConnection;
@@ -11,6 +10,7 @@ use crate::worker_response::{
     Afterwards, AnyHead, BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head,
 };
 use bytes::{Bytes, BytesMut};
+use kirin_cgi::RequestBlock;
 use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::{
     Body, BodyStream, FieldLines, Informational, Method, Place, RequestFields, Response, StatusCode,

@@ -1,10 +1,11 @@
 //! What the front parses so that an application need not: the query, a form and the cookies.
 //!
-//! Pure: called by [`crate::scgi`] for requests to applications whose workers have asked for it in their greeting. The results
+//! Pure: called by [`crate::App::answer`] for requests to applications whose workers have asked for it in their greeting. The results
 //! are those of the Perl modules that Plack::Request parses with (WWW::Form::UrlEncoded::PP 0.26, Cookie::Baker 0.11, both
 //! without their XS companions), quirks included; `adapters/perl/t/parsed_differential.t` compares them. What cannot be said in
 //! a value of a header block is not sent, and the worker parses it as ever.
 
+use kirin_cgi::RequestBlock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Between the parts of a value: US, the unit separator. Perl's `split` finds a single byte faster than `unpack` reads lengths
@@ -61,15 +62,37 @@ impl WantedByWorkers {
     }
 }
 
+/// Adds to a request's block what can be said before its body is there.
+pub(crate) fn add_to_head(block: &mut RequestBlock, query: Option<&str>, wanted: Wanted) {
+    if !wanted.query && !wanted.cookies {
+        return;
+    }
+    let cookies = block.cookies().filter(|_| wanted.cookies).map(<[u8]>::to_vec);
+    block.append(|block| {
+        if wanted.query {
+            push_query(block, query.unwrap_or(""));
+        }
+        if let Some(cookies) = cookies {
+            push_cookies(block, &cookies);
+        }
+    });
+}
+
+/// Adds the form that the body is, if it is one.
+pub(crate) fn add_form(block: &mut RequestBlock, body: &[u8]) {
+    let Some(content_type) = block.value("CONTENT_TYPE").map(<[u8]>::to_vec) else { return };
+    block.append(|block| push_form(block, &content_type, body));
+}
+
 /// Appends `kirin.query` to a header block: the query as it was, then names and values.
-pub(crate) fn push_query(block: &mut Vec<u8>, query: &str) {
+fn push_query(block: &mut Vec<u8>, query: &str) {
     if !query.is_empty() {
         push_value(block, b"kirin.query", query.as_bytes(), |block| push_urlencoded(block, query.as_bytes()));
     }
 }
 
 /// Appends `kirin.form`: the length of the body, then names and values. Nothing if the body is no form.
-pub(crate) fn push_form(block: &mut Vec<u8>, content_type: &[u8], body: &[u8]) {
+fn push_form(block: &mut Vec<u8>, content_type: &[u8], body: &[u8]) {
     if content_type.starts_with(FORM_TYPE) && body.len() <= MAX_PARSED_BYTES {
         let mut length = itoa::Buffer::new();
         let length = length.format(body.len()).as_bytes();
@@ -78,7 +101,7 @@ pub(crate) fn push_form(block: &mut Vec<u8>, content_type: &[u8], body: &[u8]) {
 }
 
 /// Appends `kirin.cookies`: the field's value, then names and values, each name once. Nothing if there is no cookie.
-pub(crate) fn push_cookies(block: &mut Vec<u8>, field: &[u8]) {
+fn push_cookies(block: &mut Vec<u8>, field: &[u8]) {
     if memchr::memchr(b'=', field).is_some() {
         push_value(block, b"kirin.cookies", field, |block| push_cookie_pairs(block, field));
     }
@@ -201,7 +224,7 @@ fn push_decoded(block: &mut Vec<u8>, text: &[u8], plus_is_space: bool) -> Result
 }
 
 /// The value of a hexadecimal digit.
-pub(crate) fn hex_value(digit: u8) -> u8 {
+fn hex_value(digit: u8) -> u8 {
     match digit {
         b'0'..=b'9' => digit - b'0',
         _ => (digit | 0x20) - b'a' + 10,

@@ -41,6 +41,8 @@ pub struct PageHead {
     pub etag: Vec<u8>,
     /// `Last-Modified` in seconds since the epoch, when the page has no includes.
     pub last_modified: Option<u64>,
+    /// Whether `Cache-Control`, `Expires` or `Vary` is among the fields: a page that includes this one has to know.
+    pub says_cacheability: bool,
     /// How the stored response is coded already.
     pub stored_coding: Option<StoredCoding>,
 }
@@ -103,7 +105,7 @@ impl PageHead {
         }
         let mut etag = Vec::new();
         let mut last_modified = None;
-        if template.has_includes() {
+        if template.is_dynamic() {
             // They speak of the page without its parts.
             fields = fields.without("etag").without("last-modified");
         } else {
@@ -120,10 +122,13 @@ impl PageHead {
                 fields.push("Accept-Ranges", "bytes");
             }
         }
-        let is_long = template.has_includes() || body_bytes as u64 >= MIN_BYTES;
+        let is_long = template.is_dynamic() || body_bytes as u64 >= MIN_BYTES;
         let varying = (is_long && coded_fields::may_be_coded(status, &fields))
             .then(|| coded_fields::varying(&fields).prepare());
-        PageHead { status, fields: fields.prepare(), varying, etag, last_modified, stored_coding }
+        let says_cacheability =
+            ["cache-control", "expires", "vary"].iter().any(|name| fields.get(name).is_some());
+        let fields = fields.prepare();
+        PageHead { status, fields, varying, etag, last_modified, says_cacheability, stored_coding }
     }
 
     /// Memory that the parts take, in bytes.
@@ -241,8 +246,8 @@ mod tests {
 
     #[test]
     fn only_html_and_fragments_have_includes() {
-        assert!(compile("text/html\r\n<!--# include a -->").template.has_includes());
-        assert!(compile("<b><!--# include a --></b>").template.has_includes());
-        assert!(!compile("text/plain\r\n<!--# include a -->").template.has_includes());
+        assert!(compile("text/html\r\n<!--# include a -->").template.is_dynamic());
+        assert!(compile("<b><!--# include a --></b>").template.is_dynamic());
+        assert!(!compile("text/plain\r\n<!--# include a -->").template.is_dynamic());
     }
 }

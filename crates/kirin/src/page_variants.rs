@@ -33,12 +33,12 @@ struct Kept<const CODING: usize>(Option<PageVariant>);
 struct LastAssembly<const CODING: usize> {
     /// Bytes that are counted in the store's budget for it; a longer one is not kept.
     room_bytes: usize,
-    last: Mutex<Assembly>,
+    last: Mutex<KeptAssembly>,
 }
 
 /// A page with its parts, coded.
 #[derive(Clone)]
-pub struct Assembly {
+pub struct KeptAssembly {
     /// Of all that is in it.
     pub digest: u128,
     /// The coded body.
@@ -118,7 +118,7 @@ pub fn last_assembly(item: &ItemRef, coding: Coding, digest: u128) -> Option<Byt
 }
 
 /// Keeps `assembly` as the last one.
-pub fn keep_assembly(store: &Store, item: &ItemRef, now: Now, coding: Coding, assembly: Assembly) {
+pub fn keep_assembly(store: &Store, item: &ItemRef, now: Now, coding: Coding, assembly: KeptAssembly) {
     match coding.index() {
         0 => keep_assembly_of::<0>(store, item, now, assembly),
         1 => keep_assembly_of::<1>(store, item, now, assembly),
@@ -126,7 +126,7 @@ pub fn keep_assembly(store: &Store, item: &ItemRef, now: Now, coding: Coding, as
     }
 }
 
-fn keep_assembly_of<const CODING: usize>(store: &Store, item: &ItemRef, now: Now, assembly: Assembly) {
+fn keep_assembly_of<const CODING: usize>(store: &Store, item: &ItemRef, now: Now, assembly: KeptAssembly) {
     // The item is as it was found; the store may have a companion of it by now.
     let kept = store.companion(item, now, |_| {
         // Parts change, and the page with them is seldom exactly as long.
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_last_assembly_is_kept_within_the_room_that_was_counted() {
         let (store, item, _) = stored("text/html\r\n<!--# include a -->");
-        let assembly = |digest, length| Assembly { digest, body: Bytes::from(vec![b'x'; length]) };
+        let assembly = |digest, length| KeptAssembly { digest, body: Bytes::from(vec![b'x'; length]) };
         let length = |digest| {
             let item = store.get(b"/p", NOW).unwrap();
             last_assembly(&item, Coding::Zstd, digest).map(|body| body.len())

@@ -111,18 +111,28 @@ fn decode(raw: &[u8]) -> Option<Vec<u8>> {
 
 /// Percent-encodes a decoded path.
 pub fn encode(decoded: &[u8]) -> String {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut encoded = String::with_capacity(decoded.len() + 8);
     for byte in decoded {
         if is_path_byte(*byte) {
             encoded.push(char::from(*byte));
         } else {
-            encoded.push('%');
-            encoded.push(char::from(HEX[usize::from(byte >> 4)]));
-            encoded.push(char::from(HEX[usize::from(byte & 15)]));
+            push_encoded(&mut encoded, *byte);
         }
     }
     encoded
+}
+
+/// Appends `byte` percent-encoded.
+pub fn push_encoded(text: &mut String, byte: u8) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    text.push('%');
+    text.push(char::from(HEX[usize::from(byte >> 4)]));
+    text.push(char::from(HEX[usize::from(byte & 15)]));
+}
+
+/// The path `raw` decoded, without `.`, `..` and `//`; `None` if it is refused.
+pub fn decoded(raw: &str) -> Option<Vec<u8>> {
+    resolve(raw).ok().map(Resolved::with_slash)
 }
 
 /// `pchar` without the percent sign, and `/` (RFC 3986 section 3.3).

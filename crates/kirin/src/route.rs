@@ -4,6 +4,7 @@ use crate::config;
 use crate::config::check::{PlaceSite, RouteSite};
 use crate::rules::Rules;
 use crate::store_place::StorePlace;
+use crate::subrequest::Lineage;
 use http::{Method, StatusCode};
 use kirin_files::{Files, FilesConfig, FilesError};
 use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
@@ -73,9 +74,14 @@ impl Route {
         path.strip_prefix(self.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
-    /// Counts the request; gives the refusal when it is one too many.
-    pub fn admit(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Result<(), Response> {
-        if self.rate_limits.is_empty() {
+    /// Counts a client's request; gives the refusal when it is one too many.
+    pub fn admit(
+        &self,
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        lineage: &Lineage,
+    ) -> Result<(), Response> {
+        if self.rate_limits.is_empty() || lineage.is_subrequest() {
             return Ok(());
         }
         let now = Instant::now();

@@ -14,6 +14,7 @@ use crate::path_rest::{self, meant_path};
 use crate::route::{self, Place, Route};
 use crate::rules::Rules;
 use crate::store_place::StorePlace;
+use crate::subrequest::{Lineage, Parent};
 use http::{Method, StatusCode};
 use kirin_files::{AppFiles, FilesError};
 use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
@@ -26,7 +27,8 @@ use std::time::Instant;
 /// The routes with everything they name. Answers that come later share it.
 pub struct Router(Rc<Routes>);
 
-struct Routes {
+/// All that a request can be answered by, also one that comes of another request ([`crate::subrequest`]).
+pub struct Routes {
     /// The longest path first.
     routes: Vec<Route>,
     store: StorePlace,
@@ -43,6 +45,7 @@ struct Lookup<'a> {
     /// With its path rewritten: for all others.
     seen: &'a RequestHead<'a>,
     meta: MetaVariables<'a>,
+    lineage: &'a Lineage,
 }
 
 impl Router {
@@ -58,28 +61,43 @@ impl Router {
 
 impl Handler for Router {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
-        let path = match meant_path(request.path) {
-            Ok(path) => path,
-            Err(status) => return Answer::Now(Response::error(status)),
-        };
-        let Some(index) = self.0.find(&path) else {
-            return Answer::Now(self.0.no_route(request));
-        };
-        let route = &self.0.routes[index];
-        match &route.rules {
-            None => {
-                if let Err(refusal) = route.admit(request, origin) {
-                    return Answer::Now(refusal);
-                }
-                let lookup = Lookup { sent: request, seen: request, meta: MetaVariables::default() };
-                self.0.look(route, &lookup, origin)
-            }
-            Some(rules) => self.0.answer_by_rules(index, rules, request, origin),
-        }
+        self.0.answer(request, origin, &Lineage::default())
     }
 }
 
 impl Routes {
+    /// Answers a request of a client or, by its `lineage`, one that comes of it.
+    pub fn answer(
+        self: &Rc<Self>,
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        lineage: &Lineage,
+    ) -> Answer {
+        let path = match meant_path(request.path) {
+            Ok(path) => path,
+            Err(status) => return Answer::Now(Response::error(status)),
+        };
+        let Some(index) = self.find(&path) else {
+            return Answer::Now(self.no_route(request));
+        };
+        let route = &self.routes[index];
+        match &route.rules {
+            None => {
+                if let Err(refusal) = route.admit(request, origin, lineage) {
+                    return Answer::Now(refusal);
+                }
+                let meta = MetaVariables::default();
+                self.look(route, &Lookup { sent: request, seen: request, meta, lineage }, origin)
+            }
+            Some(rules) => self.answer_by_rules(index, rules, request, origin, lineage),
+        }
+    }
+
+    /// The store place.
+    pub fn store(&self) -> &StorePlace {
+        &self.store
+    }
+
     /// The route with the longest path that `path` lies below. The `*` of OPTIONS is for all, which is the application of `/`
     /// if there is one.
     fn find(&self, path: &[u8]) -> Option<usize> {
@@ -97,13 +115,20 @@ impl Routes {
     }
 
     /// Asks one place after the other.
-    fn look(&self, route: &Route, lookup: &Lookup<'_>, origin: Origin<'_>) -> Answer {
+    fn look(self: &Rc<Self>, route: &Route, lookup: &Lookup<'_>, origin: Origin<'_>) -> Answer {
         let now = Now::from_unix_seconds(origin.now);
         for (index, place) in route.places.iter().enumerate() {
             let is_last = index + 1 == route.places.len();
             let response = match place {
                 Place::Store => {
-                    match self.store.answer(lookup.seen, now, route.compress.of_shared(), is_last) {
+                    let parent = self.parent(lookup, origin);
+                    match self.store.answer(
+                        lookup.seen,
+                        now,
+                        route.compress.of_shared(),
+                        is_last,
+                        Some(parent),
+                    ) {
                         Some(answer) => return answer,
                         None => None,
                     }
@@ -128,6 +153,12 @@ impl Routes {
         Answer::Now(route.nobody_answered(lookup.seen, &self.store, now))
     }
 
+    /// The request as one that others come of.
+    fn parent<'a>(self: &'a Rc<Self>, lookup: &Lookup<'a>, origin: Origin<'a>) -> Parent<'a> {
+        let Lookup { sent: request, meta, lineage, .. } = *lookup;
+        Parent { routes: self, request, origin, user: meta.user, lineage }
+    }
+
     /// Answers by a route that has rules.
     fn answer_by_rules(
         self: &Rc<Self>,
@@ -135,9 +166,10 @@ impl Routes {
         rules: &Arc<Rules>,
         request: &RequestHead<'_>,
         origin: Origin<'_>,
+        lineage: &Lineage,
     ) -> Answer {
         let finishing = Finishing::of(self, rules, request, origin);
-        if let Err(refusal) = self.routes[index].admit(request, origin) {
+        if let Err(refusal) = self.routes[index].admit(request, origin, lineage) {
             return Answer::Now(finishing.finish(refusal));
         }
         let answer = match (&rules.redirect, &rules.basic_auth) {
@@ -145,13 +177,15 @@ impl Routes {
                 let rest = path_rest::rest_below(request.path, &self.routes[index].path);
                 Answer::Now(redirect.respond(&rest, request.query))
             }
-            (None, None) => self.look_by_rules(index, rules, request, origin, None),
+            (None, None) => self.look_by_rules(index, rules, request, (origin, lineage), None),
             (None, Some(basic_auth)) => match basic_auth.admit(request, origin.now) {
-                Admission::Admitted(user) => self.look_by_rules(index, rules, request, origin, Some(&user)),
+                Admission::Admitted(user) => {
+                    self.look_by_rules(index, rules, request, (origin, lineage), Some(&user))
+                }
                 Admission::Refused(response) => Answer::Now(response),
                 Admission::ToCheck(check) => {
                     let (routes, rules) = (Rc::clone(self), Arc::clone(rules));
-                    let kept = KeptRequest::of(request, origin);
+                    let (kept, lineage) = (KeptRequest::of(request, origin), lineage.clone());
                     Answer::later(move |body| async move {
                         let Some(basic_auth) = &rules.basic_auth else {
                             return Response::error(StatusCode::INTERNAL_SERVER_ERROR);
@@ -161,7 +195,7 @@ impl Routes {
                             Err(refused) => return refused,
                         };
                         let answer = kept.with(|request, origin| {
-                            routes.look_by_rules(index, &rules, request, origin, Some(&user))
+                            routes.look_by_rules(index, &rules, request, (origin, &lineage), Some(&user))
                         });
                         match answer {
                             Answer::Now(response) => response,
@@ -181,17 +215,17 @@ impl Routes {
 
     /// Asks the places about the rewritten path, on behalf of `user`.
     fn look_by_rules(
-        &self,
+        self: &Rc<Self>,
         index: usize,
         rules: &Rules,
         request: &RequestHead<'_>,
-        origin: Origin<'_>,
+        (origin, lineage): (Origin<'_>, &Lineage),
         user: Option<&str>,
     ) -> Answer {
         let route = &self.routes[index];
         let meta = MetaVariables { user, ..MetaVariables::default() };
         let Some(rewrite) = &rules.rewrite else {
-            return self.look(route, &Lookup { sent: request, seen: request, meta }, origin);
+            return self.look(route, &Lookup { sent: request, seen: request, meta, lineage }, origin);
         };
         let rest = path_rest::rest_below(request.path, &route.path);
         let path = rewrite.path(&rest);
@@ -202,7 +236,7 @@ impl Routes {
         let (script_name, path_info) = rewrite.mount(&route.path, &rest);
         let seen = RequestHead { target: &target, path: &path, ..request.clone() };
         let meta = MetaVariables { script_name, path: Some(&path_info), ..meta };
-        let mut answer = self.look(route, &Lookup { sent: request, seen: &seen, meta }, origin);
+        let mut answer = self.look(route, &Lookup { sent: request, seen: &seen, meta, lineage }, origin);
         // A directory's redirect to its own path with a slash: the client knows it by another.
         if let Answer::Now(response) = &mut answer
             && response.place == kirin_http::Place::Files
@@ -240,10 +274,12 @@ impl Routes {
         let path = rewritten.as_deref().unwrap_or(path);
         let request = RequestHead { target: path, path, ..request };
         let response = route.places.iter().find_map(|place| match place {
-            Place::Store => match self.store.answer(&request, wish.now, route.compress.of_shared(), true)? {
-                Answer::Now(response) => Some(response),
-                Answer::Later(_) => None,
-            },
+            Place::Store => {
+                match self.store.answer(&request, wish.now, route.compress.of_shared(), true, None)? {
+                    Answer::Now(response) => Some(response),
+                    Answer::Later(_) => None,
+                }
+            }
             Place::Files(files) => files.answer(&request, Instant::now()),
             Place::App(_) => None,
         });

@@ -7,7 +7,10 @@
 use crate::coded_fields;
 use crate::compress_threads::CompressThreads;
 use crate::page::{Page, PageHead};
-use crate::page_variants::{Assembly, PageVariants, keep_assembly, last_assembly, variant_fields};
+use crate::page_variants::{KeptAssembly, PageVariants, keep_assembly, last_assembly, variant_fields};
+use crate::ssi::assembly::{Assembled, Assembly, KeptSurroundings, Stage};
+use crate::ssi::source::Surroundings;
+use crate::subrequest::Parent;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use kirin_compress::{AcceptEncoding, Coding, Codings, Effort, MIN_BYTES, encode};
@@ -15,10 +18,9 @@ use kirin_http::byte_range::{ByteRange, Part, part_of};
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
 use kirin_http::{Answer, Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content};
-use kirin_ssi::{Rendered, Source, Template};
+use kirin_ssi::Trouble;
 use kirin_store::{ItemRef, Now, Store};
 use std::sync::Arc;
-use xxhash_rust::xxh3::Xxh3;
 
 /// The longest key of memcached; a longer target cannot have been stored.
 const MAX_KEY_BYTES: usize = 250;
@@ -53,13 +55,15 @@ impl StorePlace {
     }
 
     /// Answers, or passes. `codings` is what the route compresses in. `is_last`: no other place of the route could make the page
-    /// anew, so that one with a part missing is better than none.
+    /// anew, so that one with a part missing is better than none. `parent` is the request as it was sent, on whose behalf pages
+    /// include others.
     pub fn answer(
         &self,
         request: &RequestHead<'_>,
         now: Now,
         codings: Codings,
         is_last: bool,
+        parent: Option<Parent<'_>>,
     ) -> Option<Answer> {
         if !request.is_get_or_head() {
             return None;
@@ -68,20 +72,15 @@ impl StorePlace {
         let item = self.store.get(key, now)?;
         let page = self.store.companion::<Page>(&item, now, Page::compile);
         let head = page.head.as_ref()?;
-        let fields = RequestFields::of(request);
+        let codings = if head.varying.is_some() { codings } else { Codings::NONE };
+        let asked = Asked::of(request, codings, now);
         if let Some(coding) = head.stored_coding
-            && !coding.is_taken_by(fields.accept_encoding.as_deref())
+            && !coding.is_taken_by(asked.fields.accept_encoding.as_deref())
         {
             return is_last.then(|| Answer::Now(refusal(StatusCode::NOT_ACCEPTABLE)));
         }
-        let codings = if head.varying.is_some() { codings } else { Codings::NONE };
-        let accept = match codings.is_empty() {
-            true => AcceptEncoding::default(),
-            false => AcceptEncoding::parse(fields.accept_encoding.as_deref()),
-        };
-        let asked = Asked { fields, accept, codings, is_head: request.method == Method::HEAD, now };
-        if page.template.has_includes() {
-            return self.assemble(&item, &page, head, &asked, is_last);
+        if page.template.is_dynamic() {
+            return self.assemble(item, page, &asked, is_last, parent);
         }
         Some(Answer::Now(self.plain(&item, &page, head, &asked)))
     }
@@ -133,81 +132,106 @@ impl StorePlace {
         })
     }
 
-    /// A page with its includes.
+    /// A page that is put together for this request; at once if all of it is in memory.
     fn assemble(
         &self,
-        item: &ItemRef,
-        page: &Page,
-        head: &PageHead,
+        item: ItemRef,
+        page: Arc<Page>,
         asked: &Asked<'_>,
         is_last: bool,
+        parent: Option<Parent<'_>>,
     ) -> Option<Answer> {
-        let key = item.key();
-        let mut parts = Parts { store: &self.store, now: asked.now, digest: Xxh3::new() };
-        parts.digest.update(&page.digest.to_le_bytes());
-        let pieces = match kirin_ssi::render(&page.template, &mut parts) {
-            Rendered::Whole(pieces) => pieces,
-            Rendered::Missing(_, missing) if !is_last => {
-                tracing::debug!(page = %text(key), missing = %text(&missing), "an include is not in the store; the next place answers");
-                return None;
-            }
-            Rendered::Missing(pieces, missing) => {
-                tracing::warn!(page = %text(key), missing = %text(&missing), "an include is not in the store and is left out");
-                pieces
-            }
-            Rendered::Cut(pieces, at) => {
-                tracing::error!(page = %text(key), include = %text(&at), "includes go in a circle or too deep; left out here");
-                pieces
-            }
+        let mut assembly = Assembly::of(&page.template, page.digest);
+        let around = Surroundings { store: &self.store, now: asked.now, parent };
+        let stage = assembly.run(around);
+        if let Some(Trouble::Missing(missing)) = assembly.trouble()
+            && !is_last
+        {
+            tracing::debug!(page = %text(item.key()), missing = %text(&missing), "an include is not in the store; the next place answers");
+            return None;
+        }
+        let Some(parent) = parent.filter(|_| stage == Stage::Waiting) else {
+            let assembled = assembly.finish(&text(item.key()));
+            return Some(self.assembled(&item, &page, assembled, asked));
         };
+        let around =
+            KeptSurroundings { store: Arc::clone(&self.store), now: asked.now, parent: parent.keep() };
+        let (codings, now) = (asked.codings, asked.now);
+        Some(Answer::later(move |body| async move {
+            assembly.settle(&around).await;
+            let answer = around.parent.with(|parent| {
+                let assembled = assembly.finish(&text(item.key()));
+                let asked = Asked::of(parent.request, codings, now);
+                parent.routes.store().assembled(&item, &page, assembled, &asked)
+            });
+            match answer {
+                Answer::Now(response) => response,
+                Answer::Later(later) => later(body).await,
+            }
+        }))
+    }
+
+    /// The response with a page that has been put together.
+    fn assembled(&self, item: &ItemRef, page: &Page, assembled: Assembled, asked: &Asked<'_>) -> Answer {
+        // A page has a head: it has been looked at before.
+        let Some(head) = page.head.as_ref() else { return Answer::Now(refusal(StatusCode::NOT_FOUND)) };
+        let Assembled { pieces, digest, cacheability } = assembled;
         let length: usize = pieces.iter().map(Bytes::len).sum();
         let codings = if length as u64 >= MIN_BYTES { asked.codings } else { Codings::NONE };
-        let digest = parts.digest.digest128();
         let etag = format!("\"{digest:032x}\"");
         let mut coding = asked.accept.choose(&Coding::BY_SPEED, |coding| codings.has(coding));
         let verdict = asked.evaluate(head, etag.as_bytes(), codings, &mut coding);
-        let mut fields = asked.uncoded_fields(head).clone();
+        let mut fields = cacheability.apply(asked.uncoded_fields(head));
         fields.push("ETag", &etag);
         let coded = coding.map(|coding| (coding, coded_fields::coded(&fields, coding)));
         match verdict {
             Verdict::Proceed => {}
-            Verdict::Failed => return Some(Answer::Now(refusal(StatusCode::PRECONDITION_FAILED))),
+            Verdict::Failed => return Answer::Now(refusal(StatusCode::PRECONDITION_FAILED)),
             Verdict::NotModified => {
                 let fields = coded.map_or(fields, |(_, coded)| coded);
-                return Some(Answer::Now(respond(StatusCode::NOT_MODIFIED, fields, Body::Empty)));
+                return Answer::Now(respond(StatusCode::NOT_MODIFIED, fields, Body::Empty));
             }
         }
         let status = head.status;
         let Some((coding, coded_fields)) = coded else {
-            return Some(Answer::Now(respond(status, fields, Body::Segments(pieces))));
+            return Answer::Now(respond(status, fields, Body::Segments(pieces)));
         };
         if let Some(body) = last_assembly(item, coding, digest) {
-            return Some(Answer::Now(respond(status, coded_fields, Body::Bytes(body))));
+            return Answer::Now(respond(status, coded_fields, Body::Bytes(body)));
         }
         let (store, now) = (Arc::clone(&self.store), asked.now);
         let keep = move |item: &ItemRef, encoded: Vec<u8>| {
             let body = Bytes::from(encoded.into_boxed_slice());
-            keep_assembly(&store, item, now, coding, Assembly { digest, body: body.clone() });
+            keep_assembly(&store, item, now, coding, KeptAssembly { digest, body: body.clone() });
             Body::Bytes(body)
         };
         if CompressThreads::is_inline(length) {
             let encoded = encode(coding, Effort::Once, &pieces.concat()).ok();
-            return Some(Answer::Now(match encoded.filter(|encoded| encoded.len() < length) {
+            return Answer::Now(match encoded.filter(|encoded| encoded.len() < length) {
                 Some(encoded) => respond(status, coded_fields, keep(item, encoded)),
                 None => respond(status, fields, Body::Segments(pieces)),
-            }));
+            });
         }
         let (threads, item) = (self.threads.clone(), item.clone());
-        Some(Answer::later(move |_| async move {
+        Answer::later(move |_| async move {
             match threads.encode_once(coding, Bytes::from(pieces.concat())).await {
                 Ok(encoded) => respond(status, coded_fields, keep(&item, encoded)),
                 Err(body) => respond(status, fields, Body::Bytes(body)),
             }
-        }))
+        })
     }
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
+    fn of(request: &RequestHead<'a>, codings: Codings, now: Now) -> Self {
+        let fields = RequestFields::of(request);
+        let accept = match codings.is_empty() {
+            true => AcceptEncoding::default(),
+            false => AcceptEncoding::parse(fields.accept_encoding.as_deref()),
+        };
+        Self { fields, accept, codings, is_head: request.method == Method::HEAD, now }
+    }
+
     /// The fields of the page uncoded.
     fn uncoded_fields<'h>(&self, head: &'h PageHead) -> &'h FieldLines {
         match &head.varying {
@@ -280,24 +304,4 @@ fn key_of<'a>(request: &RequestHead<'a>) -> Option<&'a [u8]> {
 
 fn text(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
-}
-
-/// Finds includes in the store and sums up what was found, so that a page with another fragment has another ETag.
-struct Parts<'a> {
-    store: &'a Store,
-    now: Now,
-    digest: Xxh3,
-}
-
-impl Source for Parts<'_> {
-    fn template(&mut self, key: &[u8]) -> Option<Arc<Template>> {
-        let Some(item) = self.store.get(key, self.now) else {
-            // Which part is missing makes a difference, too.
-            self.digest.update(b"missing");
-            return None;
-        };
-        let page = self.store.companion::<Page>(&item, self.now, Page::compile);
-        self.digest.update(&page.digest.to_le_bytes());
-        Some(Arc::clone(&page.template))
-    }
 }

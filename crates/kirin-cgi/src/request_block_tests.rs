@@ -23,7 +23,7 @@ fn encode_text(request: &str, secure: bool) -> Result<Vec<(String, String)>, Nul
     let peer = Peer::Tcp("[::ffff:192.0.2.7]:4711".parse().unwrap());
     let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
     let origin = Origin { peer: &peer, local: &local, secure, client: Client::NotAsked, now: 0 };
-    let mut block = encode(&head, origin, &MetaVariables::default(), Wanted::default())?;
+    let mut block = encode(&head, origin, &MetaVariables::default())?;
     block.finish(42);
     let (pairs, rest) = decode(block.as_bytes());
     assert!(rest.is_empty());
@@ -48,7 +48,7 @@ fn the_front_says_where_the_application_is_and_who_the_user_is() {
     let local = ListenAddress::Unix("/s".into());
     let origin = Origin { peer: &Peer::Unix, local: &local, secure: false, client: Client::NotAsked, now: 0 };
     let meta = MetaVariables { script_name: "/shop", path: Some("/a%20b"), user: Some("Zo\u{eb}") };
-    let mut block = encode(&head, origin, &meta, Wanted::default()).unwrap();
+    let mut block = encode(&head, origin, &meta).unwrap();
     block.finish(0);
     let pairs = decode(block.as_bytes()).0;
     for (name, expected) in [
@@ -74,8 +74,11 @@ fn nobody_can_pass_for_another_client() {
 
 #[test]
 fn a_variable_can_be_added_to_a_block_that_was_finished() {
-    let mut block =
-        RequestBlock { bytes: [&[0; PREFIX_ROOM][..], b"HTTP_RANGE\0bytes=0-1\0,"].concat(), start: 0 };
+    let mut block = RequestBlock {
+        bytes: [&[0; PREFIX_ROOM][..], b"HTTP_RANGE\0bytes=0-1\0,"].concat(),
+        start: 0,
+        cookies: None,
+    };
     block.finish(7);
     block.add("KIRIN_SENDFILE", "0");
     block.finish(7);

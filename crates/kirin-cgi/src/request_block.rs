@@ -1,10 +1,9 @@
 //! Request heads as a worker gets them: SCGI's header block, made from a [`RequestHead`] that still borrows from the
 //! connection's read buffer.
 //!
-//! Pure: called once a request by [`crate::App::answer`]. `docs/worker-protocol.md` has the list of names.
+//! `docs/worker-protocol.md` has the list of names.
 
 use crate::meta_variables::MetaVariables;
-use crate::parsed::{self, Wanted, hex_value};
 use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -41,21 +40,22 @@ const DROPPED: [&str; 17] = [
 
 /// An encoded head; the length of the body is filled in when the body has been read.
 #[derive(Debug)]
-pub(crate) struct RequestBlock {
+pub struct RequestBlock {
     bytes: Vec<u8>,
     start: usize,
+    /// The value of `HTTP_COOKIE` in `bytes`.
+    cookies: Option<Range<usize>>,
 }
 
 /// The path has an encoded NUL, which ends a value in the header block; nginx refuses it too.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NulInPath;
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the path has an encoded NUL")]
+pub struct NulInPath;
 
-/// Encodes everything but `CONTENT_LENGTH`, and what is parsed of it if that is `wanted`.
-pub(crate) fn encode(
+fn encode(
     request: &RequestHead<'_>,
     origin: Origin<'_>,
     meta: &MetaVariables<'_>,
-    wanted: Wanted,
 ) -> Result<RequestBlock, NulInPath> {
     let fields_bytes: usize =
         request.fields.iter().map(|field| field.name.len() + field.value.len() + 8).sum();
@@ -90,31 +90,22 @@ pub(crate) fn encode(
         push(&mut block, "HTTP_HOST", request.host);
     }
     let cookies = push_fields(&mut block, request);
-    if wanted.query {
-        parsed::push_query(&mut block, request.query.unwrap_or(""));
-    }
-    if wanted.cookies
-        && let Some(cookies) = cookies
-    {
-        let field = block[cookies].to_vec();
-        parsed::push_cookies(&mut block, &field);
-    }
     block.push(b',');
-    Ok(RequestBlock { bytes: block, start: 0 })
+    Ok(RequestBlock { bytes: block, start: 0, cookies })
 }
 
 impl RequestBlock {
-    /// Adds what is parsed of a body that is a form. Before [`RequestBlock::finish`].
-    pub(crate) fn push_form(&mut self, body: &[u8]) {
-        let Some(content_type) = self.value("CONTENT_TYPE").map(<[u8]>::to_vec) else { return };
-        // The comma ends the block.
-        self.bytes.pop();
-        parsed::push_form(&mut self.bytes, &content_type, body);
-        self.bytes.push(b',');
+    /// Encodes everything but `CONTENT_LENGTH`.
+    pub fn encode(
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        meta: &MetaVariables<'_>,
+    ) -> Result<Self, NulInPath> {
+        encode(request, origin, meta)
     }
 
     /// Fills in the length of the body; the block can be sent then.
-    pub(crate) fn finish(&mut self, content_length: u64) {
+    pub fn finish(&mut self, content_length: u64) {
         let mut number = itoa::Buffer::new();
         let values = self.bytes.len() - PREFIX_ROOM - 1;
         let digits = number.format(content_length);
@@ -129,26 +120,37 @@ impl RequestBlock {
     }
 
     /// The block as it goes to the worker.
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
     /// Adds a variable of the front's own; to be followed by [`RequestBlock::finish`].
-    pub(crate) fn add(&mut self, name: &str, value: &str) {
+    pub fn add(&mut self, name: &str, value: &str) {
+        self.append(|block| push(block, name, value));
+    }
+
+    /// Has `work` append variables, each a name and a value that end in NUL; to be followed by [`RequestBlock::finish`].
+    pub fn append(&mut self, work: impl FnOnce(&mut Vec<u8>)) {
+        // The comma ends the block.
         self.bytes.pop();
-        push(&mut self.bytes, name, value);
+        work(&mut self.bytes);
         self.bytes.push(b',');
     }
 
+    /// The value of `HTTP_COOKIE`, if there is one.
+    pub fn cookies(&self) -> Option<&[u8]> {
+        self.bytes.get(self.cookies.clone()?)
+    }
+
     /// Names and values, but for what [`RequestBlock::finish`] fills in.
-    pub(crate) fn variables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn variables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let values: Range<usize> = PREFIX_ROOM..self.bytes.len().saturating_sub(1);
         let mut parts = self.bytes.get(values).unwrap_or_default().split(|byte| *byte == 0);
         std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
     }
 
     /// The value of `name`.
-    pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
+    pub fn value(&self, name: &str) -> Option<&[u8]> {
         self.variables().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| value)
     }
 }
@@ -167,21 +169,25 @@ fn push_decoded_path(block: &mut Vec<u8>, path: &str) -> Result<(), NulInPath> {
         block.extend_from_slice(&rest[..percent]);
         rest = &rest[percent + 1..];
         match rest {
-            [high, low, after @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                let byte = hex_value(*high) << 4 | hex_value(*low);
-                if byte == 0 {
-                    return Err(NulInPath);
+            [high, low, after @ ..] => match (hex_value(*high), hex_value(*low)) {
+                (Some(0), Some(0)) => return Err(NulInPath),
+                (Some(high), Some(low)) => {
+                    block.push(high << 4 | low);
+                    rest = after;
                 }
-                block.push(byte);
-                rest = after;
-            }
-            // What is no encoding stays as it is.
+                // What is no encoding stays as it is.
+                _ => block.push(b'%'),
+            },
             _ => block.push(b'%'),
         }
     }
     block.extend_from_slice(rest);
     block.push(0);
     Ok(())
+}
+
+fn hex_value(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 /// The address as bound: unlike `Host` nobody outside can choose it.
@@ -274,5 +280,5 @@ fn push_fields(block: &mut Vec<u8>, request: &RequestHead<'_>) -> Option<Range<u
 }
 
 #[cfg(test)]
-#[path = "scgi_tests.rs"]
+#[path = "request_block_tests.rs"]
 mod tests;

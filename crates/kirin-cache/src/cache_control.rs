@@ -1,0 +1,276 @@
+//! `Cache-Control` as requests and responses have it (RFC 9111 section 5.2, RFC 5861). Directives that contradict each other, or
+//! come twice, are taken at their strictest.
+
+use crate::directives::{Directive, delta_seconds, directives};
+use crate::policy::Staleness;
+use httparse::Header;
+use kirin_http::FieldLines;
+
+/// What a client asks of caches (section 5.2.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestDirectives {
+    /// Nothing that was not validated for this request.
+    pub no_cache: bool,
+    /// The response is not to be stored.
+    pub no_store: bool,
+    /// What is stored, or 504.
+    pub only_if_cached: bool,
+    /// Seconds of age at most.
+    pub max_age: Option<u64>,
+    /// Seconds for which it is to be fresh still.
+    pub min_fresh: Option<u64>,
+    /// Seconds of staleness that are all right; `u64::MAX` for any.
+    pub max_stale: Option<u64>,
+}
+
+impl RequestDirectives {
+    /// Those of a request. `Pragma: no-cache` counts where there is no `Cache-Control` (section 5.4).
+    pub fn of(fields: &[Header<'_>]) -> Self {
+        let mut found = Self::default();
+        let (mut has_cache_control, mut has_pragma) = (false, false);
+        for field in fields {
+            if field.name.eq_ignore_ascii_case("cache-control") {
+                has_cache_control = true;
+                directives(field.value).for_each(|directive| found.add(&directive));
+            } else if field.name.eq_ignore_ascii_case("pragma") {
+                has_pragma |= directives(field.value).any(|directive| directive.is("no-cache"));
+            }
+        }
+        found.no_cache |= has_pragma && !has_cache_control;
+        found
+    }
+
+    fn add(&mut self, directive: &Directive<'_>) {
+        let seconds = || delta_seconds(directive.value.as_deref());
+        match directive.name.to_ascii_lowercase().as_slice() {
+            b"no-cache" => self.no_cache = true,
+            b"no-store" => self.no_store = true,
+            b"only-if-cached" => self.only_if_cached = true,
+            b"max-age" => shorten(&mut self.max_age, seconds()),
+            b"min-fresh" => self.min_fresh = Some(self.min_fresh.unwrap_or(0).max(seconds())),
+            b"max-stale" => {
+                shorten(&mut self.max_stale, directive.value.as_ref().map_or(u64::MAX, |_| seconds()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Without what only makes work for the place behind the cache.
+    #[must_use]
+    pub fn without_reload(self) -> Self {
+        Self { no_cache: false, max_age: None, min_fresh: None, ..self }
+    }
+}
+
+/// Of `no-cache` and `private`: whether they are there, and for what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Not there.
+    #[default]
+    Nothing,
+    /// For the fields of these names, in lower case; the rest of the response is not concerned.
+    Fields(Vec<String>),
+    /// For the response.
+    Response,
+}
+
+impl Scope {
+    fn add(&mut self, value: Option<&[u8]>) {
+        let names: Vec<String> = value
+            .unwrap_or_default()
+            .split(|byte| *byte == b',')
+            .map(|name| String::from_utf8_lossy(name.trim_ascii()).to_ascii_lowercase())
+            .filter(|name| !name.is_empty())
+            .collect();
+        match self {
+            // Without names it is for all (section 5.2.2.4).
+            _ if names.is_empty() => *self = Scope::Response,
+            Scope::Response => {}
+            Scope::Nothing => *self = Scope::Fields(names),
+            Scope::Fields(fields) => fields.extend(names),
+        }
+    }
+
+    /// The fields that it names.
+    pub fn fields(&self) -> &[String] {
+        match self {
+            Scope::Fields(names) => names,
+            Scope::Nothing | Scope::Response => &[],
+        }
+    }
+}
+
+/// What a response says to caches (section 5.2.2, RFC 5861).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResponseDirectives {
+    /// Not to be stored.
+    pub no_store: bool,
+    /// Stored, but validated each time.
+    pub no_cache: Scope,
+    /// For one visitor.
+    pub private: Scope,
+    /// For everybody.
+    pub public: bool,
+    /// Never used stale.
+    pub must_revalidate: bool,
+    /// The same, of shared caches.
+    pub proxy_revalidate: bool,
+    /// Stored only by who understands the status, whatever `no-store` says.
+    pub must_understand: bool,
+    /// Seconds of freshness.
+    pub max_age: Option<u64>,
+    /// Seconds of freshness in shared caches.
+    pub s_maxage: Option<u64>,
+    /// Seconds of staleness in which it is used while it is made anew.
+    pub stale_while_revalidate: Option<u64>,
+    /// Seconds of staleness in which it is used in place of an error.
+    pub stale_if_error: Option<u64>,
+}
+
+impl ResponseDirectives {
+    /// Those of the field `name`, all its lines together.
+    pub fn of(fields: &FieldLines, name: &str) -> Self {
+        let mut found = Self::default();
+        for (_, value) in fields.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name.as_bytes())) {
+            found.add_list(value);
+        }
+        found
+    }
+
+    /// Those of a list.
+    pub fn parse(list: &[u8]) -> Self {
+        let mut found = Self::default();
+        found.add_list(list);
+        found
+    }
+
+    fn add_list(&mut self, list: &[u8]) {
+        directives(list).for_each(|directive| self.add(&directive));
+    }
+
+    fn add(&mut self, directive: &Directive<'_>) {
+        let value = directive.value.as_deref();
+        match directive.name.to_ascii_lowercase().as_slice() {
+            b"no-store" => self.no_store = true,
+            b"no-cache" => self.no_cache.add(value),
+            b"private" => self.private.add(value),
+            b"public" => self.public = true,
+            b"must-revalidate" => self.must_revalidate = true,
+            b"proxy-revalidate" => self.proxy_revalidate = true,
+            b"must-understand" => self.must_understand = true,
+            b"max-age" => shorten(&mut self.max_age, delta_seconds(value)),
+            b"s-maxage" => shorten(&mut self.s_maxage, delta_seconds(value)),
+            b"stale-while-revalidate" => shorten(&mut self.stale_while_revalidate, delta_seconds(value)),
+            b"stale-if-error" => shorten(&mut self.stale_if_error, delta_seconds(value)),
+            _ => {}
+        }
+    }
+
+    /// Whether a shared cache may use it stale (sections 5.2.2.2, 5.2.2.8 and 5.2.2.10).
+    pub fn staleness(&self) -> Staleness {
+        if self.must_revalidate || self.proxy_revalidate {
+            Staleness::Forbidden
+        } else if self.s_maxage.is_some() {
+            Staleness::AsSaid
+        } else {
+            Staleness::Allowed
+        }
+    }
+}
+
+fn shorten(time: &mut Option<u64>, seconds: u64) {
+    *time = Some(time.map_or(seconds, |other| other.min(seconds)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_a_response_says_is_taken_at_its_strictest() {
+        let found = ResponseDirectives::parse(
+            b"Public, MAX-AGE=60, max-age=\"30\", s-maxage=9, no-cache=\"Set-Cookie, X\", no-cache=y, \
+              private, private=\"z\", stale-while-revalidate=5, stale-if-error=x, must-revalidate",
+        );
+        let expected = ResponseDirectives {
+            public: true,
+            max_age: Some(30),
+            s_maxage: Some(9),
+            no_cache: Scope::Fields(vec!["set-cookie".into(), "x".into(), "y".into()]),
+            private: Scope::Response,
+            stale_while_revalidate: Some(5),
+            stale_if_error: Some(0),
+            must_revalidate: true,
+            ..ResponseDirectives::default()
+        };
+        assert_eq!(found, expected);
+        assert_eq!(ResponseDirectives::parse(b"private=\"a\", private").private, Scope::Response);
+        assert_eq!(ResponseDirectives::parse(b"no-cache=\"\"").no_cache, Scope::Response);
+    }
+
+    #[test]
+    fn several_lines_are_one_list() {
+        let mut fields = FieldLines::new();
+        fields.push("Cache-Control", "max-age=60");
+        fields.push("X", "no-store");
+        fields.push("cache-control", "private");
+        let found = ResponseDirectives::of(&fields, "cache-control");
+        assert_eq!((found.max_age, found.private, found.no_store), (Some(60), Scope::Response, false));
+    }
+
+    #[test]
+    fn what_a_client_asks_is_taken_at_its_strictest() {
+        let of = |lines: &[(&'static str, &'static str)]| {
+            let headers: Vec<_> =
+                lines.iter().map(|(name, value)| Header { name, value: value.as_bytes() }).collect();
+            RequestDirectives::of(&headers)
+        };
+        let none = RequestDirectives::default();
+        for (lines, expected) in [
+            (&[("Accept", "no-cache")][..], none.clone()),
+            (&[("Pragma", "no-cache")], RequestDirectives { no_cache: true, ..none.clone() }),
+            (
+                &[("Pragma", "no-cache"), ("Cache-Control", "max-age=5")],
+                RequestDirectives { max_age: Some(5), ..none.clone() },
+            ),
+            (
+                &[("cache-control", "max-age=5, max-age=3"), ("Cache-Control", "min-fresh=1, min-fresh=2")],
+                RequestDirectives { max_age: Some(3), min_fresh: Some(2), ..none.clone() },
+            ),
+            (
+                &[("Cache-Control", "max-stale")],
+                RequestDirectives { max_stale: Some(u64::MAX), ..none.clone() },
+            ),
+            (
+                &[("Cache-Control", "max-stale, max-stale=4")],
+                RequestDirectives { max_stale: Some(4), ..none.clone() },
+            ),
+            (
+                &[("Cache-Control", "only-if-cached, no-store, no-cache")],
+                RequestDirectives { only_if_cached: true, no_store: true, no_cache: true, ..none.clone() },
+            ),
+        ] {
+            assert_eq!(of(lines), expected, "{lines:?}");
+        }
+    }
+
+    proptest! {
+        /// More said is never less strict.
+        #[test]
+        fn a_directive_more_makes_no_response_more_cacheable(
+            first in "(no-store|private|max-age=[0-9]{1,3}|no-cache|x)(, ?(max-age=[0-9]{1,3}|private=\"[a-z]\"|must-revalidate))*",
+            more in "(max-age=[0-9]{1,3}|no-cache=\"[a-z]\"|no-store|must-revalidate|s-maxage=[0-9]{1,2})",
+        ) {
+            let one = ResponseDirectives::parse(first.as_bytes());
+            let both = ResponseDirectives::parse(format!("{first}, {more}").as_bytes());
+            prop_assert!(both.no_store >= one.no_store);
+            prop_assert!(one.staleness() != Staleness::Forbidden || both.staleness() == Staleness::Forbidden);
+            prop_assert!(one.private != Scope::Response || both.private == Scope::Response);
+            prop_assert!(one.no_cache != Scope::Response || both.no_cache == Scope::Response);
+            if let Some(seconds) = one.max_age {
+                prop_assert!(both.max_age.is_some_and(|both| both <= seconds));
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The members of a `Cache-Control` field (RFC 9111 section 5.2): `name`, `name=token` or `name="quoted"`, in a list.
+//!
+//! Read with patience, since a directive that is not understood may be the one that says no: white space around `=`, empty
+//! members and a quote that nobody closes are forgiven; what has no name is skipped.
+
+use std::borrow::Cow;
+
+/// One member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directive<'a> {
+    /// Compared without case.
+    pub name: &'a [u8],
+    /// What is behind `=`, without quotes.
+    pub value: Option<Cow<'a, [u8]>>,
+}
+
+impl Directive<'_> {
+    /// Whether it is the one of this name, in lower case.
+    pub fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+}
+
+/// The members of a list. A comma inside quotes does not end one.
+pub fn directives(list: &[u8]) -> impl Iterator<Item = Directive<'_>> {
+    let mut rest = list;
+    std::iter::from_fn(move || {
+        loop {
+            rest = skip(rest, |byte| byte == b',' || is_space(byte));
+            if rest.is_empty() {
+                return None;
+            }
+            let name_length = rest
+                .iter()
+                .position(|byte| matches!(byte, b',' | b'=') || is_space(*byte))
+                .unwrap_or(rest.len());
+            let (name, behind) = rest.split_at(name_length);
+            rest = skip(behind, is_space);
+            let value = match rest {
+                [b'=', tail @ ..] => {
+                    let (value, tail) = read_value(skip(tail, is_space));
+                    rest = tail;
+                    Some(value)
+                }
+                _ => None,
+            };
+            // Whatever is left before the comma belongs to nothing.
+            rest = skip(rest, |byte| byte != b',');
+            if !name.is_empty() {
+                return Some(Directive { name, value });
+            }
+        }
+    })
+}
+
+/// `delta-seconds` (RFC 9111 section 1.2.2): what is too large is a very long time, what is no number is none at all, so
+/// that the response is stale (section 4.2.1).
+pub fn delta_seconds(value: Option<&[u8]>) -> u64 {
+    const FOREVER: u64 = 1 << 31;
+    let Some(digits) = value.map(<[u8]>::trim_ascii) else { return 0 };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return 0;
+    }
+    digits
+        .iter()
+        .fold(0u64, |seconds, digit| seconds.saturating_mul(10).saturating_add(u64::from(digit - b'0')))
+        .min(FOREVER)
+}
+
+fn read_value(input: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
+    let [b'"', quoted @ ..] = input else {
+        let length = input.iter().position(|byte| *byte == b',').unwrap_or(input.len());
+        let (token, rest) = input.split_at(length);
+        return (Cow::Borrowed(token.trim_ascii()), rest);
+    };
+    let mut unescaped: Option<Vec<u8>> = None;
+    let mut at = 0;
+    while let Some(byte) = quoted.get(at) {
+        match byte {
+            b'"' => break,
+            b'\\' => {
+                let plain = unescaped.get_or_insert_with(|| quoted.get(..at).unwrap_or_default().to_vec());
+                plain.extend(quoted.get(at + 1));
+                at += 2;
+            }
+            byte => {
+                if let Some(plain) = &mut unescaped {
+                    plain.push(*byte);
+                }
+                at += 1;
+            }
+        }
+    }
+    let raw = quoted.get(..at).unwrap_or(quoted);
+    let rest = quoted.get(at + 1..).unwrap_or_default();
+    (unescaped.map_or(Cow::Borrowed(raw), Cow::Owned), rest)
+}
+
+fn skip(input: &[u8], mut what: impl FnMut(u8) -> bool) -> &[u8] {
+    let end = input.iter().position(|byte| !what(*byte)).unwrap_or(input.len());
+    input.get(end..).unwrap_or_default()
+}
+
+fn is_space(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(list: &str) -> Vec<(String, Option<String>)> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        directives(list.as_bytes()).map(|d| (text(d.name), d.value.map(|value| text(&value)))).collect()
+    }
+
+    #[test]
+    fn members_are_read_with_patience() {
+        for (list, expected) in [
+            ("", &[][..]),
+            (" , ,", &[]),
+            ("no-store", &[("no-store", None)]),
+            ("no-store,max-age=5", &[("no-store", None), ("max-age", Some("5"))]),
+            ("max-age = 5 , public", &[("max-age", Some("5")), ("public", None)]),
+            ("max-age=\"5\"", &[("max-age", Some("5"))]),
+            (
+                "private=\"set-cookie, x-a\", max-age=1",
+                &[("private", Some("set-cookie, x-a")), ("max-age", Some("1"))],
+            ),
+            ("a=\"x\\\"y\"b, c", &[("a", Some("x\"y")), ("c", None)]),
+            ("a=\"no end, b", &[("a", Some("no end, b"))]),
+            ("a=\"\\", &[("a", Some(""))]),
+            ("=5, b", &[("b", None)]),
+            ("a=, b", &[("a", Some("")), ("b", None)]),
+            ("a=b=c", &[("a", Some("b=c"))]),
+            ("no-store;max-age=1", &[("no-store;max-age", Some("1"))]),
+            ("public no-store, b", &[("public", None), ("b", None)]),
+        ] {
+            let expected: Vec<_> =
+                expected.iter().map(|(name, value)| ((*name).to_owned(), value.map(str::to_owned))).collect();
+            assert_eq!(read(list), expected, "{list}");
+        }
+    }
+
+    #[test]
+    fn seconds_are_digits_and_anything_else_is_no_time() {
+        for (value, expected) in [
+            (Some("0"), 0),
+            (Some("60"), 60),
+            (Some("2147483648"), 1 << 31),
+            (Some("99999999999999999999999999"), 1 << 31),
+            (Some("-1"), 0),
+            (Some("1.5"), 0),
+            (Some("1 2"), 0),
+            (Some(""), 0),
+            (None, 0),
+        ] {
+            assert_eq!(delta_seconds(value.map(str::as_bytes)), expected, "{value:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn anything_can_be_read_and_no_name_holds_a_separator(list in prop::collection::vec(any::<u8>(), 0..200)) {
+            for directive in directives(&list) {
+                prop_assert!(!directive.name.is_empty());
+                prop_assert!(!directive.name.iter().any(|byte| b",= \t".contains(byte)));
+            }
+        }
+
+        #[test]
+        fn what_is_written_by_the_rules_is_read_as_it_was_meant(
+            members in prop::collection::vec(("[a-z-]{1,12}", prop::option::of("[ -~]{0,12}")), 0..8),
+        ) {
+            let written: Vec<String> = members
+                .iter()
+                .map(|(name, value)| match value {
+                    None => name.clone(),
+                    Some(value) => format!("{name}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")),
+                })
+                .collect();
+            prop_assert_eq!(read(&written.join(", ")), members);
+        }
+    }
+}

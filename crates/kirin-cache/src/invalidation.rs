@@ -1,0 +1,156 @@
+//! What a request that changes something does to what is stored (RFC 9111 section 4.4): its own target, and what `Location` and
+//! `Content-Location` of the response name on the same host, is not used any more.
+
+use http::{Method, StatusCode};
+use kirin_http::FieldLines;
+
+/// A path and query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The path as sent.
+    pub path: String,
+    /// The query, without `?`.
+    pub query: Option<String>,
+}
+
+/// Where the request went.
+#[derive(Clone, Copy, Debug)]
+pub struct Requested<'a> {
+    /// The path of its target.
+    pub path: &'a str,
+    /// The query.
+    pub query: Option<&'a str>,
+    /// Whether it came by https.
+    pub secure: bool,
+    /// Its host.
+    pub host: &'a str,
+}
+
+/// Whether a request with this method, answered with this status, invalidates. Methods that we do not know are unsafe.
+pub fn invalidates(method: &Method, status: StatusCode) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
+        && (status.is_success() || status.is_redirection())
+}
+
+/// What is not used any more after such a request.
+pub fn targets(requested: &Requested<'_>, response: &FieldLines) -> Vec<Target> {
+    let own = Target { path: requested.path.to_owned(), query: requested.query.map(str::to_owned) };
+    let mut targets = vec![own];
+    for name in ["location", "content-location"] {
+        let reference = response.get(name).and_then(|value| std::str::from_utf8(value).ok());
+        if let Some(target) = reference.and_then(|reference| resolve(requested, reference))
+            && !targets.contains(&target)
+        {
+            targets.push(target);
+        }
+    }
+    targets
+}
+
+/// The target of a reference, if it has the origin of the request: a site must not throw out what another has (section 4.4).
+fn resolve(requested: &Requested<'_>, reference: &str) -> Option<Target> {
+    let reference = reference.split('#').next().unwrap_or(reference);
+    let scheme = if requested.secure { "https" } else { "http" };
+    let rest = match reference.split_once("://") {
+        Some((other, rest)) if !other.contains(['/', '?']) => {
+            other.eq_ignore_ascii_case(scheme).then_some(rest)?
+        }
+        _ => match reference.strip_prefix("//") {
+            Some(rest) => rest,
+            None => return Some(relative(requested.path, reference)),
+        },
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, target) = rest.split_at(end);
+    let is_same = authority.eq_ignore_ascii_case(requested.host);
+    is_same.then(|| match target.starts_with('/') {
+        true => split(target),
+        false => split(&format!("/{target}")),
+    })
+}
+
+/// A reference without an authority. One with dots in it does not matter enough: nothing is found by it then.
+fn relative(base: &str, reference: &str) -> Target {
+    if reference.starts_with('/') {
+        return split(reference);
+    }
+    if reference.is_empty() || reference.starts_with('?') {
+        return split(&format!("{base}{reference}"));
+    }
+    let directory = base.rfind('/').map_or("/", |slash| base.get(..=slash).unwrap_or("/"));
+    split(&format!("{directory}{reference}"))
+}
+
+fn split(target: &str) -> Target {
+    match target.split_once('?') {
+        None => Target { path: target.to_owned(), query: None },
+        Some((path, query)) => Target { path: path.to_owned(), query: Some(query.to_owned()) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const REQUESTED: Requested<'static> =
+        Requested { path: "/posts/new", query: Some("a=b"), secure: true, host: "example.org" };
+
+    #[test]
+    fn methods_that_change_something_invalidate_when_they_succeed() {
+        let status = |code| StatusCode::from_u16(code).unwrap();
+        for (method, code, expected) in [
+            ("POST", 201, true),
+            ("POST", 303, true),
+            ("POST", 400, false),
+            ("DELETE", 204, true),
+            ("PUT", 500, false),
+            ("PURGEIT", 200, true),
+            ("GET", 200, false),
+            ("HEAD", 200, false),
+            ("OPTIONS", 204, false),
+        ] {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            assert_eq!(invalidates(&method, status(code)), expected, "{method} {code}");
+        }
+    }
+
+    #[test]
+    fn what_the_response_names_on_the_same_origin_goes_too() {
+        for (location, expected) in [
+            ("/posts/7", Some(("/posts/7", None))),
+            ("/posts/7?x#y", Some(("/posts/7", Some("x")))),
+            ("7", Some(("/posts/7", None))),
+            ("?page=2", Some(("/posts/new", Some("page=2")))),
+            ("https://example.org/posts/7", Some(("/posts/7", None))),
+            ("HTTPS://EXAMPLE.org?x", Some(("/", Some("x")))),
+            ("//example.org/b", Some(("/b", None))),
+            ("http://example.org/b", None),
+            ("https://example.com/b", None),
+            ("https://example.org:8443/b", None),
+            ("//evil/b", None),
+            ("/r?to=https://example.com/", Some(("/r", Some("to=https://example.com/")))),
+        ] {
+            let mut fields = FieldLines::new();
+            fields.push("Location", location);
+            let found = targets(&REQUESTED, &fields);
+            assert_eq!(found[0], Target { path: "/posts/new".into(), query: Some("a=b".into()) });
+            let expected = expected.map(|(path, query): (&str, Option<&str>)| Target {
+                path: path.into(),
+                query: query.map(Into::into),
+            });
+            assert_eq!(found.get(1), expected.as_ref(), "{location}");
+        }
+        let mut fields = FieldLines::new();
+        fields.push("Location", "/posts/7");
+        fields.push("Content-Location", "/posts/7");
+        assert_eq!(targets(&REQUESTED, &fields).len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn no_reference_panics(reference in "\\PC{0,40}", path in "\\PC{0,10}") {
+            resolve(&Requested { path: &path, ..REQUESTED }, &reference);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What is remembered of a stored response beside its fields: for how long it is fresh, what may be done with it afterwards and
+//! whom it is for. All that `Cache-Control` said when it came, resolved.
+
+/// What may be done with a response that is stale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Staleness {
+    /// What its directives allow, and what a client puts up with.
+    #[default]
+    Allowed,
+    /// What its directives allow. `s-maxage` means that (RFC 9111 section 5.2.2.10); who writes `stale-while-revalidate` beside it
+    /// means that, too, so these count.
+    AsSaid,
+    /// Nothing.
+    Forbidden,
+}
+
+/// In seconds; `received` since the unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// When it came.
+    pub received: u64,
+    /// How old it was then (RFC 9111 section 4.2.3: `corrected_initial_age`).
+    pub initial_age: u64,
+    /// The age up to which it is fresh.
+    pub lifetime: u64,
+    /// How long it may be used stale while it is made anew.
+    pub stale_while_revalidate: u64,
+    /// How long it may be used stale in place of an error.
+    pub stale_if_error: u64,
+    /// It is validated each time (`no-cache`).
+    pub validate_always: bool,
+    /// Whether it may be used stale.
+    pub staleness: Staleness,
+    /// It is for requests with `Cookie`, too.
+    pub serves_cookies: bool,
+    /// It is for requests with `Authorization`, too.
+    pub serves_authorization: bool,
+}
+
+impl Policy {
+    /// Its age (RFC 9111 section 4.2.3).
+    pub fn age(&self, now: u64) -> u64 {
+        self.initial_age.saturating_add(now.saturating_sub(self.received))
+    }
+
+    /// Seconds for which it is fresh still; 0 when it is stale.
+    pub fn fresh_for(&self, now: u64) -> u64 {
+        self.lifetime.saturating_sub(self.age(now))
+    }
+
+    /// Seconds for which it has been stale.
+    pub fn stale_for(&self, now: u64) -> u64 {
+        self.age(now).saturating_sub(self.lifetime)
+    }
+
+    /// Whether it may take the place of an error now (RFC 5861 section 4).
+    pub fn serves_error(&self, now: u64) -> bool {
+        self.staleness != Staleness::Forbidden
+            && !self.validate_always
+            && self.stale_if_error > 0
+            && self.stale_for(now) <= self.stale_if_error
+    }
+
+    /// When it is of no use any more, in seconds since the unix epoch: `validatable` says that it can be asked whether it is
+    /// still good, which is worth `kept_for` seconds.
+    pub fn useless_at(&self, validatable: bool, kept_for: u64) -> u64 {
+        let grace = match self.staleness {
+            Staleness::Forbidden => 0,
+            Staleness::Allowed | Staleness::AsSaid => self.stale_while_revalidate.max(self.stale_if_error),
+        };
+        let fresh = self.lifetime.saturating_sub(self.initial_age);
+        let useful = fresh.saturating_add(grace.max(if validatable { kept_for } else { 0 }));
+        self.received.saturating_add(useful).saturating_add(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const POLICY: Policy = Policy {
+        received: 1000,
+        initial_age: 10,
+        lifetime: 60,
+        stale_while_revalidate: 0,
+        stale_if_error: 20,
+        validate_always: false,
+        staleness: Staleness::Allowed,
+        serves_cookies: false,
+        serves_authorization: false,
+    };
+
+    #[test]
+    fn age_grows_from_what_it_was_when_the_response_came() {
+        for (now, age, fresh_for, stale_for) in
+            [(1000, 10, 50, 0), (1049, 59, 1, 0), (1050, 60, 0, 0), (1051, 61, 0, 1), (990, 10, 50, 0)]
+        {
+            let got = (POLICY.age(now), POLICY.fresh_for(now), POLICY.stale_for(now));
+            assert_eq!(got, (age, fresh_for, stale_for), "{now}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_covered_up_for_a_while_only() {
+        assert!(POLICY.serves_error(1070));
+        assert!(!POLICY.serves_error(1071));
+        assert!(!Policy { staleness: Staleness::Forbidden, ..POLICY }.serves_error(1060));
+        assert!(!Policy { validate_always: true, ..POLICY }.serves_error(1060));
+        assert!(!Policy { stale_if_error: 0, ..POLICY }.serves_error(1050));
+    }
+
+    #[test]
+    fn it_is_kept_as_long_as_it_is_of_use() {
+        assert_eq!(POLICY.useless_at(false, 100), 1071);
+        assert_eq!(POLICY.useless_at(true, 100), 1151);
+        assert_eq!(Policy { staleness: Staleness::Forbidden, ..POLICY }.useless_at(false, 100), 1051);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_fresh_or_stale_and_never_both(received: u64, initial_age: u64, lifetime: u64, now: u64) {
+            let policy = Policy { received, initial_age, lifetime, ..Policy::default() };
+            prop_assert!(policy.fresh_for(now) == 0 || policy.stale_for(now) == 0);
+            let _ = policy.useless_at(true, u64::MAX);
+        }
+    }
+}

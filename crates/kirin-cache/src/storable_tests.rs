@@ -1,0 +1,230 @@
+//! What is stored and for how long, rule by rule.
+
+use super::*;
+use crate::policy::Staleness;
+use proptest::prelude::*;
+
+const NOW: u64 = 1_700_000_000;
+
+const GET: Asked<'static> =
+    Asked { method: &Method::GET, has_authorization: false, has_cookie: false, no_store: false };
+
+fn lines(text: &str) -> FieldLines {
+    let mut fields = FieldLines::new();
+    for line in text.split('\n').filter(|line| !line.is_empty()) {
+        let (name, value) = line.split_once(": ").unwrap();
+        fields.try_push(name.as_bytes(), value.as_bytes()).unwrap();
+    }
+    fields
+}
+
+fn date(seconds: u64) -> String {
+    httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
+}
+
+fn policy(asked: Asked<'_>, status: u16, text: &str, rules: &StorageRules) -> Result<Policy, Unstorable> {
+    policy_of(asked, StatusCode::from_u16(status).unwrap(), &lines(text), rules, NOW, 2)
+}
+
+fn plain(status: u16, text: &str) -> Result<Policy, Unstorable> {
+    policy(GET, status, text, &StorageRules::default())
+}
+
+#[test]
+fn only_what_states_its_freshness_or_can_be_validated_is_stored() {
+    for (status, text, expected) in [
+        (200, "Cache-Control: max-age=60", Ok(60)),
+        (200, "Cache-Control: s-maxage=5, max-age=60", Ok(5)),
+        (200, "Cache-Control: max-age=60, max-age=30", Ok(30)),
+        (200, "", Err(Unstorable::NoFreshness)),
+        (200, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT", Err(Unstorable::NoFreshness)),
+        (200, "ETag: \"a\"", Err(Unstorable::NoFreshness)),
+        (200, "Cache-Control: no-cache\nETag: \"a\"", Ok(0)),
+        (200, "Cache-Control: public\nETag: \"a\"", Ok(0)),
+        (200, "Cache-Control: no-cache", Err(Unstorable::Stale)),
+        (200, "Cache-Control: no-cache, max-age=9", Err(Unstorable::Stale)),
+        (200, "Cache-Control: max-age=0", Err(Unstorable::Stale)),
+        (200, "Cache-Control: max-age=0\nETag: \"a\"", Ok(0)),
+        (200, "Cache-Control: max-age=0, stale-while-revalidate=5", Ok(0)),
+        (200, "Cache-Control: max-age=0, stale-if-error=5", Ok(0)),
+        (200, "Cache-Control: max-age=0, stale-if-error=5, must-revalidate", Err(Unstorable::Stale)),
+        (200, "Cache-Control: no-store, max-age=60", Err(Unstorable::NoStore)),
+        (200, "Cache-Control: no-store, must-understand, max-age=60", Ok(60)),
+        (299, "Cache-Control: no-store, must-understand, max-age=60", Err(Unstorable::NotUnderstood)),
+        (299, "Cache-Control: max-age=60", Ok(60)),
+        (299, "Cache-Control: public\nETag: \"a\"", Err(Unstorable::NoFreshness)),
+        (200, "Cache-Control: private, max-age=60", Err(Unstorable::Private)),
+        (200, "Cache-Control: private=\"x\", max-age=60", Ok(60)),
+        (200, "Cache-Control: max-age=60\nVary: *", Err(Unstorable::Vary)),
+        (206, "Cache-Control: max-age=60", Err(Unstorable::Status)),
+        (304, "Cache-Control: max-age=60", Err(Unstorable::Status)),
+        (416, "Cache-Control: max-age=60", Err(Unstorable::Status)),
+        (404, "Cache-Control: max-age=60", Ok(60)),
+        (503, "Cache-Control: max-age=60", Ok(60)),
+        (503, "", Err(Unstorable::NoFreshness)),
+        (404, "", Err(Unstorable::NoFreshness)),
+        (200, "Cache-Control: max-age=60\nSet-Cookie: a=b", Err(Unstorable::SetCookie)),
+        (200, "Cache-Control: public, max-age=60\nSet-Cookie: a=b", Err(Unstorable::SetCookie)),
+        (200, "Cache-Control: max-age=60, no-cache=\"Set-Cookie\"\nSet-Cookie: a=b", Ok(60)),
+        (200, "Cache-Control: max-age=60, private=\"set-cookie\"\nSet-Cookie: a=b", Ok(60)),
+        (200, "Cache-Control: no-store\nCDN-Cache-Control: max-age=60", Ok(60)),
+        (200, "Cache-Control: max-age=60\nSurrogate-Control: no-store", Err(Unstorable::NoStore)),
+        (200, "Cache-Control: max-age=60\nSurrogate-Control: max-age=7", Ok(7)),
+    ] {
+        assert_eq!(plain(status, text).map(|policy| policy.lifetime), expected, "{status} {text}");
+    }
+}
+
+#[test]
+fn expires_counts_from_the_date_where_no_max_age_does() {
+    let (then, earlier) = (date(NOW + 100), date(NOW - 50));
+    for (text, expected) in [
+        (format!("Expires: {then}"), Ok(100)),
+        (format!("Expires: {then}\nDate: {earlier}"), Ok(150)),
+        (format!("Expires: {then}\nCache-Control: max-age=7"), Ok(7)),
+        (format!("Expires: {then}\nExpires: 0"), Err(Unstorable::Stale)),
+        ("Expires: 0".to_owned(), Err(Unstorable::Stale)),
+        (format!("Expires: {earlier}\nETag: \"a\""), Ok(0)),
+        (format!("Expires: {then}\nCDN-Cache-Control: public"), Err(Unstorable::Stale)),
+    ] {
+        assert_eq!(plain(200, &text).map(|policy| policy.lifetime), expected, "{text}");
+    }
+}
+
+#[test]
+fn age_is_the_greater_of_what_is_stated_and_what_the_date_shows() {
+    let earlier = date(NOW - 50);
+    for (text, expected) in [
+        (String::new(), 0),
+        (format!("Date: {earlier}"), 50),
+        (format!("Date: {earlier}\nAge: 10"), 50),
+        (format!("Date: {earlier}\nAge: 60"), 62),
+        ("Age: 60, 70".to_owned(), 62),
+        ("Age: x".to_owned(), 0),
+        (format!("Date: {}", date(NOW + 50)), 0),
+    ] {
+        let text = format!("Cache-Control: max-age=99\n{text}");
+        assert_eq!(plain(200, &text).map(|policy| policy.initial_age), Ok(expected), "{text}");
+    }
+    assert_eq!(plain(200, "Cache-Control: max-age=60\nAge: 59"), Err(Unstorable::Stale));
+}
+
+#[test]
+fn what_one_visitor_got_is_for_others_only_if_it_says_so() {
+    let cookie = Asked { has_cookie: true, ..GET };
+    let authorization = Asked { has_authorization: true, ..GET };
+    for (text, by_cookie, by_authorization) in [
+        ("Cache-Control: max-age=60", false, false),
+        ("Cache-Control: max-age=60, public", true, true),
+        ("Cache-Control: s-maxage=60", true, true),
+        ("Cache-Control: max-age=60, must-revalidate", false, true),
+        ("Cache-Control: max-age=60, proxy-revalidate", false, false),
+        ("Cache-Control: max-age=60\nVary: Cookie", true, false),
+        ("CDN-Cache-Control: max-age=60", true, true),
+    ] {
+        let rules = StorageRules::default();
+        let stored = policy(cookie, 200, text, &rules);
+        assert_eq!(stored.is_ok(), by_cookie, "{text}");
+        assert!(stored.is_ok() || stored == Err(Unstorable::Cookie));
+        let stored = policy(authorization, 200, text, &rules);
+        assert_eq!(stored.is_ok(), by_authorization, "{text}");
+        // Nor does what nobody in particular has asked for answer who is somebody.
+        let policy = plain(200, text).unwrap();
+        assert_eq!(
+            (policy.serves_cookies, policy.serves_authorization),
+            (by_cookie, by_authorization),
+            "{text}"
+        );
+    }
+    let ignoring = StorageRules { ignore_cookies: true, ..StorageRules::default() };
+    let text = "Cache-Control: max-age=60\nSet-Cookie: a=b";
+    assert!(policy(cookie, 200, text, &ignoring).is_ok_and(|policy| policy.serves_cookies));
+    assert!(unstored_fields(&lines(text), &ignoring).contains(&"set-cookie".to_owned()));
+}
+
+#[test]
+fn requests_have_a_say_too() {
+    let text = "Cache-Control: max-age=60";
+    for (asked, expected) in [
+        (Asked { no_store: true, ..GET }, Unstorable::NoStore),
+        (Asked { method: &Method::POST, ..GET }, Unstorable::Method),
+        (Asked { method: &Method::HEAD, ..GET }, Unstorable::Method),
+    ] {
+        assert_eq!(policy(asked, 200, text, &StorageRules::default()), Err(expected));
+    }
+}
+
+#[test]
+fn the_configuration_speaks_where_the_response_is_silent() {
+    let rules = StorageRules {
+        default_ttl: Some(10),
+        negative_ttl: Some(5),
+        stale_if_error: Some(100),
+        ignore_cookies: false,
+    };
+    for (status, text, expected) in [
+        (200, "", Ok((10, 100))),
+        (404, "", Ok((5, 100))),
+        (410, "", Ok((5, 100))),
+        (405, "", Ok((10, 100))),
+        (500, "", Err(Unstorable::NoFreshness)),
+        (404, "Cache-Control: max-age=60", Ok((60, 100))),
+        (404, "Cache-Control: no-store", Err(Unstorable::NoStore)),
+        (200, "Cache-Control: max-age=60, stale-if-error=3", Ok((60, 3))),
+        (200, "Cache-Control: private", Err(Unstorable::Private)),
+    ] {
+        let got = policy(GET, status, text, &rules).map(|policy| (policy.lifetime, policy.stale_if_error));
+        assert_eq!(got, expected, "{status} {text}");
+    }
+}
+
+#[test]
+fn staleness_is_as_the_response_says() {
+    for (text, expected) in [
+        ("max-age=60", Staleness::Allowed),
+        ("s-maxage=60, stale-while-revalidate=5", Staleness::AsSaid),
+        ("max-age=60, must-revalidate, stale-while-revalidate=5", Staleness::Forbidden),
+        ("max-age=60, proxy-revalidate", Staleness::Forbidden),
+    ] {
+        let policy = plain(200, &format!("Cache-Control: {text}")).unwrap();
+        assert_eq!(policy.staleness, expected, "{text}");
+    }
+}
+
+#[test]
+fn fields_of_one_hop_and_fields_that_are_named_are_not_stored() {
+    let fields = lines("Cache-Control: no-cache=\"X-A\", private=\"x-b, X-C\"\nAge: 5");
+    let names = unstored_fields(&fields, &StorageRules::default());
+    for name in ["age", "x-a", "x-b", "x-c", "proxy-authenticate"] {
+        assert!(names.iter().any(|found| found == name), "{name}");
+    }
+    assert!(!names.contains(&"set-cookie".to_owned()));
+}
+
+proptest! {
+    /// Whatever it says: what is stored is usable in some way, and a word against storing is obeyed.
+    #[test]
+    fn no_word_against_storing_is_overheard(
+        cache_control in "[a-z0-9=\", -]{0,40}",
+        status in 200u16..600,
+        has_cookie: bool,
+        has_authorization: bool,
+    ) {
+        let asked = Asked { has_cookie, has_authorization, ..GET };
+        let mut fields = FieldLines::new();
+        fields.push("Cache-Control", &cache_control);
+        let status = StatusCode::from_u16(status).unwrap();
+        let rules = StorageRules { default_ttl: Some(9), ..StorageRules::default() };
+        for word in ["no-store", "private"] {
+            let mut fields = fields.clone();
+            fields.push("Cache-Control", word);
+            let said = ResponseDirectives::of(&fields, "cache-control");
+            prop_assume!(!said.must_understand);
+            prop_assert!(policy_of(asked, status, &fields, &rules, NOW, 0).is_err());
+        }
+        if let Ok(policy) = policy_of(asked, status, &fields, &rules, NOW, 0) {
+            prop_assert!(!has_cookie || policy.serves_cookies);
+            prop_assert!(!has_authorization || policy.serves_authorization);
+        }
+    }
+}

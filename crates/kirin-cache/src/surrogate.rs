@@ -1,0 +1,93 @@
+//! What an application says to the cache in front of it and to nobody else: names to purge by (`Surrogate-Key`, `Cache-Tag`) and
+//! freshness (`Surrogate-Control`, and `CDN-Cache-Control` of RFC 9213).
+
+use crate::cache_control::ResponseDirectives;
+use kirin_http::FieldLines;
+
+/// Fields that are for us, and go no further.
+const OURS: [&str; 3] = ["surrogate-key", "cache-tag", "surrogate-control"];
+
+/// What counts in place of `Cache-Control`, the first that is there. `CDN-Cache-Control` goes on: another CDN may be in front
+/// of us.
+const TARGETED: [&str; 2] = ["surrogate-control", "cdn-cache-control"];
+
+/// The names that a response can be purged by: `Surrogate-Key` is separated by spaces, `Cache-Tag` by commas.
+pub fn tags(fields: &FieldLines) -> Vec<&[u8]> {
+    let mut tags: Vec<&[u8]> = Vec::new();
+    for (name, value) in fields.iter() {
+        let is_separator: fn(&u8) -> bool = if name.eq_ignore_ascii_case(b"surrogate-key") {
+            u8::is_ascii_whitespace
+        } else if name.eq_ignore_ascii_case(b"cache-tag") {
+            |byte| *byte == b','
+        } else {
+            continue;
+        };
+        let parts = value.split(is_separator).map(<[u8]>::trim_ascii).filter(|tag| !tag.is_empty());
+        tags.extend(parts);
+    }
+    tags.sort_unstable();
+    tags.dedup();
+    tags
+}
+
+/// The directives of the targeted field that counts (RFC 9213 section 2.2); one without a directive is as if it were not there.
+pub fn targeted_directives(fields: &FieldLines) -> Option<ResponseDirectives> {
+    TARGETED
+        .iter()
+        .filter(|name| fields.get(name).is_some())
+        .map(|name| ResponseDirectives::of(fields, name))
+        .find(|directives| *directives != ResponseDirectives::default())
+}
+
+/// Takes out what the client is not to see.
+pub fn remove_ours(fields: &mut FieldLines) {
+    for name in OURS {
+        fields.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[(&'static str, &'static str)]) -> FieldLines {
+        let mut fields = FieldLines::new();
+        text.iter().for_each(|(name, value)| fields.push(name, value));
+        fields
+    }
+
+    #[test]
+    fn tags_come_from_both_fields_and_once_each() {
+        let fields = lines(&[
+            ("Surrogate-Key", "post-1  front"),
+            ("X", "no"),
+            ("Cache-Tag", "front, all posts ,"),
+            ("surrogate-key", ""),
+        ]);
+        assert_eq!(tags(&fields), [&b"all posts"[..], b"front", b"post-1"]);
+    }
+
+    #[test]
+    fn the_surrogate_s_own_word_comes_first_and_an_empty_one_is_none() {
+        let max_age = |fields: &[(&'static str, &'static str)]| {
+            targeted_directives(&lines(fields)).map(|directives| directives.max_age)
+        };
+        assert_eq!(max_age(&[("Cache-Control", "max-age=1")]), None);
+        let both =
+            [("CDN-Cache-Control", "max-age=2"), ("Surrogate-Control", "max-age=3, content=\"ESI/1.0\"")];
+        assert_eq!(max_age(&both), Some(Some(3)));
+        assert_eq!(max_age(&[("Surrogate-Control", ""), ("CDN-Cache-Control", "max-age=2")]), Some(Some(2)));
+    }
+
+    #[test]
+    fn what_is_for_us_goes_no_further() {
+        let mut fields = lines(&[
+            ("Surrogate-Key", "a"),
+            ("CDN-Cache-Control", "max-age=2"),
+            ("Cache-Tag", "b"),
+            ("Surrogate-Control", "max-age=3"),
+        ]);
+        remove_ours(&mut fields);
+        assert_eq!(fields.iter().collect::<Vec<_>>(), [(&b"CDN-Cache-Control"[..], &b"max-age=2"[..])]);
+    }
+}

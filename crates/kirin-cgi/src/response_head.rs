@@ -1,0 +1,125 @@
+//! The head of a response as CGI programs write it (RFC 3875 section 6): field lines, of which `Status` is the status.
+
+use http::StatusCode;
+use httparse::{EMPTY_HEADER, Header};
+use kirin_http::FieldLines;
+use kirin_http::response_head::{BadResponse, Framing, MAX_FIELDS, ResponseHead};
+
+/// Why a head is not used; the client gets 502.
+#[derive(Debug, thiserror::Error)]
+pub enum BadHead {
+    /// Not field lines, or not ones that can be passed on.
+    #[error(transparent)]
+    Response(#[from] BadResponse),
+    /// `Status` is no status of a final response.
+    #[error("response head: Status is not a number from 200 to 599")]
+    Status,
+    /// Nothing that a CGI program must say (RFC 3875 section 6.2).
+    #[error("response head: none of Content-Type, Location and Status is there")]
+    NothingSaid,
+}
+
+/// Reads one head from the start of `input`, which is all there if it ends in an empty line; `None` when it is not. The second
+/// part is its length in bytes.
+pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead> {
+    let mut storage = [EMPTY_HEADER; MAX_FIELDS];
+    let (length, headers) = match httparse::parse_headers(input, &mut storage) {
+        Ok(httparse::Status::Complete(found)) => found,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(error) => return Err(BadResponse::Malformed(error).into()),
+    };
+    let value = |name: &str| {
+        headers.iter().find(|Header { name: other, .. }| other.eq_ignore_ascii_case(name)).map(|h| h.value)
+    };
+    let status = match (value("status"), value("location")) {
+        (Some(status), _) => status_of(status).ok_or(BadHead::Status)?,
+        // A redirect without a status (RFC 3875 section 6.2.3).
+        (None, Some(_)) => StatusCode::FOUND,
+        (None, None) if value("content-type").is_none() => return Err(BadHead::NothingSaid),
+        (None, None) => StatusCode::OK,
+    };
+    let mut fields = FieldLines::new();
+    let mut framing = Framing::UntilClose;
+    for Header { name, value } in headers.iter() {
+        if name.eq_ignore_ascii_case("content-length") {
+            let length =
+                std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+            let length = length.and_then(|text| text.parse().ok());
+            let length = length.ok_or(BadResponse::Framing("Content-Length is not a number"))?;
+            if framing != Framing::UntilClose && framing != Framing::Length(length) {
+                return Err(BadResponse::Framing("two different Content-Length fields").into());
+            }
+            framing = Framing::Length(length);
+        } else if !IS_OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
+            fields.try_push(name.as_bytes(), value).map_err(BadResponse::from)?;
+        }
+    }
+    Ok(Some((ResponseHead { status, fields, framing, close: false }, length)))
+}
+
+/// What is the status, or between a server and its client.
+const IS_OURS: [&str; 5] = ["status", "connection", "keep-alive", "transfer-encoding", "trailer"];
+
+fn status_of(value: &[u8]) -> Option<StatusCode> {
+    let digits = value.get(..3).filter(|_| value.get(3).is_none_or(|after| *after == b' '))?;
+    StatusCode::from_bytes(digits).ok().filter(|status| (200..600).contains(&status.as_u16()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str) -> Result<Option<(ResponseHead, usize)>, BadHead> {
+        parse_head(text.as_bytes())
+    }
+
+    #[test]
+    fn status_and_fields_come_out() {
+        for (text, status) in [
+            ("Content-Type: text/html\r\n\r\n", 200),
+            ("Status: 404 Not Found\r\nContent-type: text/html\r\n\r\n", 404),
+            ("Status: 404\nX-A: b\n\n", 404),
+            ("Location: /x\r\n\r\n", 302),
+            ("Status: 303 See Other\r\nLocation: /x\r\n\r\n", 303),
+        ] {
+            let (head, length) = head(text).unwrap().unwrap();
+            assert_eq!((head.status.as_u16(), length), (status, text.len()), "{text:?}");
+            assert!(head.fields.get("status").is_none());
+        }
+    }
+
+    #[test]
+    fn the_body_is_left_and_its_length_known() {
+        let text = "Content-Type: a/b\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody";
+        let (head, length) = head(text).unwrap().unwrap();
+        assert_eq!(&text[length..], "body");
+        assert_eq!(head.framing, Framing::Length(4));
+        assert!(head.fields.get("connection").is_none() && head.fields.get("content-length").is_none());
+    }
+
+    #[test]
+    fn what_is_not_all_there_waits() {
+        let text = "Status: 200 OK\r\nContent-Type: text/plain\r\n\r\n";
+        for end in 0..text.len() {
+            assert!(head(&text[..end]).unwrap().is_none(), "{end}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_head_is_refused() {
+        for text in [
+            "\r\n\r\n",
+            "X-A: b\r\n\r\n",
+            "Status: 99\r\n\r\n",
+            "Status: 100 Continue\r\n\r\n",
+            "Status: 2000\r\n\r\n",
+            "Status: 700\r\n\r\n",
+            "Content-Length: 1\r\nContent-Type: a/b\r\nContent-Length: 2\r\n\r\n",
+            "Content-Type: a/b\r\nContent-Length: +1\r\n\r\n",
+            "<html>\r\n\r\n",
+            "PHP Fatal error\r\n\r\n",
+        ] {
+            assert!(head(text).is_err(), "{text:?}");
+        }
+    }
+}

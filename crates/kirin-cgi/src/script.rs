@@ -1,0 +1,70 @@
+//! Which script a path means, for servers that run files: `SCRIPT_NAME`, `PATH_INFO` and `SCRIPT_FILENAME`.
+//!
+//! The same rule as nginx's documented `fastcgi_split_path_info ^(.+?\.php)(/.*)$`, with an index file for directories. Whether
+//! the file exists is the other server's business: it may be on another machine.
+
+/// A script of a FastCGI server, in the parts that CGI has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// `SCRIPT_NAME`: the part of the path that names the script, decoded.
+    pub name: String,
+    /// `PATH_INFO`: what follows it.
+    pub path_info: String,
+}
+
+impl Script {
+    /// The script that `path` means, which is decoded and begins with `/`. `extension` is such as `.php`; `index` is the file
+    /// name for paths that name none. `None` if the path has a segment `..`, which must not leave the root.
+    pub fn of(path: &str, extension: &str, index: &str) -> Option<Self> {
+        if !path.starts_with('/') || path.split('/').any(|segment| segment == "..") || path.contains('\0') {
+            return None;
+        }
+        let ends = path.match_indices(extension).map(|(start, found)| start + found.len());
+        let is_end = |end: &usize| matches!(path.as_bytes().get(*end), None | Some(b'/'));
+        let (name, path_info) = match ends.into_iter().find(is_end).filter(|_| !extension.is_empty()) {
+            Some(end) => (path[..end].to_owned(), path[end..].to_owned()),
+            None if path.ends_with('/') => ([path, index].concat(), String::new()),
+            // Nothing that names a script is for the index of the root, as front controllers have it.
+            None => (["/", index].concat(), path.to_owned()),
+        };
+        Some(Self { name, path_info })
+    }
+
+    /// `SCRIPT_FILENAME` below `root`.
+    pub fn file_name(&self, root: &str) -> String {
+        [root.trim_end_matches('/'), &self.name].concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_cut_behind_its_script() {
+        for (path, name, path_info) in [
+            ("/", "/index.php", ""),
+            ("/blog/", "/blog/index.php", ""),
+            ("/a.php", "/a.php", ""),
+            ("/a.php/b/c", "/a.php", "/b/c"),
+            ("/a.phpx/b.php", "/a.phpx/b.php", ""),
+            ("/pretty/url", "/index.php", "/pretty/url"),
+            ("/image.jpg", "/index.php", "/image.jpg"),
+            // The first script, so that an upload cannot make one run by a name that follows.
+            ("/a.php/x.php", "/a.php", "/x.php"),
+        ] {
+            let script = Script::of(path, ".php", "index.php").unwrap();
+            assert_eq!((script.name.as_str(), script.path_info.as_str()), (name, path_info), "{path}");
+        }
+        let script = Script::of("/a.php", ".php", "index.php").unwrap();
+        assert_eq!(script.file_name("/srv/www/"), "/srv/www/a.php");
+    }
+
+    #[test]
+    fn nothing_leaves_the_root() {
+        for path in ["/../etc/passwd.php", "/a/../../b.php", "a.php", "", "/a.php/..", "/a\0.php"] {
+            assert_eq!(Script::of(path, ".php", "index.php"), None, "{path:?}");
+        }
+        assert!(Script::of("/..a.php", ".php", "index.php").is_some());
+    }
+}

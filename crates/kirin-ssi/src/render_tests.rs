@@ -1,0 +1,281 @@
+//! What pages come to, directive by directive.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+/// Items of a store, variables named `v_NAME`, and requests that are answered when the test says so.
+#[derive(Default)]
+struct Site {
+    items: HashMap<String, Arc<Template>>,
+    requested: Vec<(Target, String)>,
+}
+
+impl Site {
+    fn new(items: &[(&str, &str)]) -> Self {
+        let items = items.iter().map(|(key, page)| ((*key).to_owned(), compile(page))).collect();
+        Self { items, ..Self::default() }
+    }
+}
+
+impl Source for Site {
+    fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
+        self.items.get(std::str::from_utf8(key).ok()?).cloned()
+    }
+
+    fn variable(&mut self, name: &str) -> Option<Bytes> {
+        name.strip_prefix("v_").map(|value| Bytes::copy_from_slice(value.as_bytes()))
+    }
+
+    fn date(&mut self, zone: Zone, format: &str) -> Bytes {
+        Bytes::from(format!("{zone:?} {format}"))
+    }
+
+    fn request(&mut self, target: Target, name: &[u8], _: usize) -> Requested {
+        let name = String::from_utf8_lossy(name).into_owned();
+        match &name[..] {
+            "/refused" => Requested::Failed,
+            "/memory" => Requested::Template(compile("memory")),
+            _ => {
+                self.requested.push((target, name));
+                Requested::Pending
+            }
+        }
+    }
+}
+
+fn compile(page: &str) -> Arc<Template> {
+    Arc::new(Template::compile(&Bytes::copy_from_slice(page.as_bytes())))
+}
+
+/// Renders; each request is answered `<TARGET>`, `/fail…` fails, `/empty` is empty. Requests that nothing waits for are
+/// answered at the end, the last first.
+fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<Trouble>) {
+    let mut site = Site::new(items);
+    let mut rendering = Rendering::new(compile(page));
+    let answer = |rendering: &mut Rendering, site: &Site, id: usize| {
+        let name = &site.requested[id].1;
+        let body = (!name.starts_with("/fail")).then(|| match &name[..] {
+            "/empty" => vec![],
+            name => vec![Bytes::from(format!("<{name}")), Bytes::from_static(b">")],
+        });
+        rendering.fill(id, body);
+    };
+    while let Progress::Wait(id) = rendering.run(&mut site) {
+        answer(&mut rendering, &site, id);
+    }
+    for id in (0..site.requested.len()).rev() {
+        answer(&mut rendering, &site, id);
+    }
+    assert!(rendering.is_settled_whole());
+    let trouble = rendering.trouble();
+    (String::from_utf8(rendering.take_ready().concat()).unwrap(), trouble)
+}
+
+const ERROR: &str = "[an error occurred while processing the directive]";
+
+#[test]
+fn pages_come_out_as_nginx_would_have_them() {
+    for (page, shown) in [
+        ("", ""),
+        ("plain", "plain"),
+        // Variables.
+        ("<!--# echo var=\"v_x\" -->", "x"),
+        ("<!--#echo var='V_X'-->", "x"),
+        ("<!--# echo var=\"none\" -->", "(none)"),
+        ("<!--# echo var=\"none\" default=\"a$v_b\" -->", "ab"),
+        ("<!--# set var=\"a\" value=\"<$v_x>\" --><!--# echo var=\"a\" -->", "&lt;x&gt;"),
+        ("<!--# set var=\"a\" value=\"<\" --><!--# echo var=\"a\" encoding=\"none\" -->", "<"),
+        ("<!--# set var=\"a\" value=\"<\" --><!--# echo var=\"a\" encoding=\"url\" -->", "%3C"),
+        ("<!--# set var=\"v_x\" value=\"mine\" --><!--# echo var=\"v_x\" -->", "mine"),
+        // Conditions, nested too.
+        ("<!--# if expr=\"$v_x\" -->a<!--# else -->b<!--# endif -->c", "ac"),
+        ("<!--# if expr=\"$none\" -->a<!--# else -->b<!--# endif -->c", "bc"),
+        ("<!--# if expr=\"$none\" -->a<!--# elif expr=\"$v_x = x\" -->b<!--# else -->c<!--# endif -->", "b"),
+        ("<!--# if expr=\"$none\" -->a<!--# elif expr=\"$none\" -->b<!--# else -->c<!--# endif -->d", "cd"),
+        ("<!--# if expr=\"$none\" -->a<!--# endif -->b", "b"),
+        (
+            "<!--# if expr=\"$v_x\" --><!--# if expr=\"$none\" -->a<!--# else -->b<!--# endif -->c<!--# else -->d<!--# endif -->",
+            "bc",
+        ),
+        (
+            "<!--# if expr=\"$v_abc = /(b)(?P<last>.)/\" --><!--# echo var=\"1\" --><!--# echo var=\"last\" --><!--# endif -->",
+            "bc",
+        ),
+        ("<!--# if expr=\"$none\" -->hidden", ""),
+        ("<!--# if expr=\"$none\" --><!--# include gone --><!--# endif -->", ""),
+        // Configuration.
+        ("<!--# config errmsg=\"oops\" --><!--# nonsense -->", "oops"),
+        ("<!--# config timefmt=\"%s\" --><!--# echo var=\"date_gmt\" -->", "Gmt %s"),
+        ("<!--# echo var=\"DATE_LOCAL\" -->", "Local %A, %d-%b-%Y %H:%M:%S %Z"),
+        // Includes.
+        ("<!--# include a -->!", "A!"),
+        ("<!--# include key=\"a\" -->", "A"),
+        ("<!--# include key=\"$v_a\" -->", "A"),
+        ("<!--# include nested -->", "(A)"),
+        ("<!--# include virtual=\"/memory\" -->", "memory"),
+        ("a<!--# include virtual=\"/x?$v_y\" -->b", "a</x?y>b"),
+        ("<!--#include file=\"f.html\"-->", "<f.html>"),
+        ("<!--# include virtual=\"/x\" wait=\"yes\" -->b", "</x>b"),
+        ("<!--# include virtual=\"/fail\" -->b", "[an error occurred while processing the directive]b"),
+        ("<!--# include virtual=\"/refused\" -->b", "[an error occurred while processing the directive]b"),
+        ("<!--# include virtual=\"/x\" set=\"a\" -->b<!--# echo var=\"a\" encoding=\"none\" -->", "b</x>"),
+        ("<!--# include virtual=\"/fail\" set=\"a\" -->[<!--# echo var=\"a\" -->]", "[]"),
+        ("<!--# include a set=\"x\" -->[<!--# echo var=\"x\" -->]", "[A]"),
+        ("<!--# include nested set=\"x\" -->[<!--# echo var=\"x\" -->]", "[(A)]"),
+        ("<!--# include remote set=\"x\" -->[<!--# echo var=\"x\" encoding=\"none\" -->]", "[(</r>)]"),
+        ("<!--# include setter --><!--# echo var=\"s\" -->", "1"),
+        // Stubs.
+        ("<!--# block name=\"b\" -->no <!--# echo var=\"v_x\" --><!--# endblock -->-", "-"),
+        (
+            "<!--# block name=\"b\" -->no<!--# endblock --><!--# include virtual=\"/fail\" stub=\"b\" -->.",
+            "no.",
+        ),
+        (
+            "<!--# block name=\"b\" -->no<!--# endblock --><!--# include virtual=\"/empty\" stub=\"b\" -->.",
+            "no.",
+        ),
+        (
+            "<!--# block name=\"b\" -->no<!--# endblock --><!--# include virtual=\"/x\" stub=\"b\" -->.",
+            "</x>.",
+        ),
+        ("<!--# block name=\"b\" -->no<!--# endblock --><!--# include gone stub=\"b\" -->.", "no."),
+        ("<!--# block name=\"b\" -->no<!--# endblock --><!--# include void stub=\"b\" -->.", "no."),
+        ("<!--# block name=\"b\" --><!--# endblock --><!--# include virtual=\"/fail\" stub=\"b\" -->.", "."),
+        (
+            "<!--# block name=\"b\" --><!--# include virtual=\"/y\" --><!--# endblock --><!--# include virtual=\"/x\" stub=\"b\" -->.",
+            "</x>.",
+        ),
+        (
+            "<!--# block name=\"b\" -->[<!--# include virtual=\"/y\" -->]<!--# endblock --><!--# include virtual=\"/fail\" stub=\"b\" -->.",
+            "[</y>].",
+        ),
+        (
+            "<!--# block name=\"b\" -->no<!--# endblock --><!--# include virtual=\"/fail\" stub=\"b\" set=\"s\" -->.<!--# echo var=\"s\" -->",
+            ".no",
+        ),
+    ] {
+        let items = [
+            ("a", "A"),
+            ("void", ""),
+            ("nested", "(<!--# include a -->)"),
+            ("remote", "(<!--# include virtual=\"/r\" -->)"),
+            ("setter", "<!--# set var=\"s\" value=\"1\" -->"),
+        ];
+        assert_eq!(render(page, &items).0, shown, "{page}");
+    }
+}
+
+#[test]
+fn what_is_no_directive_shows_the_error_message() {
+    for page in [
+        "<!--# -->",
+        "<!--# include -->",
+        "<!--# include a b -->",
+        "<!--# include key= -->",
+        "<!--# include key=\"\" -->",
+        "<!--# include key=\"a b\" -->",
+        "<!--# include virtual=\"/a\" file=\"b\" -->",
+        "<!--# include virtual=\"/a\" wait=\"maybe\" -->",
+        "<!--# include virtual=\"/a\" depth=\"1\" -->",
+        "<!--# exec cmd=\"rm\" -->",
+        "<!--# echo -->",
+        "<!--# echo var=\"v_x\" encoding=\"base64\" -->",
+        "<!--# set var=\"a\" -->",
+        "<!--# if -->",
+        "<!--# else -->",
+        "<!--# endif -->",
+        "<!--# elif expr=\"$a\" -->",
+        "<!--# endblock -->",
+    ] {
+        assert_eq!(render(page, &[]).0, ERROR, "{page}");
+    }
+    let second_else = "<!--# if expr=\"$v_x\" -->a<!--# else -->b<!--# else -->c<!--# endif -->";
+    assert_eq!(render(second_else, &[]).0, "a");
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    let (page, trouble) = render("a<!--# include gone -->b", &[]);
+    assert_eq!(page, format!("a{ERROR}b"));
+    assert_eq!(trouble, Some(Trouble::Missing(Bytes::from_static(b"gone"))));
+}
+
+#[test]
+fn a_cycle_is_cut_and_the_page_goes_on() {
+    let (page, trouble) = render("<!--# include a -->end", &[("a", "x<!--# include a -->")]);
+    assert_eq!(page, "x".repeat(MAX_DEPTH) + ERROR + "end");
+    assert!(matches!(trouble, Some(Trouble::Cut(_))));
+}
+
+#[test]
+fn doubling_includes_do_not_explode() {
+    let doubling = "<!--# config errmsg=\"\" -->x<!--# include a --><!--# include a -->";
+    let (page, trouble) = render("<!--# include a -->", &[("a", doubling)]);
+    assert!(page.len() <= MAX_INCLUDES, "{} bytes", page.len());
+    assert!(matches!(trouble, Some(Trouble::Cut(_))));
+}
+
+#[test]
+fn a_page_starts_a_limited_number_of_requests() {
+    let (page, trouble) = render(&"<!--# include virtual=\"/x\" -->".repeat(MAX_REQUESTS + 1), &[]);
+    assert_eq!(page, "</x>".repeat(MAX_REQUESTS) + ERROR);
+    assert!(matches!(trouble, Some(Trouble::Cut(_))));
+}
+
+#[test]
+fn requests_start_before_the_first_is_answered_and_pieces_leave_in_order() {
+    let mut site = Site::new(&[]);
+    let mut rendering =
+        Rendering::new(compile("a<!--# include virtual=\"/1\" -->b<!--# include virtual=\"/2\" -->c"));
+    assert_eq!(rendering.run(&mut site), Progress::Done);
+    assert_eq!(site.requested, [(Target::Virtual, "/1".to_owned()), (Target::Virtual, "/2".to_owned())]);
+    assert_eq!(rendering.take_ready().concat(), b"a");
+    rendering.fill(1, Some(vec![Bytes::from_static(b"two")]));
+    assert_eq!(rendering.take_ready().concat(), b"");
+    rendering.fill(0, None);
+    assert_eq!(rendering.take_ready().concat(), format!("{ERROR}btwoc").as_bytes());
+    assert_eq!(rendering.take_ready().concat(), b"");
+}
+
+proptest! {
+    #[test]
+    fn a_page_without_the_opening_is_kept_to_the_byte(page in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assume!(memchr::memmem::find(&page, b"<!--#").is_none());
+        let mut rendering = Rendering::new(Arc::new(Template::compile(&Bytes::from(page.clone()))));
+        prop_assert_eq!(rendering.run(&mut Site::default()), Progress::Done);
+        prop_assert_eq!(rendering.take_ready().concat(), page);
+    }
+
+    #[test]
+    fn taking_pieces_early_changes_nothing(
+        page in "(<!--# (include (a|gone|virtual=\"/[xy]\"( wait=\"yes\")?( set=\"s\")?( stub=\"b\")?)|echo var=\"(s|v_x)\"|if expr=\"\\$(s|v_x|none)\"|else|elif expr=\"\\$v_y\"|endif|block name=\"b\"|endblock|set var=\"s\" value=\"1\") -->|t){0,14}",
+        failing in prop::collection::vec(any::<bool>(), 32),
+    ) {
+        let items = [("a", "A<!--# include virtual=\"/z\" stub=\"b\" -->")];
+        let finish = |early: bool| {
+            let mut site = Site::new(&items);
+            let mut rendering = Rendering::new(compile(&page));
+            let mut shown = Vec::new();
+            let answer = |rendering: &mut Rendering, id: usize| {
+                let body = (!failing[id % 32]).then(|| vec![Bytes::from(format!("<{id}>"))]);
+                rendering.fill(id, body);
+            };
+            while let Progress::Wait(id) = rendering.run(&mut site) {
+                if early {
+                    shown.extend(rendering.take_ready());
+                }
+                answer(&mut rendering, id);
+            }
+            for id in 0..site.requested.len() {
+                if early {
+                    shown.extend(rendering.take_ready());
+                }
+                answer(&mut rendering, id);
+            }
+            shown.extend(rendering.take_ready());
+            (shown.concat(), rendering.trouble())
+        };
+        prop_assert_eq!(finish(true), finish(false));
+    }
+}

@@ -1,0 +1,36 @@
+//! Variables that a page has set, and what regular expressions have captured.
+
+use bytes::Bytes;
+
+/// Variables of one page at most, and the bytes of all their values: a circle of includes must not fill memory.
+const MAX_VARIABLES: usize = 256;
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// The variables of one rendering, shared by a page and what it includes from the store, as nginx shares them. Few, so a
+/// list is searched.
+#[derive(Debug, Default)]
+pub(crate) struct Scope {
+    variables: Vec<(Box<str>, Bytes)>,
+    bytes: usize,
+}
+
+impl Scope {
+    pub(crate) fn get(&self, name: &str) -> Option<Bytes> {
+        self.variables.iter().find(|(other, _)| **other == *name).map(|(_, value)| value.clone())
+    }
+
+    /// Sets `name`; what is over the limits is not set.
+    pub(crate) fn set(&mut self, name: &str, value: Bytes) {
+        let place = self.variables.iter().position(|(other, _)| **other == *name);
+        let before = place.map_or(0, |place| self.variables[place].1.len());
+        let bytes = self.bytes - before + value.len();
+        if bytes > MAX_BYTES || (place.is_none() && self.variables.len() >= MAX_VARIABLES) {
+            return;
+        }
+        self.bytes = bytes;
+        match place {
+            Some(place) => self.variables[place].1 = value,
+            None => self.variables.push((name.into(), value)),
+        }
+    }
+}

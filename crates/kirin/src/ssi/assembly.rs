@@ -1,0 +1,138 @@
+//! Putting a page together: what is in memory at once, without a task; what takes waiting all at the same time.
+//!
+//! [`Assembly::run`] first; if that has not been enough, [`Assembly::settle`]. Called by the store place and by the `ssi` filter
+//! of routes.
+
+use super::cacheability::Cacheability;
+use super::part::{Failure, Part};
+use super::source::{PageSource, Parts, Surroundings};
+use crate::subrequest::KeptParent;
+use bytes::Bytes;
+use kirin_ssi::{Progress, Rendering, Template, Trouble};
+use kirin_store::{Now, Store};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use xxhash_rust::xxh3::Xxh3;
+
+/// A page that is being put together.
+pub struct Assembly {
+    rendering: Rendering,
+    parts: Parts,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// All of it is there.
+    Whole,
+    /// Requests take waiting.
+    Waiting,
+}
+
+/// A page with all its parts.
+pub struct Assembled {
+    /// The body.
+    pub pieces: Vec<Bytes>,
+    /// Of all that is in it: other parts, another digest.
+    pub digest: u128,
+    /// What its parts say about keeping it.
+    pub cacheability: Cacheability,
+}
+
+/// [`Surroundings`] that outlive the connection's read buffer.
+pub struct KeptSurroundings {
+    pub store: Arc<Store>,
+    pub now: Now,
+    pub parent: KeptParent,
+}
+
+impl KeptSurroundings {
+    /// Has `work` look at them again.
+    pub fn with<R>(&self, work: impl FnOnce(Surroundings<'_>) -> R) -> R {
+        let (store, now) = (&*self.store, self.now);
+        self.parent.with(|parent| work(Surroundings { store, now, parent: Some(parent) }))
+    }
+}
+
+impl Assembly {
+    /// Of the page with this digest, which depends on its bytes.
+    pub fn of(template: &Arc<Template>, digest: u128) -> Self {
+        Self { rendering: Rendering::new(Arc::clone(template)), parts: Parts::of(digest) }
+    }
+
+    /// Carries out what can be at once.
+    pub fn run(&mut self, page: Surroundings<'_>) -> Stage {
+        loop {
+            let progress = self.rendering.run(&mut PageSource { parts: &mut self.parts, page });
+            let answered = std::mem::take(&mut self.parts.answered);
+            let is_over = answered.is_empty();
+            for (id, part) in answered {
+                self.fill(id, part, &page);
+            }
+            match progress {
+                Progress::Done if self.rendering.is_settled_whole() => return Stage::Whole,
+                Progress::Wait(_) if !is_over => {}
+                Progress::Done | Progress::Wait(_) => return Stage::Waiting,
+            }
+        }
+    }
+
+    /// Waits for everything. Call on a `LocalSet`.
+    pub async fn settle(&mut self, page: &KeptSurroundings) {
+        // Requests end with the set: a client that has gone is not worked for.
+        let mut requests = JoinSet::new();
+        loop {
+            for (id, waiting) in self.parts.waiting.drain(..) {
+                requests.spawn_local(async move { (id, waiting.part().await) });
+            }
+            let Some(joined) = requests.join_next().await else { break };
+            let Ok((id, part)) = joined else { continue };
+            let stage = page.with(|page| {
+                self.fill(id, part, &page);
+                self.run(page)
+            });
+            if stage == Stage::Whole {
+                break;
+            }
+        }
+    }
+
+    fn fill(&mut self, id: usize, part: Result<Part, Failure>, page: &Surroundings<'_>) {
+        let content = self.parts.content(id, part, page);
+        self.rendering.fill(id, content);
+    }
+
+    /// What has gone wrong so far.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.rendering.trouble()
+    }
+
+    /// The page, when it is whole. What has gone wrong is logged.
+    pub fn finish(mut self, name: &str) -> Assembled {
+        self.log_trouble(name);
+        if self.trouble().is_some() {
+            self.parts.cacheability.add_failure();
+        }
+        let pieces = self.rendering.take_ready();
+        let digest = self.parts.digest_of_items().unwrap_or_else(|| {
+            let mut content = Xxh3::new();
+            pieces.iter().for_each(|piece| content.update(piece));
+            content.digest128()
+        });
+        Assembled { pieces, digest, cacheability: self.parts.cacheability }
+    }
+
+    /// Logs what has gone wrong.
+    pub fn log_trouble(&self, name: &str) {
+        let text = |key: &Bytes| String::from_utf8_lossy(key).into_owned();
+        match self.trouble() {
+            None => {}
+            Some(Trouble::Missing(key)) => {
+                tracing::warn!(page = name, missing = %text(&key), "an include is not in the store and is left out");
+            }
+            Some(Trouble::Cut(key)) => {
+                tracing::error!(page = name, include = %text(&key), "includes go in a circle, too deep or are too many; left out here");
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What a page and its parts together say about being kept: the strictest of them counts.
+
+use kirin_http::{FieldLines, preconditions};
+
+/// What the parts of a page have said so far, and whether it depends on who asks.
+#[derive(Debug, Default)]
+pub struct Cacheability {
+    no_store: bool,
+    no_cache: bool,
+    private: bool,
+    must_revalidate: bool,
+    /// The smallest, in seconds.
+    max_age: Option<u64>,
+    /// The smallest that shared caches would go by, in seconds.
+    shared_max_age: Option<u64>,
+    /// Fields of requests that a part varies by, in lower case.
+    vary: Vec<Vec<u8>>,
+    is_visitors: bool,
+}
+
+impl Cacheability {
+    /// Takes in what a part says; `now` is in seconds since the epoch.
+    pub fn add_part(&mut self, fields: &FieldLines, now: u64) {
+        let (mut max_age, mut shared_max_age, mut expires) = (None, None, None);
+        for (name, value) in fields.iter() {
+            if name.eq_ignore_ascii_case(b"cache-control") {
+                for (directive, argument) in directives(value) {
+                    match &directive[..] {
+                        b"no-store" => self.no_store = true,
+                        b"no-cache" => self.no_cache = true,
+                        b"private" => self.private = true,
+                        b"must-revalidate" | b"proxy-revalidate" => self.must_revalidate = true,
+                        b"max-age" => max_age = Some(seconds(argument)),
+                        b"s-maxage" => shared_max_age = Some(seconds(argument)),
+                        _ => {}
+                    }
+                }
+            } else if name.eq_ignore_ascii_case(b"expires") {
+                // "especially the value "0"", is a time in the past (RFC 9111 section 5.3).
+                let until = preconditions::parse_date(value).unwrap_or(0);
+                expires = Some(until.saturating_sub(now));
+            } else if name.eq_ignore_ascii_case(b"vary") {
+                self.add_vary(value);
+            }
+        }
+        let max_age = max_age.or(expires);
+        lower(&mut self.max_age, max_age);
+        lower(&mut self.shared_max_age, shared_max_age.or(max_age));
+        self.no_cache |= max_age == Some(0);
+    }
+
+    /// A part is not there: the page as it is must not be kept, since the next one may be whole.
+    pub fn add_failure(&mut self) {
+        self.no_store = true;
+    }
+
+    /// The page depends on who asks.
+    pub fn add_visitor(&mut self) {
+        self.is_visitors = true;
+    }
+
+    fn add_vary(&mut self, value: &[u8]) {
+        for member in members(value) {
+            let member = member.to_ascii_lowercase();
+            // Parts are asked for without a coding.
+            if member != b"accept-encoding" && !member.is_empty() && !self.vary.contains(&member) {
+                self.vary.push(member);
+            }
+        }
+    }
+
+    fn is_silent(&self) -> bool {
+        let flags =
+            self.no_store || self.no_cache || self.private || self.must_revalidate || self.is_visitors;
+        !flags && self.shared_max_age.is_none() && self.vary.is_empty()
+    }
+
+    /// The fields of the page, with what its parts demand. A lifetime is only shortened: a page that names none gets none.
+    pub fn apply(&self, fields: &FieldLines) -> FieldLines {
+        if self.is_silent() {
+            return fields.clone();
+        }
+        let mut applied = FieldLines::new();
+        let mut control = Vec::new();
+        let mut vary = self.vary.clone();
+        let restricts = self.no_store || self.no_cache || self.private || self.shared_max_age.is_some();
+        for (name, value) in fields.iter() {
+            if name.eq_ignore_ascii_case(b"cache-control") {
+                control.extend(directives(value));
+                continue;
+            }
+            if name.eq_ignore_ascii_case(b"expires") && restricts {
+                continue;
+            }
+            if name.eq_ignore_ascii_case(b"vary") {
+                vary.retain(|ours| !members(value).any(|theirs| theirs.eq_ignore_ascii_case(ours)));
+            }
+            // It was a field line before.
+            let _ = applied.try_push(name, value);
+        }
+        let control = self.applied_control(control);
+        if !control.is_empty() {
+            let _ = applied.try_push(b"Cache-Control", &control);
+        }
+        if !vary.is_empty() {
+            let _ = applied.try_push(b"Vary", &vary.join(&b", "[..]));
+        }
+        applied
+    }
+
+    fn applied_control(&self, control: Vec<(Vec<u8>, Option<&[u8]>)>) -> Vec<u8> {
+        let says = |wanted: &[u8]| control.iter().any(|(directive, _)| directive == wanted);
+        let is_for_all = says(b"public") || says(b"s-maxage");
+        let is_private = self.private || self.no_store || (self.is_visitors && !is_for_all);
+        let mut applied: Vec<Vec<u8>> = Vec::new();
+        for (directive, argument) in &control {
+            let limit = match &directive[..] {
+                b"public" | b"s-maxage" if is_private => continue,
+                b"max-age" => self.max_age,
+                b"s-maxage" => self.shared_max_age,
+                _ => None,
+            };
+            applied.push(match (limit, argument) {
+                (Some(limit), _) => {
+                    [directive, format!("={}", limit.min(seconds(*argument))).as_bytes()].concat()
+                }
+                (None, Some(argument)) => [directive, &b"="[..], argument].concat(),
+                (None, None) => directive.clone(),
+            });
+        }
+        for (wanted, is_wanted) in [
+            (&b"private"[..], is_private && !self.no_store && !says(b"no-store")),
+            (b"no-cache", self.no_cache && !self.no_store),
+            (b"no-store", self.no_store),
+            (b"must-revalidate", self.must_revalidate && !self.no_store),
+        ] {
+            if is_wanted && !applied.iter().any(|directive| directive == wanted) {
+                applied.push(wanted.to_vec());
+            }
+        }
+        applied.join(&b", "[..])
+    }
+}
+
+fn lower(smallest: &mut Option<u64>, other: Option<u64>) {
+    *smallest = smallest.iter().copied().chain(other).min();
+}
+
+/// `delta-seconds`; what is none is over at once, which is on the safe side (RFC 9111 section 4.2.1).
+fn seconds(argument: Option<&[u8]>) -> u64 {
+    let digits = argument.map_or(&b""[..], |argument| argument.trim_ascii());
+    let digits = digits.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(digits);
+    std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+/// The directives of a `Cache-Control`: their names in lower case, and their arguments as they stand.
+fn directives(value: &[u8]) -> impl Iterator<Item = (Vec<u8>, Option<&[u8]>)> {
+    members(value).filter(|member| !member.is_empty()).map(|member| match memchr::memchr(b'=', member) {
+        Some(equals) => (member[..equals].trim_ascii().to_ascii_lowercase(), Some(&member[equals + 1..])),
+        None => (member.to_ascii_lowercase(), None),
+    })
+}
+
+/// The members of a list, in which a quoted string may have commas.
+fn members(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut is_quoted = false;
+    list.split(move |byte| {
+        is_quoted ^= *byte == b'"';
+        *byte == b',' && !is_quoted
+    })
+    .map(<[u8]>::trim_ascii)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> FieldLines {
+        let mut fields = FieldLines::new();
+        for line in text.lines() {
+            let (name, value) = line.split_once(": ").unwrap();
+            fields.try_push(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        fields
+    }
+
+    fn text(fields: &FieldLines) -> String {
+        let mut wire = Vec::new();
+        fields.write_to(&mut wire);
+        String::from_utf8(wire).unwrap().replace("\r\n", "\n").trim_end().to_owned()
+    }
+
+    /// The page's fields, those of its parts, and what comes of them.
+    #[test]
+    fn the_strictest_counts() {
+        for (page, parts, whole) in [
+            ("A: b", &[][..], "A: b"),
+            ("Cache-Control: max-age=60", &[], "Cache-Control: max-age=60"),
+            ("Cache-Control: public, max-age=60", &["A: b"], "Cache-Control: public, max-age=60"),
+            (
+                "Cache-Control: public, max-age=60",
+                &["Cache-Control: max-age=5", "Cache-Control: max-age=90"],
+                "Cache-Control: public, max-age=5",
+            ),
+            ("Cache-Control: max-age=60", &["Cache-Control: private"], "Cache-Control: max-age=60, private"),
+            (
+                "Cache-Control: Public, s-maxage=90, max-age=60",
+                &["cache-control: Private"],
+                "Cache-Control: max-age=60, private",
+            ),
+            ("Cache-Control: private", &["Cache-Control: private"], "Cache-Control: private"),
+            ("A: b", &["Cache-Control: no-store"], "A: b\nCache-Control: no-store"),
+            ("Cache-Control: public", &["Cache-Control: no-store, no-cache"], "Cache-Control: no-store"),
+            ("A: b", &["Cache-Control: no-cache"], "A: b\nCache-Control: no-cache"),
+            // A page that names no lifetime gets none.
+            ("A: b", &["Cache-Control: max-age=5"], "A: b"),
+            ("A: b", &["Cache-Control: max-age=0"], "A: b\nCache-Control: no-cache"),
+            (
+                "Cache-Control: s-maxage=90, max-age=60",
+                &["Cache-Control: max-age=70"],
+                "Cache-Control: s-maxage=70, max-age=60",
+            ),
+            (
+                "Cache-Control: s-maxage=90",
+                &["Cache-Control: max-age=0, s-maxage=80, must-revalidate"],
+                "Cache-Control: s-maxage=80, no-cache, must-revalidate",
+            ),
+            (
+                "Cache-Control: max-age=60",
+                &["Cache-Control: max-age=x"],
+                "Cache-Control: max-age=0, no-cache",
+            ),
+            (
+                "Cache-Control: no-cache=\"a,private\", x=y",
+                &["Cache-Control: max-age=\"7\""],
+                "Cache-Control: no-cache=\"a,private\", x=y",
+            ),
+            // Expires of a part is a lifetime; that of the page would outlive it.
+            ("Expires: Sun, 06 Nov 1994 09:00:00 GMT", &["Cache-Control: max-age=5"], ""),
+            ("Expires: 0", &["A: b"], "Expires: 0"),
+            (
+                "Cache-Control: max-age=60",
+                &["Expires: Sun, 06 Nov 1994 08:49:47 GMT"],
+                "Cache-Control: max-age=10",
+            ),
+            ("A: b", &["Expires: 0"], "A: b\nCache-Control: no-cache"),
+            // Vary.
+            ("Vary: Cookie", &["Vary: cookie, Accept-Encoding"], "Vary: Cookie"),
+            ("Vary: A", &["Vary: B, C", "Vary: c"], "Vary: A\nVary: b, c"),
+        ] {
+            let mut cacheability = Cacheability::default();
+            for part in parts {
+                cacheability.add_part(&lines(part), 784_111_777);
+            }
+            assert_eq!(text(&cacheability.apply(&lines(page))), whole, "{page} with {parts:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_for_one_visitor_is_private_unless_it_says_otherwise() {
+        for (page, whole) in [
+            ("A: b", "A: b\nCache-Control: private"),
+            ("Cache-Control: max-age=5", "Cache-Control: max-age=5, private"),
+            ("Cache-Control: no-store", "Cache-Control: no-store"),
+            ("Cache-Control: private", "Cache-Control: private"),
+            ("Cache-Control: public", "Cache-Control: public"),
+            ("Cache-Control: s-maxage=5", "Cache-Control: s-maxage=5"),
+        ] {
+            let mut cacheability = Cacheability::default();
+            cacheability.add_visitor();
+            assert_eq!(text(&cacheability.apply(&lines(page))), whole, "{page}");
+        }
+    }
+
+    #[test]
+    fn a_page_with_a_part_missing_is_not_kept() {
+        let mut cacheability = Cacheability::default();
+        cacheability.add_failure();
+        let page = lines("Cache-Control: public, max-age=60");
+        assert_eq!(text(&cacheability.apply(&page)), "Cache-Control: max-age=60, no-store");
+    }
+}

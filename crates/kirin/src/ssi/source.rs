@@ -1,0 +1,160 @@
+//! Where the parts of a page come from.
+
+use super::cacheability::Cacheability;
+use super::part::{Answered, Failure, Part, Waiting};
+use super::{date, variables};
+use crate::page::Page;
+use crate::subrequest::{Parent, Refused};
+use bytes::Bytes;
+use kirin_ssi::{Requested, Source, Target, Template, Zone};
+use kirin_store::{Now, Store};
+use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
+
+/// What is around a page while it is carried out.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Where keys are.
+    pub store: &'a Store,
+    /// The time.
+    pub now: Now,
+    /// Who asks. Without one there are no requests and no variables: an error page.
+    pub parent: Option<Parent<'a>>,
+}
+
+/// What the parts of a page have come to so far.
+pub struct Parts {
+    /// Of the page and the items in it, in their order.
+    items: Xxh3,
+    /// Whether there is more in the page than items, so that their digest does not tell pages apart.
+    has_more: bool,
+    pub(super) cacheability: Cacheability,
+    /// Answers that were in memory.
+    pub(super) answered: Vec<(usize, Result<Part, Failure>)>,
+    /// Requests that take waiting and have not been started.
+    pub(super) waiting: Vec<(usize, Waiting)>,
+    /// What has been requested, by id.
+    names: Vec<Bytes>,
+}
+
+impl Parts {
+    /// Of a page with this digest.
+    pub fn of(page: u128) -> Self {
+        let mut items = Xxh3::new();
+        items.update(&page.to_le_bytes());
+        Self {
+            items,
+            has_more: false,
+            cacheability: Cacheability::default(),
+            answered: Vec::new(),
+            waiting: Vec::new(),
+            names: Vec::new(),
+        }
+    }
+
+    /// The digest of the page and its items, if there is nothing else in it.
+    pub fn digest_of_items(&self) -> Option<u128> {
+        (!self.has_more).then(|| self.items.digest128())
+    }
+
+    /// Takes in what a part says, or why it is not there; gives the content.
+    pub fn content(
+        &mut self,
+        id: usize,
+        part: Result<Part, Failure>,
+        page: &Surroundings<'_>,
+    ) -> Option<Vec<Bytes>> {
+        match part {
+            Ok(part) => {
+                self.cacheability.add_part(&part.fields, page.now.unix_seconds());
+                Some(part.pieces)
+            }
+            Err(failure) => {
+                let include =
+                    self.names.get(id).map(|name| String::from_utf8_lossy(name)).unwrap_or_default();
+                tracing::warn!(page = page.name(), %include, %failure, "an include cannot be had");
+                self.cacheability.add_failure();
+                None
+            }
+        }
+    }
+}
+
+impl Surroundings<'_> {
+    /// What to call the page in the log.
+    pub fn name(&self) -> &str {
+        self.parent.map_or("an error page", |parent| parent.request.target)
+    }
+}
+
+/// Both together: what a rendering asks.
+pub struct PageSource<'a> {
+    pub parts: &'a mut Parts,
+    pub page: Surroundings<'a>,
+}
+
+impl Source for PageSource<'_> {
+    fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
+        let Surroundings { store, now, .. } = self.page;
+        let page = store.get(key, now).map(|item| store.companion::<Page>(&item, now, Page::compile));
+        // A coded body would be noise in the middle of the page.
+        let page = page.filter(|page| page.head.as_ref().is_none_or(|head| head.stored_coding.is_none()));
+        let Some(page) = page else {
+            // Which part is missing makes a difference, too.
+            self.parts.items.update(b"missing");
+            return None;
+        };
+        self.parts.items.update(&page.digest.to_le_bytes());
+        if let Some(head) = page.head.as_ref().filter(|head| head.says_cacheability) {
+            self.parts.cacheability.add_part(&head.fields, now.unix_seconds());
+        }
+        Some(Arc::clone(&page.template))
+    }
+
+    fn variable(&mut self, name: &str) -> Option<Bytes> {
+        self.parts.has_more = true;
+        let variable = variables::variable(name, self.page.parent.as_ref()?);
+        if variable.as_ref().map_or_else(|| variables::is_visitors(name), |variable| variable.is_visitors) {
+            self.parts.cacheability.add_visitor();
+        }
+        variable.map(|variable| variable.value)
+    }
+
+    fn date(&mut self, zone: Zone, format: &str) -> Bytes {
+        self.parts.has_more = true;
+        date::format(self.page.now.unix_seconds(), zone, format)
+    }
+
+    fn request(&mut self, target: Target, name: &[u8], id: usize) -> Requested {
+        self.parts.has_more = true;
+        let refuse = |parts: &mut Parts, why: &dyn std::fmt::Display| {
+            let include = String::from_utf8_lossy(name);
+            tracing::warn!(page = self.page.name(), %include, %why, "an include cannot be had");
+            parts.cacheability.add_failure();
+            Requested::Failed
+        };
+        if target == Target::File && !is_beside(name) {
+            return refuse(self.parts, &"a file is named relative to the page, and not above it");
+        }
+        let Some(parent) = &self.page.parent else {
+            return refuse(self.parts, &"an error page makes no requests");
+        };
+        let answer = match parent.get(name) {
+            Ok(answer) => answer,
+            Err(refused @ (Refused::Target | Refused::Cut)) => return refuse(self.parts, &refused),
+        };
+        self.parts.names.resize(id, Bytes::new());
+        self.parts.names.push(Bytes::copy_from_slice(name));
+        match Answered::of(answer) {
+            Answered::Now(part) => self.parts.answered.push((id, part)),
+            Answered::Later(waiting) => self.parts.waiting.push((id, waiting)),
+        }
+        Requested::Pending
+    }
+}
+
+/// Whether `name` is a path below the page's directory.
+fn is_beside(name: &[u8]) -> bool {
+    let path = name.split(|byte| *byte == b'?').next().unwrap_or_default();
+    !path.starts_with(b"/") && !path.split(|byte| *byte == b'/').any(|segment| segment == b"..")
+}
