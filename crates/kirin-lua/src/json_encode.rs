@@ -90,7 +90,9 @@ impl Encoder<'_> {
                 if index.is_some_and(|index| (1..=length).contains(&index)) {
                     return Ok(());
                 }
-                return Err(Error::runtime("a table is an array or an object of JSON, not both; arrays have no holes"));
+                return Err(Error::runtime(
+                    "a table is an array or an object of JSON, not both; arrays have no holes",
+                ));
             }
             if written > 0 {
                 self.out.push(b',');

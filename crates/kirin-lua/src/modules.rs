@@ -24,7 +24,8 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     pub fn of(path: &Path) -> Self {
-        let state = fs::metadata(path).ok().and_then(|metadata| Some((metadata.modified().ok()?, metadata.len())));
+        let state =
+            fs::metadata(path).ok().and_then(|metadata| Some((metadata.modified().ok()?, metadata.len())));
         Self { path: path.to_owned(), state }
     }
 
@@ -67,9 +68,11 @@ impl Modules {
     /// Compiles a file; its lines are named by its path below the directory.
     pub fn compile(&self, lua: &Lua, path: &Path) -> Result<Function> {
         self.stamps.borrow_mut().push(Stamp::of(path));
-        let source = read(path).map_err(|problem| Error::runtime(format!("{}: {problem}", path.display())))?;
+        let source =
+            read(path).map_err(|problem| Error::runtime(format!("{}: {problem}", path.display())))?;
         let name = path.strip_prefix(&self.directory).unwrap_or(path);
-        let environment = self.environment.borrow().clone().ok_or_else(|| Error::runtime("no environment"))?;
+        let environment =
+            self.environment.borrow().clone().ok_or_else(|| Error::runtime("no environment"))?;
         // Text alone: bytecode can do anything.
         lua.load(source)
             .set_name(format!("@{}", name.display()))
@@ -87,7 +90,10 @@ impl Modules {
         let name_text = name.to_str()?;
         let path = self.find(&name_text)?;
         if self.nesting.get() >= MAX_NESTING {
-            return Err(Error::runtime(format!("module `{}` requires itself, or too many others", &*name_text)));
+            return Err(Error::runtime(format!(
+                "module `{}` requires itself, or too many others",
+                &*name_text
+            )));
         }
         let chunk = self.compile(lua, &path)?;
         self.nesting.set(self.nesting.get() + 1);
@@ -104,7 +110,8 @@ impl Modules {
     /// `a.b` is `a/b.lua` or `a/b/init.lua`.
     fn find(&self, name: &str) -> Result<PathBuf> {
         let is_part = |part: &str| {
-            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+            !part.is_empty()
+                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
         };
         if !name.split('.').all(is_part) {
             return Err(Error::runtime(format!(
@@ -122,7 +129,10 @@ impl Modules {
             }
             self.stamps.borrow_mut().push(Stamp::of(&path));
         }
-        Err(Error::runtime(format!("require: there is no module `{name}` below {}", self.directory.display())))
+        Err(Error::runtime(format!(
+            "require: there is no module `{name}` below {}",
+            self.directory.display()
+        )))
     }
 }
 

@@ -51,7 +51,8 @@ pub(crate) fn find<E>(
         [b'^', rest @ ..] if anchors => (rest, true),
         _ => (pattern, false),
     };
-    let mut matcher = Matcher { subject, pattern, level: 0, captures: [Open::UNSET; MAX_CAPTURES], depth: 0, step };
+    let mut matcher =
+        Matcher { subject, pattern, level: 0, captures: [Open::UNSET; MAX_CAPTURES], depth: 0, step };
     for start in from..=subject.len() {
         matcher.level = 0;
         if let Some(end) = matcher.matches(start, 0)? {
@@ -111,7 +112,9 @@ impl<E> Matcher<'_, E> {
             (self.step)().map_err(PatternError::Stopped)?;
             let Some(&item) = self.pattern.get(p) else { return Ok(Some(s)) };
             match item {
-                b'(' if self.pattern.get(p + 1) == Some(&b')') => return self.open(s, p + 2, Length::Position),
+                b'(' if self.pattern.get(p + 1) == Some(&b')') => {
+                    return self.open(s, p + 2, Length::Position);
+                }
                 b'(' => return self.open(s, p + 1, Length::Unclosed),
                 b')' => return self.close(s, p + 1),
                 b'$' if p + 1 == self.pattern.len() => return Ok((s == self.subject.len()).then_some(s)),
@@ -129,7 +132,8 @@ impl<E> Matcher<'_, E> {
                             return Err(PatternError::Malformed("missing '[' after '%f' in pattern"));
                         }
                         let end = self.item_end(set)?;
-                        let before = s.checked_sub(1).and_then(|at| self.subject.get(at)).copied().unwrap_or(0);
+                        let before =
+                            s.checked_sub(1).and_then(|at| self.subject.get(at)).copied().unwrap_or(0);
                         let here = self.subject.get(s).copied().unwrap_or(0);
                         if self.in_set(before, set, end - 1) || !self.in_set(here, set, end - 1) {
                             return Ok(None);
@@ -231,7 +235,8 @@ impl<E> Matcher<'_, E> {
 
     /// `%1` to `%9`: what a capture holds, again.
     fn repeated(&mut self, s: usize, digit: u8) -> Matched<E> {
-        let capture = digit.checked_sub(b'1').and_then(|index| self.captures[..self.level].get(index as usize));
+        let capture =
+            digit.checked_sub(b'1').and_then(|index| self.captures[..self.level].get(index as usize));
         let Some(Open { start, length: Length::Bytes(length) }) = capture.copied() else {
             return Err(PatternError::Malformed("invalid capture index"));
         };

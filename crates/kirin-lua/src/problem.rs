@@ -43,7 +43,7 @@ fn parts(error: &Error) -> (String, Option<String>) {
 }
 
 /// Whether a message begins with `FILE:LINE:`.
-fn has_place(message: &str) -> bool {
+pub(crate) fn has_place(message: &str) -> bool {
     let mut parts = message.splitn(3, ':');
     let (file, line) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
     file.ends_with(".lua") && !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit())
@@ -51,9 +51,11 @@ fn has_place(message: &str) -> bool {
 
 /// The first place of a traceback that is in a script.
 fn place(traceback: &str) -> Option<String> {
-    traceback.lines().map(str::trim).find(|line| has_place(line)).map(|line| {
-        line.splitn(3, ':').take(2).collect::<Vec<_>>().join(":")
-    })
+    traceback
+        .lines()
+        .map(str::trim)
+        .find(|line| has_place(line))
+        .map(|line| line.splitn(3, ':').take(2).collect::<Vec<_>>().join(":"))
 }
 
 /// Whether the call has ended by its time limit.

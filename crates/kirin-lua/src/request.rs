@@ -114,7 +114,13 @@ impl Requests {
 }
 
 /// Adds what the prelude needs for requests.
-pub(crate) fn add(lua: &Lua, host: &Table, json: &Json, moment: &Moment, program: Rc<dyn Host>) -> Result<()> {
+pub(crate) fn add(
+    lua: &Lua,
+    host: &Table,
+    json: &Json,
+    moment: &Moment,
+    program: Rc<dyn Host>,
+) -> Result<()> {
     host.set("methods", lua.create_table()?)?;
     let has_body = |_: &Lua, request: Table| Ok(handle(&request)?.borrow::<Handle>()?.0.has_body);
     host.set("has_body", lua.create_function(has_body)?)?;
@@ -136,7 +142,9 @@ pub(crate) fn add(lua: &Lua, host: &Table, json: &Json, moment: &Moment, program
                 Peer::Tcp(address) => lua.create_string(address.ip().to_string()).map(Value::String),
                 Peer::Unix => lua.create_string("unix:").map(Value::String),
             },
-            b"args" => parse_form(lua, called.query().unwrap_or_default()).map(|(args, _)| Value::Table(args)),
+            b"args" => {
+                parse_form(lua, called.query().unwrap_or_default()).map(|(args, _)| Value::Table(args))
+            }
             b"headers" => headers(lua, called, metatables.get("headers_metatable")?).map(Value::Table),
             b"cookies" => cookies(lua, called).map(Value::Table),
             b"session" => match program.session(called, moment.now()) {
@@ -180,7 +188,8 @@ fn cookies(lua: &Lua, called: &Called) -> Result<Table> {
         let Some(at) = memchr::memchr(b'=', pair) else { continue };
         let (name, value) = (lua.create_string(&pair[..at])?, &pair[at + 1..]);
         if !table.contains_key(&name)? {
-            let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+            let value =
+                value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
             table.raw_set(name, lua.create_string(unescape_url(value, false))?)?;
         }
     }

@@ -24,15 +24,18 @@ pub(crate) fn response(value: &Value, allowance: &Allowance) -> Result<Option<Re
         }
     };
     let status: Option<u16> = table.raw_get("status")?;
-    let status = StatusCode::from_u16(status.unwrap_or(200)).ok().filter(|status| (200..=599).contains(&status.as_u16()));
-    let status = status.ok_or_else(|| Error::runtime("`status` of a response is a number from 200 to 599"))?;
+    let status = StatusCode::from_u16(status.unwrap_or(200))
+        .ok()
+        .filter(|status| (200..=599).contains(&status.as_u16()));
+    let status =
+        status.ok_or_else(|| Error::runtime("`status` of a response is a number from 200 to 599"))?;
     let body = whole(&table.raw_get("body")?, allowance)?;
     let mut response = Response::new(Place::Lua, status, body);
     if let Some(headers) = table.raw_get::<Option<Table>>("headers")? {
         headers.for_each::<LuaString, Value>(|name, value| match value {
-            Value::Table(values) => {
-                values.sequence_values::<LuaString>().try_for_each(|value| push(&mut response.fields, &name, &value?))
-            }
+            Value::Table(values) => values
+                .sequence_values::<LuaString>()
+                .try_for_each(|value| push(&mut response.fields, &name, &value?)),
             value => match value {
                 Value::String(value) => push(&mut response.fields, &name, &value),
                 Value::Integer(_) | Value::Number(_) => {

@@ -11,7 +11,9 @@ use crate::modules::Modules;
 use crate::request::{self, Requests};
 use crate::{fetch, problem, store_library, string_library, text_library};
 use kirin_store::Store;
-use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value, VmState};
+use mlua::{
+    Error, Function, HookTriggers, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value, VmState,
+};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,6 +21,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Memory of a new state, which is not counted against its limit.
 const OWN_BYTES: usize = 256 * 1024;
+
+/// Frames at most between a script and what has failed for it.
+const FRAMES: usize = 20;
 
 /// A state that has no script yet.
 pub(crate) struct Sandbox {
@@ -35,21 +40,18 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     /// A state for scripts in `directory`.
-    pub fn new(
-        directory: &Path,
-        store: &Arc<Store>,
-        program: Rc<dyn Host>,
-        limits: &Limits,
-    ) -> Result<Self> {
-        let libraries = StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::BIT | StdLib::MATH | StdLib::JIT;
+    pub fn new(directory: &Path, store: &Arc<Store>, program: Rc<dyn Host>, limits: &Limits) -> Result<Self> {
+        let libraries =
+            StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::BIT | StdLib::MATH | StdLib::JIT;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
         // No hook is called in compiled code (allowance.rs).
         lua.load("jit.off()").exec()?;
         lua.set_memory_limit(limits.memory_bytes + OWN_BYTES)?;
         let (allowance, moment) = (Allowance::new(limits), Moment::default());
         let hook = allowance.clone();
-        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INTERVAL), move |_, _| {
-            hook.check().map(|()| VmState::Continue)
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INTERVAL), move |lua, _| {
+            let checked = hook.check().map(|()| VmState::Continue);
+            checked.map_err(|error| Error::runtime(at_place(lua, &problem::describe(&error))))
         })?;
         let modules = Modules::new(&lua, directory)?;
         let host = lua.create_table()?;
@@ -75,7 +77,8 @@ impl Sandbox {
         kirin.set("json", json.library(&lua, &allowance)?)?;
         kirin.set("log", log(&lua)?)?;
         text_library::add(&lua, &kirin)?;
-        let time = |_: &Lua, ()| Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
+        let time =
+            |_: &Lua, ()| Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
         kirin.set("time", lua.create_function(time)?)?;
         kirin.set("pass", lua.create_function(|_, ()| Ok(Value::Nil))?)?;
         host.set("print", kirin.get::<Table>("log")?.get::<Function>("info")?)?;
@@ -110,6 +113,15 @@ fn log(lua: &Lua) -> Result<Table> {
     Ok(log)
 }
 
+/// A message behind the innermost place that is in a script.
+fn at_place(lua: &Lua, message: &str) -> String {
+    let places = (0..FRAMES).map_while(|level| lua.inspect_stack(level, place_of));
+    match places.into_iter().find(|place| place.contains(".lua:")) {
+        Some(place) => format!("{place}: {message}"),
+        None => message.to_owned(),
+    }
+}
+
 fn place_of(frame: &mlua::debug::Debug<'_>) -> String {
     let source = frame.source().short_src.map(|source| source.into_owned()).unwrap_or_default();
     format!("{source}:{}", frame.current_line().unwrap_or(0))
@@ -118,5 +130,9 @@ fn place_of(frame: &mlua::debug::Debug<'_>) -> String {
 /// The values with spaces between; control characters, which could make a line look like two, escaped.
 fn line(values: &[Value]) -> Result<String> {
     let texts = values.iter().map(Value::to_string).collect::<Result<Vec<_>>>()?;
-    Ok(texts.join(" ").chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect())
+    Ok(texts
+        .join(" ")
+        .chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .collect())
 }

@@ -6,15 +6,15 @@ use crate::error::{Fault, LuaError};
 use crate::fetch::{Fetch, Fetched, MAX_AT_ONCE};
 use crate::host::Host;
 use crate::modules::{Modules, Stamp};
+use crate::problem;
 use crate::request::Called;
 use crate::response::response;
 use crate::sandbox::Sandbox;
-use crate::problem;
 use bytes::Bytes;
 use kirin_http::Response;
 use kirin_store::{Now, Store};
-use mlua::{Error, Function, MultiValue, Result, Table, Thread, UserDataRef, Value};
 use mlua::thread::ThreadStatus;
+use mlua::{Error, Function, MultiValue, Result, Table, Thread, UserDataRef, Value};
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -98,7 +98,8 @@ impl Script {
         limits: Limits,
     ) -> (std::result::Result<Rc<Self>, LuaError>, Vec<Stamp>) {
         let directory = path.parent().unwrap_or(Path::new("/"));
-        let failed = |error: &Error| LuaError::Load { path: path.to_owned(), problem: problem::describe(error) };
+        let failed =
+            |error: &Error| LuaError::Load { path: path.to_owned(), problem: problem::describe(error) };
         let sandbox = match Sandbox::new(directory, store, program, &limits) {
             Ok(sandbox) => sandbox,
             Err(error) => return (Err(failed(&error)), vec![Stamp::of(path)]),
@@ -166,7 +167,13 @@ impl Script {
             Ok(Err(wanted)) => {
                 self.waiting.set(self.waiting.get() + 1);
                 let left = self.sandbox.allowance.left();
-                Step::Waiting(Suspended { script: Rc::clone(self), called, thread, left, wanted: Some(wanted) })
+                Step::Waiting(Suspended {
+                    script: Rc::clone(self),
+                    called,
+                    thread,
+                    left,
+                    wanted: Some(wanted),
+                })
             }
             Ok(Ok(response)) => {
                 self.tidy(thread);
@@ -203,7 +210,11 @@ impl Script {
         // What the collector would have to take together would keep the next calls waiting.
         self.is_spent.set(self.is_spent.get() || fault == Fault::Memory);
         let path = String::from_utf8_lossy(called.path());
-        tracing::error!(script = %self.path.display(), method = %called.method(), ?path, "{}", problem::describe(error));
+        // A function that was called as the last thing of a script has no line of that to tell, nor has a lack of memory.
+        let file = self.path.file_name().unwrap_or_default().display();
+        let problem = problem::describe(error);
+        let problem = if problem::has_place(&problem) { problem } else { format!("{file}: {problem}") };
+        tracing::error!(script = %self.path.display(), method = %called.method(), ?path, "{problem}");
         fault
     }
 }
@@ -226,7 +237,9 @@ fn load_handler(sandbox: &Sandbox, path: &Path) -> Result<Function> {
 /// What the prelude's `wait` asks for.
 fn wanted(mut values: impl Iterator<Item = Value>) -> Result<Wanted> {
     match (values.next(), values.next()) {
-        (Some(Value::String(kind)), None | Some(Value::Nil)) if *kind.as_bytes() == *b"body" => Ok(Wanted::Body),
+        (Some(Value::String(kind)), None | Some(Value::Nil)) if *kind.as_bytes() == *b"body" => {
+            Ok(Wanted::Body)
+        }
         (Some(Value::String(kind)), Some(Value::Table(list))) if *kind.as_bytes() == *b"fetch" => {
             if list.raw_len() > MAX_AT_ONCE {
                 return Err(Error::runtime(format!("fetch_all: {MAX_AT_ONCE} requests at most")));
@@ -246,7 +259,8 @@ impl Suspended {
 
     /// Goes on with what has been waited for.
     pub fn resume(self, supply: Supply, now: Now) -> Step {
-        let (script, called, thread) = (Rc::clone(&self.script), Rc::clone(&self.called), self.thread.clone());
+        let (script, called, thread) =
+            (Rc::clone(&self.script), Rc::clone(&self.called), self.thread.clone());
         let left = self.left;
         drop(self);
         script.sandbox.allowance.begin(left);

@@ -6,7 +6,9 @@ use kirin_store::{
     ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires, Invalidation,
     ItemRef, NewItem, Now, Store, StoreMode, StoreOutcome, StoreRequest, TAG_LIMIT_BYTES, TAGS_PER_ITEM,
 };
-use mlua::{Error, FromLua, Lua, LuaString, MetaMethod, MultiValue, Result, Table, UserData, UserDataMethods, Value};
+use mlua::{
+    Error, FromLua, Lua, LuaString, MetaMethod, MultiValue, Result, Table, UserData, UserDataMethods, Value,
+};
 use std::sync::Arc;
 
 /// Integers up to this one are numbers in Lua; a CAS above it is given as text.
@@ -48,11 +50,14 @@ pub(crate) fn library(lua: &Lua, store: &Arc<Store>, moment: &Moment) -> Result<
         ($name:literal, $function:expr) => {
             let access = access.clone();
             let function = $function;
-            library.set($name, lua.create_function(move |lua, arguments| function(&access, lua, arguments))?)?;
+            library
+                .set($name, lua.create_function(move |lua, arguments| function(&access, lua, arguments))?)?;
         };
     }
     add!("get", get);
-    add!("piece", |access: &Access, _: &Lua, key: LuaString| Ok(access.item(&key).map(|item| Piece(item.value()))));
+    add!("piece", |access: &Access, _: &Lua, key: LuaString| Ok(access
+        .item(&key)
+        .map(|item| Piece(item.value()))));
     add!("get_multi", get_multi);
     add!("set", |access: &Access, lua: &Lua, (key, value, options): Storing| {
         access.put(lua, StoreMode::Set, None, &key, &value, options)
@@ -72,8 +77,18 @@ pub(crate) fn library(lua: &Lua, store: &Arc<Store>, moment: &Moment) -> Result<
     add!("cas", |access: &Access, lua: &Lua, (key, value, cas, options): Comparing| {
         access.put(lua, StoreMode::Set, Some(cas.0), &key, &value, options)
     });
-    add!("incr", |access: &Access, lua: &Lua, arguments: Counting| count(access, lua, Direction::Up, arguments));
-    add!("decr", |access: &Access, lua: &Lua, arguments: Counting| count(access, lua, Direction::Down, arguments));
+    add!("incr", |access: &Access, lua: &Lua, arguments: Counting| count(
+        access,
+        lua,
+        Direction::Up,
+        arguments
+    ));
+    add!("decr", |access: &Access, lua: &Lua, arguments: Counting| count(
+        access,
+        lua,
+        Direction::Down,
+        arguments
+    ));
     add!("delete", |access: &Access, _: &Lua, (key, cas): (LuaString, Option<Cas>)| {
         let request = DeleteRequest { compare_cas: cas.map(|cas| cas.0), ..DeleteRequest::default() };
         Ok(access.store.meta_delete(&key.as_bytes(), &request, access.moment.now()) == DeleteOutcome::Deleted)

@@ -29,7 +29,13 @@ type FindArguments = (LuaString, LuaString, Option<i64>, Option<bool>);
 /// The offset of Lua's `init`: from 1 on, or negative from the end.
 fn offset(init: Option<i64>, length: usize) -> usize {
     let init = init.unwrap_or(1);
-    let offset = if init > 0 { init - 1 } else if init < 0 { length as i64 + init } else { 0 };
+    let offset = if init > 0 {
+        init - 1
+    } else if init < 0 {
+        length as i64 + init
+    } else {
+        0
+    };
     usize::try_from(offset.max(0)).unwrap_or(usize::MAX)
 }
 
@@ -61,8 +67,11 @@ fn search(
     // Lua 5.1 looks at the end then; a match of nothing is found there.
     let from = from.min(subject.len());
     let found = if plain || pattern::is_plain(&pattern) {
-        memchr::memmem::find(&subject[from..], &pattern)
-            .map(|at| Match { start: from + at, end: from + at + pattern.len(), captures: Vec::new() })
+        memchr::memmem::find(&subject[from..], &pattern).map(|at| Match {
+            start: from + at,
+            end: from + at + pattern.len(),
+            captures: Vec::new(),
+        })
     } else {
         run(time, &subject, &pattern, from, true)?
     };

@@ -12,7 +12,10 @@ const MAX_RANDOM: usize = 1024;
 /// Adds the functions to `kirin`.
 pub(crate) fn add(lua: &Lua, kirin: &Table) -> Result<()> {
     kirin.set("escape", lua.create_function(|lua, text: LuaString| escape(lua, text))?)?;
-    kirin.set("escape_url", lua.create_function(|lua, text: LuaString| lua.create_string(escape_url(&text.as_bytes())))?)?;
+    kirin.set(
+        "escape_url",
+        lua.create_function(|lua, text: LuaString| lua.create_string(escape_url(&text.as_bytes())))?,
+    )?;
     kirin.set(
         "unescape_url",
         lua.create_function(|lua, text: LuaString| lua.create_string(unescape_url(&text.as_bytes(), false)))?,
@@ -22,10 +25,15 @@ pub(crate) fn add(lua: &Lua, kirin: &Table) -> Result<()> {
         lua.create_function(|lua, text: LuaString| lua.create_string(Sha256::digest(&*text.as_bytes())))?,
     )?;
     kirin.set("hmac_sha256", lua.create_function(hmac_sha256)?)?;
-    kirin.set("hex", lua.create_function(|lua, bytes: LuaString| lua.create_string(hex(&bytes.as_bytes())))?)?;
+    kirin.set(
+        "hex",
+        lua.create_function(|lua, bytes: LuaString| lua.create_string(hex(&bytes.as_bytes())))?,
+    )?;
     kirin.set(
         "base64",
-        lua.create_function(|lua, bytes: LuaString| lua.create_string(BASE64_STANDARD.encode(&*bytes.as_bytes())))?,
+        lua.create_function(|lua, bytes: LuaString| {
+            lua.create_string(BASE64_STANDARD.encode(&*bytes.as_bytes()))
+        })?,
     )?;
     kirin.set(
         "base64url",

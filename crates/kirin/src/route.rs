@@ -2,13 +2,15 @@
 
 use crate::config;
 use crate::config::check::{PlaceSite, RouteSite};
+use crate::lua_place::LuaPlace;
 use crate::rules::Rules;
 use crate::store_place::StorePlace;
 use crate::subrequest::Lineage;
 use http::{Method, StatusCode};
 use kirin_files::{Files, FilesConfig, FilesError};
 use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
-use kirin_store::Now;
+use kirin_lua::LuaError;
+use kirin_store::{Now, Store};
 use kirin_workers::App;
 use std::sync::Arc;
 use std::time::Instant;
@@ -41,11 +43,29 @@ pub enum Place {
     Files(Box<Files>),
     /// An application.
     App(Arc<App>),
+    /// A script.
+    Lua(Box<LuaPlace>),
+}
+
+/// A place of a route that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// A directory.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// A script.
+    #[error(transparent)]
+    Lua(#[from] LuaError),
 }
 
 impl Route {
     /// Opens what `route` names. `apps` are in the order of the configuration.
-    pub fn open(route: &RouteSite, apps: &[Arc<App>]) -> Result<Self, FilesError> {
+    pub fn open(
+        route: &RouteSite,
+        apps: &[Arc<App>],
+        store: &Arc<Store>,
+        lua: kirin_lua::Limits,
+    ) -> Result<Self, PlaceError> {
         let mut places = Vec::new();
         for place in &route.places {
             places.push(match place {
@@ -56,6 +76,10 @@ impl Route {
                     Place::Files(Box::new(Files::open(config)?))
                 }
                 PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
+                PlaceSite::Lua(file) => {
+                    let (store, limit) = (Arc::clone(store), route.body_limit_bytes);
+                    Place::Lua(Box::new(LuaPlace::open(file.clone(), store, lua, limit)?))
+                }
             });
         }
         let rules = (!route.rules.is_empty()).then(|| Arc::clone(&route.rules));
@@ -118,7 +142,7 @@ impl Route {
         let is_there = |place: &Place| match place {
             Place::Store => store.has(request, now),
             Place::Files(files) => files.has(request, Instant::now()),
-            Place::App(_) => false,
+            Place::App(_) | Place::Lua(_) => false,
         };
         if request.is_get_or_head() || !self.places.iter().any(is_there) {
             return Response::error(StatusCode::NOT_FOUND);

@@ -10,13 +10,14 @@ use crate::compress_threads::CompressThreads;
 use crate::config::check::Site;
 use crate::error_page;
 use crate::kept_request::KeptRequest;
+use crate::lua_place::LuaPlace;
 use crate::path_rest::{self, meant_path};
-use crate::route::{self, Place, Route};
+use crate::route::{self, Place, PlaceError, Route};
 use crate::rules::Rules;
 use crate::store_place::StorePlace;
 use crate::subrequest::{Lineage, Parent};
 use http::{Method, StatusCode};
-use kirin_files::{AppFiles, FilesError};
+use kirin_files::AppFiles;
 use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
 use kirin_store::{Now, Store};
 use kirin_workers::{App, MetaVariables};
@@ -39,19 +40,31 @@ pub struct Routes {
 }
 
 /// A request as the places of its route get it.
-struct Lookup<'a> {
+pub struct Lookup<'a> {
     /// As it was sent: for applications.
-    sent: &'a RequestHead<'a>,
+    pub sent: &'a RequestHead<'a>,
     /// With its path rewritten: for all others.
-    seen: &'a RequestHead<'a>,
-    meta: MetaVariables<'a>,
-    lineage: &'a Lineage,
+    pub seen: &'a RequestHead<'a>,
+    /// What applications are told besides.
+    pub meta: MetaVariables<'a>,
+    /// Whether it comes of another request.
+    pub lineage: &'a Lineage,
+}
+
+/// A place of a route, by its number.
+#[derive(Clone, Copy)]
+pub struct At {
+    /// Of the route.
+    pub route: usize,
+    /// Of the place in it.
+    pub place: usize,
 }
 
 impl Router {
     /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`.
-    pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, FilesError> {
-        let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
+    pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, PlaceError> {
+        let open = |route| Route::open(route, apps, &store, site.lua);
+        let routes = site.routes.iter().map(open).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty();
@@ -86,8 +99,8 @@ impl Routes {
                 if let Err(refusal) = route.admit(request, origin, lineage) {
                     return Answer::Now(refusal);
                 }
-                let meta = MetaVariables::default();
-                self.look(route, &Lookup { sent: request, seen: request, meta, lineage }, origin)
+                let (meta, first) = (MetaVariables::default(), At { route: index, place: 0 });
+                self.look(first, &Lookup { sent: request, seen: request, meta, lineage }, origin)
             }
             Some(rules) => self.answer_by_rules(index, rules, request, origin, lineage),
         }
@@ -114,10 +127,10 @@ impl Routes {
         }
     }
 
-    /// Asks one place after the other.
-    fn look(self: &Rc<Self>, route: &Route, lookup: &Lookup<'_>, origin: Origin<'_>) -> Answer {
-        let now = Now::from_unix_seconds(origin.now);
-        for (index, place) in route.places.iter().enumerate() {
+    /// Asks one place after the other, beginning with `first`.
+    pub fn look(self: &Rc<Self>, first: At, lookup: &Lookup<'_>, origin: Origin<'_>) -> Answer {
+        let (now, route) = (Now::from_unix_seconds(origin.now), &self.routes[first.route]);
+        for (index, place) in route.places.iter().enumerate().skip(first.place) {
             let is_last = index + 1 == route.places.len();
             let response = match place {
                 Place::Store => {
@@ -134,6 +147,22 @@ impl Routes {
                     }
                 }
                 Place::Files(files) => files.answer(lookup.seen, Instant::now()),
+                Place::Lua(script) => {
+                    let at = At { place: index, ..first };
+                    let codings = route.compress.of_app();
+                    let coded = |answer| match answer {
+                        Answer::Now(response) if !codings.is_empty() => {
+                            Compress::around(lookup.sent, codings, &self.threads, |_| {
+                                Answer::later(move |_| async move { response })
+                            })
+                        }
+                        answer => Compress::around(lookup.sent, codings, &self.threads, |_| answer),
+                    };
+                    match script.answer(self, at, lookup, origin) {
+                        Some(answer) => return coded(answer),
+                        None => None,
+                    }
+                }
                 Place::App(app) => {
                     let resolved = path_rest::without_dots(lookup.sent.path);
                     let path = lookup.meta.path.or(resolved.as_deref());
@@ -153,8 +182,16 @@ impl Routes {
         Answer::Now(route.nobody_answered(lookup.seen, &self.store, now))
     }
 
+    /// The script at a place.
+    pub fn script(&self, at: At) -> Option<&LuaPlace> {
+        match self.routes.get(at.route)?.places.get(at.place)? {
+            Place::Lua(script) => Some(script),
+            _ => None,
+        }
+    }
+
     /// The request as one that others come of.
-    fn parent<'a>(self: &'a Rc<Self>, lookup: &Lookup<'a>, origin: Origin<'a>) -> Parent<'a> {
+    pub fn parent<'a>(self: &'a Rc<Self>, lookup: &Lookup<'a>, origin: Origin<'a>) -> Parent<'a> {
         let Lookup { sent: request, meta, lineage, .. } = *lookup;
         Parent { routes: self, request, origin, user: meta.user, lineage }
     }
@@ -222,10 +259,10 @@ impl Routes {
         (origin, lineage): (Origin<'_>, &Lineage),
         user: Option<&str>,
     ) -> Answer {
-        let route = &self.routes[index];
+        let (route, first) = (&self.routes[index], At { route: index, place: 0 });
         let meta = MetaVariables { user, ..MetaVariables::default() };
         let Some(rewrite) = &rules.rewrite else {
-            return self.look(route, &Lookup { sent: request, seen: request, meta, lineage }, origin);
+            return self.look(first, &Lookup { sent: request, seen: request, meta, lineage }, origin);
         };
         let rest = path_rest::rest_below(request.path, &route.path);
         let path = rewrite.path(&rest);
@@ -236,7 +273,7 @@ impl Routes {
         let (script_name, path_info) = rewrite.mount(&route.path, &rest);
         let seen = RequestHead { target: &target, path: &path, ..request.clone() };
         let meta = MetaVariables { script_name, path: Some(&path_info), ..meta };
-        let mut answer = self.look(route, &Lookup { sent: request, seen: &seen, meta, lineage }, origin);
+        let mut answer = self.look(first, &Lookup { sent: request, seen: &seen, meta, lineage }, origin);
         // A directory's redirect to its own path with a slash: the client knows it by another.
         if let Answer::Now(response) = &mut answer
             && response.place == kirin_http::Place::Files
@@ -281,7 +318,7 @@ impl Routes {
                 }
             }
             Place::Files(files) => files.answer(&request, Instant::now()),
-            Place::App(_) => None,
+            Place::App(_) | Place::Lua(_) => None,
         });
         response.filter(error_page::is_page)
     }

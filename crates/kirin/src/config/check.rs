@@ -3,7 +3,7 @@
 use super::acme::AcmeSite;
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
-use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, proxies, rules};
+use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, lua, proxies, rules};
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
 use crate::user::User;
@@ -45,6 +45,8 @@ pub struct Site {
     pub apps: Vec<AppSite>,
     /// The routes, longest path first.
     pub routes: Vec<RouteSite>,
+    /// What scripts may take.
+    pub lua: kirin_lua::Limits,
 }
 
 /// A listener.
@@ -155,6 +157,8 @@ pub enum PlaceSite {
     Files(PathBuf),
     /// The application of this index.
     App(usize),
+    /// A script.
+    Lua(PathBuf),
 }
 
 /// Checks `config`, which was read from `source`.
@@ -224,7 +228,16 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
     rules::check_together(&routes, &config.route, source)?;
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
-    Ok(Site { threads, user, connections, listeners, store: check_store(config, source)?, apps, routes })
+    Ok(Site {
+        threads,
+        user,
+        connections,
+        listeners,
+        store: check_store(config, source)?,
+        apps,
+        routes,
+        lua: lua::limits(&config.lua, source)?,
+    })
 }
 
 /// Authorities come by plain HTTP, and certificates are kept under the first of their names.
@@ -375,7 +388,7 @@ fn check_route(
     let rules = Arc::new(rules::rules(route, checks, source)?);
     if route.places.is_empty() && route.redirect.is_none() {
         let message = format!(
-            "`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME, or a `redirect`"
+            "`try` of route `{path}` is empty: name at least one of store, files:DIR, lua:FILE, app:NAME, or a `redirect`"
         );
         return Err(source.error(route.path.span(), message));
     }
@@ -441,7 +454,14 @@ fn check_place(place: &Spanned<String>, apps: &[AppSite], source: &Source) -> Re
             source.error(place.span(), format!("there is no app `{name}`; apps: {known}"))
         });
     }
-    let message = format!("`{text}` is not a place; allowed are store, files:DIR and app:NAME");
+    if let Some(file) = text.strip_prefix("lua:") {
+        let path = absolute(&source.directory.join(file));
+        if !path.is_file() {
+            return Err(source.error(place.span(), format!("there is no file {}", path.display())));
+        }
+        return Ok(PlaceSite::Lua(path));
+    }
+    let message = format!("`{text}` is not a place; allowed are store, files:DIR, lua:FILE and app:NAME");
     Err(source.error(place.span(), message))
 }
 

@@ -8,6 +8,7 @@ pub mod check;
 pub mod compress;
 pub mod default;
 pub mod load;
+pub mod lua;
 mod proxies;
 pub mod reference;
 mod rules;
@@ -48,6 +49,9 @@ pub struct Config {
     /// Applications, each with its own workers.
     #[serde(default)]
     pub app: Vec<AppConfig>,
+    /// Scripts: what each of them may take.
+    #[serde(default)]
+    pub lua: lua::LuaConfig,
     /// Which request goes where. The route with the longest matching `path` is taken.
     #[serde(default)]
     pub route: Vec<RouteConfig>,
@@ -230,7 +234,7 @@ pub struct RouteConfig {
     #[schemars(with = "String")]
     pub path: Spanned<String>,
     /// Places to look, in order; the first that has the answer gives it. `store`: the item whose key is the request
-    /// target. `files:DIR`: the file of that path below the directory. `app:NAME`: the application, which always answers.
+    /// target. `files:DIR`: the file of that path below the directory. `lua:FILE`: the script ([lua.md](lua.md)). `app:NAME`: the application, which always answers.
     /// Needed, unless there is a `redirect`.
     #[serde(default, rename = "try")]
     #[schemars(with = "Vec<String>")]

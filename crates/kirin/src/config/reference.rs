@@ -30,6 +30,7 @@ pub fn reference() -> String {
         ("`acme` of `[listener.tls]`: certificates from an authority", "AcmeConfig", "listener.tls.acme."),
         ("`[store]`: items in memory", "StoreConfig", "store."),
         ("`[[app]]`: an application", "AppConfig", "app."),
+        ("`[lua]`: what scripts may take", "LuaConfig", "lua."),
         ("`[[route]]`: which request goes where", "RouteConfig", "route."),
         ("`rate_limit` of a route", "RateLimitConfig", "route.rate_limit."),
     ] {

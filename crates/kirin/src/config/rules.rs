@@ -61,8 +61,9 @@ pub fn check_together(
     let leads_to = |path: &str| routes.iter().find(|route| is_below(path, &route.path));
     for config in written {
         for page in config.error_pages.values() {
-            let has_pages =
-                |route: &RouteSite| route.places.iter().any(|place| !matches!(place, PlaceSite::App(_)));
+            let has_pages = |route: &RouteSite| {
+                route.places.iter().any(|place| !matches!(place, PlaceSite::App(_) | PlaceSite::Lua(_)))
+            };
             if !leads_to(page.get_ref()).is_some_and(has_pages) {
                 let message = format!(
                     "error page `{}`: no route has it with `store` or `files:DIR` in `try`",
