@@ -3,7 +3,7 @@
 CARGO ?= cargo
 CLIENTS = crates/kirin-memcache/tests/install_clients.sh
 
-.PHONY: demo build test lint test-rust test-perl test-browser bench bench-packages deb docs fuzz clean
+.PHONY: demo build test lint test-rust test-perl test-browser bench bench-packages score deb docs fuzz clean
 
 demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
 	scripts/install-packages demo
@@ -44,6 +44,10 @@ test-browser: build ## The memo example through Kirin, in a headless Chromium
 bench: bench-packages ## Comparisons with nginx, h2o, memcached, Starlet, …; takes about half an hour
 	$(CARGO) build --release -p kirin -p kirin-floor
 	bench/compare.py
+
+score: bench-packages ## A contest on the memo example: nginx + Starman + memcached against Kirin; takes four minutes
+	$(CARGO) build --release -p kirin -p kirin-score
+	bench/contest.py
 
 bench-packages:
 	scripts/install-packages bench

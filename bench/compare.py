@@ -20,24 +20,28 @@ import comparison
 import report
 from comparison import Comparison, Entrant
 from comparisons import (
+    cache_hit_ratio,
     compressed_page,
     classic_stack,
     crowd,
     hit_ratio,
     http2,
     idle_memory,
-    includes,
     large_file,
     loops,
     memcached_protocol,
     memory_per_item,
+    proxy,
     psgi,
     restart,
+    session_bar,
     slow_attack,
     small_file,
+    ssi,
     store_page,
     tls,
 )
+from comparisons.cache_hit_ratio import CacheEntrant
 from comparisons.store_entrants import StoreEntrant
 from host import BENCH, REPOSITORY, BenchError, Cores, Host
 
@@ -47,22 +51,29 @@ COMPARISONS: dict[str, Comparison] = {
         store_page.COMPARISON,
         small_file.COMPARISON,
         compressed_page.COMPARISON,
-        includes.COMPARISON,
+        ssi.COMPARISON,
+        session_bar.COMPARISON,
         large_file.COMPARISON,
         tls.COMPARISON,
         http2.COMPARISON,
         psgi.HELLO_COMPARISON,
         psgi.PARAMS_COMPARISON,
         classic_stack.COMPARISON,
+        proxy.TCP_COMPARISON,
+        proxy.UNIX_COMPARISON,
+        proxy.CACHE_COMPARISON,
         loops.COMPARISON,
         memcached_protocol.COMPARISON,
     )
 }
 # These measure something else than CPU time under a load, and make tables of their own.
-OTHERS = {one.NAME: one for one in (crowd, restart, idle_memory, slow_attack, hit_ratio, memory_per_item)}
+OTHERS = {
+    one.NAME: one
+    for one in (crowd, restart, idle_memory, slow_attack, hit_ratio, memory_per_item, cache_hit_ratio)
+}
 NAMES = [*COMPARISONS, *OTHERS]
 
-Row = TypeVar("Row", Entrant, StoreEntrant)
+Row = TypeVar("Row", Entrant, StoreEntrant, CacheEntrant)
 
 
 def main() -> int:

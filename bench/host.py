@@ -100,14 +100,18 @@ class Host:
         port: int = 0,
         socket_path: Path | None = None,
         env: Mapping[str, str] | None = None,
+        beside_load: bool = False,
     ) -> int:
-        """Starts a server on the server's cores, waits until it listens, and returns its process id."""
+        """Starts a server on the server's cores, waits until it listens, and returns its process id.
+
+        What only stands behind the servers that are compared goes `beside_load`, on the load's cores.
+        """
         if shutil.which(command[0]) is None:
             raise BenchError(f"{name}: there is no program {command[0]}; README.md lists the Debian packages")
         log = self.log_of(name)
         with log.open("wb") as output:
             process = subprocess.Popen(
-                ["taskset", "-c", self.cores.server, *command],
+                ["taskset", "-c", self.cores.load if beside_load else self.cores.server, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -84,6 +84,9 @@ class HttpLoad:
     """A urlencoded form to POST; empty for a GET."""
 
     tls: bool = False
+    cookie: str = ""
+    """What a visitor who has been here before sends."""
+
     accept_encoding: str = ""
     """Only gzip can be checked; empty for a client that does not say."""
 
@@ -96,6 +99,8 @@ class HttpLoad:
         headers = {"Content-Type": "application/x-www-form-urlencoded"} if self.form else {}
         # http.client would ask for identity of its own accord.
         headers["Accept-Encoding"] = self.accept_encoding
+        if self.cookie:
+            headers["Cookie"] = self.cookie
         if not self.keep_alive:
             headers["Connection"] = "close"
         try:
@@ -116,6 +121,8 @@ class HttpLoad:
         script = host.directory / "wrk.lua"
         script.write_text(WRK_SCRIPT.format(setup=WRK_FORM.format(form=self.form) if self.form else ""))
         more = [] if self.keep_alive else ["-H", "Connection: close"]
+        if self.cookie:
+            more += ["-H", f"Cookie: {self.cookie}"]
         if self.accept_encoding:
             more += ["-H", f"Accept-Encoding: {self.accept_encoding}"]
         output = run_generator(
@@ -146,6 +153,8 @@ class HttpLoad:
             head += ["Content-Type: application/x-www-form-urlencoded", f"Content-Length: {len(self.form)}"]
         if not self.keep_alive:
             head.append("Connection: close")
+        if self.cookie:
+            head.append(f"Cookie: {self.cookie}")
         if self.accept_encoding:
             head.append(f"Accept-Encoding: {self.accept_encoding}")
         received = 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 
 def html(size: int) -> bytes:
@@ -26,17 +28,50 @@ def article(size: int) -> bytes:
     return "".join(lines).encode()[:size]
 
 
-FRAGMENTS = {f"/fragment/{number}": b"<div>" + b"%d" % number * 190 + b"</div>" for number in (1, 2, 3)}
-"""Three parts of a page, 201 bytes each."""
+def fragments(count: int) -> dict[str, bytes]:
+    """Parts of a page by the paths they lie at, 201 bytes each."""
+    texts = {number: (b"%d" % number * 190)[:190] for number in range(1, count + 1)}
+    return {f"/fragment/{number}": b"<div>" + text + b"</div>" for number, text in texts.items()}
 
 
-def with_includes(directive: str) -> bytes:
-    """A page of 1 KB when filled in. `directive` is the include, with {} for the fragment's path."""
-    includes = "\n".join(directive.format(path) for path in FRAGMENTS)
+def with_includes(directive: str, paths: Iterable[str]) -> bytes:
+    """A page, 420 bytes and its includes. `directive` is the include, with {} for the part's path."""
+    includes = "\n".join(directive.format(path) for path in paths)
     return html(420).replace(b"<p>", f"<p>{includes}\n".encode(), 1)
 
 
-def filled() -> bytes:
+def filled(parts: Iterable[bytes]) -> bytes:
     """The page of `with_includes` as it must arrive."""
-    included = b"\n".join(FRAGMENTS.values())
-    return html(420).replace(b"<p>", b"<p>" + included + b"\n", 1)
+    return html(420).replace(b"<p>", b"<p>" + b"\n".join(parts) + b"\n", 1)
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A page and its parts as a store holds them, and as it must arrive."""
+
+    path: str
+    items: Callable[[str], dict[str, bytes]]
+    """By key, for a way to write includes."""
+
+    body: bytes
+
+
+def flat(count: int) -> Assembled:
+    """A page that includes so many parts."""
+    parts, path = fragments(count), f"/page-{count}"
+    return Assembled(
+        path, lambda directive: {path: with_includes(directive, parts), **parts}, filled(parts.values())
+    )
+
+
+def nested() -> Assembled:
+    """A page that includes three parts, each of which includes three."""
+    parts = fragments(3)
+    sections = [f"/section/{number}" for number in (1, 2, 3)]
+
+    def items(directive: str) -> dict[str, bytes]:
+        section = "".join(["<section>", *(directive.format(path) for path in parts), "</section>"]).encode()
+        return {"/nested": with_includes(directive, sections), **dict.fromkeys(sections, section), **parts}
+
+    section = b"<section>" + b"".join(parts.values()) + b"</section>"
+    return Assembled("/nested", items, filled([section] * 3))

@@ -9,17 +9,24 @@ import sys
 import threading
 import time
 import unittest
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import contest
+import contest_chart
+import contest_report
 import measure
 import page
 import report
 from comparison import Budget, Comparison, Entrant, Result, Round, Row, Table
-from comparisons import hit_ratio
+from comparisons import hit_ratio, session_bar, ssi
 from comparisons.crowd_run import Counts, CrowdLoad
+from contestants import CONTESTANTS, MEMO, on_port
 from host import BenchError, Cores, Host, Server, free_port
 from load import HttpLoad
 from peers import memcached
+from standing import Round as Contest
+from standing import Standing
 
 BURN = "import time\nwhile time.process_time() < 0.2: pass\n"
 
@@ -73,11 +80,20 @@ class Pages(unittest.TestCase):
         for size in (256, 1024, 100_000):
             self.assertEqual(len(page.html(size)), size)
 
-    def test_a_page_with_includes_becomes_the_filled_one(self) -> None:
-        text = page.with_includes("<!--# include {} -->")
-        for path, fragment in page.FRAGMENTS.items():
-            text = text.replace(f"<!--# include {path} -->".encode(), fragment)
-        self.assertEqual(text, page.filled())
+    def test_pages_with_includes_become_the_filled_ones(self) -> None:
+        for directive in (ssi.BY_KEY, ssi.BY_LOCATION):
+            for title, one in ssi.PAGES.items():
+                items = one.items(directive)
+                text = items[one.path]
+                for _ in range(2):  # parts may have parts
+                    for path, part in items.items():
+                        text = text.replace(directive.format(path).encode(), part)
+                self.assertEqual(text, one.body, title)
+
+    def test_a_members_page_differs_from_a_strangers_in_the_bar_alone(self) -> None:
+        member, stranger = session_bar.FOR_MEMBER, session_bar.FOR_STRANGER
+        self.assertIn(b"<strong>ann &amp; bob</strong>", member)
+        self.assertEqual(member.partition(b"</header>")[2], stranger.partition(b"</header>")[2])
 
 
 class Report(unittest.TestCase):
@@ -148,6 +164,53 @@ class Crowd(unittest.TestCase):
         self.assertEqual(some.failed, "3 (2 unanswered, 1 timeout)")
         self.assertEqual((some.milliseconds("max_us"), some.milliseconds("p50_us")), ("1,234.6", ""))
         self.assertEqual(Counts({"failed": 0.0}).failed, "0")
+
+
+class Score(unittest.TestCase):
+    def verdict(self, score: int, disqualified: str | None = None) -> dict[str, object]:
+        return {
+            "seconds": 20.0, "score": score, "disqualified": disqualified, "points": score, "faults": 0, "requests": 400,
+            "kinds": [{"name": "memo", "worth": 5, "count": 400, "p50_ms": 0.5, "p99_ms": 2.0, "max_ms": 3.0}],
+            "appeared": {"count": 3, "p50_ms": 50.0, "p99_ms": 60.0, "max_ms": 60.0},
+            "reasons": {"memo: shown": 1} if disqualified else {},
+        }  # fmt: skip
+
+    def standing(self, place: int, *scores: int, disqualified: str | None = None) -> Standing:
+        rounds = [Contest(self.verdict(score), 0.9, 0.1) for score in scores]
+        if disqualified:
+            rounds.append(Contest(self.verdict(0, disqualified), 0.9, 0.1))
+        return Standing(CONTESTANTS[place], rounds, "settings")
+
+    def test_the_score_is_the_median_and_the_ratio_is_to_the_first(self) -> None:
+        first, second = self.standing(0, 100, 300, 200), self.standing(1, 500, 500, 400)
+        self.assertEqual((first.score, second.score), (200, 500))
+        text = contest_report.markdown([first, second], "- machine", 3, 20)
+        self.assertIn("| Kirin, application untouched | 500 | 2.50 | 20 |", text)
+
+    def test_one_disqualified_round_is_enough_and_the_reason_is_told(self) -> None:
+        out = self.standing(2, 900, 900, disqualified="memo: shown (1 times)")
+        self.assertEqual(out.score, 0)
+        text = contest_report.markdown([self.standing(0, 100), out], "- machine", 3, 20)
+        self.assertIn("**Kirin, pages pushed** is disqualified: memo: shown (1 times).", text)
+        self.assertIn("| Kirin, pages pushed — **disqualified** | 0 |", text)
+
+    def test_bars_are_as_long_as_their_scores(self) -> None:
+        bars = contest_report.bars([self.standing(0, 100), self.standing(1, 400)])
+        picture = ElementTree.fromstring(contest_chart.svg(bars, "points & ratios"))
+        widths = [float(bar.get("width") or 0) for bar in picture.iter("{http://www.w3.org/2000/svg}rect")]
+        self.assertAlmostEqual(widths[1] / widths[0], 4.0, places=1)
+        self.assertIn("× 4.00", "".join(picture.itertext()))
+
+    def test_words_of_a_title_are_those_that_no_escaping_changes(self) -> None:
+        self.assertEqual(contest.plain_words("Word of the day: *kirin* & “more”"), "Word of the day")
+        self.assertEqual(contest.plain_words("麒麟"), "")
+
+    def test_the_examples_own_configuration_takes_part_at_another_port(self) -> None:
+        config = on_port((MEMO / "kirin.toml").read_text(), 4711)
+        self.assertIn('address = "127.0.0.1:4711"', config)
+        self.assertNotIn("access_log", config)
+        with self.assertRaisesRegex(BenchError, "0 addresses"):
+            on_port("[store]\n", 4711)
 
 
 class Statistics(unittest.TestCase):

@@ -29,16 +29,17 @@ def start(
     static: Path | None = None,
     unix_store: bool = False,
     tls: Certificate | None = None,
+    session_cookie: str = "",
 ) -> Server:
     """Serves `/` from these places. `pages` go in over its memcached socket, as an application would put them.
-    With `static` the files of that directory are served below /static.
+    With `static` the files of that directory are served below /static; `session_cookie` names visitors' items of the store.
     """
     _built(host)
     port, store_port = free_port(), free_port()
     store_path = host.directory / f"{name}-store.sock"
     store = f"unix:{store_path}" if unix_store else f"127.0.0.1:{store_port}"
     config = host.directory / f"{name}.toml"
-    config.write_text(_config(port, store, places, app, tls) + _static(static))
+    config.write_text(_config(port, store, places, app, tls, session_cookie) + _static(static))
     # Until the adapter is installed, the workers' parent finds it in the repository.
     env = {"PERL5LIB": str(REPOSITORY / "adapters" / "perl" / "lib")}
     pid = host.start(name, [host.kirin, "serve", "--config", config], port=port, env=env)
@@ -47,9 +48,44 @@ def start(
     about = f"{version_of(str(host.kirin), '--version')}: try = {list(places)}, threads = 1"
     if tls:
         about += ", TLS"
+    if session_cookie:
+        about += f", session_cookie = \"{session_cookie}\""
     if app is not None:
         about += f", {app.workers} workers"
     return Server(port, [pid], about, store)
+
+
+def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
+    """A proxy to `HOST:PORT` or `unix:PATH`, with a cache in memory if it has a size."""
+    _built(host)
+    port = free_port()
+    name = f"kirin-proxy{'-cache' * bool(cache_megabytes)}"
+    config = host.directory / f"{name}.toml"
+    cache = "cache = true\n" if cache_megabytes else ""
+    config.write_text(
+        f"""\
+threads = 1
+
+[[listener]]
+address = "127.0.0.1:{port}"
+
+[store]
+memory = "{cache_megabytes or 64}MB"
+
+[[upstream]]
+name = "behind"
+servers = ["{peer}"]
+
+[[route]]
+path = "/"
+try = ["proxy:behind"]
+{cache}"""
+    )
+    pid = host.start(name, [host.kirin, "serve", "--config", config], port=port)
+    about = f"{version_of(str(host.kirin), '--version')}: proxy:, threads = 1"
+    if cache_megabytes:
+        about += f", cache = true, store.memory = {cache_megabytes}MB"
+    return Server(port, [pid], about)
 
 
 def start_store(host: Host, megabytes: int) -> Server:
@@ -70,12 +106,15 @@ def _built(host: Host) -> None:
         )
 
 
-def _config(port: int, store: str, places: tuple[str, ...], app: App | None, tls: Certificate | None) -> str:
+def _config(
+    port: int, store: str, places: tuple[str, ...], app: App | None, tls: Certificate | None, session_cookie: str
+) -> str:
     quoted = ", ".join(f'"{place}"' for place in places)
     app_section = f'[[app]]\nname = "web"\nload = "{app.load}"\nworkers = {app.workers}\n' if app else ""
     tls_section = (
         f'[listener.tls]\ncertificates = [{{ chain = "{tls.chain}", key = "{tls.key}" }}]\n' if tls else ""
     )
+    session = f'session_cookie = "{session_cookie}"\n' if session_cookie else ""
     return f"""\
 threads = 1
 
@@ -85,7 +124,7 @@ address = "127.0.0.1:{port}"
 [store]
 memory = "64MB"
 memcached = ["{store}"]
-
+{session}
 {app_section}
 [[route]]
 path = "/"

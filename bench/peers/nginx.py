@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import certificate
@@ -12,6 +12,9 @@ from peers import memcached
 
 MODULES = Path("/usr/lib/nginx/modules")
 LUA = ("ndk_http_module.so", "ngx_http_lua_module.so")
+
+HERE = Path(__file__).resolve().parent
+"""Where nginx_memcached.lua is."""
 
 KEEP = "keepalive_requests 1000000000; keepalive_timeout 600s;"
 """Without it nginx 1.22 closes a connection after 1,000 requests."""
@@ -37,9 +40,13 @@ def start(
     connections: int = 4096,
     beside: Sequence[Server] = (),
     listen: str = "",
+    socket_path: Path | None = None,
+    beside_load: bool = False,
 ) -> Server:
-    """Starts one. `beside` are the servers behind it: their CPU time counts as its own."""
+    """Starts one. `beside` are the servers behind it: their CPU time counts as its own. With `socket_path` it listens there
+    too."""
     port = free_port()
+    listen_unix = f"listen unix:{socket_path} backlog=4096;" if socket_path else ""
     config = host.directory / f"{name}.conf"
     user = "user root;" if os.geteuid() == 0 else ""
     load = "\n".join(f"load_module {MODULES / module};" for module in modules)
@@ -65,14 +72,17 @@ http {{
     {http}
     server {{
         listen 127.0.0.1:{port} backlog=4096{listen};
+        {listen_unix}
         {server}
     }}
 }}
 """
     )
-    pid = host.start(name, ["nginx", "-c", config, "-e", host.log_of(f"{name}-error")], port=port)
+    command = ["nginx", "-c", config, "-e", host.log_of(f"{name}-error")]
+    pid = host.start(name, command, port=port, beside_load=beside_load)
     roots = [pid, *(root for peer in beside for root in peer.roots)]
-    return Server(port, roots, f"{version_of('nginx', '-v')}: worker_processes 1, access_log off, {about}")
+    about = f"{version_of('nginx', '-v')}: worker_processes 1, access_log off, {about}"
+    return Server(port, roots, about, socket_path=socket_path)
 
 
 def returning(host: Host, body: bytes, connections: int = 4096) -> Server:
@@ -211,7 +221,42 @@ def _to_memcached(host: Host, name: str, about: str, store: Server, *, upstream:
     )
 
 
-def _fill(store: Server, items: dict[str, bytes]) -> None:
+def lua_memcached(
+    host: Host,
+    name: str,
+    items: Mapping[str, bytes],
+    *,
+    about: str,
+    locations: Mapping[str, str],
+    dict_items: Mapping[str, bytes] | None = None,
+    pass_rest: bool = False,
+) -> Server:
+    """Lua that asks memcached over kept connections of a unix socket. `locations` have code with `memcached` (nginx_memcached.lua)
+    and `STORE`, its address; with `pass_rest` all other paths are pages with includes in memcached.
+    """
+    store = memcached.start_unix(host, f"memcached-behind-{name}")
+    _fill(store, items)
+    # `unix:` and a path is how cosockets, too, name a unix socket.
+    prelude = f'local memcached, STORE = require "nginx_memcached", "{store.store}"'
+    code = "\n".join(
+        f"location {path} {{ content_by_lua_block {{ {prelude}\n{lua} }} }}" for path, lua in locations.items()
+    )
+    rest = "location / { set $memcached_key $uri; memcached_pass store; ssi on; }" if pass_rest else ""
+    upstream = f"upstream store {{ server {store.store}; keepalive 512; }}" if pass_rest else ""
+    filled = "".join(f"ngx.shared.pages:set([==[{key}]==], [==[{body.decode()}]==]) " for key, body in (dict_items or {}).items())
+    shared = f"lua_shared_dict pages 64m; init_by_lua_block {{ {filled} }}" if dict_items else ""
+    return start(
+        host,
+        name,
+        f"{about}; {store.about}; CPU of both",
+        http=f'{KEEP} lua_package_path "{HERE}/?.lua;;"; {upstream} {shared}',
+        server=f"{code}\n{rest}",
+        modules=LUA,
+        beside=[store],
+    )
+
+
+def _fill(store: Server, items: Mapping[str, bytes]) -> None:
     for key, value in items.items():
         memcached.set_item(store.store, key, value)
 
@@ -238,4 +283,37 @@ def proxy(
         http=f"{TUNED_FILES if directory else KEEP} upstream app {{ {upstream} }}",
         server=f"location / {{ {location} }} {static}",
         beside=[behind],
+    )
+
+
+def upstream(host: Host, name: str, directory: Path) -> Server:
+    """What proxies are compared in front of: files from `directory` that may be kept for a day, over TCP and a unix socket.
+    It runs beside the load, and its CPU time is nobody's."""
+    return start(
+        host,
+        name,
+        "files, Cache-Control: public, max-age=86400",
+        http=TUNED_FILES,
+        server=f'root {directory}; add_header Cache-Control "public, max-age=86400";',
+        socket_path=host.directory / f"{name}.sock",
+        beside_load=True,
+    )
+
+
+def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
+    """A proxy to `HOST:PORT` or `unix:PATH` that keeps its connections there, as the tuning guides have it."""
+    http, location, about = KEEP, "", "proxy_pass, keepalive 512, proxy_http_version 1.1"
+    if cache_megabytes:
+        cache = f"{host.directory}/nginx-cache-{free_port()} levels=1:2 keys_zone=cache:64m max_size={cache_megabytes}m inactive=1d"
+        http += f" proxy_cache_path {cache} use_temp_path=off; {TUNED_FILES.replace(KEEP, '')}"
+        location = "proxy_cache cache; proxy_cache_lock on;"
+        about += f", proxy_cache {cache_megabytes} MB on disk, open_file_cache"
+    return start(
+        host,
+        f"nginx-proxy{'-cache' * bool(cache_megabytes)}",
+        about,
+        http=f"{http} upstream behind {{ server {peer}; keepalive 512; keepalive_requests 1000000000; }}",
+        server=f'''location / {{
+            proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection ""; {location}
+        }}''',
     )

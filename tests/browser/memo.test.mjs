@@ -53,9 +53,10 @@ test('a visitor signs up and is greeted by name', async () => {
   await mari.see(new RegExp(`signed in as ${author}`), '#session');
 });
 
-test('the public front page, the same for everybody, knows her name too', async () => {
+test('the public front page, the same for everybody, knows her name too, without a script', async () => {
   await mari.go(`${site}/`);
   await mari.see(new RegExp(`signed in as ${author}`), '#session');
+  assert.equal(await mari.evaluate('document.scripts.length'), 0);
   await reader.go(`${site}/`);
   await reader.see(/Sign in/, '#session');
 });
@@ -109,7 +110,7 @@ test('older and newer lead others past the private memo, and her through it', as
   await reader.arriveAt(new RegExp(`${new URL(first).pathname}$`));
 
   await mari.go(third);
-  await mari.see(/by you/, '#neighbours'); // the script has put her own links
+  await mari.see(/by you/, '#neighbours'); // her own links
   await mari.click('#neighbours .older');
   await mari.arriveAt(new RegExp(`${new URL(second).pathname}$`));
   await mari.see(/Under the fern/);

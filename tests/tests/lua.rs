@@ -493,3 +493,39 @@ fn what_is_logged_is_one_line() {
     kirin.wait_for_log("page.lua:2: said 1 a\\nb");
     kirin.wait_for_log("page.lua:2: printed");
 }
+
+#[test]
+fn a_script_reads_the_visitors_session() {
+    let site = Site::new().with(
+        "page.lua",
+        handler("local s = request.session return s and s.user.name .. (s.gone or '-') or 'nobody'"),
+    );
+    let config = CONFIG.replace("[store]\n", "[store]\nsession_cookie = \"sid\"\n");
+    let kirin =
+        Kirin::start(&site, &format!("{config}{PATIENT}[[route]]\npath = \"/\"\ntry = [\"lua:page.lua\"]\n"));
+    let id = "0123456789abcdef0123456789abcdef01234567";
+    memcached(&site).set(id, br#"{"user":{"name":"ann"}}"#);
+    let mut client = kirin.connect();
+    assert_eq!(client.request("GET", "/", &format!("Cookie: sid={id}\r\n")).text(), "ann-");
+    assert_eq!(client.request("GET", "/", "Cookie: sid=other\r\n").text(), "nobody");
+    assert_eq!(client.get("/").text(), "nobody");
+}
+
+#[test]
+fn directives_in_what_a_script_answers_are_carried_out_where_the_route_says_so() {
+    let site = Site::new().with(
+        "page.lua",
+        handler(
+            "if request.path == '/waits' then request:body() end
+        return '<p><!--#include virtual=\"/part\" --></p>'",
+        ),
+    );
+    let kirin = serve(
+        &site,
+        &format!("{PATIENT}[[route]]\npath = \"/\"\nssi = true\ntry = [\"store\", \"lua:page.lua\"]\n"),
+    );
+    memcached(&site).set("/part", b"text/html\r\npart");
+    let mut client = kirin.connect();
+    assert_eq!(client.get("/").text(), "<p>part</p>");
+    assert_eq!(client.post("/waits", "text/plain", b"x").text(), "<p>part</p>");
+}

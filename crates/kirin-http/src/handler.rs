@@ -71,6 +71,14 @@ impl Answer {
     {
         Answer::Later(Box::new(move |body| Box::pin(work(body))))
     }
+
+    /// The response to the request with this body.
+    pub async fn response(self, body: RequestBody) -> Response {
+        match self {
+            Answer::Now(response) => response,
+            Answer::Later(later) => later(body).await,
+        }
+    }
 }
 
 impl std::fmt::Display for Peer {

@@ -180,6 +180,7 @@ impl Store {
                 }
                 let idle = now.seconds_since(Now::from_raw(slot.last_access.load(Ordering::Relaxed)));
                 self.evicted_idle_seconds.store(idle as u32, Ordering::Relaxed);
+                self.note_eviction(self.hash(shard.key(index)), shard.sequence(index));
                 shard.evict(index);
             }
         }

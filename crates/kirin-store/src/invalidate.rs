@@ -36,6 +36,7 @@ impl Store {
     /// Makes every item that carries `tag` and was stored before this call stale or gone. O(1).
     /// False when no item carries the tag.
     pub fn invalidate_tag(&self, tag: &[u8], how: Invalidation) -> bool {
+        self.note_tag(tag);
         self.tags.invalidate(tag, how, self.last_number())
     }
 
@@ -47,6 +48,7 @@ impl Store {
         if prefix.len() > TAG_LIMIT_BYTES {
             return false;
         }
+        self.note_prefix(prefix);
         while !self.prefixes.invalidate(prefix, how, &self.numbers) {
             self.sweep_everything(now);
         }
@@ -59,6 +61,7 @@ impl Store {
         self.flush_if_due(now);
         self.flushes.fetch_add(1, Ordering::Relaxed);
         if at <= now {
+            self.note_prefix(b"");
             self.flush_due.store(0, Ordering::Relaxed);
             self.flushed_up_to.fetch_max(self.last_number(), Ordering::Release);
         } else {
@@ -74,6 +77,7 @@ impl Store {
         }
         let ours = self.flush_due.compare_exchange(due, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if ours {
+            self.note_prefix(b"");
             self.flushed_up_to.fetch_max(self.last_number(), Ordering::Release);
         }
     }

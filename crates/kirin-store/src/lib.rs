@@ -13,6 +13,7 @@
 //! flags, an expiry time and a *CAS unique*, which changes each time the item changes.
 
 mod budget;
+mod changes;
 mod clock;
 mod companion;
 mod config;
@@ -40,6 +41,7 @@ mod tag;
 mod value;
 mod write;
 
+pub use changes::Moment;
 pub use clock::{Expires, Now};
 pub use config::{KEY_LIMIT_BYTES, StoreConfig, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
 pub use error::SnapshotError;

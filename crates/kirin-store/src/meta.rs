@@ -244,6 +244,8 @@ impl Store {
         self.flush_if_due(now);
         let hash = self.hash(key);
         let mut shard = self.write(hash);
+        // Under the lock: who stores an item that was begun before this has done so, or will see it.
+        self.note_key(hash);
         let Some(index) = self.find_live(&mut shard, hash, key, now) else {
             bump(&shard.counters.delete_misses);
             return DeleteOutcome::NotFound;

@@ -113,6 +113,11 @@ impl Shard {
         self.table.find(hash, |&index| self.key(index) == key).copied()
     }
 
+    /// The number under which an item was stored, whatever its CAS says.
+    pub(crate) fn sequence(&self, index: u32) -> u64 {
+        self.side(index).and_then(|side| side.sequence).unwrap_or(self.slot(index).cas)
+    }
+
     pub(crate) fn slot(&self, index: u32) -> &Slot {
         self.slab.get(index)
     }

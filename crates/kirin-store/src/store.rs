@@ -8,6 +8,7 @@ use foldhash::quality::RandomState;
 use parking_lot::{RwLock, RwLockWriteGuard};
 
 use crate::budget::Budget;
+use crate::changes::Changes;
 use crate::clock::Now;
 use crate::config::StoreConfig;
 use crate::counters::{Counters, bump};
@@ -37,6 +38,7 @@ pub struct Store {
     pub(crate) evicted_idle_seconds: AtomicU32,
     pub(crate) tags: TagRegistry,
     pub(crate) prefixes: PrefixTable,
+    pub(crate) changes: Changes,
     /// Shard that the next search for room, or the next sweep, begins with.
     pub(crate) room_cursor: AtomicUsize,
     pub(crate) sweep_cursor: AtomicUsize,
@@ -112,6 +114,7 @@ impl Store {
             evicted_idle_seconds: AtomicU32::new(0),
             tags: TagRegistry::default(),
             prefixes: PrefixTable::default(),
+            changes: Changes::default(),
             room_cursor: AtomicUsize::new(0),
             sweep_cursor: AtomicUsize::new(0),
         }

@@ -1,6 +1,7 @@
 //! Storing: `set`, `add`, `replace`, `append`, `prepend`, `cas`, `touch`, `delete`.
 
 use crate::budget::Contended;
+use crate::changes::Moment;
 use crate::clock::{Expires, Now};
 use crate::config::{KEY_LIMIT_BYTES, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
 use crate::counters::bump;
@@ -77,6 +78,9 @@ pub struct StoreRequest {
     pub invalidate_older: bool,
     /// For append and prepend: make the item, with this expiry, when none is there (meta `N`).
     pub vivify: Option<Expires>,
+    /// Store only if neither the key, nor a tag of the item, nor a prefix of the key has been invalidated since then, and no
+    /// other item has been stored under the key. In doubt it is not stored: [`StoreOutcome::NotStored`].
+    pub unchanged_since: Option<Moment>,
 }
 
 /// What became of a storage command.
@@ -87,7 +91,7 @@ pub enum StoreOutcome {
         /// The item's CAS.
         cas: u64,
     },
-    /// `NOT_STORED`, `NS`: the condition of add, replace, append or prepend was not met.
+    /// `NOT_STORED`, `NS`: the condition of add, replace, append or prepend was not met, or something has changed since.
     NotStored,
     /// `EXISTS`, `EX`: the item has another CAS.
     Exists,
@@ -201,6 +205,12 @@ impl Store {
         now: Now,
     ) -> Result<StoreOutcome, Contended> {
         let mut shard = self.write(hash);
+        if let Some(since) = request.unchanged_since
+            && (shard.find(hash, key).is_some_and(|index| shard.sequence(index) >= since.0)
+                || self.is_changed_since(since, hash, key, item.tags))
+        {
+            return Ok(StoreOutcome::NotStored);
+        }
         let found = self.find_live(&mut shard, hash, key, now);
         let mut marks = 0;
         let mut expires = item.expires;
@@ -254,6 +264,12 @@ impl Store {
             return Ok(StoreOutcome::OutOfMemory);
         }
         let (cas, sequence) = self.number(request.new_cas);
+        // Once more, now that later invalidations cover the item.
+        if let Some(since) = request.unchanged_since
+            && self.is_changed_since(since, hash, key, item.tags)
+        {
+            return Ok(StoreOutcome::NotStored);
+        }
         record.cas = cas;
         record.side.sequence = sequence;
         bump(&shard.counters.total_items);
@@ -300,6 +316,7 @@ impl Store {
     pub fn discard(&self, key: &[u8]) {
         let hash = self.hash(key);
         let mut shard = self.write(hash);
+        self.note_key(hash);
         if let Some(index) = shard.find(hash, key) {
             shard.remove(index);
         }

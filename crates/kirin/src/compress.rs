@@ -6,10 +6,11 @@
 
 use crate::coded_fields;
 use crate::compress_threads::CompressThreads;
+use crate::config::PlaceCodings;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use httparse::Header;
-use kirin_compress::{AcceptEncoding, Coding, Codings, Encoder, MIN_BYTES};
+use kirin_compress::{AcceptEncoding, Coding, Encoder, MIN_BYTES};
 use kirin_http::body::{BodyStream, StreamError};
 use kirin_http::entity_tag;
 use kirin_http::{Answer, Body, RequestHead, Response};
@@ -21,7 +22,7 @@ const SLICE_BYTES: usize = 64 * 1024;
 /// What of a request decides about its response.
 pub struct Compress {
     accept: AcceptEncoding,
-    codings: Codings,
+    codings: PlaceCodings,
     is_head: bool,
     /// The client's `If-None-Match`, when the application gets another.
     if_none_match: Option<Vec<u8>>,
@@ -32,11 +33,12 @@ impl Compress {
     /// Has `ask` give an answer to `request`, with its body in one of `codings` if the client takes that.
     pub fn around(
         request: &RequestHead<'_>,
-        codings: Codings,
+        codings: impl Into<PlaceCodings>,
         threads: &CompressThreads,
         ask: impl FnOnce(&RequestHead<'_>) -> Answer,
     ) -> Answer {
-        if codings.is_empty() {
+        let codings = codings.into();
+        if codings.shared.is_empty() {
             return ask(request);
         }
         let mut compress = Compress {
@@ -61,8 +63,12 @@ impl Compress {
             ask(&RequestHead { fields: &fields, method: request.method.clone(), ..*request })
         };
         match answer {
-            // What the front says itself is short.
-            Answer::Now(response) => Answer::Now(response),
+            // What the front says itself.
+            Answer::Now(mut response) if response.body.length().is_some_and(|length| length < MIN_BYTES) => {
+                compress.restore_tag(&mut response);
+                Answer::Now(response)
+            }
+            Answer::Now(response) => Answer::later(move |_| compress.response(response)),
             Answer::Later(later) => Answer::later(move |body| async move {
                 let response = later(body).await;
                 compress.response(response).await
@@ -71,11 +77,9 @@ impl Compress {
     }
 
     async fn response(self, mut response: Response) -> Response {
-        if response.status == StatusCode::NOT_MODIFIED {
-            self.restore_tag(&mut response);
-            return response;
-        }
-        if !coded_fields::may_be_coded(response.status, &response.fields) {
+        self.restore_tag(&mut response);
+        let codings = self.codings.of(&response.fields);
+        if codings.is_empty() || !coded_fields::may_be_coded(response.status, &response.fields) {
             return response;
         }
         let length = response.body.length();
@@ -89,7 +93,7 @@ impl Compress {
             return response;
         }
         let uncoded = coded_fields::varying(&response.fields);
-        let Some(coding) = self.accept.choose(&Coding::BY_SPEED, |coding| self.codings.has(coding)) else {
+        let Some(coding) = self.accept.choose(&Coding::BY_SPEED, |coding| codings.has(coding)) else {
             response.fields = uncoded;
             return response;
         };
@@ -127,6 +131,9 @@ impl Compress {
 
     /// A 304 for a tag that we have stripped names the variant that the client holds.
     fn restore_tag(&self, response: &mut Response) {
+        if response.status != StatusCode::NOT_MODIFIED {
+            return;
+        }
         let (Some(list), Some(tag)) = (&self.if_none_match, response.fields.get("etag")) else { return };
         let quoted = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
         if entity_tag::weakly_in(&quoted(tag), list) {
@@ -170,7 +177,7 @@ fn replace<'a>(fields: &mut Vec<Header<'a>>, name: &str, value: Option<&'a [u8]>
 }
 
 /// No bytes, of a body whose length nobody knows.
-struct Withheld;
+pub struct Withheld;
 
 impl BodyStream for Withheld {
     fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {

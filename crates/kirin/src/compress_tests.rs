@@ -1,6 +1,7 @@
 //! The filter with made-up applications; tests/tests/compression.rs has real ones.
 
 use super::*;
+use kirin_compress::Codings;
 use kirin_http::request::{self, Parsed};
 use kirin_http::{FieldLines, Place};
 use std::collections::VecDeque;
@@ -46,7 +47,7 @@ fn filter(head: &str, response: Response) -> Response {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let compress = Compress {
         accept: AcceptEncoding::parse(head.field("accept-encoding")),
-        codings: Codings::ALL,
+        codings: Codings::ALL.into(),
         is_head: head.method == Method::HEAD,
         if_none_match: head.field("if-none-match").map(<[u8]>::to_vec),
         threads,

@@ -6,13 +6,16 @@
 use crate::kept_request::KeptRequest;
 use crate::path_rest::meant_path;
 use crate::router::{At, Lookup, Routes};
+use crate::session;
 use crate::subrequest::{self, CollectError, Lineage, Parent};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use kirin_http::{
     Answer, Body, BodyError, BodyLength, FieldLines, Origin, Place, RequestBody, RequestHead, Response,
 };
-use kirin_lua::{Called, Fetch, Fetched, Limits, LuaError, ScriptFile, Step, Supply, Suspended, Wanted};
+use kirin_lua::{
+    Called, Fetch, Fetched, Host, Limits, LuaError, ScriptFile, Step, Supply, Suspended, Wanted,
+};
 use kirin_store::{Now, Store};
 use kirin_workers::MetaVariables;
 use std::path::PathBuf;
@@ -27,6 +30,18 @@ pub struct LuaPlace {
     script: ScriptFile,
     body_limit_bytes: u64,
     fetch_limit_bytes: usize,
+}
+
+/// What scripts find in `request.session`.
+struct Sessions {
+    store: Arc<Store>,
+    cookie: Option<Arc<str>>,
+}
+
+impl Host for Sessions {
+    fn session(&self, request: &Called, now: Now) -> Option<Bytes> {
+        session::item_of_cookies(request.field_values("cookie"), self.cookie.as_deref()?, &self.store, now)
+    }
 }
 
 /// An answer to a subrequest.
@@ -49,14 +64,16 @@ enum Progress {
 }
 
 impl LuaPlace {
-    /// Loads the script `file`. `body_limit_bytes` is the route's own.
+    /// Loads the script `file`. `session_cookie` names visitors' sessions, `body_limit_bytes` is the route's own.
     pub fn open(
         file: PathBuf,
-        store: Arc<Store>,
+        store: &Arc<Store>,
+        session_cookie: Option<Arc<str>>,
         limits: Limits,
         body_limit_bytes: Option<u64>,
     ) -> Result<Self, LuaError> {
-        let script = ScriptFile::open(file, store, Rc::new(()), limits)?;
+        let sessions = Rc::new(Sessions { store: Arc::clone(store), cookie: session_cookie });
+        let script = ScriptFile::open(file, Arc::clone(store), sessions, limits)?;
         let body_limit_bytes = body_limit_bytes.unwrap_or(u64::MAX).min(limits.body_bytes);
         let fetch_limit_bytes = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
         Ok(Self { script, body_limit_bytes, fetch_limit_bytes })
@@ -208,7 +225,10 @@ async fn go_on(
         let now = Now::from_unix_seconds(now);
         let step = suspended.resume(supply, now);
         match kept.with(|lookup, origin| place.advance(step, now, routes.parent(&lookup, origin))) {
-            Progress::Answered(response) => return response,
+            Progress::Answered(response) => {
+                let answer = kept.with(|lookup, origin| routes.filtered(at, &lookup, origin, response));
+                return answer.response(RequestBody::empty()).await;
+            }
             Progress::Waits(waiting, what) => (suspended, awaited) = (waiting, what),
             Progress::Passed => break,
         }
@@ -217,10 +237,7 @@ async fn go_on(
         body = body.again(read);
     }
     let next = At { place: at.place + 1, ..at };
-    match kept.with(|lookup, origin| routes.look(next, &lookup, origin)) {
-        Answer::Now(response) => response,
-        Answer::Later(later) => later(body).await,
-    }
+    kept.with(|lookup, origin| routes.look(next, &lookup, origin)).response(body).await
 }
 
 /// Waits for all answers together.

@@ -138,6 +138,11 @@ impl PageHead {
     }
 }
 
+/// Whether there can be directives in `content`: a look that costs little.
+pub fn may_be_dynamic(content: &[u8]) -> bool {
+    memchr::memmem::find(content, b"<!--#").is_some()
+}
+
 /// Status, field lines and body of a value that is a page.
 fn split_head(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
     if value.starts_with(b"HTTP/1.") {
@@ -181,7 +186,8 @@ fn is_media_type(text: &[u8]) -> bool {
     }
 }
 
-fn is_html(media_type: &[u8]) -> bool {
+/// Whether a media type is `text/html`.
+pub fn is_html(media_type: &[u8]) -> bool {
     media_type.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"text/html"))
 }
 

@@ -1,10 +1,10 @@
 //! A route with everything it names opened.
 
 use crate::config;
-use crate::config::check::{PlaceSite, RouteSite};
+use crate::config::check::{PlaceSite, RouteSite, Site};
 use crate::lua_place::LuaPlace;
 use crate::rules::Rules;
-use crate::store_place::StorePlace;
+use crate::store_place::{StorePlace, Terms};
 use crate::subrequest::Lineage;
 use http::{Method, StatusCode};
 use kirin_files::{Files, FilesConfig, FilesError};
@@ -33,6 +33,8 @@ pub struct Route {
     rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: config::Compress,
+    /// What directives are carried out in: not said, pages of the store.
+    pub ssi: Option<bool>,
 }
 
 /// A place, opened.
@@ -64,7 +66,7 @@ impl Route {
         route: &RouteSite,
         apps: &[Arc<App>],
         store: &Arc<Store>,
-        lua: kirin_lua::Limits,
+        site: &Site,
     ) -> Result<Self, PlaceError> {
         let mut places = Vec::new();
         for place in &route.places {
@@ -77,8 +79,9 @@ impl Route {
                 }
                 PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
                 PlaceSite::Lua(file) => {
-                    let (store, limit) = (Arc::clone(store), route.body_limit_bytes);
-                    Place::Lua(Box::new(LuaPlace::open(file.clone(), store, lua, limit)?))
+                    let (sessions, limit) = (site.store.session_cookie.clone(), route.body_limit_bytes);
+                    let script = LuaPlace::open(file.clone(), store, sessions, site.lua, limit)?;
+                    Place::Lua(Box::new(script))
                 }
             });
         }
@@ -90,12 +93,18 @@ impl Route {
             body_limit_bytes: route.body_limit_bytes,
             rate_limits: route.rate_limits.clone(),
             compress: route.compress,
+            ssi: route.ssi,
         })
     }
 
     /// Whether `path`, as it is meant, is this route's or below it.
     pub fn is_for(&self, path: &[u8]) -> bool {
         path.strip_prefix(self.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    }
+
+    /// How it wants the store asked.
+    pub fn store_terms(&self, is_last: bool) -> Terms {
+        Terms { codings: self.compress.of_pages(), is_last, includes: self.ssi.unwrap_or(true) }
     }
 
     /// Counts a client's request; gives the refusal when it is one too many.

@@ -12,8 +12,10 @@ use crate::error_page;
 use crate::kept_request::KeptRequest;
 use crate::lua_place::LuaPlace;
 use crate::path_rest::{self, meant_path};
+use crate::push::Push;
 use crate::route::{self, Place, PlaceError, Route};
 use crate::rules::Rules;
+use crate::ssi::filter::SsiFilter;
 use crate::store_place::StorePlace;
 use crate::subrequest::{Lineage, Parent};
 use http::{Method, StatusCode};
@@ -33,10 +35,14 @@ pub struct Routes {
     /// The longest path first.
     routes: Vec<Route>,
     store: StorePlace,
+    ssi: SsiFilter,
+    push: Rc<Push>,
     threads: CompressThreads,
     has_apps: bool,
     /// Files that applications hand back.
     app_files: Rc<AppFiles>,
+    /// The cookie that names the visitor's session.
+    session_cookie: Option<Arc<str>>,
 }
 
 /// A request as the places of its route get it.
@@ -63,12 +69,14 @@ pub struct At {
 impl Router {
     /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`.
     pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, PlaceError> {
-        let open = |route| Route::open(route, apps, &store, site.lua);
+        let open = |route| Route::open(route, apps, &store, site);
         let routes = site.routes.iter().map(open).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
+        let (ssi, push) = (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store)));
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty();
-        Ok(Self(Rc::new(Routes { routes, store, threads, has_apps, app_files: Rc::default() })))
+        let (app_files, session_cookie) = (Rc::default(), site.store.session_cookie.clone());
+        Ok(Self(Rc::new(Routes { routes, store, ssi, push, threads, has_apps, app_files, session_cookie })))
     }
 }
 
@@ -106,9 +114,19 @@ impl Routes {
         }
     }
 
+    /// The `ssi` filter.
+    pub fn ssi(&self) -> &SsiFilter {
+        &self.ssi
+    }
+
     /// The store place.
     pub fn store(&self) -> &StorePlace {
         &self.store
+    }
+
+    /// The cookie that names the visitor's session.
+    pub fn session_cookie(&self) -> Option<&str> {
+        self.session_cookie.as_deref()
     }
 
     /// The route with the longest path that `path` lies below. The `*` of OPTIONS is for all, which is the application of `/`
@@ -134,14 +152,17 @@ impl Routes {
             let is_last = index + 1 == route.places.len();
             let response = match place {
                 Place::Store => {
+                    let terms = route.store_terms(is_last);
                     let parent = self.parent(lookup, origin);
-                    match self.store.answer(
-                        lookup.seen,
-                        now,
-                        route.compress.of_shared(),
-                        is_last,
-                        Some(parent),
-                    ) {
+                    match self.store.answer(lookup.seen, now, terms, Some(parent)) {
+                        Some(answer) => return answer,
+                        None => None,
+                    }
+                }
+                Place::Files(files) if route.ssi == Some(true) => {
+                    let (parent, compress) = (self.parent(lookup, origin), route.compress.of_pages());
+                    let ask = |request: &RequestHead<'_>| files.answer(request, Instant::now());
+                    match self.ssi.around_files(parent, lookup.seen, (compress, &self.threads), ask) {
                         Some(answer) => return answer,
                         None => None,
                     }
@@ -149,17 +170,10 @@ impl Routes {
                 Place::Files(files) => files.answer(lookup.seen, Instant::now()),
                 Place::Lua(script) => {
                     let at = At { place: index, ..first };
-                    let codings = route.compress.of_app();
-                    let coded = |answer| match answer {
-                        Answer::Now(response) if !codings.is_empty() => {
-                            Compress::around(lookup.sent, codings, &self.threads, |_| {
-                                Answer::later(move |_| async move { response })
-                            })
-                        }
-                        answer => Compress::around(lookup.sent, codings, &self.threads, |_| answer),
-                    };
                     match script.answer(self, at, lookup, origin) {
-                        Some(answer) => return coded(answer),
+                        // A later answer may be another place's, which has been filtered then.
+                        Some(Answer::Now(response)) => return self.filtered(at, lookup, origin, response),
+                        Some(later) => return later,
                         None => None,
                     }
                 }
@@ -167,12 +181,11 @@ impl Routes {
                     let resolved = path_rest::without_dots(lookup.sent.path);
                     let path = lookup.meta.path.or(resolved.as_deref());
                     let meta = MetaVariables { path, ..lookup.meta };
-                    return Compress::around(
-                        lookup.sent,
-                        route.compress.of_app(),
-                        &self.threads,
-                        |request| route.limit_body(app.answer(request, origin, &self.app_files, &meta)),
-                    );
+                    let ask = |request: &RequestHead<'_>| {
+                        let answer = route.limit_body(app.answer(request, origin, &self.app_files, &meta));
+                        self.push.around(lookup.seen, answer)
+                    };
+                    return self.filter(route, lookup, origin, ask);
                 }
             };
             if let Some(response) = response {
@@ -188,6 +201,31 @@ impl Routes {
             Place::Lua(script) => Some(script),
             _ => None,
         }
+    }
+
+    /// What a script has answered after waiting, with what the route does to it.
+    pub fn filtered(
+        self: &Rc<Self>,
+        at: At,
+        lookup: &Lookup<'_>,
+        origin: Origin<'_>,
+        response: Response,
+    ) -> Answer {
+        self.filter(&self.routes[at.route], lookup, origin, |_| Answer::Now(response))
+    }
+
+    /// The answer of a place that runs code, with what the route does to it: `ssi`, then `compress`.
+    fn filter(
+        self: &Rc<Self>,
+        route: &Route,
+        lookup: &Lookup<'_>,
+        origin: Origin<'_>,
+        ask: impl FnOnce(&RequestHead<'_>) -> Answer,
+    ) -> Answer {
+        Compress::around(lookup.sent, route.compress.of_app(), &self.threads, |request| match route.ssi {
+            Some(true) => self.ssi.around(Parent { request, ..self.parent(lookup, origin) }, ask),
+            _ => ask(request),
+        })
     }
 
     /// The request as one that others come of.
@@ -311,12 +349,10 @@ impl Routes {
         let path = rewritten.as_deref().unwrap_or(path);
         let request = RequestHead { target: path, path, ..request };
         let response = route.places.iter().find_map(|place| match place {
-            Place::Store => {
-                match self.store.answer(&request, wish.now, route.compress.of_shared(), true, None)? {
-                    Answer::Now(response) => Some(response),
-                    Answer::Later(_) => None,
-                }
-            }
+            Place::Store => match self.store.answer(&request, wish.now, route.store_terms(true), None)? {
+                Answer::Now(response) => Some(response),
+                Answer::Later(_) => None,
+            },
             Place::Files(files) => files.answer(&request, Instant::now()),
             Place::App(_) | Place::Lua(_) => None,
         });

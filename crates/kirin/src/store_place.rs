@@ -5,11 +5,14 @@
 //! route that tries `store`.
 
 use crate::coded_fields;
+use crate::compress::Compress;
 use crate::compress_threads::CompressThreads;
+use crate::config::PlaceCodings;
 use crate::page::{Page, PageHead};
 use crate::page_variants::{KeptAssembly, PageVariants, keep_assembly, last_assembly, variant_fields};
 use crate::ssi::assembly::{Assembled, Assembly, KeptSurroundings, Stage};
 use crate::ssi::source::Surroundings;
+use crate::ssi::streamed;
 use crate::subrequest::Parent;
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -32,12 +35,25 @@ pub struct StorePlace {
     threads: CompressThreads,
 }
 
+/// How a route wants the store asked.
+#[derive(Clone, Copy)]
+pub struct Terms {
+    /// What it compresses in.
+    pub codings: PlaceCodings,
+    /// No other place of the route could make a page anew, so that one with a part missing is better than none.
+    pub is_last: bool,
+    /// Whether directives are carried out.
+    pub includes: bool,
+}
+
 /// A request to the store.
 struct Asked<'a> {
     fields: RequestFields<'a>,
     accept: AcceptEncoding,
     /// What the page may be coded in.
     codings: Codings,
+    /// The same, if it is put together for one visitor.
+    private_codings: Codings,
     is_head: bool,
     now: Now,
 }
@@ -54,15 +70,12 @@ impl StorePlace {
         item.is_some_and(|item| self.store.companion::<Page>(&item, now, Page::compile).head.is_some())
     }
 
-    /// Answers, or passes. `codings` is what the route compresses in. `is_last`: no other place of the route could make the page
-    /// anew, so that one with a part missing is better than none. `parent` is the request as it was sent, on whose behalf pages
-    /// include others.
+    /// Answers, or passes. `parent` is the request as it was sent, on whose behalf pages include others.
     pub fn answer(
         &self,
         request: &RequestHead<'_>,
         now: Now,
-        codings: Codings,
-        is_last: bool,
+        terms: Terms,
         parent: Option<Parent<'_>>,
     ) -> Option<Answer> {
         if !request.is_get_or_head() {
@@ -72,14 +85,15 @@ impl StorePlace {
         let item = self.store.get(key, now)?;
         let page = self.store.companion::<Page>(&item, now, Page::compile);
         let head = page.head.as_ref()?;
-        let codings = if head.varying.is_some() { codings } else { Codings::NONE };
+        let Terms { codings, is_last, includes } = terms;
+        let codings = if head.varying.is_some() { codings } else { Codings::NONE.into() };
         let asked = Asked::of(request, codings, now);
         if let Some(coding) = head.stored_coding
             && !coding.is_taken_by(asked.fields.accept_encoding.as_deref())
         {
             return is_last.then(|| Answer::Now(refusal(StatusCode::NOT_ACCEPTABLE)));
         }
-        if page.template.is_dynamic() {
+        if includes && page.template.is_dynamic() {
             return self.assemble(item, page, &asked, is_last, parent);
         }
         Some(Answer::Now(self.plain(&item, &page, head, &asked)))
@@ -154,20 +168,26 @@ impl StorePlace {
             let assembled = assembly.finish(&text(item.key()));
             return Some(self.assembled(&item, &page, assembled, asked));
         };
+        let head = page.head.as_ref()?;
         let around =
             KeptSurroundings { store: Arc::clone(&self.store), now: asked.now, parent: parent.keep() };
-        let (codings, now) = (asked.codings, asked.now);
+        if streamed::is_wanted(&parent, &head.fields) {
+            let fields = streamed::fields(asked.uncoded_fields(head));
+            let body = streamed::body(assembly, around, text(item.key()));
+            let response = respond(head.status, fields, body);
+            return Some(Compress::around(parent.request, asked.place_codings(), &self.threads, |_| {
+                Answer::Now(response)
+            }));
+        }
+        let (codings, now) = (asked.place_codings(), asked.now);
         Some(Answer::later(move |body| async move {
-            assembly.settle(&around).await;
+            assembly.settle_whole(&around, body.client()).await;
             let answer = around.parent.with(|parent| {
                 let assembled = assembly.finish(&text(item.key()));
                 let asked = Asked::of(parent.request, codings, now);
                 parent.routes.store().assembled(&item, &page, assembled, &asked)
             });
-            match answer {
-                Answer::Now(response) => response,
-                Answer::Later(later) => later(body).await,
-            }
+            answer.response(body).await
         }))
     }
 
@@ -177,11 +197,14 @@ impl StorePlace {
         let Some(head) = page.head.as_ref() else { return Answer::Now(refusal(StatusCode::NOT_FOUND)) };
         let Assembled { pieces, digest, cacheability } = assembled;
         let length: usize = pieces.iter().map(Bytes::len).sum();
-        let codings = if length as u64 >= MIN_BYTES { asked.codings } else { Codings::NONE };
+        let mut fields = cacheability.apply(asked.uncoded_fields(head));
+        let codings = match length as u64 >= MIN_BYTES {
+            true => asked.place_codings().of(&fields),
+            false => Codings::NONE,
+        };
         let etag = format!("\"{digest:032x}\"");
         let mut coding = asked.accept.choose(&Coding::BY_SPEED, |coding| codings.has(coding));
         let verdict = asked.evaluate(head, etag.as_bytes(), codings, &mut coding);
-        let mut fields = cacheability.apply(asked.uncoded_fields(head));
         fields.push("ETag", &etag);
         let coded = coding.map(|coding| (coding, coded_fields::coded(&fields, coding)));
         match verdict {
@@ -223,13 +246,19 @@ impl StorePlace {
 }
 
 impl<'a> Asked<'a> {
-    fn of(request: &RequestHead<'a>, codings: Codings, now: Now) -> Self {
+    fn of(request: &RequestHead<'a>, codings: PlaceCodings, now: Now) -> Self {
+        let PlaceCodings { shared: codings, private: private_codings } = codings;
         let fields = RequestFields::of(request);
         let accept = match codings.is_empty() {
             true => AcceptEncoding::default(),
             false => AcceptEncoding::parse(fields.accept_encoding.as_deref()),
         };
-        Self { fields, accept, codings, is_head: request.method == Method::HEAD, now }
+        let is_head = request.method == Method::HEAD;
+        Self { fields, accept, codings, private_codings, is_head, now }
+    }
+
+    fn place_codings(&self) -> PlaceCodings {
+        PlaceCodings { shared: self.codings, private: self.private_codings }
     }
 
     /// The fields of the page uncoded.
@@ -293,7 +322,7 @@ fn slice(body: &Bytes, range: ByteRange) -> Body {
 }
 
 /// The part of the target that can be a key. An absolute target has the path in its middle.
-fn key_of<'a>(request: &RequestHead<'a>) -> Option<&'a [u8]> {
+pub fn key_of<'a>(request: &RequestHead<'a>) -> Option<&'a [u8]> {
     let key = match request.query {
         _ if request.target.starts_with('/') => request.target,
         None => request.path,

@@ -10,6 +10,8 @@ use TestSite;
 
 my $site = TestSite->new;
 
+my $STRANGER = qr{\A<a href="/signin">Sign in</a>};
+
 subtest 'who signs up is signed in, and who signs out is not' => sub {
     my $visitor = $site->visitor;
     is $visitor->get('/mypage')->header('Location'), '/signin', 'a stranger has no page of her own';
@@ -17,11 +19,11 @@ subtest 'who signs up is signed in, and who signs out is not' => sub {
     is $answer->code, 303;
     is $answer->header('Location'), '/mypage';
     like $visitor->get('/mypage')->content, qr{signed in as <strong>mari</strong>};
-    like $visitor->get('/session')->content, qr/"user":"mari"/;
+    like $visitor->get('/session-bar')->content, qr{<strong>mari</strong>};
     is $visitor->get('/signin')->header('Location'), '/mypage', 'the forms are not for those who are in';
 
     is $visitor->submit('/mypage', '/signout')->header('Location'), '/';
-    is $visitor->get('/session')->content, '{"user":null}';
+    like $visitor->get('/session-bar')->content, $STRANGER;
     is $visitor->get('/mypage')->header('Location'), '/signin';
 };
 
@@ -29,9 +31,9 @@ subtest 'a session is over when its owner signs out, even for a copy of the cook
     my $visitor = $site->member('kaito');
     my $thief   = $site->visitor;
     %{ $thief->cookies } = %{ $visitor->cookies };
-    like $thief->get('/session')->content, qr/"user":"kaito"/, 'the copy works until then';
+    like $thief->get('/session-bar')->content, qr{<strong>kaito</strong>}, 'the copy works until then';
     $visitor->submit('/mypage', '/signout');
-    is $thief->get('/session')->content, '{"user":null}';
+    like $thief->get('/session-bar')->content, $STRANGER;
 };
 
 subtest 'only the right password signs in' => sub {
@@ -42,7 +44,7 @@ subtest 'only the right password signs in' => sub {
         is $answer->code, 400, "@$wrong";
         like $answer->content, qr/Name or password is wrong/;
     }
-    is $visitor->get('/session')->content, '{"user":null}';
+    like $visitor->get('/session-bar')->content, $STRANGER;
     is $visitor->submit('/signin', '/signin', name => 'MARI', password => 'a good password')->code, 303,
         'names are the same in capitals';
 };
@@ -85,7 +87,7 @@ subtest 'a form from elsewhere is refused' => sub {
                 403, "$what to $path";
         }
     }
-    like $member->get('/session')->content, qr/"user":"haruka"/, 'still signed in';
+    like $member->get('/session-bar')->content, qr{<strong>haruka</strong>}, 'still signed in';
     unlike $member->get('/mypage')->content, qr/forged/, 'nothing was written';
     is $site->visitor->post('/signin', csrf_token => $token, name => 'mari', password => 'a good password')->code, 403,
         'a right token without its cookie is worth nothing';
@@ -106,7 +108,7 @@ subtest 'signing in gives a new cookie, so a planted one is worth nothing' => su
 
     my $other = $site->visitor;
     $other->cookies->{memo_session} = $planted;
-    is $other->get('/session')->content, '{"user":null}';
+    like $other->get('/session-bar')->content, $STRANGER;
 };
 
 subtest 'the database keeps neither passwords nor session tokens' => sub {

@@ -4,7 +4,6 @@ use utf8;
 
 use FindBin qw($Bin);
 use lib "$Bin/lib";
-use JSON::PP qw(decode_json);
 use Test::More;
 use TestSite;
 
@@ -44,8 +43,8 @@ subtest 'a private memo is for its author alone' => sub {
         my $answer = $other->get("/memo/$id");
         is $answer->code, 404;
         unlike $answer->content, qr/Secret|fern/;
-        unlike $other->get($_)->content, qr/Secret garden/ for '/', '/recent/0', "/session?memo=$id", '/mypage';
-        unlike $other->get("/session?memo=$id")->content, qr/neighbours/;
+        unlike $other->get($_)->content, qr/Secret garden/ for '/', '/recent/0', '/mypage';
+        is $other->get("/memo/$id/neighbours")->code, 404;
     }
     is $site->visitor->get('/')->content, $before, 'the front page did not change';
 };
@@ -61,9 +60,9 @@ subtest 'older and newer lead through the public memos of one author; its author
     is_deeply links($chika->get("/memo/$one")),   { newer => "/memo/$three" };
     is_deeply links($chika->get("/memo/$three")), { older => "/memo/$one" };
     is_deeply links($bea->get("/memo/$two")), { older => "/memo/$one", newer => "/memo/$three" };
-    is_deeply decode_json($bea->get("/session?memo=$three")->content)->{neighbours}, { older => $two, newer => undef },
-        'what the script puts in their place for the author';
-    is decode_json($chika->get("/session?memo=$three")->content)->{neighbours}, undef, 'and not for others';
+    is_deeply links($bea->get("/memo/$three")), { older => "/memo/$two" }, 'on a public memo too';
+    is_deeply links($bea->get("/memo/$three/neighbours")), { older => "/memo/$two" }, 'what a page from the store includes';
+    is $_->get("/memo/$three/neighbours")->code, 404, 'and not for others' for $chika, $site->visitor;
 };
 
 subtest 'recent pages hold a hundred each' => sub {
@@ -103,18 +102,20 @@ subtest 'what is not there, or not done so' => sub {
     is $visitor->post('/recent/0')->code, 405;
 };
 
-subtest 'every page says what it is and runs no script but ours' => sub {
+subtest 'every page says what it is and runs no script' => sub {
     my $member = $site->member('farid');
     my $id     = $member->write('Headers');
-    for my $path ('/', '/recent/0', "/memo/$id", '/mypage', '/signin', '/nothing', '/session') {
+    for my $path ('/', '/recent/0', "/memo/$id", '/mypage', '/signin', '/nothing', '/session-bar') {
         my $answer = ($path eq '/signin' ? $site->visitor : $member)->get($path);
         is $answer->header('X-Content-Type-Options'), 'nosniff', $path;
-        like $answer->header('Content-Security-Policy'), qr/default-src 'none'; script-src 'self'/;
-        like $answer->header('Content-Type'), $path eq '/session' ? qr{\Aapplication/json\z} : qr{\Atext/html; charset=UTF-8\z};
+        like $answer->header('Content-Security-Policy'), qr/\Adefault-src 'none'; style-src 'self'; img-src/;
+        is $answer->header('Content-Type'), 'text/html; charset=UTF-8';
         unlike $answer->content, qr/<!--#/, 'no include comment is left';
-        unlike $answer->content, qr/<script(?! src="\/memo\.js")|<style| on\w+=| style=/, 'nothing inline';
+        unlike $answer->content, qr/<script|<style| on\w+=| style=/, 'no script, and nothing inline';
     }
-    is $member->get('/session')->header('Cache-Control'), 'no-store';
+    is $member->get($_)->header('Cache-Control'), 'private, no-store', "$_ of a member is no cache's" for '/', '/session-bar';
+    is $site->visitor->get('/')->header('Cache-Control'), 'no-cache';
+    is $site->visitor->get('/')->header('Vary'), 'Cookie';
 };
 
 done_testing;

@@ -3,7 +3,7 @@
 //! The sets are quiet and go out in front of the next get, in one write with it, so a batch costs one round
 //! trip. They take effect in order: the server has stored what was missing before it looks up the next batch.
 
-use crate::objects::{KEY_BYTES, ValueSizes, append_key, object_of};
+use kirin_floor::objects::{KEY_BYTES, ValueSizes, append_key, object_of};
 use kirin_floor::reply::{Element, next_element};
 use std::io::{self, Read, Write};
 
@@ -158,7 +158,7 @@ fn not_asked_for(key: &[u8], bytes: usize) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::{Outcome, play};
-    use crate::objects::{ValueSizes, object_of};
+    use kirin_floor::objects::{ValueSizes, object_of};
     use std::collections::VecDeque;
     use std::io::{self, Read, Write};
 

@@ -7,15 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod cache_aside;
-mod objects;
-mod trace;
 
 use clap::Parser;
 use kirin_floor::address::Address;
-use objects::ValueSizes;
+use kirin_floor::objects::{self, ValueSizes};
+use kirin_floor::trace::{Trace, TraceArguments};
 use std::io;
 use std::process::ExitCode;
-use trace::{Trace, TraceArguments};
 
 /// Plays a trace against a memcached server and prints what came of it, one `name value` a line. Without
 /// a server it prints what the trace consists of.

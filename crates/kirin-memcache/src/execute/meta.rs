@@ -62,6 +62,7 @@ impl Executor {
             new_cas: flags.new_cas,
             invalidate_older: flags.invalidate,
             vivify: flags.vivify.map(|exptime| exptime.expires(now)),
+            unchanged_since: None,
         };
         let (code, cas) = match self.store().store(&set.key.bytes, item, &request, now) {
             StoreOutcome::Stored { .. } if flags.quiet => return,

@@ -278,6 +278,7 @@ impl Both {
                     new_cas,
                     invalidate_older: older,
                     vivify: vivify.map(|lives| self.expires(lives).0),
+                    unchanged_since: None,
                 };
                 let vivify = vivify.map(|lives| self.expires(lives).1);
                 let how = Storing { mode, compare_cas, invalidate_older: older, vivify };

@@ -94,6 +94,8 @@ pub struct StoreSite {
     pub stampede_guard: Option<Duration>,
     /// The snapshot file.
     pub snapshot: Option<PathBuf>,
+    /// The cookie that names the visitor's session.
+    pub session_cookie: Option<Arc<str>>,
 }
 
 /// An application.
@@ -146,6 +148,8 @@ pub struct RouteSite {
     pub rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: Compress,
+    /// What directives are carried out in.
+    pub ssi: Option<bool>,
 }
 
 /// A place of a route.
@@ -331,7 +335,22 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
         }
     };
     let stampede_guard = store.stampede_guard.map(Duration::from);
-    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached, stampede_guard, snapshot })
+    let session_cookie =
+        store.session_cookie.as_ref().map(|name| check_cookie_name(name, source)).transpose()?;
+    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached, stampede_guard, snapshot, session_cookie })
+}
+
+/// A token (RFC 6265 section 4.1.1), which is also what clients send.
+fn check_cookie_name(name: &Spanned<String>, source: &Source) -> Result<Arc<str>, ConfigError> {
+    let text = name.get_ref();
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if text.is_empty() || text.len() > 64 || !text.bytes().all(is_token) {
+        let message = format!(
+            "`store.session_cookie`: `{text}` is not the name of a cookie, such as \"simple_session\""
+        );
+        return Err(source.error(name.span(), message));
+    }
+    Ok(text.as_str().into())
 }
 
 fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
@@ -416,6 +435,7 @@ fn check_route(
         body_limit_bytes,
         rate_limits,
         compress: route.compress,
+        ssi: route.ssi,
     })
 }
 

@@ -65,6 +65,10 @@ fn errors_name_line_value_and_what_is_allowed() {
         ),
         (&format!("{LISTENER}[store]\nmemory = \"64KB\"\n{route}"), vec!["at least 1MB"]),
         (
+            &format!("{LISTENER}[store]\nsession_cookie = \"a=b\"\n{route}"),
+            vec!["kirin.toml:4:18", "`a=b` is not the name of a cookie"],
+        ),
+        (
             &format!("{LISTENER}[[route]]\npath = \"x\"\ntry = [\"store\"]\n"),
             vec!["kirin.toml:4:8", "begin with `/`"],
         ),

@@ -16,7 +16,7 @@ pub mod tls;
 pub mod units;
 
 pub use check::{PlaceSite, Site, check};
-pub use compress::Compress;
+pub use compress::{Compress, PlaceCodings};
 pub use load::{ConfigError, load};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -153,6 +153,10 @@ pub struct StoreConfig {
     /// on the memcached port. Times to live count on meanwhile. Default: none, the store starts empty.
     #[schemars(with = "Option<String>")]
     pub snapshot: Option<Spanned<String>>,
+    /// The cookie whose value is the key of the visitor's session, as session middleware writes it: a JSON object under 32 to
+    /// 128 hexadecimal digits. Pages then have it as `session` variables. Default: none, there are no such variables.
+    #[schemars(with = "Option<String>")]
+    pub session_cookie: Option<Spanned<String>>,
 }
 
 impl Default for StoreConfig {
@@ -163,6 +167,7 @@ impl Default for StoreConfig {
             memcached: Vec::new(),
             stampede_guard: None,
             snapshot: None,
+            session_cookie: None,
         }
     }
 }
@@ -284,6 +289,9 @@ pub struct RouteConfig {
     #[serde(default)]
     #[schemars(with = "Vec<RateLimitConfig>")]
     pub rate_limit: Vec<RateLimitConfig>,
+    /// Whether the directives in `text/html` are carried out: includes, variables, conditions ([ssi.md](ssi.md)). Default: in
+    /// pages of the store, and not in files and what applications answer; `true` and `false` are for all places of the route.
+    pub ssi: Option<bool>,
     /// Compression for clients that accept it: `true`, `false`, or the codings to use, such as `["br", "gzip"]`. Default: on
     /// for the store and files, off for applications; `true` and a list are for all places of the route. Read
     /// [compression.md](compression.md) on BREACH before it is switched on for an application.

@@ -8,6 +8,7 @@ use super::part::{Failure, Part};
 use super::source::{PageSource, Parts, Surroundings};
 use crate::subrequest::KeptParent;
 use bytes::Bytes;
+use kirin_http::ClientWatch;
 use kirin_ssi::{Progress, Rendering, Template, Trouble};
 use kirin_store::{Now, Store};
 use std::sync::Arc;
@@ -77,14 +78,27 @@ impl Assembly {
         }
     }
 
-    /// Waits for everything. Call on a `LocalSet`.
-    pub async fn settle(&mut self, page: &KeptSurroundings) {
+    /// Waits for everything, or until `client` has gone. Call on a `LocalSet`.
+    pub async fn settle_whole(&mut self, page: &KeptSurroundings, client: Option<ClientWatch>) {
+        match client {
+            None => self.settle(page, |_| ()).await,
+            Some(client) => tokio::select! {
+                biased;
+                () = self.settle(page, |_| ()) => {}
+                () = client.gone() => {}
+            },
+        }
+    }
+
+    /// Waits for everything. `ready` is called whenever there may be more to [`Assembly::take_ready`]. Call on a `LocalSet`.
+    pub async fn settle(&mut self, page: &KeptSurroundings, mut ready: impl FnMut(&mut Self)) {
         // Requests end with the set: a client that has gone is not worked for.
         let mut requests = JoinSet::new();
         loop {
             for (id, waiting) in self.parts.waiting.drain(..) {
                 requests.spawn_local(async move { (id, waiting.part().await) });
             }
+            ready(self);
             let Some(joined) = requests.join_next().await else { break };
             let Ok((id, part)) = joined else { continue };
             let stage = page.with(|page| {
@@ -92,6 +106,7 @@ impl Assembly {
                 self.run(page)
             });
             if stage == Stage::Whole {
+                ready(self);
                 break;
             }
         }
@@ -105,6 +120,11 @@ impl Assembly {
     /// What has gone wrong so far.
     pub fn trouble(&self) -> Option<Trouble> {
         self.rendering.trouble()
+    }
+
+    /// The pieces that are final and have not been taken yet.
+    pub fn take_ready(&mut self) -> Vec<Bytes> {
+        self.rendering.take_ready()
     }
 
     /// The page, when it is whole. What has gone wrong is logged.

@@ -142,6 +142,14 @@ impl Cacheability {
     }
 }
 
+/// Whether a response is for one visitor, or for nobody to keep.
+pub fn is_private(fields: &FieldLines) -> bool {
+    let mut controls = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
+    controls.any(|(_, value)| {
+        directives(value).any(|(directive, _)| directive == b"private" || directive == b"no-store")
+    })
+}
+
 fn lower(smallest: &mut Option<u64>, other: Option<u64>) {
     *smallest = smallest.iter().copied().chain(other).min();
 }

@@ -4,6 +4,7 @@ use super::cacheability::Cacheability;
 use super::part::{Answered, Failure, Part, Waiting};
 use super::{date, variables};
 use crate::page::Page;
+use crate::session::{self, Session};
 use crate::subrequest::{Parent, Refused};
 use bytes::Bytes;
 use kirin_ssi::{Requested, Source, Target, Template, Zone};
@@ -35,6 +36,8 @@ pub struct Parts {
     pub(super) waiting: Vec<(usize, Waiting)>,
     /// What has been requested, by id.
     names: Vec<Bytes>,
+    /// The visitor's session, when it has been looked for: the page is about one visitor from its beginning to its end.
+    session: Option<Option<Session>>,
 }
 
 impl Parts {
@@ -49,6 +52,7 @@ impl Parts {
             answered: Vec::new(),
             waiting: Vec::new(),
             names: Vec::new(),
+            session: None,
         }
     }
 
@@ -113,6 +117,9 @@ impl Source for PageSource<'_> {
 
     fn variable(&mut self, name: &str) -> Option<Bytes> {
         self.parts.has_more = true;
+        if session::is_variable(name) {
+            return self.session()?.variable(name);
+        }
         let variable = variables::variable(name, self.page.parent.as_ref()?);
         if variable.as_ref().map_or_else(|| variables::is_visitors(name), |variable| variable.is_visitors) {
             self.parts.cacheability.add_visitor();
@@ -150,6 +157,17 @@ impl Source for PageSource<'_> {
             Answered::Later(waiting) => self.parts.waiting.push((id, waiting)),
         }
         Requested::Pending
+    }
+}
+
+impl PageSource<'_> {
+    fn session(&mut self) -> Option<&Session> {
+        let Surroundings { store, now, parent } = self.page;
+        let parent = parent?;
+        let cookie = parent.routes.session_cookie()?;
+        // That there is none, too, is about who asks.
+        self.parts.cacheability.add_visitor();
+        self.parts.session.get_or_insert_with(|| Session::of(parent.request, cookie, store, now)).as_ref()
     }
 }
 

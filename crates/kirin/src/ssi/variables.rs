@@ -63,7 +63,6 @@ pub fn variable(name: &str, parent: &Parent<'_>) -> Option<Variable> {
             } else if let Some(field) = name.strip_prefix("http_") {
                 Some(Variable { value: field_named(parent, field)?, is_visitors: true })
             } else {
-                // Families of variables that other parts of the program know (`session.`) find their place here.
                 None
             }
         }
@@ -73,7 +72,7 @@ pub fn variable(name: &str, parent: &Parent<'_>) -> Option<Variable> {
 /// Whether the absence of this variable, too, says something about who asks.
 pub fn is_visitors(name: &str) -> bool {
     matches!(name, "remote_user" | "ssl_client_s_dn" | "remote_port")
-        || ["cookie_", "session."].iter().any(|family| name.starts_with(family))
+        || name.starts_with("cookie_")
         || (name.starts_with("http_") && name != "http_host")
 }
 

@@ -7,11 +7,14 @@ use Memo::Handler::Account ();
 use Memo::Handler::Public ();
 use Memo::Handler::Writing ();
 use Memo::Memos ();
+use Memo::PrivatePages ();
 use Memo::PublicPages ();
 use Memo::Request ();
 use Memo::Response ();
 use Memo::Router ();
+use Memo::SessionItems ();
 use Memo::Sessions ();
+use Memo::StoreClient ();
 use Memo::Users ();
 use Memo::View ();
 
@@ -25,37 +28,43 @@ sub new {
 
     my $view     = Memo::View->new($given{templates});
     my $memos    = Memo::Memos->new($database);
-    my $sessions = Memo::Sessions->new($database);
+    my $store    = Memo::StoreClient->new($given{store});
+    my $items    = Memo::SessionItems->new(database => $database, store => $store);
+    my $private  = Memo::PrivatePages->new(database => $database, memos => $memos, view => $view, store => $store);
     my $self     = bless {
-        database => $database,
-        memos    => $memos,
-        sessions => $sessions,
-        users    => Memo::Users->new($database),
-        view     => $view,
-        pages    => Memo::PublicPages->new(
-            database => $database, memos => $memos, view => $view, store => $given{store}),
+        database      => $database,
+        memos         => $memos,
+        sessions      => Memo::Sessions->new(database => $database, items => $items),
+        users         => Memo::Users->new($database),
+        view          => $view,
+        store         => $store,
+        private_pages => $private,
+        pages         => Memo::PublicPages->new(
+            database => $database, memos => $memos, view => $view, private => $private, store => $store),
     }, $class;
     $self->{router} = Memo::Router->new(
-        [GET  => '/',                \&Memo::Handler::Public::page],
-        [GET  => '/recent/{number}', \&Memo::Handler::Public::page],
-        [GET  => '/memo/{number}',   \&Memo::Handler::Public::memo],
-        [GET  => '/session',         \&Memo::Handler::Public::session],
-        [GET  => '/mypage',          \&Memo::Handler::Writing::mypage],
-        [POST => '/memo',            \&Memo::Handler::Writing::write],
-        [GET  => '/signup',          \&Memo::Handler::Account::sign_up_form],
-        [POST => '/signup',          \&Memo::Handler::Account::sign_up],
-        [GET  => '/signin',          \&Memo::Handler::Account::sign_in_form],
-        [POST => '/signin',          \&Memo::Handler::Account::sign_in],
-        [POST => '/signout',         \&Memo::Handler::Account::sign_out],
+        [GET  => '/',                         \&Memo::Handler::Public::page],
+        [GET  => '/recent/{number}',          \&Memo::Handler::Public::page],
+        [GET  => '/memo/{number}',            \&Memo::Handler::Public::memo],
+        [GET  => '/memo/{number}/neighbours', \&Memo::Handler::Public::neighbours],
+        [GET  => '/session-bar',              \&Memo::Handler::Public::session_bar],
+        [GET  => '/mypage',                   \&Memo::Handler::Writing::mypage],
+        [POST => '/memo',                     \&Memo::Handler::Writing::write],
+        [GET  => '/signup',                   \&Memo::Handler::Account::sign_up_form],
+        [POST => '/signup',                   \&Memo::Handler::Account::sign_up],
+        [GET  => '/signin',                   \&Memo::Handler::Account::sign_in_form],
+        [POST => '/signin',                   \&Memo::Handler::Account::sign_in],
+        [POST => '/signout',                  \&Memo::Handler::Account::sign_out],
     );
     return $self;
 }
 
-sub database { return $_[0]{database} }
-sub memos    { return $_[0]{memos} }
-sub pages    { return $_[0]{pages} }
-sub sessions { return $_[0]{sessions} }
-sub users    { return $_[0]{users} }
+sub database      { return $_[0]{database} }
+sub memos         { return $_[0]{memos} }
+sub pages         { return $_[0]{pages} }
+sub private_pages { return $_[0]{private_pages} }
+sub sessions      { return $_[0]{sessions} }
+sub users         { return $_[0]{users} }
 
 sub to_app {
     my ($self) = @_;
@@ -64,6 +73,7 @@ sub to_app {
 
 sub respond {
     my ($self, $env) = @_;
+    $self->{store}->catch_up;
     $self->{pages}->store->catch_up;
     my $request = Memo::Request->new($env, $self->{sessions});
     my $answer  = eval { $self->_dispatch($request) };
@@ -85,10 +95,20 @@ sub _dispatch {
 # A page for this visitor: with the session bar filled in, and the token and cookie that its forms need.
 sub personal_page {
     my ($self, $request, $status, $template, $variables, $raw) = @_;
-    my $user       = $request->user_signed_in;
-    my $csrf_token = $user || $variables->{form} ? $request->csrf_token : undef;
-    my $bytes = $self->{view}->render($template, { %$variables, user => $user, csrf_token => $csrf_token }, $raw);
+    my $csrf_token = $variables->{form} ? $request->csrf_token : undef;
+    my $bytes = $self->{view}->render(
+        $template,
+        { %$variables, csrf_token => $csrf_token },
+        { session_bar => $self->session_bar($request), %{ $raw // {} } },
+    );
     return Memo::Response::personal_page($status, $bytes, $request->form_cookies);
+}
+
+# The end of the bar at the top, for this visitor, as HTML in text.
+sub session_bar {
+    my ($self, $request) = @_;
+    my $user = $request->user_signed_in;
+    return $self->{view}->part('session_bar', { user => $user, csrf_token => $user ? $request->csrf_token : undef });
 }
 
 my %TITLE_OF_STATUS = (

@@ -14,11 +14,12 @@ sub new {
     return bless { database => $database }, $class;
 }
 
-# The new memo's id.
+# The new memo's id. "before_commit" (code, or none) runs when nobody else can write.
 sub create {
-    my ($self, $user_id, $content, $is_private) = @_;
+    my ($self, $user_id, $content, $is_private, $before_commit) = @_;
     my ($title, $excerpt) = Memo::Markdown::title_and_excerpt($content);
     return $self->{database}->exclusively(sub {
+        $before_commit->() if $before_commit;
         return $self->insert({
             user_id       => $user_id,
             title         => $title,
@@ -121,6 +122,26 @@ sub ids_touched_since {
         $ids{$older} = 1 if defined $older;
     }
     return keys %ids;
+}
+
+# Ids of an author's memos: the public ones and the private ones, ascending.
+sub ids_of_author {
+    my ($self, $user_id) = @_;
+    my (@public, @private);
+    for my $memo (@{ $self->_rows('SELECT id, public_number FROM memo WHERE user_id = ? ORDER BY id', $user_id) }) {
+        push @{ defined $memo->{public_number} ? \@public : \@private }, $memo->{id};
+    }
+    return (\@public, \@private);
+}
+
+sub private_ids {
+    my ($self) = @_;
+    return map { $_->{id} } @{ $self->_rows('SELECT id FROM memo WHERE public_number IS NULL') };
+}
+
+sub author_ids {
+    my ($self) = @_;
+    return map { $_->{id} } @{ $self->_rows('SELECT DISTINCT user_id AS id FROM memo') };
 }
 
 sub public_ids {

@@ -2,8 +2,6 @@ package Memo::PageStore;
 use v5.16;
 use warnings;
 
-use Cache::Memcached::Fast ();
-use File::Spec ();
 use Time::HiRes ();
 
 # The public pages in the store, kept right.
@@ -36,31 +34,21 @@ my $RETRY_AFTER_SECS   = 1;
 # store carries out after another process's "settle".
 my $PAGE_LIFETIME_SECS = 600;
 
-# database, memos; address (unix:PATH or HOST:PORT, none: no store); identity (of pages that may share a
-# store's life); paths_changed (code: from a number of public memos, or undef for all, to the paths); fragments
+# database, memos; store (a Memo::StoreClient); identity (of pages that may share a
+# store's life); keys_changed (code: from a number of public memos, or undef for all, to the keys); fragments
 # (code: to a hash of key to value, current under the lock).
 sub new {
     my ($class, %given) = @_;
-    my $address = delete $given{address};
-    $address = File::Spec->rel2abs($1) if defined $address && $address =~ /\Aunix:(.+)\z/s;
-    return bless { %given, address => $address, pid => 0, is_settled => 0, next_try => 0 }, $class;
+    return bless { %given, pid => 0, is_settled => 0, next_try => 0 }, $class;
 }
 
-sub is_used { return defined $_[0]{address} }
+sub is_used { return $_[0]{store}->is_used }
 
-# The client of this process: a socket that came over a fork is the parent's.
+# What this object knows, it knows of its own process.
 sub _client {
     my ($self) = @_;
-    return $self->{client} if $self->{pid} == $$;
-    @{$self}{qw(pid is_settled next_try)} = ($$, 0, 0);
-    return $self->{client} = Cache::Memcached::Fast->new({
-        servers         => [$self->{address}],
-        connect_timeout => 0.25,
-        io_timeout      => 0.5,
-        # A dead store costs a request at most this, and then nothing for two seconds.
-        max_failures    => 2,
-        failure_timeout => 2,
-    });
+    @{$self}{qw(pid is_settled next_try)} = ($$, 0, 0) if $self->{pid} != $$;
+    return $self->{store}->client;
 }
 
 # Before a request is answered: what this process could not settle yet, it tries again. Also the
@@ -132,8 +120,8 @@ sub _settle_to {
         }
     }
     return 1 if !$is_new;
-    my @paths = $self->{paths_changed}->($settled);
-    while (my @some = splice @paths, 0, $KEYS_AT_ONCE) {
+    my @gone = $self->{keys_changed}->($settled);
+    while (my @some = splice @gone, 0, $KEYS_AT_ONCE) {
         # False is "was not there", undefined is "no answer".
         return 0 if grep { !defined } $client->delete_multi(@some);
     }
@@ -153,13 +141,13 @@ Memo::PageStore - the public pages in Kirin's store
 =head1 SYNOPSIS
 
     my $store = Memo::PageStore->new(
-        address       => 'unix:data/store.sock',
+        store         => Memo::StoreClient->new('unix:data/store.sock'),
         database      => $database,
         memos         => $memos,
         identity      => sub { 'site and templates' },
         fragment_keys => ['fragment/total'],
         fragments     => sub { { 'fragment/total' => '17' } },
-        paths_changed => sub { my ($since) = @_; ('/', '/recent/0') },
+        keys_changed  => sub { my ($since) = @_; ('/', '/recent/0') },
     );
     $store->push('/', $html, $version);
     $store->settle;

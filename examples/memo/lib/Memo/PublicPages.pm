@@ -2,37 +2,45 @@ package Memo::PublicPages;
 use v5.16;
 use warnings;
 
+use Encode ();
 use Memo::Markdown ();
 use Memo::Memos ();
 use Memo::PageStore ();
+use Memo::Sessions ();
 use Memo::View ();
 use Text::Xslate ();
 
-# The pages that are the same for everybody: /, /recent/N and /memo/N of a public memo. They are rendered with
-# include comments in the places of what most of them share and every new memo changes, so that a new memo
-# replaces two small items and leaves thousands of pages as they are. Kirin fills a comment from the store item of that
-# name; where the page does not go through the store, "inlined" does.
-my $TOTAL  = 'fragment/total';
-my $NEWEST = 'fragment/newest';
+# The pages that everybody may see: /, /recent/N and /memo/N of a public memo. What is stored of them is the same for
+# everybody, with comments that Kirin carries out when it serves the page (server side includes):
+#
+#  - "include KEY", in the places of what most of them share and every new memo changes, so that a new memo
+#    replaces two small items and leaves thousands of pages as they are.
+#  - "if" and "echo" of the visitor's session (Memo::SessionItems), in the bar at the top and, for the links to private
+#    neighbours, on a memo's page. "include virtual" asks the application for what is missing.
+#
+# Where a page does not go through the store, "_fill" does the same.
+my $TOTAL       = 'fragment/total';
+my $NEWEST      = 'fragment/newest';
+my $SESSION_BAR = 'fragment/session-bar';
 # Nobody but our templates can write such a comment: "<" in a memo is always escaped.
-my $INCLUDE = qr/<!--# include (\S+) -->/;
+my $INCLUDE    = qr/<!--# include (\S+) -->/;
+my $FOR_AUTHOR = qr/<!--# if expr="\$session\.user_id = (\d+)" -->.*?<!--# else -->(.*?)<!--# endif -->/s;
 
-# database, memos, view, and store (the address, or none).
+# database, memos, view, store (a Memo::StoreClient), and private (Memo::PrivatePages).
 sub new {
     my ($class, %given) = @_;
-    my $address = delete $given{store};
-    my $self    = bless {%given}, $class;
-    my $view    = $given{view};
+    my $self = bless {%given}, $class;
+    my $view = $given{view};
     # The closures do not hold $self: it holds the store.
     my $parts = { memos => $given{memos}, view => $view };
     $self->{store} = Memo::PageStore->new(
-        address       => $address,
+        store         => $given{store},
         database      => $given{database},
         memos         => $given{memos},
         identity      => sub { ($parts->{site} //= $given{database}->setting('site_id')) . '/' . $view->fingerprint },
-        fragment_keys => [$TOTAL, $NEWEST],
-        fragments     => sub { _fragments($parts) },
-        paths_changed => sub { _paths_changed($given{memos}, $_[0]) },
+        fragment_keys => [$TOTAL, $NEWEST, $SESSION_BAR],
+        fragments     => sub { my $text = _fragments($parts); +{ map { $_ => Encode::encode_utf8($text->{$_}) } keys %$text } },
+        keys_changed  => sub { _keys_changed(@given{qw(memos private)}, $_[0]) },
     );
     return $self;
 }
@@ -40,28 +48,42 @@ sub new {
 sub store { return $_[0]{store} }
 
 # The page as bytes for the answer, or nothing when there is no such public page. Stored on the way.
+# visitor: session_bar (HTML as text), user_id (or none).
 sub answer {
-    my ($self, $path) = @_;
-    my ($html, $version, $fragments);
+    my ($self, $path, $visitor) = @_;
+    my ($html, $version, $filled);
     $self->{database}->snapshot(sub {
-        $html      = $self->render($path) // return;
-        $version   = $self->{memos}->public_total;
-        $fragments = _fragments($self);
+        $html    = $self->render($path) // return;
+        $version = $self->{memos}->public_total;
+        $filled  = $self->_fill($html, $path, $visitor);
     });
     return if !defined $html;
-    $self->{store}->push($path, $html, $version);
-    return $html =~ s/$INCLUDE/$fragments->{$1} \/\/ ''/ger;
+    $self->{store}->push($path, Encode::encode_utf8($html), $version);
+    return Encode::encode_utf8($filled);
+}
+
+sub _fill {
+    my ($self, $html, $path, $visitor) = @_;
+    my %parts   = (%{ _fragments($self) }, $SESSION_BAR => $visitor->{session_bar});
+    my $user_id = $visitor->{user_id} // 0;
+    return $html =~ s/$FOR_AUTHOR/$1 == $user_id ? $self->_neighbours_of_author($path) : $2/ger
+        =~ s/$INCLUDE/$parts{$1} \/\/ ''/ger;
+}
+
+sub _neighbours_of_author {
+    my ($self, $path) = @_;
+    return $self->{private}->neighbours($self->{memos}->find($path =~ m{\A/memo/(\d+)\z}a));
 }
 
 # A public memo was added: nothing older may be served from here on. The page that most people see is made anew at
 # once, so that they need not come for it all together; storing it settles the others under the same lock.
 sub memo_was_added {
     my ($self) = @_;
-    $self->answer('/') if $self->{store}->is_used;
+    $self->answer('/', {}) if $self->{store}->is_used;
     return;
 }
 
-# As stored: with the include comments.
+# As stored, with the comments; as text.
 sub render {
     my ($self, $path) = @_;
     return $self->_list(0, 1)  if $path eq '/';
@@ -74,44 +96,66 @@ sub _list {
     my ($self, $page, $is_front) = @_;
     my $last = $self->{memos}->last_page;
     return if $page > $last;
-    return $self->{view}->render($is_front ? 'front' : 'recent', {
-        memos     => $self->{memos}->public_page($page),
-        page      => $page,
-        last_page => $last,
-        total     => _include($TOTAL),
-    });
+    return $self->{view}->part(
+        $is_front ? 'front' : 'recent',
+        { memos => $self->{memos}->public_page($page), page => $page, last_page => $last },
+        { total => _include($TOTAL), session_bar => _include($SESSION_BAR) },
+    );
 }
 
 sub _memo {
     my ($self, $id) = @_;
     my $memo = $self->{memos}->find($id);
     return if !$memo || !defined $memo->{public_number};
-    return $self->{view}->render('memo',
+    my $neighbours = $self->{view}->part('neighbours',
+        { memo => $memo, neighbours => $self->{memos}->public_neighbours($memo) });
+    return $self->{view}->part(
+        'memo',
+        { memo => $memo },
         {
-            memo       => $memo,
-            neighbours => $self->{memos}->public_neighbours($memo),
-            newest     => _include($NEWEST),
-            total      => _include($TOTAL),
+            body        => Memo::Markdown::html($memo->{content}),
+            neighbours  => $self->{view}->part('stored_neighbours', { memo => $memo }, { everybodys => $neighbours }),
+            newest      => _include($NEWEST),
+            total       => _include($TOTAL),
+            session_bar => _include($SESSION_BAR),
         },
-        { body => Memo::Markdown::html($memo->{content}) });
+    );
 }
 
-sub _include { return Text::Xslate::mark_raw("<!--# include $_[0] -->") }
+sub _include { return "<!--# include $_[0] -->" }
 
 sub _fragments {
     my ($parts) = @_;
     return {
-        $TOTAL  => Memo::View::thousands($parts->{memos}->public_total),
-        $NEWEST => $parts->{view}->render('newest', { memos => $parts->{memos}->newest }),
+        $TOTAL       => Memo::View::thousands($parts->{memos}->public_total),
+        $NEWEST      => $parts->{view}->part('newest', { memos => $parts->{memos}->newest }),
+        $SESSION_BAR => _session_bar($parts->{view}),
     };
 }
 
+# The bar's end: what each kind of visitor sees of it, and a template that chooses.
+sub _session_bar {
+    my ($view) = @_;
+    return $view->part('stored_session_bar', {}, {
+        stranger  => $view->part('session_bar', {}),
+        signed_in => $view->part('session_bar', {
+            user       => { name => _echo('session.name') },
+            csrf_token => _echo('session.csrf_token'),
+        }),
+    });
+}
+
+# Kirin escapes what it echoes.
+sub _echo { return Text::Xslate::mark_raw(qq{<!--# echo var="$_[0]" default="" -->}) }
+
 # Every list shifts by one with every new memo, so all are removed and made again on demand. Of the
-# memos' pages only the new ones' and their older neighbours' change.
-sub _paths_changed {
-    my ($memos, $settled) = @_;
+# memos' pages only the new ones' and their older neighbours' change. What private pages are made of goes only when nothing
+# in the store can be trusted.
+sub _keys_changed {
+    my ($memos, $private, $settled) = @_;
     my @ids = defined $settled ? $memos->ids_touched_since($settled) : $memos->public_ids;
-    return ('/', (map {"/recent/$_"} 0 .. $memos->last_page), map {"/memo/$_"} @ids);
+    return ('/', (map {"/recent/$_"} 0 .. $memos->last_page), (map {"/memo/$_"} @ids),
+        defined $settled ? () : $private->keys_in_store);
 }
 
 1;
@@ -127,8 +171,9 @@ Memo::PublicPages - the pages everybody may see, and their way into the store
 =head1 SYNOPSIS
 
     my $pages = Memo::PublicPages->new(
-        database => $database, memos => $memos, view => $view, store => $ENV{KIRIN_STORE});
-    my $bytes = $pages->answer('/memo/17') or not_found();
+        database => $database, memos => $memos, view => $view, private => $private_pages,
+        store => $store_client);
+    my $bytes = $pages->answer('/memo/17', { session_bar => $html, user_id => 7 }) or not_found();
     $pages->memo_was_added;
 
 =cut

@@ -2,12 +2,10 @@ package Memo::Response;
 use v5.16;
 use warnings;
 
-use JSON::PP ();
-
-# No script but ours, no styles but ours, nothing from elsewhere, no framing. The pages repeat it in a meta element,
+# No script, no styles but ours, nothing from elsewhere, no framing. The pages repeat it in a meta element,
 # because those from the store come without the application's headers.
-our $CONTENT_SECURITY_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    . "connect-src 'self'; base-uri 'none'; form-action 'self'";
+our $CONTENT_SECURITY_POLICY =
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'";
 
 my @SAFETY = (
     'X-Content-Type-Options'  => 'nosniff',
@@ -15,23 +13,18 @@ my @SAFETY = (
     'Referrer-Policy'         => 'same-origin',
     'Content-Security-Policy' => $CONTENT_SECURITY_POLICY . "; frame-ancestors 'none'",
 );
-my $JSON = JSON::PP->new->utf8->canonical;
-
-# The same for everybody. It may change with the next memo, so it is to be asked for again each time.
+# The same for everybody who is not signed in. It may change with the next memo, so it is to be asked for again each time.
 sub public_page {
     my ($bytes) = @_;
-    return _answer(200, 'text/html; charset=UTF-8', 'no-cache', $bytes);
+    my $answer = _answer(200, 'text/html; charset=UTF-8', 'no-cache', $bytes);
+    push @{ $answer->[1] }, Vary => 'Cookie';
+    return $answer;
 }
 
 # For one visitor.
 sub personal_page {
     my ($status, $bytes, @cookies) = @_;
     return _answer($status, 'text/html; charset=UTF-8', 'private, no-store', $bytes, @cookies);
-}
-
-sub json {
-    my ($data) = @_;
-    return _answer(200, 'application/json', 'no-store', $JSON->encode($data));
 }
 
 sub see_other {

@@ -7,7 +7,7 @@ use Memo::ConstantTime ();
 use Memo::Random ();
 
 # Sessions live in the database and not in the store: the store is a memory that may be restarted, evicts
-# and, pages being what it is for, may be switched off; nobody should be signed out by that.
+# and may be switched off; nobody should be signed out by that. The store has copies (Memo::SessionItems).
 #
 # The cookie is a random token that everybody who sees a form gets; only a signed-in visitor's token has a
 # row. The CSRF token of a form is a MAC of the cookie's token, so the sign-in form is protected too and
@@ -16,12 +16,13 @@ my $COOKIE        = 'memo_session';
 my $TOKEN         = qr/\A[0-9a-f]{36}\z/;
 my $LIFETIME_SECS = 30 * 24 * 3600;
 
-# Tells the script on a public page, which is the same for everybody, that asking /session is worth it.
-my $HINT_COOKIE = 'memo_signed_in';
+# Tells a page from the store, when the copy of the session is missing, that asking the application is worth it.
+our $HINT_COOKIE = 'memo_signed_in';
 
+# database, items (Memo::SessionItems).
 sub new {
-    my ($class, $database) = @_;
-    return bless { database => $database }, $class;
+    my ($class, %given) = @_;
+    return bless {%given}, $class;
 }
 
 sub token_from_cookies {
@@ -30,14 +31,23 @@ sub token_from_cookies {
     return $token =~ $TOKEN ? $token : undef;
 }
 
+# The user who is signed in under this token, or nothing.
 sub user {
     my ($self, $token) = @_;
-    return if !defined $token;
-    return $self->{database}->handle->selectrow_hashref(
-        'SELECT user.id, user.name FROM session JOIN user ON user.id = session.user_id
+    my $session = defined $token ? $self->_find($token) : undef;
+    return if !$session;
+    $self->{items}->keep($token, $session->{expires_at}, sub { $self->_find($token) });
+    return { id => $session->{user_id}, name => $session->{name} };
+}
+
+sub _find {
+    my ($self, $token) = @_;
+    my $session = $self->{database}->handle->selectrow_hashref(
+        'SELECT user.id AS user_id, user.name, session.expires_at FROM session JOIN user ON user.id = session.user_id
           WHERE session.token_digest = ? AND session.expires_at > ?',
         undef, sha256_hex($token), time,
-    );
+    ) or return;
+    return { %$session, csrf_token => $self->csrf_token($token) };
 }
 
 # Signs the user in under a new token: one that somebody else may have planted is worth nothing.
@@ -51,12 +61,14 @@ sub start {
         $handle->do('INSERT INTO session (token_digest, user_id, expires_at) VALUES (?, ?, ?)',
             undef, sha256_hex($token), $user->{id}, time + $LIFETIME_SECS);
     });
+    $self->{items}->begin($token, sub { $self->_find($token) });
     return $token;
 }
 
 sub end {
     my ($self, $token) = @_;
     $self->{database}->handle->do('DELETE FROM session WHERE token_digest = ?', undef, sha256_hex($token));
+    $self->{items}->forget($token);
     return;
 }
 
@@ -76,11 +88,11 @@ sub cookies_for_form    { return _cookie($COOKIE, $_[1], 'HttpOnly', $_[2]) }
 sub cookies_for_sign_in {
     return (
         _cookie($COOKIE,      $_[1], "Max-Age=$LIFETIME_SECS; HttpOnly", $_[2]),
-        _cookie($HINT_COOKIE, 1,     "Max-Age=$LIFETIME_SECS",           $_[2]),
+        _cookie($HINT_COOKIE, 1,     "Max-Age=$LIFETIME_SECS; HttpOnly", $_[2]),
     );
 }
 sub cookies_for_sign_out {
-    return (_cookie($COOKIE, '', 'Max-Age=0; HttpOnly', $_[1]), _cookie($HINT_COOKIE, '', 'Max-Age=0', $_[1]));
+    return (_cookie($COOKIE, '', 'Max-Age=0; HttpOnly', $_[1]), _cookie($HINT_COOKIE, '', 'Max-Age=0; HttpOnly', $_[1]));
 }
 
 sub _cookie {
@@ -100,7 +112,7 @@ Memo::Sessions - who is signed in, and CSRF tokens
 
 =head1 SYNOPSIS
 
-    my $sessions = Memo::Sessions->new($database);
+    my $sessions = Memo::Sessions->new(database => $database, items => $items);
     my $token    = $sessions->start($user);
     my $user     = $sessions->user($token);
     my $field    = $sessions->csrf_token($token);

@@ -32,13 +32,19 @@ sub new {
 
 # The page as UTF-8 bytes. The variables are text; {raw} ones are HTML already.
 sub render {
+    my ($self, @of) = @_;
+    return Encode::encode_utf8($self->part(@of));
+}
+
+# A part of a page, as text.
+sub part {
     my ($self, $template, $variables, $raw) = @_;
     my %all = (
         content_security_policy => $Memo::Response::CONTENT_SECURITY_POLICY,
         %$variables,
         map { $_ => mark_raw($raw->{$_}) } keys %{ $raw // {} },
     );
-    return Encode::encode_utf8($self->{xslate}->render("$template.tx", \%all));
+    return $self->{xslate}->render("$template.tx", \%all);
 }
 
 # Changes when a template does: pages made with the old one are then of no use.

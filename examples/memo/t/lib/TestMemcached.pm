@@ -3,8 +3,10 @@ use v5.16;
 use warnings;
 
 use Cache::Memcached::Fast ();
+use Encode ();
 use File::Temp ();
 use IO::Socket::UNIX ();
+use JSON::PP ();
 use Time::HiRes ();
 
 my $LONGEST_START_SECS = 10;
@@ -56,6 +58,11 @@ sub set {
     return;
 }
 
+sub delete {
+    my ($self, $key) = @_;
+    return Cache::Memcached::Fast->new({ servers => [$self->{socket}] })->delete($key);
+}
+
 # All that is in it, as key => value.
 sub items {
     my ($self) = @_;
@@ -70,13 +77,49 @@ sub items {
     return map { $_ => $self->item($_) } @keys;
 }
 
-# As Kirin serves it: the body of a page with its includes filled.
+# As Kirin serves it to a visitor (a TestVisitor; none: without a cookie): with its comments carried out.
 sub page {
-    my ($self, $path) = @_;
+    my ($self, $path, $visitor) = @_;
     my $page = $self->item($path) // return;
     my ($type, $body) = split /\r\n/, $page, 2;
     die "$path is $type" if $type ne 'text/html; charset=UTF-8';
-    return $body =~ s{<!--# include (\S+) -->}{$self->item($1) // die "$path includes $1, which is missing"}ger;
+    return without_blank_lines($self->_carry_out($body, $visitor));
+}
+
+# Lines on which there are only comments for Kirin are empty in the page; the application has none. Nobody sees them.
+sub without_blank_lines { return $_[0] =~ s/\n\s*\n/\n/gr }
+
+sub _carry_out {
+    my ($self, $html, $visitor) = @_;
+    $html =~ s{<!--# include ([^\s"]+) -->\n?}{$self->item($1) // die "include of $1, which is missing"}ge;
+    $html =~ s{<!--# block .*?<!--# endblock -->\n?}{}gs;
+    my $cookies = $visitor ? $visitor->cookies : {};
+    my $session = JSON::PP::decode_json($self->item($cookies->{memo_session} // '-') // '{}');
+    my $holds   = sub {
+        my ($expression) = @_;
+        return 1 if !defined $expression;
+        return $session->{$1} if $expression =~ /\A\$session\.(\w+)\z/;
+        return $cookies->{$1} if $expression =~ /\A\$cookie_(\w+)\z/;
+        return ($session->{$1} // '') eq $2 if $expression =~ /\A\$session\.(\w+) = (\w+)\z/;
+        die "expression $expression";
+    };
+    $html =~ s{<!--# if expr="([^"]*)" -->\n?(.*?)<!--# endif -->\n?}{
+        my ($first, $rest) = ($1, $2);
+        my @branches = ($first, split /<!--# el(?:se|if expr="([^"]*)") -->\n?/, $rest);
+        while (@branches) {
+            my ($expression, $branch) = splice @branches, 0, 2;
+            next if !$holds->($expression);
+            @branches = ();
+            $rest = $branch;
+        }
+        $rest;
+    }gse;
+    my %escaped = ('<' => '&lt;', '>' => '&gt;', '&' => '&amp;', '"' => '&quot;');
+    $html =~ s{<!--# echo var="session\.(\w+)" default="" -->}{
+        Encode::encode_utf8($session->{$1} // '') =~ s/([<>&"])/$escaped{$1}/gr
+    }ge;
+    $html =~ s{<!--# include virtual="([^"]+)" stub="\w+" -->\n?}{$visitor->get($1)->content}ge;
+    return $html;
 }
 
 sub DESTROY {

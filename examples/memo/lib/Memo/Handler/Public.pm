@@ -2,43 +2,58 @@ package Memo::Handler::Public;
 use v5.16;
 use warnings;
 
-use Memo::Markdown ();
+use Encode ();
 use Memo::Response ();
 
 # GET / and /recent/N. Here only when the store has no such page.
 sub page {
     my ($app, $request) = @_;
-    my $bytes = $app->pages->answer($request->path) // die Memo::Response::refusal(404, 'There is no such page.');
-    return Memo::Response::public_page($bytes);
+    return _public_page($app, $request) // die Memo::Response::refusal(404, 'There is no such page.');
 }
 
 # GET /memo/N. A public one as above. A private one for its author; to others it does not exist.
 sub memo {
     my ($app, $request, $id) = @_;
-    my $bytes = $app->pages->answer($request->path);
-    return Memo::Response::public_page($bytes) if defined $bytes;
+    my $answer = _public_page($app, $request);
+    return $answer if $answer;
 
-    my $user = $request->user_signed_in;
-    my $memo = $user ? $app->memos->find($id) : undef;
-    die Memo::Response::refusal(404, 'There is no such memo, or it is not yours to read.')
-        if !$memo || $memo->{user_id} != $user->{id};
-    return $app->personal_page($request, 200, 'private_memo',
-        { memo => $memo, neighbours => $app->memos->all_neighbours($memo) },
-        { body => Memo::Markdown::html($memo->{content}) });
+    my $memo = _own_memo($app, $request, $id)
+        or die Memo::Response::refusal(404, 'There is no such memo, or it is not yours to read.');
+    return Memo::Response::personal_page(200, $app->private_pages->page($memo, $app->session_bar($request)));
 }
 
-# GET /session, asked by the script on a public page: who is signed in, the token for the sign-out form, and
-# on the reader's own memo (?memo=N) the neighbours that others do not see.
-sub session {
+# GET /memo/N/neighbours, included by the page of a public memo that its author looks at: the links that others do not see.
+sub neighbours {
+    my ($app, $request, $id) = @_;
+    my $memo = _own_memo($app, $request, $id)
+        or die Memo::Response::refusal(404, 'There is no such memo, or it is not yours.');
+    return _part($app->private_pages->neighbours($memo));
+}
+
+# GET /session-bar, included by public pages when the store has no copy of the visitor's session. To look at the session is
+# to write the copy again.
+sub session_bar {
     my ($app, $request) = @_;
-    my $user = $request->user_signed_in or return Memo::Response::json({ user => undef });
-    my %session = (user => $user->{name}, csrf_token => $request->csrf_token);
-    my $id      = $request->query_parameters->{memo} // '';
-    if ($id =~ /\A[0-9]{1,9}\z/) {
-        my $memo = $app->memos->find($id);
-        $session{neighbours} = $app->memos->all_neighbours($memo) if $memo && $memo->{user_id} == $user->{id};
-    }
-    return Memo::Response::json(\%session);
+    return _part($app->session_bar($request));
+}
+
+sub _part { return Memo::Response::personal_page(200, Encode::encode_utf8($_[0])) }
+
+sub _public_page {
+    my ($app, $request) = @_;
+    my $user  = $request->user_signed_in;
+    my $bytes = $app->pages->answer($request->path,
+        { session_bar => $app->session_bar($request), user_id => $user && $user->{id} });
+    return if !defined $bytes;
+    return $user ? Memo::Response::personal_page(200, $bytes) : Memo::Response::public_page($bytes);
+}
+
+# The memo, if the visitor has written it.
+sub _own_memo {
+    my ($app, $request, $id) = @_;
+    my $user = $request->user_signed_in or return;
+    my $memo = $app->memos->find($id)   or return;
+    return $memo->{user_id} == $user->{id} ? $memo : ();
 }
 
 1;
@@ -49,7 +64,7 @@ __END__
 
 =head1 NAME
 
-Memo::Handler::Public - the pages for everybody, and what they ask for later
+Memo::Handler::Public - the pages for everybody, and the parts of them that are for one visitor
 
 =head1 SYNOPSIS
 

@@ -27,7 +27,7 @@ sub write {
     return _mypage($app, $request, $user, 400, { problem => $problem, content => $content, is_private => $private })
         if $problem;
 
-    my $id = $app->memos->create($user->{id}, $content, $private);
+    my $id = $app->memos->create($user->{id}, $content, $private, sub { $app->private_pages->author_writes($user->{id}) });
     $app->pages->memo_was_added if !$private;
     return Memo::Response::see_other("/memo/$id");
 }

@@ -1,7 +1,7 @@
 //! Made-up traces: which object each request asks for. The same arguments give the same trace.
 
+use crate::random::Random;
 use clap::{Args, ValueEnum};
-use kirin_floor::random::Random;
 
 /// Requests between the beginnings of two scans.
 const SCAN_EVERY: usize = 100_000;

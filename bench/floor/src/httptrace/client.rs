@@ -1,0 +1,105 @@
+//! One client on one kept connection: requests in the order of the trace, each when the one before is answered.
+
+use httparse::{EMPTY_HEADER, Response, Status};
+use kirin_floor::objects::ValueSizes;
+use std::net::{SocketAddr, TcpStream};
+
+use std::io::{self, Read, Write};
+
+/// Connects when it has to.
+pub struct Client {
+    address: SocketAddr,
+    connection: Option<TcpStream>,
+    input: Vec<u8>,
+}
+
+/// What the server behind the cache has answered so far.
+pub struct Count {
+    /// Answers.
+    pub answers: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+}
+
+impl Client {
+    /// A client of this server.
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, connection: None, input: Vec::new() }
+    }
+
+    /// Asks the server behind the cache.
+    pub fn count(&mut self) -> io::Result<Count> {
+        let range = self.get("/count")?;
+        let text = String::from_utf8_lossy(&self.input[range.0..range.0 + range.1]).into_owned();
+        let mut numbers = text.split(' ').map(str::parse);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(answers)), Some(Ok(bytes))) => Ok(Count { answers, bytes }),
+            _ => Err(io::Error::other(format!("this is no count: {text}"))),
+        }
+    }
+
+    /// Gets the objects one after the other, and checks their sizes. Returns the sum.
+    pub fn play(&mut self, objects: &[u32], sizes: ValueSizes) -> io::Result<u64> {
+        let mut sum = 0;
+        for &object in objects {
+            let (_, size) = self.get(&format!("/object/{object}"))?;
+            if size != sizes.of(object) {
+                return Err(io::Error::other(format!("object {object} has {size} bytes")));
+            }
+            sum += size as u64;
+        }
+        Ok(sum)
+    }
+
+    /// Where in the input the body begins, and its length.
+    fn get(&mut self, path: &str) -> io::Result<(usize, usize)> {
+        self.input.clear();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n");
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => connect(self.address)?,
+        };
+        connection.write_all(request.as_bytes())?;
+        let mut chunk = [0; 64 * 1024];
+        let (start, length, close) = loop {
+            match head(&self.input)? {
+                Some((start, length, close)) if self.input.len() >= start + length => {
+                    break (start, length, close);
+                }
+                _ => {}
+            }
+            match connection.read(&mut chunk)? {
+                0 => return Err(io::Error::other(format!("{path}: the connection ended within the answer"))),
+                read => self.input.extend_from_slice(&chunk[..read]),
+            }
+        };
+        if !close {
+            self.connection = Some(connection);
+        }
+        Ok((start, length))
+    }
+}
+
+/// Length of the head, `Content-Length`, and whether the connection ends behind the answer.
+fn head(input: &[u8]) -> io::Result<Option<(usize, usize, bool)>> {
+    let mut headers = [EMPTY_HEADER; 64];
+    let mut response = Response::new(&mut headers);
+    let Status::Complete(start) = response.parse(input).map_err(io::Error::other)? else { return Ok(None) };
+    if response.code != Some(200) {
+        return Err(io::Error::other(format!("status {:?}", response.code)));
+    }
+    let value = |name: &str| {
+        let field = response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name))?;
+        std::str::from_utf8(field.value).ok()
+    };
+    let length = value("content-length").and_then(|length| length.parse().ok());
+    let length = length.ok_or_else(|| io::Error::other("an answer without Content-Length"))?;
+    let close = value("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+    Ok(Some((start, length, close)))
+}
+
+fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let connection = TcpStream::connect(address)?;
+    connection.set_nodelay(true)?;
+    Ok(connection)
+}

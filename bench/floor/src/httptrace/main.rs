@@ -1,0 +1,104 @@
+//! `kirin-httptrace`: plays a trace against a caching proxy, and is the server behind it, which counts what the cache has
+//! missed.
+//!
+//! `bench/compare.py cache-hit-ratio` runs it against Kirin, Varnish and nginx with the same memory.
+#![forbid(unsafe_code)]
+
+mod client;
+mod upstream;
+
+use clap::{Parser, Subcommand};
+use kirin_floor::objects::{self, ValueSizes};
+use kirin_floor::trace::{Trace, TraceArguments};
+use std::io;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+/// A trace of HTTP requests, and what answers them.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Answers `/object/N` with that object, for a cache to keep, and `/count` with how many it has answered.
+    Serve {
+        /// On 127.0.0.1.
+        #[arg(long)]
+        port: u16,
+        #[command(flatten)]
+        sizes: Sizes,
+    },
+    /// Plays a trace and prints what came of it, one `name value` a line.
+    Play {
+        /// `HOST:PORT` of the cache.
+        cache: SocketAddr,
+        /// `HOST:PORT` of the server behind it.
+        upstream: SocketAddr,
+        #[command(flatten)]
+        trace: TraceArguments,
+        #[command(flatten)]
+        sizes: Sizes,
+    },
+    /// Prints what a trace consists of.
+    Describe {
+        #[command(flatten)]
+        trace: TraceArguments,
+        #[command(flatten)]
+        sizes: Sizes,
+    },
+}
+
+#[derive(clap::Args)]
+struct Sizes {
+    /// Size of the bodies in bytes: one number, or SMALLEST-LARGEST for sizes that are spread evenly by order of magnitude
+    /// and belong to the object.
+    #[arg(long, default_value = "1000-30000", value_name = "BYTES")]
+    values: ValueSizes,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kirin-httptrace: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> io::Result<()> {
+    match command {
+        Command::Serve { port, sizes } => upstream::serve(port, sizes.values),
+        Command::Describe { trace, sizes } => {
+            let Trace { requests } = Trace::new(&trace);
+            let footprint = objects::footprint(&requests, sizes.values);
+            println!("requests {}", requests.len());
+            println!("objects {}", footprint.objects);
+            println!("first_requests_later {}", footprint.first_requests_later);
+            println!("footprint_bytes {}", footprint.bytes);
+            Ok(())
+        }
+        Command::Play { cache, upstream, trace, sizes } => {
+            let Trace { requests } = Trace::new(&trace);
+            let (first, second) = requests.split_at(requests.len() / 2);
+            let mut cache = client::Client::new(cache);
+            let mut upstream = client::Client::new(upstream);
+            let begin = upstream.count()?;
+            let requested_bytes = cache.play(first, sizes.values)?;
+            let middle = upstream.count()?;
+            let later_bytes = cache.play(second, sizes.values)?;
+            let end = upstream.count()?;
+            println!("requests {}", requests.len());
+            println!("misses {}", end.answers - begin.answers);
+            println!("later_requests {}", second.len());
+            println!("later_misses {}", end.answers - middle.answers);
+            println!("requested_bytes {}", requested_bytes + later_bytes);
+            println!("missed_bytes {}", end.bytes - begin.bytes);
+            Ok(())
+        }
+    }
+}

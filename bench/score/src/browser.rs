@@ -1,0 +1,169 @@
+//! A lean browser: one kept connection, cookies, one request after another.
+
+use crate::answer::{self, Answer, Framing, Head};
+use crate::cookies::Cookies;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Room for the largest page of the site, so that it is read with few calls.
+const RECEIVED_BYTES: usize = 128 * 1024;
+
+/// A browser, new: no cookies, no connection.
+pub struct Browser {
+    address: SocketAddr,
+    /// What the site has asked to be told again.
+    pub cookies: Cookies,
+    connection: Option<TcpStream>,
+    request: Vec<u8>,
+    received: Vec<u8>,
+    unchunked: Vec<u8>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub enum Request<'a> {
+    /// A page or file.
+    Get(&'a str),
+    /// A file of which the browser has a version.
+    GetUnlessSame(&'a str, &'a Version),
+    /// A form, encoded.
+    Post(&'a str, &'a str),
+}
+
+/// What a server said of a file's version.
+#[derive(Clone, Default)]
+pub struct Version {
+    /// `ETag`, empty if there was none.
+    pub etag: String,
+    /// `Last-Modified`, the same.
+    pub modified: String,
+}
+
+impl Browser {
+    /// For the site at this address.
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            cookies: Cookies::default(),
+            connection: None,
+            request: Vec::new(),
+            received: Vec::with_capacity(RECEIVED_BYTES),
+            unchunked: Vec::new(),
+        }
+    }
+
+    /// One request and its whole answer, whose cookies are taken.
+    pub async fn ask(&mut self, request: Request<'_>) -> io::Result<Answer<'_>> {
+        self.write_request(request)?;
+        let mut connection = self.connection().await?;
+        connection.write_all(&self.request).await?;
+        let head = self.read(&mut connection).await?;
+        if head.keeps {
+            self.connection = Some(connection);
+        }
+        let (fields, rest) = self.received.split_at(head.length);
+        let body = match head.framing {
+            Framing::Exact(length) => rest.get(..length).unwrap_or_default(),
+            Framing::Chunked => &self.unchunked,
+            Framing::ToEnd => rest,
+        };
+        let answer = Answer { status: head.status, head: fields, body };
+        for cookie in answer.fields("Set-Cookie") {
+            self.cookies.set(cookie);
+        }
+        Ok(answer)
+    }
+
+    fn write_request(&mut self, request: Request<'_>) -> io::Result<()> {
+        let (method, path) = match request {
+            Request::Get(path) | Request::GetUnlessSame(path, _) => ("GET", path),
+            Request::Post(path, _) => ("POST", path),
+        };
+        let to = &mut self.request;
+        to.clear();
+        write!(to, "{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.address)?;
+        if !self.cookies.is_empty() {
+            to.extend_from_slice(b"Cookie: ");
+            self.cookies.write(to);
+            to.extend_from_slice(b"\r\n");
+        }
+        match request {
+            Request::Get(_) => to.extend_from_slice(b"\r\n"),
+            Request::GetUnlessSame(_, Version { etag, modified }) => {
+                if !etag.is_empty() {
+                    write!(to, "If-None-Match: {etag}\r\n")?;
+                }
+                if !modified.is_empty() {
+                    write!(to, "If-Modified-Since: {modified}\r\n")?;
+                }
+                to.extend_from_slice(b"\r\n");
+            }
+            Request::Post(_, form) => {
+                let length = form.len();
+                write!(
+                    to,
+                    "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\r\n{form}"
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The kept connection, or a new one. A server may end a kept one at any time between requests (RFC 9112, 9.5); who has
+    /// seen the end does not send a request into it.
+    async fn connection(&mut self) -> io::Result<TcpStream> {
+        if let Some(kept) = self.connection.take()
+            && kept.try_read(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        {
+            return Ok(kept);
+        }
+        let connection = TcpStream::connect(self.address).await?;
+        connection.set_nodelay(true)?;
+        Ok(connection)
+    }
+
+    async fn read(&mut self, connection: &mut TcpStream) -> io::Result<Head> {
+        self.received.clear();
+        let mut known: Option<Head> = None;
+        let mut ended = false;
+        loop {
+            if known.is_none() {
+                known = answer::head(&self.received).map_err(|_| io::ErrorKind::InvalidData)?;
+            }
+            if let Some(head) = known {
+                let rest = self.received.get(head.length..).unwrap_or_default();
+                let whole = match head.framing {
+                    Framing::Exact(length) => rest.len() >= length,
+                    Framing::Chunked => {
+                        match answer::unchunk(rest).map_err(|_| io::ErrorKind::InvalidData)? {
+                            Some(body) => {
+                                self.unchunked = body;
+                                true
+                            }
+                            None => false,
+                        }
+                    }
+                    Framing::ToEnd => ended,
+                };
+                if whole {
+                    return Ok(head);
+                }
+            }
+            if ended {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            ended = connection.read_buf(&mut self.received).await? == 0;
+        }
+    }
+}
+
+impl Version {
+    /// What an answer says of its version; `None` if it says nothing, and then it has to be fetched anew.
+    pub fn of(answer: &Answer<'_>) -> Option<Self> {
+        let (etag, modified) = (answer.field("ETag"), answer.field("Last-Modified"));
+        (!etag.is_empty() || !modified.is_empty())
+            .then(|| Self { etag: etag.to_owned(), modified: modified.to_owned() })
+    }
+}

@@ -1,0 +1,277 @@
+//! What all visitors of one run share: the site, the time, what has been posted, and the referee.
+
+use crate::answer::Answer;
+use crate::browser::{Browser, Request, Version};
+use crate::facts::{Facts, SeededMemo};
+use crate::judge::{self, Content, Fault};
+use crate::kind::Kind;
+use crate::page;
+use crate::tally::{Tally, Verdict};
+use crate::{member, poller, reader};
+use kirin_floor::random::Random;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// Who comes, and for how long.
+pub struct Plan {
+    /// The site.
+    pub address: SocketAddr,
+    /// Length of the run.
+    pub length: Duration,
+    /// Visitors without an account.
+    pub readers: usize,
+    /// Visitors who sign in.
+    pub members: usize,
+    /// Fixes what each of them asks for.
+    pub seed: u64,
+    /// A public memo is on `/` this long after its author has been told that it is written.
+    pub appears_within: Duration,
+    /// A request that has no answer for so long has none.
+    pub patience: Duration,
+}
+
+/// Somebody whose answer was wrong leaves, and comes again after this: a site that is down is not asked 100,000 times a
+/// second whether it still is.
+const LEAVES_FOR: Duration = Duration::from_millis(50);
+
+/// One run.
+pub struct Contest {
+    /// Who comes.
+    pub plan: Plan,
+    /// What is known beforehand.
+    pub facts: Facts,
+    /// When it is over.
+    pub end: Instant,
+    tally: RefCell<Tally>,
+    /// Pages that have been judged right: the same bytes need not be read again.
+    approved: RefCell<HashMap<String, Vec<u8>>>,
+    pending: RefCell<Vec<Pending>>,
+    sealed: RefCell<Vec<Sealed>>,
+    sessions: Cell<usize>,
+}
+
+/// A public memo that has not been seen on `/` yet.
+struct Pending {
+    id: u64,
+    posted: Instant,
+}
+
+/// A private memo.
+#[derive(Clone, Copy)]
+pub struct Sealed {
+    /// Its number.
+    pub id: u64,
+    /// Its author, as an account's number.
+    pub owner: usize,
+}
+
+/// Why a visitor leaves before having done everything.
+#[derive(Debug)]
+pub enum Left {
+    /// The time is over.
+    Over,
+    /// An answer was wrong.
+    Annoyed,
+}
+
+/// Runs a contest to its end, on this thread.
+pub fn run(plan: Plan, facts: Facts) -> io::Result<Verdict> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, async {
+        let begin = Instant::now();
+        let contest = Rc::new(Contest {
+            end: begin + plan.length,
+            plan,
+            facts,
+            tally: RefCell::default(),
+            approved: RefCell::default(),
+            pending: RefCell::default(),
+            sealed: RefCell::default(),
+            sessions: Cell::default(),
+        });
+        let mut visitors = JoinSet::new();
+        let mut seeds = Random::new(contest.plan.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        for number in 0..contest.plan.readers + contest.plan.members {
+            let random = Random::new(seeds.below(usize::MAX) as u64);
+            if number < contest.plan.readers {
+                visitors.spawn_local(reader::come(Rc::clone(&contest), random));
+            } else {
+                visitors.spawn_local(member::come(Rc::clone(&contest), random));
+            }
+        }
+        visitors.spawn_local(poller::come(Rc::clone(&contest)));
+        while let Some(ended) = visitors.join_next().await {
+            ended.map_err(io::Error::other)?;
+        }
+        Ok(contest.tally.take().verdict(contest.plan.length))
+    })
+}
+
+impl Contest {
+    /// One request, whose answer is judged and counted.
+    pub async fn ask<T>(
+        &self,
+        browser: &mut Browser,
+        kind: Kind,
+        request: Request<'_>,
+        judge: impl FnOnce(&Answer<'_>) -> Result<T, Fault>,
+    ) -> Result<T, Left> {
+        self.ask_until(self.end, browser, kind, request, judge).await
+    }
+
+    /// The same with an end of its own. Right answers after the contest's end earn nothing.
+    pub async fn ask_until<T>(
+        &self,
+        end: Instant,
+        browser: &mut Browser,
+        kind: Kind,
+        request: Request<'_>,
+        judge: impl FnOnce(&Answer<'_>) -> Result<T, Fault>,
+    ) -> Result<T, Left> {
+        let asked = Instant::now();
+        if asked >= end {
+            return Err(Left::Over);
+        }
+        let patience = end.min(asked + self.plan.patience);
+        let judged = match timeout_at(patience, browser.ask(request)).await {
+            Ok(Ok(answer)) => judge(&answer),
+            Ok(Err(error)) => Err(Fault::Slip(format!("no answer: {error}"))),
+            Err(_) if patience == end => return Err(Left::Over),
+            Err(_) => Err(Fault::Slip(format!("no answer for {} s", self.plan.patience.as_secs()))),
+        };
+        let mut tally = self.tally.borrow_mut();
+        let now = Instant::now();
+        match judged {
+            Ok(found) => {
+                if now < self.end {
+                    tally.right(kind, now - asked);
+                }
+                Ok(found)
+            }
+            Err(fault) => {
+                tally.wrong(kind, fault);
+                Err(Left::Annoyed)
+            }
+        }
+    }
+
+    /// Waits a moment after a fault; false when it is time to go home.
+    pub async fn goes_on(&self, left: Result<(), Left>) -> bool {
+        if matches!(left, Err(Left::Annoyed)) {
+            sleep(LEAVES_FOR).await;
+        }
+        !matches!(left, Err(Left::Over)) && Instant::now() < self.end
+    }
+
+    /// A page for everybody, asked for by a visitor without a cookie.
+    pub async fn see(
+        &self,
+        browser: &mut Browser,
+        kind: Kind,
+        path: &str,
+        content: Content<'_>,
+    ) -> Result<(), Left> {
+        self.ask(browser, kind, Request::Get(path), |answer| self.judge_public(answer, path, content)).await
+    }
+
+    /// Judges it, unless it is the same as the last one that was right.
+    pub fn judge_public(&self, answer: &Answer<'_>, path: &str, content: Content<'_>) -> Result<(), Fault> {
+        let known = self.approved.borrow().get(path).is_some_and(|body| body == answer.body);
+        if known && answer.status == 200 && answer.field("Content-Type").starts_with("text/html") {
+            return Ok(());
+        }
+        judge::for_stranger(answer, content)?;
+        self.approved.borrow_mut().insert(path.to_owned(), answer.body.to_vec());
+        Ok(())
+    }
+
+    /// The files that every page needs, as a browser asks for them: those that it has, only if they have changed.
+    pub async fn fetch_files(&self, browser: &mut Browser, versions: &mut Vec<Version>) -> Result<(), Left> {
+        for (number, file) in self.facts.files.iter().enumerate() {
+            if let Some(version) = versions.get(number) {
+                let request = Request::GetUnlessSame(file.path, version);
+                self.ask(browser, Kind::Unchanged, request, judge::unchanged).await?;
+                continue;
+            }
+            let version = self
+                .ask(browser, Kind::File, Request::Get(file.path), |answer| {
+                    judge::file(answer, file)?;
+                    Version::of(answer).ok_or_else(|| Fault::Slip(format!("{} has no version", file.path)))
+                })
+                .await?;
+            versions.push(version);
+        }
+        Ok(())
+    }
+
+    /// A public memo: newer ones are asked for more often, as everywhere.
+    pub fn some_memo(&self, random: &mut Random) -> &SeededMemo {
+        let memos = &self.facts.memos;
+        &memos[memos.len() - 1 - newest_first(random, memos.len())]
+    }
+
+    /// The path of a list, in the same way.
+    pub fn some_list(&self, random: &mut Random) -> String {
+        format!("/recent/{}", newest_first(random, self.facts.full_lists()))
+    }
+
+    /// A private memo of somebody other than this account.
+    pub fn some_sealed(&self, random: &mut Random, not_of: Option<usize>) -> Option<Sealed> {
+        let sealed = self.sealed.borrow();
+        let chosen = *sealed.get(random.below(sealed.len().max(1)))?;
+        (Some(chosen.owner) != not_of).then_some(chosen)
+    }
+
+    /// The number of the account that the next session is of. Each is used once as long as there are enough.
+    pub fn next_account(&self) -> usize {
+        let number = self.sessions.get();
+        self.sessions.set(number + 1);
+        number % self.facts.names.len()
+    }
+
+    /// A private memo is written.
+    pub fn posted_private(&self, sealed: Sealed) {
+        self.sealed.borrow_mut().push(sealed);
+    }
+
+    /// A public memo is written: from now on the poller looks for it.
+    pub fn posted_public(&self, id: u64) {
+        self.pending.borrow_mut().push(Pending { id, posted: Instant::now() });
+    }
+
+    /// Whether public memos have not been seen on `/` yet.
+    pub fn awaits_memos(&self) -> bool {
+        !self.pending.borrow().is_empty()
+    }
+
+    /// Looks for them on a front page that was asked for at that time.
+    pub fn find_posted(&self, front: &[u8], asked: Instant) -> Result<(), Fault> {
+        let mut late = false;
+        self.pending.borrow_mut().retain(|memo| {
+            if page::links_to_memo(front, memo.id) {
+                self.tally.borrow_mut().appeared(memo.posted.elapsed());
+                return false;
+            }
+            let is_late = asked.saturating_duration_since(memo.posted) >= self.plan.appears_within;
+            late |= is_late;
+            !is_late
+        });
+        if late {
+            let limit = self.plan.appears_within.as_secs_f64();
+            return Err(Fault::Breach(format!("a public memo is not on the front page after {limit} s")));
+        }
+        Ok(())
+    }
+}
+
+/// From 0 to `count` - 1; half of all within the first eighth.
+fn newest_first(random: &mut Random, count: usize) -> usize {
+    let place = random.below_one().powi(3) * count as f64;
+    (place as usize).min(count.saturating_sub(1))
+}

@@ -1,0 +1,165 @@
+//! What a right answer is. No I/O: an answer in, a fault or what the visitor needs next out.
+//!
+//! Two kinds of fault. A *slip* costs points: no answer, an error, content that is not what was asked for. A *breach*
+//! disqualifies: somebody is shown what is not theirs, or what is over.
+
+use crate::answer::Answer;
+use crate::facts::File;
+use crate::page;
+
+/// The first word of each private memo that visitors write begins with this; no page for others may have it.
+pub const SEALED: &str = "sealed-";
+
+/// A list is of this many memos, unless it is the last.
+const MEMOS_ON_A_LIST: usize = 100;
+
+/// What is wrong with an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It costs points.
+    Slip(String),
+    /// It costs everything.
+    Breach(String),
+}
+
+/// What a page has to show.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'a> {
+    /// A full list of memos.
+    List,
+    /// These words.
+    Words(&'a [&'a str]),
+}
+
+/// A page that everybody may see, for a visitor without a cookie.
+pub fn for_stranger(answer: &Answer<'_>, content: Content<'_>) -> Result<(), Fault> {
+    public(answer, content)?;
+    match page::token_of_session(answer.body) {
+        Some(_) => Err(Fault::Breach("a stranger is shown somebody's form to sign out".to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// The same for somebody who is signed in: the session's token, from the page.
+pub fn for_member(answer: &Answer<'_>, content: Content<'_>, name: &str) -> Result<String, Fault> {
+    public(answer, content)?;
+    named(answer, name)
+}
+
+/// A page of the member's own: `/mypage`, a private memo.
+pub fn own(answer: &Answer<'_>, content: Content<'_>, name: &str) -> Result<String, Fault> {
+    page(answer, content)?;
+    named(answer, name)
+}
+
+/// A page after signing out, with or without the old cookie.
+pub fn after_sign_out(answer: &Answer<'_>, content: Content<'_>, name: &str) -> Result<(), Fault> {
+    public(answer, content)?;
+    if page::token_of_session(answer.body).is_some() || says(page::top(answer.body), name) {
+        return Err(Fault::Breach(format!("{name} has signed out and is still named")));
+    }
+    Ok(())
+}
+
+/// Somebody else's private memo: there is no such page.
+pub fn refused(answer: &Answer<'_>) -> Result<(), Fault> {
+    if answer.status == 200 || answer.says(SEALED) {
+        return Err(Fault::Breach("a private memo is shown to somebody else".to_owned()));
+    }
+    status(answer, 404)
+}
+
+/// "See there": where.
+pub fn sees_other(answer: &Answer<'_>, prefix: &str) -> Result<String, Fault> {
+    status(answer, 303)?;
+    let location = answer.field("Location");
+    // Servers may make an absolute address of it (RFC 9110, 10.2.2).
+    let path = match location.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("/", |slash| &rest[slash..]),
+        None => location,
+    };
+    if path.starts_with(prefix) {
+        Ok(path.to_owned())
+    } else {
+        Err(Fault::Slip(format!("sent on to {location:?} and not to {prefix}")))
+    }
+}
+
+/// A form, for its token.
+pub fn form(answer: &Answer<'_>, action: &str) -> Result<String, Fault> {
+    page(answer, Content::Words(&[]))?;
+    page::token_of_form(answer.body, action)
+        .map(str::to_owned)
+        .ok_or_else(|| Fault::Slip(format!("there is no form with a token that sends to {action}")))
+}
+
+/// A file: its bytes, one by one.
+pub fn file(answer: &Answer<'_>, file: &File) -> Result<(), Fault> {
+    status(answer, 200)?;
+    if !answer.field("Content-Type").starts_with(file.media_type) {
+        return Err(Fault::Slip(format!("{} is said to be {}", file.path, answer.field("Content-Type"))));
+    }
+    if answer.body != file.bytes {
+        return Err(Fault::Slip(format!("{} is not the file", file.path)));
+    }
+    Ok(())
+}
+
+/// A file that the visitor has already.
+pub fn unchanged(answer: &Answer<'_>) -> Result<(), Fault> {
+    status(answer, 304)
+}
+
+fn public(answer: &Answer<'_>, content: Content<'_>) -> Result<(), Fault> {
+    if answer.says(SEALED) {
+        return Err(Fault::Breach("a private memo is on a page for everybody".to_owned()));
+    }
+    page(answer, content)
+}
+
+fn page(answer: &Answer<'_>, content: Content<'_>) -> Result<(), Fault> {
+    status(answer, 200)?;
+    if !answer.field("Content-Type").starts_with("text/html") {
+        return Err(slip("a page is no HTML", answer));
+    }
+    if !answer.body.starts_with(b"<!DOCTYPE html>") || !answer.body.trim_ascii_end().ends_with(b"</html>") {
+        return Err(slip("a page is cut", answer));
+    }
+    match content {
+        Content::List if page::memo_links(answer.body) < MEMOS_ON_A_LIST => {
+            Err(slip("a list is short", answer))
+        }
+        Content::List => Ok(()),
+        Content::Words(words) => match words.iter().find(|words| !answer.says(words)) {
+            Some(missing) => Err(Fault::Slip(format!("a page does not say {missing:?}"))),
+            None => Ok(()),
+        },
+    }
+}
+
+fn named(answer: &Answer<'_>, name: &str) -> Result<String, Fault> {
+    match page::token_of_session(answer.body) {
+        Some(token) if says(page::top(answer.body), name) => Ok(token.to_owned()),
+        Some(_) => Err(Fault::Breach(format!("{name} is shown somebody else's form to sign out"))),
+        None => Err(Fault::Slip(format!("{name} is signed in and not on the page"))),
+    }
+}
+
+fn status(answer: &Answer<'_>, wanted: u16) -> Result<(), Fault> {
+    if answer.status == wanted {
+        Ok(())
+    } else {
+        Err(Fault::Slip(format!("status {} and not {wanted}", answer.status)))
+    }
+}
+
+fn slip(what: &str, answer: &Answer<'_>) -> Fault {
+    Fault::Slip(format!("{what}: {} bytes of {}", answer.body.len(), answer.field("Content-Type")))
+}
+
+fn says(html: &[u8], words: &str) -> bool {
+    memchr::memmem::find(html, words.as_bytes()).is_some()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! `kirin-score`: visitors for one contestant, and the verdict on it as JSON. `make score` runs it.
+#![forbid(unsafe_code)]
+
+use clap::Parser;
+use kirin_score::{Facts, Plan, run};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Visits a memo site in closed loops, checks every answer, and prints the verdict as JSON.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// The site, as IP address and port.
+    address: SocketAddr,
+    /// What is known of it: a JSON file with memos, names and password.
+    #[arg(long)]
+    facts: PathBuf,
+    /// The folder with its style sheet and icon.
+    #[arg(long)]
+    files: PathBuf,
+    /// Length of the run.
+    #[arg(long, default_value_t = 20.0)]
+    seconds: f64,
+    /// Visitors without an account.
+    #[arg(long, default_value_t = 16)]
+    readers: usize,
+    /// Visitors who sign in.
+    #[arg(long, default_value_t = 8)]
+    members: usize,
+    /// What is asked for is the same for the same seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn main() -> ExitCode {
+    match visit(&Arguments::parse()) {
+        Ok(verdict) => {
+            println!("{verdict}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("kirin-score: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn visit(arguments: &Arguments) -> io::Result<String> {
+    let facts = Facts::read(&arguments.facts, &arguments.files)?;
+    let plan = Plan {
+        address: arguments.address,
+        length: Duration::try_from_secs_f64(arguments.seconds).map_err(io::Error::other)?,
+        readers: arguments.readers,
+        members: arguments.members,
+        seed: arguments.seed,
+        appears_within: Duration::from_secs(1),
+        patience: Duration::from_secs(10),
+    };
+    Ok(serde_json::to_string(&run(plan, facts)?)?)
+}

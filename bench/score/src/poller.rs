@@ -1,0 +1,31 @@
+//! Whoever waits for new memos: asks for `/` all the time and looks for those that have been posted.
+
+use crate::browser::{Browser, Request};
+use crate::contest::{Contest, Left};
+use crate::judge::Content;
+use crate::kind::Kind;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Between an answer and the next request. A front page has 100 memos, and nobody writes as many meanwhile.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Looks until the contest is over and the last memo has been seen, or ought to have been.
+pub async fn come(contest: Rc<Contest>) {
+    let mut browser = Browser::new(contest.plan.address);
+    let end = contest.end + contest.plan.appears_within + contest.plan.patience;
+    while Instant::now() < contest.end || contest.awaits_memos() {
+        let asked = Instant::now();
+        let looked = contest
+            .ask_until(end, &mut browser, Kind::Front, Request::Get("/"), |answer| {
+                contest.judge_public(answer, "/", Content::List)?;
+                contest.find_posted(answer.body, asked)
+            })
+            .await;
+        if matches!(looked, Err(Left::Over)) {
+            return;
+        }
+        sleep(PAUSE).await;
+    }
+}

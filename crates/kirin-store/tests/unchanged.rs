@@ -1,0 +1,188 @@
+//! Storing what was begun before: refused if something that it depends on has been invalidated meanwhile.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use kirin_store::{
+    DeleteRequest, Expires, Invalidation, Moment, NewItem, Now, Store, StoreConfig, StoreOutcome,
+    StoreRequest,
+};
+
+const NOW: Now = Now::from_unix_seconds(1_700_000_000);
+
+fn store_since(store: &Store, key: &[u8], value: &[u8], tags: &[&[u8]], since: Moment) -> StoreOutcome {
+    let request = StoreRequest { unchanged_since: Some(since), ..StoreRequest::default() };
+    store.store(key, NewItem::new(value).tags(tags), &request, NOW)
+}
+
+/// Whether `/a/b` with the tag `t` can be stored when `between` happens between its beginning and its end.
+fn is_stored_after(between: impl FnOnce(&Store)) -> bool {
+    let store = Store::new(StoreConfig { memory_bytes: 1 << 20, ..StoreConfig::default() });
+    let since = store.moment();
+    between(&store);
+    let outcome = store_since(&store, b"/a/b", b"old", &[b"t"], since);
+    assert_eq!(outcome.is_stored(), store.get(b"/a/b", NOW).is_some_and(|item| item.value_slice() == b"old"));
+    assert!(outcome.is_stored() || outcome == StoreOutcome::NotStored, "{outcome:?}");
+    outcome.is_stored()
+}
+
+#[test]
+fn what_was_begun_before_an_invalidation_is_not_stored_after_it() {
+    type Between = fn(&Store);
+    let invalidations: [(&str, Between); 14] = [
+        ("delete", |store| {
+            store.delete(b"/a/b", NOW);
+        }),
+        ("delete of what is there", |store| {
+            store.set(b"/a/b", NewItem::new(b"older"), NOW);
+            store.delete(b"/a/b", NOW);
+        }),
+        ("marked stale", |store| {
+            store.meta_delete(b"/a/b", &DeleteRequest { invalidate: true, ..DeleteRequest::default() }, NOW);
+        }),
+        ("tag", |store| {
+            store.invalidate_tag(b"t", Invalidation::Hard);
+        }),
+        ("tag, softly", |store| {
+            store.invalidate_tag(b"t", Invalidation::Soft);
+        }),
+        ("prefix", |store| {
+            store.invalidate_prefix(b"/a/", Invalidation::Hard, NOW);
+        }),
+        ("prefix that is the key", |store| {
+            store.invalidate_prefix(b"/a/b", Invalidation::Hard, NOW);
+        }),
+        ("every key", |store| {
+            store.invalidate_prefix(b"", Invalidation::Soft, NOW);
+        }),
+        ("prefix, swept", |store| {
+            store.invalidate_prefix(b"/a", Invalidation::Hard, NOW);
+            for _ in 0..10 {
+                store.sweep(NOW, 1000);
+            }
+        }),
+        ("flush", |store| store.flush_all(NOW, NOW)),
+        ("flush that was put off", |store| {
+            store.flush_all(NOW.plus_seconds(1), NOW);
+            store.get(b"x", NOW.plus_seconds(1));
+        }),
+        ("a newer page", |store| {
+            store.set(b"/a/b", NewItem::new(b"new"), NOW);
+        }),
+        ("a newer page that is over", |store| {
+            store.set(b"/a/b", NewItem::new(b"new").expires(Expires::PAST), NOW);
+        }),
+        ("a newer page that has been evicted", |store| {
+            store.set(b"/a/b", NewItem::new(b"new"), NOW);
+            for number in 0..40 {
+                store.set(format!("{number}").as_bytes(), NewItem::new(vec![0; 100_000]), NOW);
+            }
+            assert!(store.peek(b"/a/b", NOW).is_none(), "not evicted");
+        }),
+    ];
+    for (name, between) in invalidations {
+        assert!(!is_stored_after(between), "{name}");
+    }
+}
+
+#[test]
+fn what_has_nothing_to_do_with_it_does_not_matter() {
+    type Between = fn(&Store);
+    let others: [(&str, Between); 6] = [
+        ("nothing", |_| {}),
+        ("another key", |store| {
+            store.delete(b"/a", NOW);
+        }),
+        ("another tag", |store| {
+            store.invalidate_tag(b"/a/b", Invalidation::Hard);
+        }),
+        ("another prefix", |store| {
+            store.invalidate_prefix(b"/b", Invalidation::Hard, NOW);
+        }),
+        ("a longer prefix", |store| {
+            store.invalidate_prefix(b"/a/bc", Invalidation::Hard, NOW);
+        }),
+        ("another page", |store| {
+            store.set(b"/a/c", NewItem::new(b"new"), NOW);
+        }),
+    ];
+    for (name, between) in others {
+        assert!(is_stored_after(between), "{name}");
+    }
+}
+
+#[test]
+fn what_was_invalidated_before_it_was_begun_does_not_matter() {
+    let store = Store::new(StoreConfig::default());
+    store.set(b"/a/b", NewItem::new(b"older").tags(&[b"t"]), NOW);
+    store.invalidate_tag(b"t", Invalidation::Soft);
+    store.invalidate_prefix(b"/a", Invalidation::Soft, NOW);
+    store.delete(b"/a/c", NOW);
+    store.flush_all(NOW, NOW);
+    for key in [b"/a/b", b"/a/c"] {
+        let since = store.moment();
+        assert!(store_since(&store, key, b"new", &[b"t"], since).is_stored());
+        assert!(store.get(key, NOW).is_some_and(|item| !item.is_stale() && item.value_slice() == b"new"));
+        assert_eq!(
+            store_since(&store, key, b"old", &[], since),
+            StoreOutcome::NotStored,
+            "another was begun at the same time, and is there already"
+        );
+    }
+}
+
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The data is a number. Writers change it and invalidate; readers remember the moment, read it, and store what they have
+/// read. Nobody may find an older number in the store than there was when an invalidation had returned.
+#[test]
+fn nobody_gets_an_old_page_after_its_invalidation() {
+    for (kind, tags) in [("tag", &[&b"t"[..]][..]), ("prefix", &[]), ("key", &[])] {
+        let store = Store::new(StoreConfig { shards: 1, ..StoreConfig::default() });
+        let (data, ended) = (AtomicU64::new(0), AtomicBool::new(false));
+        let stored = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !ended.load(Ordering::Relaxed) {
+                        let since = store.moment();
+                        let value = data.load(Ordering::SeqCst).to_string();
+                        if store_since(&store, b"/page", value.as_bytes(), tags, since).is_stored() {
+                            stored.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+            // Also if an assertion fails.
+            let _end = EndOnDrop(&ended);
+            let mut change = 0;
+            while stored.load(Ordering::Relaxed) < 5_000 {
+                change += 1;
+                data.store(change, Ordering::SeqCst);
+                match kind {
+                    "tag" => {
+                        store.invalidate_tag(b"t", Invalidation::Hard);
+                    }
+                    "prefix" => {
+                        store.invalidate_prefix(b"/p", Invalidation::Hard, NOW);
+                    }
+                    _ => {
+                        store.delete(b"/page", NOW);
+                    }
+                }
+                if let Some(item) = store.get(b"/page", NOW) {
+                    let found: u64 = std::str::from_utf8(item.value_slice()).unwrap().parse().unwrap();
+                    assert_eq!(found, change, "{kind}: an old page after its invalidation");
+                }
+                // Sometimes there is time to store a page in between, sometimes not.
+                (0..change % 300).for_each(|_| std::hint::spin_loop());
+            }
+        });
+    }
+}

@@ -1,0 +1,215 @@
+//! Structured fields (RFC 9651), as far as the fields of applications need them: a dictionary of integers and strings.
+//!
+//! Pure. What is well-formed but of another kind is refused with its name, so that the log can say what was meant.
+
+use std::fmt;
+
+/// A value of a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// `15` (RFC 9651 section 3.3.1).
+    Integer(i64),
+    /// `"text"` (section 3.3.3): printable ASCII.
+    String(String),
+}
+
+/// Why a field value is none of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Where, in bytes.
+    pub at: usize,
+    /// What is wrong there.
+    pub what: &'static str,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.what, self.at)
+    }
+}
+
+/// Digits of an integer at most (section 3.3.1).
+const MAX_DIGITS: usize = 15;
+
+/// Reads the members of a dictionary, in order. One that comes twice counts with its last value (section 4.2.2).
+pub fn parse(value: &[u8]) -> Result<Vec<(String, Item)>, Malformed> {
+    let mut input = Input { bytes: value, at: 0 };
+    let mut members: Vec<(String, Item)> = Vec::new();
+    input.skip(b" ");
+    while input.peek().is_some() {
+        let name = input.key()?;
+        if input.next() != Some(b'=') {
+            return Err(input.wrong_before("no `=`"));
+        }
+        let item = input.item()?;
+        members.retain(|(other, _)| *other != name);
+        members.push((name, item));
+        input.skip(b" \t");
+        match input.next() {
+            None => return Ok(members),
+            Some(b',') => input.skip(b" \t"),
+            Some(b';') => return Err(input.wrong_before("a parameter")),
+            Some(_) => return Err(input.wrong_before("no comma")),
+        }
+        if input.peek().is_none() {
+            return Err(input.wrong("nothing after a comma"));
+        }
+    }
+    Ok(members)
+}
+
+struct Input<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Input<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek();
+        self.at += 1;
+        byte
+    }
+
+    fn skip(&mut self, any: &[u8]) {
+        while self.peek().is_some_and(|byte| any.contains(&byte)) {
+            self.at += 1;
+        }
+    }
+
+    fn take_while(&mut self, is_part: impl Fn(u8) -> bool) -> String {
+        let start = self.at;
+        while self.peek().is_some_and(&is_part) {
+            self.at += 1;
+        }
+        self.bytes[start..self.at].iter().copied().map(char::from).collect()
+    }
+
+    fn wrong(&self, what: &'static str) -> Malformed {
+        Malformed { at: self.at, what }
+    }
+
+    /// Of the byte that has been taken.
+    fn wrong_before(&self, what: &'static str) -> Malformed {
+        Malformed { at: self.at.saturating_sub(1), what }
+    }
+
+    /// `lcalpha` or `*`, then letters, digits and `_-.*` (section 3.1.2).
+    fn key(&mut self) -> Result<String, Malformed> {
+        if !self.peek().is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'*') {
+            return Err(self.wrong("no name in small letters"));
+        }
+        let is_part =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte);
+        Ok(self.take_while(is_part))
+    }
+
+    fn item(&mut self) -> Result<Item, Malformed> {
+        match self.peek() {
+            Some(b'"') => self.string(),
+            Some(b'-' | b'0'..=b'9') => self.integer(),
+            _ => Err(self.wrong("neither a number nor a string in double quotes")),
+        }
+    }
+
+    fn integer(&mut self) -> Result<Item, Malformed> {
+        let start = self.at;
+        let is_negative = self.peek() == Some(b'-');
+        self.at += usize::from(is_negative);
+        let digits = self.take_while(|byte| byte.is_ascii_digit());
+        let number = digits.parse::<i64>().ok().filter(|_| digits.len() <= MAX_DIGITS);
+        match (number, self.peek()) {
+            (Some(_), Some(b'.')) => Err(Malformed { at: start, what: "a number that is not whole" }),
+            (Some(number), _) => Ok(Item::Integer(if is_negative { -number } else { number })),
+            (None, _) => Err(Malformed { at: start, what: "no number of 1 to 15 digits" }),
+        }
+    }
+
+    fn string(&mut self) -> Result<Item, Malformed> {
+        self.at += 1;
+        let mut text = String::new();
+        loop {
+            let byte = match self.next() {
+                Some(b'"') => return Ok(Item::String(text)),
+                Some(b'\\') => match self.next() {
+                    Some(escaped @ (b'"' | b'\\')) => escaped,
+                    _ => return Err(self.wrong_before("neither `\"` nor `\\` after a backslash")),
+                },
+                Some(byte @ 0x20..=0x7e) => byte,
+                Some(_) => return Err(self.wrong_before("what is no printable ASCII in a string")),
+                None => return Err(self.wrong_before("no end of the string")),
+            };
+            text.push(char::from(byte));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn members_are_integers_and_strings() {
+        let text = |text: &str| Item::String(text.into());
+        for (value, expected) in [
+            ("", vec![]),
+            ("ttl=300", vec![("ttl", Item::Integer(300))]),
+            (
+                "  a=-1,b=\"x y\" ,\t c_1.*-=\"\"",
+                vec![("a", Item::Integer(-1)), ("b", text("x y")), ("c_1.*-", text(""))],
+            ),
+            (r#"q="\"\\""#, vec![("q", text(r#""\"#))]),
+            ("a=1, b=2, a=3", vec![("b", Item::Integer(2)), ("a", Item::Integer(3))]),
+            ("n=999999999999999", vec![("n", Item::Integer(999_999_999_999_999))]),
+        ] {
+            let expected: Vec<_> = expected.into_iter().map(|(name, item)| (name.to_owned(), item)).collect();
+            assert_eq!(parse(value.as_bytes()).as_ref(), Ok(&expected), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_is_refused_with_its_place() {
+        for (value, at, what) in [
+            ("ttl", 3, "no `=`"),
+            ("ttl=", 4, "neither a number"),
+            ("ttl=x", 4, "neither a number"),
+            ("ttl =1", 3, "no `=`"),
+            ("ttl= 1", 4, "neither a number"),
+            ("ttl=1.5", 4, "not whole"),
+            ("ttl=1234567890123456", 4, "15 digits"),
+            ("ttl=-", 4, "15 digits"),
+            ("Ttl=1", 0, "small letters"),
+            ("a=1;b=2", 3, "a parameter"),
+            ("a=1 b=2", 4, "no comma"),
+            ("a=1,", 4, "nothing after"),
+            ("a=1, ", 5, "nothing after"),
+            ("a=\"x", 4, "no end"),
+            ("a=\"\\x\"", 4, "backslash"),
+            ("a=\"\u{e9}\"", 3, "printable"),
+            ("a=(\"x\")", 2, "neither a number"),
+        ] {
+            let error = parse(value.as_bytes()).unwrap_err();
+            assert!(error.at == at && error.what.contains(what), "{value}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics_and_what_was_written_is_read(
+            garbage in prop::collection::vec(any::<u8>(), 0..60),
+            members in prop::collection::btree_map("[a-z*][a-z0-9_.*-]{0,8}", "[ -~]{0,20}", 0..5),
+        ) {
+            let _ = parse(&garbage);
+            let quote = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+            let written: Vec<_> = members.iter().map(|(name, text)| format!("{name}=\"{}\"", quote(text))).collect();
+            let read = parse(written.join(", ").as_bytes()).unwrap();
+            let expected: Vec<_> =
+                members.into_iter().map(|(name, text)| (name, Item::String(text))).collect();
+            prop_assert_eq!(read, expected);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Responses that an application has Kirin store and purge: `Kirin-Store` and `Kirin-Purge`.
+//!
+//! The router wraps each answer of an application in [`Push::around`]. The fields are for Kirin and never reach the client.
+//! What is purged is gone before the client has a byte of the response, so that it reads its own writes. A response is stored
+//! as the application has sent it, before includes are filled and anything is compressed, and only when nothing has been purged
+//! since its request came that it could have been made from (`kirin_store::Moment`).
+
+pub mod dictionary;
+mod pushed_stream;
+pub mod store_field;
+
+use crate::purge::{self, Purge};
+use crate::store_place::key_of;
+use bytes::Bytes;
+use http::Method;
+use kirin_http::{Answer, Body, FieldLines, Place, RequestHead, Response};
+use kirin_store::{Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
+use pushed_stream::PushedStream;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use store_field::{StoreField, Unstorable, stored_head};
+
+const STORE: &str = "kirin-store";
+const PURGE: &str = "kirin-purge";
+
+/// How often the log says the same thing about responses.
+const SAY_AGAIN: Duration = Duration::from_secs(10);
+
+/// What pushes and purges for the applications, on one event loop.
+pub struct Push {
+    store: Arc<Store>,
+    said: RefCell<HashMap<&'static str, Instant>>,
+}
+
+/// A request, as far as storing its response depends on it.
+struct Asked {
+    method: Method,
+    /// Under which the `store` place looks for it.
+    key: Option<Vec<u8>>,
+    began: Moment,
+}
+
+/// Where a response goes.
+struct Destination {
+    push: Rc<Push>,
+    key: Vec<u8>,
+    tags: Vec<String>,
+    ttl_seconds: Option<u64>,
+    began: Moment,
+}
+
+impl Push {
+    /// Into `store`.
+    pub fn new(store: Arc<Store>) -> Rc<Self> {
+        Rc::new(Self { store, said: RefCell::default() })
+    }
+
+    /// The answer of an application, with what it says about the store carried out. `request` is as the `store` place sees it.
+    /// Call before the application gets the request.
+    pub fn around(self: &Rc<Self>, request: &RequestHead<'_>, answer: Answer) -> Answer {
+        let Answer::Later(later) = answer else { return answer };
+        let push = Rc::clone(self);
+        let asked = Asked {
+            method: request.method.clone(),
+            key: key_of(request).map(<[u8]>::to_vec),
+            began: self.store.moment(),
+        };
+        Answer::later(move |body| async move {
+            let response = later(body).await;
+            let is_for_us = |(name, _): (&[u8], &[u8])| {
+                name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"kirin-"))
+            };
+            if response.place != Place::App || !response.fields.iter().any(is_for_us) {
+                return response;
+            }
+            push.carry_out(asked, response)
+        })
+    }
+
+    fn carry_out(self: &Rc<Self>, asked: Asked, mut response: Response) -> Response {
+        let (to_store, to_purge) = (take(&mut response.fields, STORE), take(&mut response.fields, PURGE));
+        if let Some(value) = to_purge {
+            match Purge::parse(&value) {
+                Ok(purge) => drop(purge.apply(&self.store, now())),
+                Err(error) => self.say("purge", || {
+                    tracing::error!(page = %asked.target(), value = %text(&value), "Kirin-Purge has no effect: {error}; it is \
+                                    written as {}", purge::FORM);
+                }),
+            }
+        }
+        let Some(value) = to_store else { return response };
+        let field = match StoreField::parse(&value) {
+            Ok(field) => field,
+            Err(error) => {
+                self.say("field", || {
+                    tracing::warn!(page = %asked.target(), value = %text(&value), "a response is not stored, its Kirin-Store \
+                                   is malformed: {error}; it is written as {}", store_field::FORM);
+                });
+                return response;
+            }
+        };
+        if let Err(reason) = self.push(&asked, field, &mut response) {
+            self.say_unstorable(&asked.target(), &reason);
+        }
+        response
+    }
+
+    /// Stores the response, or lets it be stored while it is sent.
+    fn push(
+        self: &Rc<Self>,
+        asked: &Asked,
+        field: StoreField,
+        response: &mut Response,
+    ) -> Result<(), Unstorable> {
+        store_field::check(&asked.method, &field, response)?;
+        let key = match field.key {
+            Some(key) => key.into_bytes(),
+            None => asked.key.clone().ok_or(Unstorable::Target)?,
+        };
+        let (tags, ttl_seconds, began) = (field.tags, field.ttl_seconds, asked.began);
+        let destination = Destination { push: Rc::clone(self), key, tags, ttl_seconds, began };
+        let head = stored_head(response.status, &response.fields);
+        let length = head.len() as u64 + response.body.length().unwrap_or(0);
+        if !destination.has_room(length) {
+            return Err(Unstorable::TooLarge);
+        }
+        match std::mem::replace(&mut response.body, Body::Empty) {
+            Body::Stream(source) => {
+                response.body = Body::Stream(Box::new(PushedStream::new(source, destination, head)));
+            }
+            body => {
+                let pieces = match &body {
+                    Body::Bytes(bytes) => std::slice::from_ref(bytes),
+                    Body::Segments(segments) => segments,
+                    _ => &[],
+                };
+                destination.store(head, pieces);
+                response.body = body;
+            }
+        }
+        Ok(())
+    }
+
+    fn say_unstorable(&self, target: &str, reason: &Unstorable) {
+        let kind = match reason {
+            Unstorable::NotWhole => {
+                return tracing::debug!(page = target, %reason, "a response is not stored");
+            }
+            Unstorable::Method(_) => "method",
+            Unstorable::Status(_) => "status",
+            Unstorable::SetCookie => "set-cookie",
+            Unstorable::Vary(_) => "vary",
+            Unstorable::File => "file",
+            Unstorable::Target => "target",
+            Unstorable::TooLarge => "too large",
+        };
+        self.say(kind, || tracing::warn!(page = target, "a response is not stored: {reason}"));
+    }
+
+    /// Says a thing of one kind, unless that has been said just now: it may be true of every response.
+    fn say(&self, kind: &'static str, say: impl FnOnce()) {
+        let now = Instant::now();
+        let last = self.said.borrow().get(kind).copied();
+        if last.is_none_or(|last| now.duration_since(last) >= SAY_AGAIN) {
+            self.said.borrow_mut().insert(kind, now);
+            say();
+        }
+    }
+}
+
+impl Asked {
+    fn target(&self) -> String {
+        self.key.as_deref().map(text).unwrap_or_default()
+    }
+}
+
+impl Destination {
+    /// Whether so many bytes can be stored there.
+    fn has_room(&self, bytes: u64) -> bool {
+        let tags: Vec<&[u8]> = self.tags.iter().map(String::as_bytes).collect();
+        usize::try_from(bytes).is_ok_and(|bytes| self.push.store.is_storable(&self.key, bytes, &tags))
+    }
+
+    /// Stores a whole response.
+    fn store(&self, mut value: Vec<u8>, pieces: &[Bytes]) {
+        pieces.iter().for_each(|piece| value.extend_from_slice(piece));
+        let (store, now) = (&self.push.store, now());
+        let tags: Vec<&[u8]> = self.tags.iter().map(String::as_bytes).collect();
+        let expires = self.ttl_seconds.map_or(Expires::NEVER, |ttl| Expires::after_seconds(ttl, now));
+        let request = StoreRequest { unchanged_since: Some(self.began), ..StoreRequest::default() };
+        let item = NewItem::new(value.as_slice()).expires(expires).tags(&tags);
+        match store.store(&self.key, item, &request, now) {
+            StoreOutcome::Stored { .. } => {}
+            StoreOutcome::NotStored => {
+                tracing::debug!(key = %text(&self.key), "a response is not stored: its page has been purged or stored since it was asked for");
+            }
+            outcome => self.push.say("no memory", || {
+                tracing::warn!(key = %text(&self.key), ?outcome, "a response is not stored: there is no room in the store");
+            }),
+        }
+    }
+
+    fn say_too_large(&self) {
+        self.push.say_unstorable(&text(&self.key), &Unstorable::TooLarge);
+    }
+}
+
+/// Takes out all lines of a field, joined as one value (RFC 9651 section 4.2).
+fn take(fields: &mut FieldLines, name: &str) -> Option<Vec<u8>> {
+    let lines = fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()));
+    let lines: Vec<&[u8]> = lines.map(|(_, value)| value).filter(|value| !value.is_empty()).collect();
+    let value = lines.join(&b", "[..]);
+    let is_there = fields.get(name).is_some();
+    fields.remove(name);
+    is_there.then_some(value)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn now() -> Now {
+    Now::from_unix_seconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+}

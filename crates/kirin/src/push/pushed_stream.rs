@@ -1,0 +1,50 @@
+//! A response that is stored while it is sent to the client.
+
+use super::Destination;
+use bytes::Bytes;
+use kirin_http::body::{BodyStream, StreamError};
+use std::task::{Context, Poll, ready};
+
+/// Gives what `source` gives, and keeps a copy, which is stored when the end has come. A body that was cut, or that the
+/// client did not wait for, is not.
+pub struct PushedStream {
+    source: Box<dyn BodyStream>,
+    /// None when the end has come, or it cannot be stored.
+    copy: Option<Copy>,
+}
+
+struct Copy {
+    destination: Destination,
+    /// The head and what has come of the body.
+    value: Vec<u8>,
+}
+
+impl PushedStream {
+    /// Of a response with this head.
+    pub fn new(source: Box<dyn BodyStream>, destination: Destination, head: Vec<u8>) -> Self {
+        Self { source, copy: Some(Copy { destination, value: head }) }
+    }
+}
+
+impl BodyStream for PushedStream {
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+        let next = ready!(self.source.poll_chunk(context));
+        match (&next, self.copy.take()) {
+            (_, None) | (Some(Err(_)), _) => {}
+            (None, Some(copy)) => copy.destination.store(copy.value, &[]),
+            (Some(Ok(chunk)), Some(mut copy)) => {
+                if copy.destination.has_room((copy.value.len() + chunk.len()) as u64) {
+                    copy.value.extend_from_slice(chunk);
+                    self.copy = Some(copy);
+                } else {
+                    copy.destination.say_too_large();
+                }
+            }
+        }
+        Poll::Ready(next)
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.source.length()
+    }
+}

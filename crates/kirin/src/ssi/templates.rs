@@ -1,0 +1,68 @@
+//! Compiled pages of files and applications, so that one is compiled once and not for each request. Pages of the store have
+//! theirs beside the item.
+
+use kirin_ssi::Template;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Memory of the templates of one loop, in bytes.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// What a body has come to: a template and the digest of the body, or nothing to carry out.
+pub type Compiled = Option<(Arc<Template>, u128)>;
+
+/// The templates of one loop, by a digest that tells bodies apart. When half of the room is taken, what has not been used
+/// since the last time is dropped.
+#[derive(Default)]
+pub struct Templates {
+    young: HashMap<u128, (Compiled, usize)>,
+    old: HashMap<u128, (Compiled, usize)>,
+    young_bytes: usize,
+}
+
+impl Templates {
+    /// What is known of the body with this digest.
+    pub fn get(&mut self, of: u128) -> Option<Compiled> {
+        if let Some((compiled, _)) = self.young.get(&of) {
+            return Some(compiled.clone());
+        }
+        let (compiled, bytes) = self.old.remove(&of)?;
+        self.put(of, compiled.clone(), bytes);
+        Some(compiled)
+    }
+
+    /// Remembers; `bytes` is the memory that it keeps taken.
+    pub fn put(&mut self, of: u128, compiled: Compiled, bytes: usize) {
+        let bytes = bytes + 64;
+        if bytes > MAX_BYTES / 2 {
+            return;
+        }
+        if self.young_bytes + bytes > MAX_BYTES / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+        self.young_bytes += bytes;
+        self.young.insert(of, (compiled, bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stays_and_memory_has_an_end() {
+        let mut templates = Templates::default();
+        let compiled = |digest| Some((Arc::new(Template::default()), digest));
+        templates.put(0, compiled(7), 100);
+        assert!(templates.get(1).is_none());
+        for of in 1..1000 {
+            templates.put(of, None, MAX_BYTES / 100);
+            assert_eq!(templates.get(0).unwrap().unwrap().1, 7);
+            assert!(templates.young.len() + templates.old.len() <= 102);
+        }
+        assert!(templates.get(1).is_none() && templates.get(999).is_some());
+        templates.put(1000, None, MAX_BYTES);
+        assert!(templates.get(1000).is_none());
+    }
+}

@@ -1,0 +1,105 @@
+package Memo::PrivatePages;
+use v5.16;
+use warnings;
+
+use Encode ();
+use Memo::Markdown ();
+
+# What only an author sees: private memos, and the links that lead through them. The store has what lua/private_memo.lua makes
+# the same pages of, under keys that nobody can request:
+#
+#   private/memo/N                      the author's id, LF, and the page with a comment where the links go
+#   author/ID/public, author/ID/private ids of the author's memos, ascending
+#
+# Memos do not change, but the lists do. They are written inside the database's write lock, as all that is committed then; and
+# whoever adds a memo deletes them inside the lock, before committing. So a list that is there is right, and a process may
+# die at any time. A list that cannot be deleted, because the store is away: see Memo::StoreClient.
+my $LIFETIME_SECS = 600;
+my $NEIGHBOURS    = '<!--# neighbours -->';
+my $SESSION_BAR   = '<!--# include fragment/session-bar -->';
+
+# database, memos, view, store (a Memo::StoreClient).
+sub new {
+    my ($class, %given) = @_;
+    return bless {%given}, $class;
+}
+
+# The page of a private memo as bytes, for its author. session_bar is HTML as text.
+sub page {
+    my ($self, $memo, $session_bar) = @_;
+    my $html = $self->{view}->part('private_memo', { memo => $memo }, {
+        body        => Memo::Markdown::html($memo->{content}),
+        neighbours  => $NEIGHBOURS,
+        session_bar => $SESSION_BAR,
+    });
+    $self->_keep($memo, "private/memo/$memo->{id}" => Encode::encode_utf8("$memo->{user_id}\n$html"));
+    my %parts = ($NEIGHBOURS => $self->_links($memo), $SESSION_BAR => $session_bar);
+    return Encode::encode_utf8($html =~ s/(\Q$NEIGHBOURS\E|\Q$SESSION_BAR\E)/$parts{$1}/gr);
+}
+
+# The links of any memo as its author sees them, as HTML in text.
+sub neighbours {
+    my ($self, $memo) = @_;
+    $self->_keep($memo);
+    return $self->_links($memo);
+}
+
+sub _links {
+    my ($self, $memo) = @_;
+    return $self->{view}->part('neighbours',
+        { memo => $memo, neighbours => $self->{memos}->all_neighbours($memo), is_own => 1 });
+}
+
+# Inside the transaction that adds a memo.
+sub author_writes {
+    my ($self, $user_id) = @_;
+    $self->{store}->delete_surely($LIFETIME_SECS, _lists($user_id));
+    return;
+}
+
+# All that may be in the store.
+sub keys_in_store {
+    my ($self) = @_;
+    my $memos = $self->{memos};
+    return ((map {"private/memo/$_"} $memos->private_ids), map { _lists($_) } $memos->author_ids);
+}
+
+sub _lists { return ("author/$_[0]/public", "author/$_[0]/private") }
+
+# Stores the lists of the memo's author and the items given, if they are not there.
+sub _keep {
+    my ($self, $memo, %items) = @_;
+    return if !$self->{store}->is_used;
+    my ($public, $private) = _lists($memo->{user_id});
+    my $client = $self->{store}->client;
+    my $have   = $client->get_multi($public, $private, keys %items);
+    my @missing = grep { !defined $have->{$_} } $public, $private, keys %items or return;
+    my $done = eval {
+        $self->{database}->exclusively(sub {
+            @items{ $public, $private } = map { join ' ', @$_ } $self->{memos}->ids_of_author($memo->{user_id});
+            $client->set($_, $items{$_}, $LIFETIME_SECS) for @missing;
+        });
+        1;
+    };
+    # They are only copies: whatever went wrong with them must not spoil the answer.
+    warn "private pages: $@" if !$done;
+    return;
+}
+
+1;
+
+__END__
+
+=encoding utf8
+
+=head1 NAME
+
+Memo::PrivatePages - what only an author sees, and its way into the store
+
+=head1 SYNOPSIS
+
+    my $private = Memo::PrivatePages->new(database => $database, memos => $memos, view => $view, store => $store);
+    my $bytes   = $private->page($memo, $session_bar);
+    my $html    = $private->neighbours($memo);
+
+=cut
