@@ -12,6 +12,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import compare
 import contest
 import contest_chart
 import contest_report
@@ -19,10 +20,10 @@ import measure
 import page
 import report
 from comparison import Budget, Comparison, Entrant, Result, Round, Row, Table
-from comparisons import hit_ratio, session_bar, ssi
+from comparisons import hit_ratio, lua_page, session_bar, ssi
 from comparisons.crowd_run import Counts, CrowdLoad
 from contestants import CONTESTANTS, MEMO, on_port
-from host import BenchError, Cores, Host, Server, free_port
+from host import BENCH, BenchError, Cores, Host, Server, free_port
 from load import HttpLoad
 from peers import memcached
 from standing import Round as Contest
@@ -211,6 +212,23 @@ class Score(unittest.TestCase):
         self.assertNotIn("access_log", config)
         with self.assertRaisesRegex(BenchError, "0 addresses"):
             on_port("[store]\n", 4711)
+
+
+class Comparisons(unittest.TestCase):
+    def test_each_is_explained(self) -> None:
+        lines = (BENCH / "README.md").read_text().splitlines()
+        explained = {name.strip(" `") for line in lines if line.startswith("| `") for name in line.split("|")[1].split(",")}
+        self.assertLessEqual(set(compare.NAMES), explained)
+
+    def test_a_budget_names_rows_that_are_there(self) -> None:
+        for name, one in compare.COMPARISONS.items():
+            rows, titles = {entrant.row for entrant in one.entrants}, {"", *(load.title for load in one.loads)}
+            for budget in one.budgets:
+                self.assertLessEqual({budget.row, budget.against}, rows, name)
+                self.assertIn(budget.load, titles, name)
+
+    def test_the_script_makes_the_page_that_is_expected(self) -> None:
+        self.assertIn(b"<li><a href=\"/memo/1\">Walk &lt;1&gt; to the harbour</a></li>", lua_page.EXPECTED)
 
 
 class Statistics(unittest.TestCase):

@@ -75,6 +75,8 @@ subtest 'what cannot be stored is refused before it is sent' => sub {
         ['set', '', 1], ['set', 'a b', 1], ['set', "a\r\nflush_all", 1], ['set', 'x' x 251, 1], ['set', "\x{9E92}", 1],
         ['set', 'k', "\x{9E92}"], ['set', 'k', sub { }], ['set', 'k', 1, 'soon'], ['incr', 'k', '1 noreply'],
         ['set', 'k', 1, 0, tags => ['a,b']], ['set', 'k', 1, 0, tags => ['x' x 65]], ['set', 'k', 1, 0, tags => [1 .. 17]],
+        ['set_page', '/', 'text/html', '', tag => 'a'], ['set_page', '/', [200, [], ['']], 'soon'], ['set_page', '/', [200, []]],
+        ['purge', tag => 'a'], ['purge', tags => ['a,b']], ['purge', keys => ['a', '']], ['purge', prefixes => "/\r\n"],
         ['purge_tag', 'a b'], ['purge_prefix', ''], ['set_page', '/', "text/html\r\nX: y", ''], ['set_page', '/', '', ''],
         ['set_response', '/', sub { }], ['set_response', '/', [200, ["X\r\n", 1], []]], ['set_response', '/', ['x', [], []]],
     ) {
@@ -117,6 +119,39 @@ subtest 'tags and prefixes' => sub {
     $fill->();
     is $store->purge_tag('red', stale => 1), 1, 'a tag made stale';
     is $left->(), '/three /two one', 'nothing is gone';
+
+    $fill->();
+    is $store->purge(tags => ['small', 'never'], keys => ['/three', 'none']), 2, 'several at once';
+    is $left->(), '/two', 'all of them are gone';
+    $fill->();
+    is $store->purge(prefixes => '/t', keys => 'one'), 2, 'single names';
+    is $left->(), '', 'all of them are gone';
+    is $store->purge(keys => []), 0, 'nothing at all';
+    $store->set("many$_", 1) for 1 .. 1000;
+    is $store->purge(keys => [map "many$_", 1 .. 1000]), 1000, 'more than are sent at once';
+    is_deeply $store->get_multi(map "many$_", 1 .. 1000), {}, 'all of them are gone';
+};
+
+subtest 'pages' => sub {
+    for my $case (
+        ['',         ['text/plain', 'x'], "text/plain\r\nx"],
+        ['ttl tags', ['text/plain', 'x', 100, tags => ['t']], "text/plain\r\nx"],
+        ['ttl tags', ['text/plain', 'x', ttl => 100, tags => ['t']], "text/plain\r\nx"],
+        ['tags',     ['text/plain', 'x', tags => ['t']], "text/plain\r\nx"],
+        ['tags',     [[404, [A => 1, 'content-length' => 7, Connection => 'close', 'Kirin-Store' => 'ttl=1'], ['x', 'y']], tags => ['t']],
+            "HTTP/1.1 404\r\nA: 1\r\n\r\nxy"],
+        ['ttl',      [[200, [], ['x']], 100], "HTTP/1.1 200\r\n\r\nx"],
+    ) {
+        my ($options, $arguments, $stored) = @$case;
+        my ($ttl, $tags) = map { scalar($options =~ /$_/) } qw(ttl tags);
+        is $store->set_page('/page', @$arguments), 1, 'set_page';
+        is $store->get('/page'), $stored, 'as it is stored';
+        $store->connection->send("mg /page t\r\n");
+        like $store->connection->line, $ttl ? qr/\AHD t(?:9[0-9]|100)\z/ : qr/\AHD t-1\z/, 'its time to live';
+        next if !$tags;
+        is $store->purge(tags => 't'), 1, 'its tag';
+        is $store->get('/page'), undef, 'purges it';
+    }
 };
 
 subtest 'a store that is away' => sub {

@@ -268,6 +268,15 @@ impl Contest {
         }
         Ok(())
     }
+
+    /// When nobody looks any more: a front page that has not answered has not shown them.
+    pub fn give_up_posted(&self) {
+        for _ in self.pending.take() {
+            let fault =
+                Fault::Breach("a public memo is posted, and the front page does not answer".to_owned());
+            self.tally.borrow_mut().wrong(Kind::Front, fault);
+        }
+    }
 }
 
 /// From 0 to `count` - 1; half of all within the first eighth.

@@ -24,8 +24,9 @@ pub async fn come(contest: Rc<Contest>) {
             })
             .await;
         if matches!(looked, Err(Left::Over)) {
-            return;
+            break;
         }
         sleep(PAUSE).await;
     }
+    contest.give_up_posted();
 }

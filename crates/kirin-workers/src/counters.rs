@@ -17,6 +17,13 @@ macro_rules! counters {
             $($(#[$doc])* pub $name: u64,)*
         }
 
+        impl CounterValues {
+            /// The counts with their names.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+        }
+
         impl Counters {
             pub(crate) fn values(&self) -> CounterValues {
                 CounterValues { $($name: self.$name.0.load(Ordering::Relaxed),)* }

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::admin::client::Target;
 use crate::config::default::Entrances;
 use crate::config::load::Source;
 use crate::config::{self, ConfigError, Site, default};
@@ -54,6 +55,28 @@ pub enum Command {
         #[arg(long)]
         pid_file: Option<PathBuf>,
     },
+    /// Purge pages and other items of a running Kirin, by its admin listener or its memcached port
+    #[command(after_help = "Examples:
+  kirin purge --key / --prefix /recent/
+  kirin purge --tag memo-7 --tag user-3 --config /etc/kirin/kirin.toml")]
+    Purge {
+        /// An item, by its key: of a page its path and query. May be given more than once, as the others
+        #[arg(long = "key", short, required_unless_present_any = ["prefixes", "tags"], value_name = "KEY")]
+        keys: Vec<String>,
+        /// All items whose keys begin so
+        #[arg(long = "prefix", short, value_name = "PREFIX")]
+        prefixes: Vec<String>,
+        /// All items that carry a tag
+        #[arg(long = "tag", short, value_name = "TAG")]
+        tags: Vec<String>,
+        #[command(flatten)]
+        at: Running,
+    },
+    /// Print as JSON what a running Kirin knows of itself, from its admin listener
+    Status {
+        #[command(flatten)]
+        at: Running,
+    },
     /// Start only the store, with memcached's own options (`kirin memcached -h` lists them)
     #[command(disable_help_flag = true)]
     Memcached {
@@ -64,6 +87,27 @@ pub enum Command {
     /// Print the configuration reference as Markdown
     #[command(hide = true)]
     ConfigReference,
+}
+
+/// Which running Kirin.
+#[derive(Args)]
+pub struct Running {
+    /// The configuration file that it was started with
+    #[arg(long, short, default_value = "kirin.toml")]
+    config: PathBuf,
+    /// Its admin listener: unix:PATH or HOST:PORT
+    #[arg(long, conflicts_with = "config")]
+    admin: Option<String>,
+}
+
+impl Running {
+    /// Where it can be asked.
+    pub fn target(&self) -> Result<Target, String> {
+        match &self.admin {
+            Some(address) => Target::at(address),
+            None => Target::of_config(&self.config),
+        }
+    }
 }
 
 /// Arguments of `kirin serve`.

@@ -4,6 +4,7 @@
 //! the applications' queues.
 
 use crate::acme::Challenges;
+use crate::admin::{self, Admin};
 use crate::config::check::Site;
 use crate::config::tls::TlsSite;
 use crate::entrance::Entrance;
@@ -76,6 +77,8 @@ pub struct Parts {
     pub apps: Vec<Arc<App>>,
     /// HTTP listeners.
     pub doors: Vec<Door>,
+    /// Listeners for operators, and what answers there.
+    pub admin: (Vec<Listener>, Admin),
     /// Listeners of the memcached port.
     pub memcached: Vec<StoreDoor>,
     /// What they share.
@@ -163,6 +166,9 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), PlaceError>>) {
             })
         })
         .collect();
+    let (listeners, answering) = parts.admin;
+    let admin = |listener| tokio::task::spawn_local(admin::serve(listener, answering.clone(), stage.clone()));
+    let admin: Vec<_> = listeners.into_iter().map(admin).collect();
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
         return;
     }
@@ -203,7 +209,7 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), PlaceError>>) {
     }
     let draining: Vec<_> =
         servers.into_iter().map(|server| tokio::task::spawn_local(listener::drain(server, limit))).collect();
-    for drained in draining {
+    for drained in draining.into_iter().chain(admin) {
         if let Err(error) = drained.await {
             tracing::error!(%error, "draining failed");
         }
@@ -215,7 +221,7 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), PlaceError>>) {
 }
 
 /// Waits for the end, and says how long it may take.
-async fn drains(mut stage: watch::Receiver<Stage>) -> Duration {
+pub async fn drains(mut stage: watch::Receiver<Stage>) -> Duration {
     match stage.wait_for(|stage| matches!(stage, Stage::Drain(_))).await.as_deref() {
         Ok(Stage::Drain(limit)) => *limit,
         _ => Duration::ZERO,

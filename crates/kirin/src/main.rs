@@ -2,6 +2,7 @@
 //! The program: command line, configuration, and the wiring of the other crates into one running server.
 
 mod acme;
+mod admin;
 mod basic_auth;
 mod coded_fields;
 mod command_line;
@@ -25,6 +26,7 @@ mod path_rest;
 mod pid_file;
 mod program;
 mod purge;
+mod purge_requests;
 mod push;
 mod redirect;
 mod response_fields;
@@ -50,6 +52,7 @@ use command_line::{Command, CommandLine};
 use config::load::Source;
 use kirin_inherited::Inherited;
 use program::Start;
+use purge::Purge;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -82,6 +85,12 @@ fn main() -> ExitCode {
         Command::ServeLoaded { directory, app_parent, pid_file } => {
             serve_loaded(&directory, app_parent, pid_file)
         }
+        Command::Purge { keys, prefixes, tags, at } => {
+            at.target().and_then(|target| purge(&target, Purge { keys, prefixes, tags }))
+        }
+        Command::Status { at } => {
+            at.target().and_then(|target| target.status()).and_then(|status| print(&status))
+        }
         Command::ConfigReference => print(&config::reference::reference()),
     };
     match result {
@@ -91,6 +100,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn purge(target: &admin::client::Target, purge: Purge) -> Result<(), String> {
+    purge.check()?;
+    let purged = target.purge(&purge)?;
+    print(&admin::client::describe(&purge, purged))
 }
 
 fn serve_loaded(directory: &Path, app_parent: u32, pid_file: Option<PathBuf>) -> Result<(), String> {

@@ -3,6 +3,7 @@
 //! Runs on the main thread, which supervises and serves nothing itself.
 
 use crate::acme::{Acme, AcmeError};
+use crate::admin::{self, Admin};
 use crate::config::check::{ListenerSite, Site};
 use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage, StoreDoor};
 use crate::loaded_invocation;
@@ -58,6 +59,9 @@ pub enum ProgramError {
     /// It cannot become the user that is to serve.
     #[error(transparent)]
     User(#[from] UserError),
+    /// There is no admin listener.
+    #[error(transparent)]
+    Admin(#[from] admin::OpenError),
     /// There is no place for certificates.
     #[error(transparent)]
     Acme(#[from] AcmeError),
@@ -139,7 +143,9 @@ async fn supervise(
     }
     let site = Arc::new(site);
     let mut logs = Logs::new();
-    let (doors, urls) = open_doors(&site, &mut sockets, &mut logs)?;
+    let connections = ConnectionCount::new(site.connections.unwrap_or_else(default_connections));
+    let (doors, urls) = open_doors(&site, &mut sockets, &mut logs, &connections)?;
+    let mut admin_listeners = admin::open(&site, &mut sockets)?;
     let (succeeded, has_successor) = watch::channel(false);
     let mut predecessor = start.inherited.predecessor.take().map(Predecessor::new).transpose()?;
     let upgrades = predecessor.is_some();
@@ -182,6 +188,12 @@ async fn supervise(
     }
     let (stage, watching) = watch::channel(Stage::Prepare);
     let drained = Arc::new(Barrier::new(loops.len()));
+    let admin = Admin {
+        store: Arc::clone(&store),
+        apps: apps.clone(),
+        connections,
+        started: std::time::Instant::now(),
+    };
     let mut threads = Vec::new();
     for ((event_loop, doors), memcached) in loops.into_iter().zip(doors).zip(memcached) {
         threads.push(event_loop.serve(Parts {
@@ -189,6 +201,8 @@ async fn supervise(
             store: Arc::clone(&store),
             apps: apps.clone(),
             doors,
+            // The first loop has them all.
+            admin: (std::mem::take(&mut admin_listeners), admin.clone()),
             memcached,
             memcached_server: Arc::clone(&memcached_server),
             challenges: acme.challenges(),
@@ -404,16 +418,16 @@ fn open_doors(
     site: &Site,
     sockets: &mut Sockets,
     logs: &mut Logs,
+    connections: &Arc<ConnectionCount>,
 ) -> Result<(Vec<Vec<Door>>, Vec<String>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
     let mut urls = Vec::new();
-    let connections = ConnectionCount::new(site.connections.unwrap_or_else(default_connections));
     for listener in &site.listeners {
         let log = match &listener.access_log {
             None => None,
             Some(target) => Some(logs::open(target, logs)?),
         };
-        let admission = Admission::new(Arc::clone(&connections), listener.connections_per_address);
+        let admission = Admission::new(Arc::clone(connections), listener.connections_per_address);
         let limits = HttpLimits { admission: Some(admission), ..listener.limits.clone() };
         let opened = sockets.open(&listener.address, site.threads)?;
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {

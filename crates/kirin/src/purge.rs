@@ -3,7 +3,7 @@
 
 use crate::push::dictionary::{self, Item};
 use kirin_store::{DeleteOutcome, Invalidation, Now, Store};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a key, as of a memcached key, and of a prefix.
 pub const MAX_KEY_BYTES: usize = 250;
@@ -29,7 +29,7 @@ pub struct Purge {
 }
 
 /// How many of the names there was something for. Of a prefix that is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purged {
     /// Keys that were there.
     pub keys: usize,

@@ -12,6 +12,7 @@ use crate::error_page;
 use crate::kept_request::KeptRequest;
 use crate::lua_place::LuaPlace;
 use crate::path_rest::{self, meant_path};
+use crate::purge_requests::PurgeRequests;
 use crate::push::Push;
 use crate::route::{self, Place, PlaceError, Route};
 use crate::rules::Rules;
@@ -37,6 +38,7 @@ pub struct Routes {
     store: StorePlace,
     ssi: SsiFilter,
     push: Rc<Push>,
+    purge_requests: PurgeRequests,
     threads: CompressThreads,
     has_apps: bool,
     /// Files that applications hand back.
@@ -73,10 +75,21 @@ impl Router {
         let routes = site.routes.iter().map(open).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
         let (ssi, push) = (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store)));
+        let purge_requests = PurgeRequests::new(Arc::clone(&store), site.store.purge_from.clone());
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty();
         let (app_files, session_cookie) = (Rc::default(), site.store.session_cookie.clone());
-        Ok(Self(Rc::new(Routes { routes, store, ssi, push, threads, has_apps, app_files, session_cookie })))
+        Ok(Self(Rc::new(Routes {
+            routes,
+            store,
+            ssi,
+            push,
+            purge_requests,
+            threads,
+            has_apps,
+            app_files,
+            session_cookie,
+        })))
     }
 }
 
@@ -148,6 +161,9 @@ impl Routes {
     /// Asks one place after the other, beginning with `first`.
     pub fn look(self: &Rc<Self>, first: At, lookup: &Lookup<'_>, origin: Origin<'_>) -> Answer {
         let (now, route) = (Now::from_unix_seconds(origin.now), &self.routes[first.route]);
+        if let Some(response) = self.purge_requests.answer(lookup.seen, origin) {
+            return Answer::Now(response);
+        }
         for (index, place) in route.places.iter().enumerate().skip(first.place) {
             let is_last = index + 1 == route.places.len();
             let response = match place {

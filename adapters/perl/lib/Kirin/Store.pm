@@ -18,6 +18,9 @@ use constant RELATIVE_SECONDS => 60 * 60 * 24 * 30;
 # Keys asked for with one line; it may have a megabyte.
 use constant KEYS_A_LINE => 1000;
 
+# Commands sent before their answers are read; these fit into the buffers of a socket.
+use constant COMMANDS_AT_ONCE => 100;
+
 use constant { KEY_BYTES => 250, TAG_BYTES => 64, TAGS => 16 };
 
 my $JSON = do {
@@ -74,9 +77,32 @@ sub delete {
     return $self->simple('DELETED', sub { 'delete ' . $self->name_of($key) });
 }
 
-# The name that caches other than memcached have for it, and the one for pages.
+# The name that caches other than memcached have for it.
 sub remove { my $self = shift; return $self->delete(@_) }
-sub purge  { my $self = shift; return $self->delete(@_) }
+
+# Of one key; or of everything that is named. All of it is on its way before the first answer is waited for.
+sub purge {
+    my $self = shift;
+    return $self->delete(@_) if @_ == 1;
+    my %names = @_;
+    return $self->guarded(sub {
+        my %suffix = (keys => '', prefixes => ' Pprefix', tags => ' Ptag');
+        if (my @unknown = grep { !$suffix{$_} && $_ ne 'keys' } sort keys %names) {
+            die "purge takes keys, prefixes and tags, not @unknown\n";
+        }
+        my @commands;
+        for my $kind (sort keys %names) {
+            my $list = ref $names{$kind} eq 'ARRAY' ? $names{$kind} : [$names{$kind}];
+            push @commands, map { 'md ' . ($kind eq 'tags' ? check_tag($_) : $self->name_of($_)) . $suffix{$kind} } @$list;
+        }
+        my $purged = 0;
+        while (my @some = splice @commands, 0, COMMANDS_AT_ONCE) {
+            $self->connection->send(join '', map { "$_\r\n" } @some);
+            $purged += $self->verdict('HD') ? 1 : 0 for @some;
+        }
+        return $purged;
+    });
+}
 
 sub touch {
     my ($self, $key, $ttl) = @_;
@@ -87,17 +113,26 @@ sub incr { my $self = shift; return $self->count('incr', @_) }
 sub decr { my $self = shift; return $self->count('decr', @_) }
 
 sub set_page {
-    my ($self, $target, $media_type, $body, $ttl, @options) = @_;
+    my ($self, $target, $media_type, $body, @options) = @_;
+    return $self->set_response($target, $media_type, $body, @options) if ref $media_type;
+    my $ttl = @options % 2 ? shift @options : undef;
     return $self->guarded(sub {
+        my %option = @options;
+        $ttl //= delete $option{ttl};
+        check_options(\%option);
         die "a page needs a media type, such as text/html; charset=UTF-8\n"
             if ($media_type // '') !~ m{\A[!-.0-~]+/[\t -~]+\z};
-        return $self->put('set', $target, bytes("$media_type\r\n$body"), 0, $ttl, @options);
+        return $self->put('set', $target, bytes("$media_type\r\n$body"), 0, $ttl, %option);
     });
 }
 
 sub set_response {
-    my ($self, $target, $response, $ttl, @options) = @_;
+    my ($self, $target, $response, @options) = @_;
+    my $ttl = @options % 2 ? shift @options : undef;
     return $self->guarded(sub {
+        my %option = @options;
+        $ttl //= delete $option{ttl};
+        check_options(\%option);
         my ($status, $headers, $body) = ref $response eq 'ARRAY' ? @$response : ();
         die "only a PSGI response with an array as its body can be stored\n" if ref $body ne 'ARRAY';
         die "status is no number of three digits\n" if ($status // '') !~ /\A[1-9][0-9][0-9]\z/;
@@ -105,9 +140,10 @@ sub set_response {
         for (my $i = 0; $i < @$headers; $i += 2) {
             my ($name, $value) = @$headers[$i, $i + 1];
             die "line end or NUL in a response header\n" if "$name$value" =~ /[\r\n\0]/;
+            next if $name =~ /\A(?:connection|content-length|keep-alive|kirin-\w+|transfer-encoding)\z/i;
             $text .= "$name: $value\r\n";
         }
-        return $self->put('set', $target, bytes(join '', $text, "\r\n", @$body), 0, $ttl, @options);
+        return $self->put('set', $target, bytes(join '', $text, "\r\n", @$body), 0, $ttl, %option);
     });
 }
 
@@ -225,6 +261,12 @@ sub name_of {
     return bytes($name);
 }
 
+sub check_options {
+    my $option = shift;
+    my @unknown = grep { $_ ne 'tags' } sort keys %$option or return;
+    die "a page has the options ttl and tags, not @unknown\n";
+}
+
 sub check_tag {
     my $tag = shift // '';
     die "a tag has 1 to ${\ TAG_BYTES} bytes\n" if !length $tag || length $tag > TAG_BYTES;
@@ -261,9 +303,9 @@ Kirin::Store - pages, fragments and other data in Kirin's store
     my $store = Kirin::Store->new;    # finds the store in $ENV{KIRIN_STORE}
 
     # A page: the next GET of it needs no worker
-    $store->set_page('/memo/7', 'text/html; charset=UTF-8', $html, 3600, tags => ['memo:7', 'user:42']);
+    $store->set_page('/memo/7', 'text/html; charset=UTF-8', $html, ttl => 3600, tags => ['memo:7', 'user:42']);
     $store->purge('/memo/7');
-    $store->purge_tag('user:42');
+    $store->purge(tags => ['user:42'], prefixes => ['/recent/'], keys => ['/']);
 
     # Data
     $store->set('fresh', { list => [1, 2, 3] }, 60);
@@ -309,18 +351,26 @@ TTL in seconds; none or 0 is for ever. A TTL is a duration however long it is. U
 
 Three names for the same.
 
+=item purge(keys => [KEY, ...], prefixes => [PREFIX, ...], tags => [TAG, ...])
+
+Deletes everything that is named: items by their keys, those whose keys begin with a prefix, those that carry a tag. A single
+name needs no array. Returns for how many of the names there was something (a prefix always counts), or C<undef>. Call it after
+the change is committed: what reads the old row before that may be stored. An answer that Kirin stores by C<Kirin-Store> and that
+was begun before is not stored after it (F<docs/pages.md>).
+
 =item touch(KEY, TTL), incr(KEY, BY), decr(KEY, BY)
 
 C<incr> and C<decr> return the new number. BY is 1 by default. C<decr> stops at 0.
 
-=item set_page(TARGET, MEDIA-TYPE, BODY, TTL, tags => [TAG, ...])
+=item set_page(TARGET, MEDIA-TYPE, BODY, ttl => TTL, tags => [TAG, ...])
 
 A page for the request target, path and query as the client sends them. F<docs/pages.md> in Kirin's sources has the rules,
-and those for includes.
+and those for includes. C<set_page(TARGET, MEDIA-TYPE, BODY, TTL, tags => ...)> is the same.
 
-=item set_response(TARGET, PSGI-RESPONSE, TTL, tags => [TAG, ...])
+=item set_page(TARGET, PSGI-RESPONSE, ttl => TTL, tags => [TAG, ...]), set_response
 
-The same with status and headers of one's own. The body must be an array.
+The same with status and headers of one's own. The body must be an array. Headers about the connection and the framing are
+left out.
 
 =item purge_tag(TAG, stale => 1), purge_prefix(PREFIX, stale => 1)
 

@@ -1,6 +1,7 @@
 //! From what a configuration says to what it means: every name resolved, every path there, every value in range.
 
 use super::acme::AcmeSite;
+use super::admin::check_admin;
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
 use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, lua, proxies, rules};
@@ -8,7 +9,7 @@ use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
 use crate::user::User;
 use kirin_http::request::HeadLimits;
-use kirin_http::{Forwarding, Limits, ListenAddress, RateKey, RateLimit};
+use kirin_http::{Forwarding, Limits, ListenAddress, RateKey, RateLimit, TrustedPeers};
 use kirin_workers::MAX_WORKERS;
 use serde_spanned::Spanned;
 use std::collections::BTreeMap;
@@ -41,6 +42,8 @@ pub struct Site {
     pub listeners: Vec<ListenerSite>,
     /// The store.
     pub store: StoreSite,
+    /// Where operators find Kirin.
+    pub admin: Option<ListenAddress>,
     /// The applications, in the order of the file.
     pub apps: Vec<AppSite>,
     /// The routes, longest path first.
@@ -96,6 +99,8 @@ pub struct StoreSite {
     pub snapshot: Option<PathBuf>,
     /// The cookie that names the visitor's session.
     pub session_cookie: Option<Arc<str>>,
+    /// Who may purge by HTTP.
+    pub purge_from: TrustedPeers,
 }
 
 /// An application.
@@ -232,12 +237,14 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
     rules::check_together(&routes, &config.route, source)?;
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
+    let admin = check_admin(config, source)?;
     Ok(Site {
         threads,
         user,
         connections,
         listeners,
         store: check_store(config, source)?,
+        admin,
         apps,
         routes,
         lua: lua::limits(&config.lua, source)?,
@@ -268,6 +275,11 @@ fn check_acme_entrances(
         seen.push(acme);
     }
     Ok(())
+}
+
+/// The addresses of the memcached port.
+pub fn check_memcached(config: &Config, source: &Source) -> Result<Vec<ListenAddress>, ConfigError> {
+    config.store.memcached.iter().map(|text| address(text, source)).collect()
 }
 
 fn check_user(name: &Spanned<String>, source: &Source) -> Result<User, ConfigError> {
@@ -321,7 +333,7 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
             store.item_limit, store.memory
         )));
     }
-    let memcached = store.memcached.iter().map(|text| address(text, source)).collect::<Result<_, _>>()?;
+    let memcached = check_memcached(config, source)?;
     let snapshot = match &store.snapshot {
         None => None,
         Some(file) => {
@@ -337,7 +349,16 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
     let stampede_guard = store.stampede_guard.map(Duration::from);
     let session_cookie =
         store.session_cookie.as_ref().map(|name| check_cookie_name(name, source)).transpose()?;
-    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached, stampede_guard, snapshot, session_cookie })
+    let purge_from = proxies::peers(&store.purge_from, "purge_from", source)?;
+    Ok(StoreSite {
+        memory_bytes,
+        item_limit_bytes,
+        memcached,
+        stampede_guard,
+        snapshot,
+        session_cookie,
+        purge_from,
+    })
 }
 
 /// A token (RFC 6265 section 4.1.1), which is also what clients send.
@@ -485,7 +506,7 @@ fn check_place(place: &Spanned<String>, apps: &[AppSite], source: &Source) -> Re
     Err(source.error(place.span(), message))
 }
 
-fn address(text: &Spanned<String>, source: &Source) -> Result<ListenAddress, ConfigError> {
+pub(super) fn address(text: &Spanned<String>, source: &Source) -> Result<ListenAddress, ConfigError> {
     let address = text
         .get_ref()
         .parse()

@@ -4,6 +4,7 @@
 //! [`load`] reads a file; [`check`] turns what it says into a [`Site`], in which everything named exists.
 
 pub mod acme;
+pub mod admin;
 pub mod check;
 pub mod compress;
 pub mod default;
@@ -46,6 +47,8 @@ pub struct Config {
     /// The store: items in memory, written with any memcached client.
     #[serde(default)]
     pub store: StoreConfig,
+    /// The admin listener, for operators: purging and status. Default: none.
+    pub admin: Option<admin::AdminConfig>,
     /// Applications, each with its own workers.
     #[serde(default)]
     pub app: Vec<AppConfig>,
@@ -157,6 +160,12 @@ pub struct StoreConfig {
     /// 128 hexadecimal digits. Pages then have it as `session` variables. Default: none, there are no such variables.
     #[schemars(with = "Option<String>")]
     pub session_cookie: Option<Spanned<String>>,
+    /// Who may purge pages with the method `PURGE`, on all listeners: addresses, networks such as `"10.0.0.0/8"`, and `"unix:"`.
+    /// Default: nobody, and `PURGE` goes to the application as any other method. Read [purge.md](purge.md) before it has the
+    /// address of a proxy.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub purge_from: Vec<Spanned<String>>,
 }
 
 impl Default for StoreConfig {
@@ -168,6 +177,7 @@ impl Default for StoreConfig {
             stampede_guard: None,
             snapshot: None,
             session_cookie: None,
+            purge_from: Vec::new(),
         }
     }
 }

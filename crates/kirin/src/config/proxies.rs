@@ -1,9 +1,9 @@
-//! Checks what a listener says of the proxies in front of it.
+//! Checks what a listener says of the proxies in front of it, and other lists of peers.
 
 use super::ListenerConfig;
 use super::load::{ConfigError, Source};
 use ipnet::IpNet;
-use kirin_http::{ForwardedFields, Forwarding};
+use kirin_http::{ForwardedFields, Forwarding, TrustedPeers};
 use serde_spanned::Spanned;
 use std::net::IpAddr;
 
@@ -19,12 +19,7 @@ pub fn forwarding(listener: &ListenerConfig, source: &Source) -> Result<Option<F
             return Err(source.error(listener.forwarded.span(), message));
         }
     };
-    for peer in &listener.trusted {
-        match peer.get_ref().as_str() {
-            "unix:" => forwarding.trusted.unix = true,
-            _ => forwarding.trusted.networks.push(network(peer, source)?),
-        }
-    }
+    forwarding.trusted = peers(&listener.trusted, "trusted", source)?;
     if listener.trusted.is_empty() {
         if listener.proxy_protocol || listener.forwarded_host {
             let message =
@@ -36,18 +31,30 @@ pub fn forwarding(listener: &ListenerConfig, source: &Source) -> Result<Option<F
     Ok(Some(forwarding))
 }
 
-fn network(text: &Spanned<String>, source: &Source) -> Result<IpNet, ConfigError> {
+/// The peers that the key `key` lists.
+pub fn peers(list: &[Spanned<String>], key: &str, source: &Source) -> Result<TrustedPeers, ConfigError> {
+    let mut peers = TrustedPeers::default();
+    for peer in list {
+        match peer.get_ref().as_str() {
+            "unix:" => peers.unix = true,
+            _ => peers.networks.push(network(peer, key, source)?),
+        }
+    }
+    Ok(peers)
+}
+
+fn network(text: &Spanned<String>, key: &str, source: &Source) -> Result<IpNet, ConfigError> {
     let written = text.get_ref();
     let parsed = written.parse::<IpAddr>().map(IpNet::from).or_else(|_| written.parse::<IpNet>());
     let network = parsed.map_err(|_| {
         let message = format!(
-            "`trusted`: `{written}` is not an address, a network such as \"10.0.0.0/8\" or \"2001:db8::/32\", or \"unix:\""
+            "`{key}`: `{written}` is not an address, a network such as \"10.0.0.0/8\" or \"2001:db8::/32\", or \"unix:\""
         );
         source.error(text.span(), message)
     })?;
     if network.addr() != network.network() {
         let message = format!(
-            "`trusted`: `{written}` has address bits behind its prefix; the network is {}",
+            "`{key}`: `{written}` has address bits behind its prefix; the network is {}",
             network.trunc()
         );
         return Err(source.error(text.span(), message));
@@ -56,7 +63,7 @@ fn network(text: &Spanned<String>, source: &Source) -> Result<IpNet, ConfigError
     if let IpNet::V6(v6) = network
         && v6.addr().to_ipv4_mapped().is_some()
     {
-        let message = format!("`trusted`: write `{written}` as an IPv4 network");
+        let message = format!("`{key}`: write `{written}` as an IPv4 network");
         return Err(source.error(text.span(), message));
     }
     Ok(network)

@@ -16,7 +16,7 @@ const INTRODUCTION: &str = "\
 file's own directory. A key that is not in here is an error. Sizes are written as `\"64MB\"` (B, KB, MB, GB; 1 KB is 1,024
 bytes), times as `\"30s\"` (s, m, h, d).
 
-Everything is one of: a listener, the store, an app, a route.
+Everything is one of: a listener, the store, an app, a route; and `[admin]` is the door for operators.
 ";
 
 /// The reference.
@@ -29,6 +29,7 @@ pub fn reference() -> String {
         ("`[listener.tls]`: https on a listener", "TlsConfig", "listener.tls."),
         ("`acme` of `[listener.tls]`: certificates from an authority", "AcmeConfig", "listener.tls.acme."),
         ("`[store]`: items in memory", "StoreConfig", "store."),
+        ("`[admin]`: a listener for operators", "AdminConfig", "admin."),
         ("`[[app]]`: an application", "AppConfig", "app."),
         ("`[lua]`: what scripts may take", "LuaConfig", "lua."),
         ("`[[route]]`: which request goes where", "RouteConfig", "route."),

@@ -1,0 +1,177 @@
+//! `kirin purge` and `kirin status`: the other end of the admin listener, or of the memcached port where there is none.
+
+use crate::config::admin::check_admin;
+use crate::config::check::check_memcached;
+use crate::config::load;
+use crate::config::load::Source;
+use crate::purge::{Purge, Purged};
+use kirin_http::ListenAddress;
+use kirin_http::response_head::{self, Field};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long Kirin may be silent.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The largest answer that is read.
+const ANSWER_LIMIT_BYTES: u64 = 16 << 20;
+
+/// Where a running Kirin can be asked.
+pub struct Target {
+    admin: Option<ListenAddress>,
+    memcached: Vec<ListenAddress>,
+    /// What said so.
+    named_by: String,
+}
+
+impl Target {
+    /// The address on the command line.
+    pub fn at(address: &str) -> Result<Self, String> {
+        let admin = address.parse().map_err(|error: kirin_http::listener::ListenError| error.to_string())?;
+        Ok(Self { admin: Some(admin), memcached: Vec::new(), named_by: "--admin".into() })
+    }
+
+    /// What a configuration file says.
+    pub fn of_config(path: &Path) -> Result<Self, String> {
+        let read = || {
+            let source = Source::read(path)?;
+            let config = load::load(&source)?;
+            Ok((check_admin(&config, &source)?, check_memcached(&config, &source)?))
+        };
+        let (admin, memcached) = read().map_err(|error: load::ConfigError| error.to_string())?;
+        Ok(Self { admin, memcached, named_by: path.display().to_string() })
+    }
+
+    /// Purges; by the admin listener, or else by the memcached port.
+    pub fn purge(&self, purge: &Purge) -> Result<Purged, String> {
+        let mut failures = Vec::new();
+        if let Some(address) = &self.admin {
+            match purge_by_admin(address, purge) {
+                Ok(purged) => return Ok(purged),
+                Err(failure) => failures.push(format!("admin listener {address}: {failure}")),
+            }
+        }
+        for address in &self.memcached {
+            match purge_by_memcached(address, purge) {
+                Ok(purged) => return Ok(purged),
+                Err(failure) => failures.push(format!("memcached port {address}: {failure}")),
+            }
+        }
+        if failures.is_empty() {
+            return Err(format!(
+                "{} has neither `address` of [admin] nor `memcached` of [store], by which a running Kirin can be told; add\n\
+                 [admin]\naddress = \"unix:admin.sock\"",
+                self.named_by
+            ));
+        }
+        Err(format!("nothing is purged\n{}", failures.join("\n")))
+    }
+
+    /// The status, as JSON.
+    pub fn status(&self) -> Result<String, String> {
+        let Some(address) = &self.admin else {
+            return Err(format!("{} has no `address` of [admin]", self.named_by));
+        };
+        let failed = |failure| format!("admin listener {address}: {failure}");
+        ask(address, "GET", "/status", "").map_err(failed)
+    }
+}
+
+fn purge_by_admin(address: &ListenAddress, purge: &Purge) -> Result<Purged, String> {
+    let body =
+        serde_json::json!({ "keys": purge.keys, "prefixes": purge.prefixes, "tags": purge.tags }).to_string();
+    let answer = ask(address, "POST", "/purge", &body)?;
+    serde_json::from_str(&answer).map_err(|error| format!("what came is no answer of Kirin: {error}"))
+}
+
+/// A connection of either kind.
+trait Connection: Read + Write {}
+impl<T: Read + Write> Connection for T {}
+
+fn connect(address: &ListenAddress) -> io::Result<Box<dyn Connection>> {
+    match address {
+        ListenAddress::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            Ok(Box::new(stream))
+        }
+        ListenAddress::Tcp(address) => {
+            let stream = TcpStream::connect_timeout(address, PATIENCE)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            Ok(Box::new(stream))
+        }
+    }
+}
+
+/// One request on a connection of its own.
+fn ask(address: &ListenAddress, method: &str, path: &str, body: &str) -> Result<String, String> {
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let exchange = || {
+        let mut stream = connect(address)?;
+        stream.write_all(request.as_bytes())?;
+        let mut answer = Vec::new();
+        stream.take(ANSWER_LIMIT_BYTES).read_to_end(&mut answer)?;
+        Ok(answer)
+    };
+    let answer = exchange().map_err(|error: io::Error| error.to_string())?;
+    let parsed = response_head::parse(&answer, |_, _| Field::Keep).map_err(|error| error.to_string())?;
+    let Some((head, length)) = parsed else {
+        return Err("the connection was closed without an answer".into());
+    };
+    let body = String::from_utf8_lossy(&answer[length..]).into_owned();
+    if !head.status.is_success() {
+        return Err(format!("it answers {}: {}", head.status, body.trim_end()));
+    }
+    Ok(body)
+}
+
+/// By the meta commands with Kirin's `P` flag.
+fn purge_by_memcached(address: &ListenAddress, purge: &Purge) -> Result<Purged, String> {
+    let mut stream = BufReader::new(connect(address).map_err(|error| error.to_string())?);
+    let mut count = |names: &[String], suffix: &str| {
+        let mut purged = 0;
+        for name in names {
+            stream.get_mut().write_all(format!("md {name}{suffix}\r\n").as_bytes())?;
+            let mut line = String::new();
+            stream.by_ref().take(1024).read_line(&mut line)?;
+            purged += match line.trim_end() {
+                "HD" => 1,
+                "NF" => 0,
+                other => return Err(io::Error::other(format!("it answers `{}`", other.escape_debug()))),
+            };
+        }
+        Ok(purged)
+    };
+    let mut all = || {
+        Ok(Purged {
+            keys: count(&purge.keys, "")?,
+            prefixes: count(&purge.prefixes, " Pprefix")?,
+            tags: count(&purge.tags, " Ptag")?,
+        })
+    };
+    all().map_err(|error: io::Error| error.to_string())
+}
+
+/// What was done, for people.
+pub fn describe(purge: &Purge, purged: Purged) -> String {
+    let mut parts = Vec::new();
+    for (what, found, named) in [
+        ("keys", purged.keys, purge.keys.len()),
+        ("prefixes", purged.prefixes, purge.prefixes.len()),
+        ("tags", purged.tags, purge.tags.len()),
+    ] {
+        if named > 0 {
+            parts.push(format!("{found} of {named} {what}"));
+        }
+    }
+    format!("purged {}\n", parts.join(", "))
+}

@@ -1,0 +1,238 @@
+//! The admin listener: what operators and deployment scripts ask of a running Kirin, by HTTP on a unix socket or a loopback port.
+//!
+//! The program opens it ([`open`]), the first event loop serves it ([`serve`]) with the engine of all listeners. There is no
+//! password: who can open the socket, or is on the machine, may. So that this does not include web pages in a browser
+//! on the machine, requests that one could have caused are refused ([`refusal`]).
+
+pub mod client;
+mod purge_body;
+mod status;
+
+use crate::config::Site;
+use crate::event_loop::{Stage, drains};
+use crate::sockets::{SocketError, Sockets};
+use crate::user::{User, UserError};
+use http::{Method, StatusCode};
+use kirin_http::listener::{self, ListenError};
+use kirin_http::{
+    Answer, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, Origin, Place, RequestBody,
+    RequestHead, Response, Server,
+};
+use kirin_store::{Now, Store};
+use kirin_workers::App;
+use purge_body::Form;
+use rustix::fs::Mode;
+use rustix::process::umask;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+
+/// The largest body of a request.
+const BODY_LIMIT_BYTES: u64 = 1024 * 1024;
+
+/// The field that a form needs: browsers do not let other sites' pages send it without being asked first (CORS).
+const FORM_FIELD: &str = "kirin-admin";
+
+/// What is known and can be done here.
+#[derive(Clone)]
+pub struct Admin {
+    /// The store.
+    pub store: Arc<Store>,
+    /// The applications.
+    pub apps: Vec<Arc<App>>,
+    /// Of all listeners but this one.
+    pub connections: Arc<ConnectionCount>,
+    /// When the program began to serve.
+    pub started: Instant,
+}
+
+/// Opens the socket. A unix socket is for the user alone as whom Kirin serves. Call while there is one thread.
+pub fn open(site: &Site, sockets: &mut Sockets) -> Result<Vec<Listener>, OpenError> {
+    let Some(address) = &site.admin else { return Ok(Vec::new()) };
+    // From the first moment on, and not after a chmod(2).
+    let before = umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
+    let opened = sockets.open(address, 1);
+    umask(before);
+    let opened = opened?;
+    if let (ListenAddress::Unix(path), Some(user), false) = (address, &site.user, opened.is_inherited) {
+        User::give(user, path)?;
+    }
+    let listeners: Vec<Listener> = opened.by_loop.into_iter().flatten().collect();
+    for listener in &listeners {
+        match listener.address().map_err(|error| ListenError::Io(address.clone(), error))? {
+            ListenAddress::Tcp(address) => tracing::info!("admin on http://{address}/"),
+            ListenAddress::Unix(path) => tracing::info!("admin on unix:{}", path.display()),
+        }
+    }
+    Ok(listeners)
+}
+
+/// Why the admin listener cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The socket.
+    #[error("admin: {0}")]
+    Socket(#[from] SocketError),
+    /// Its address.
+    #[error("admin: {0}")]
+    Listen(#[from] ListenError),
+    /// Its owner.
+    #[error("admin: {0}")]
+    User(#[from] UserError),
+}
+
+/// Serves one socket until the program ends. Call on a `LocalSet`.
+pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<Stage>) {
+    if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
+        return;
+    }
+    let Ok(address) = listener.address() else { return };
+    let server = Rc::new(Server::new(Rc::new(admin), address, Limits::default(), None));
+    let house = spawn_local(listener::keep_house(Rc::clone(&server)));
+    let ending = stage.clone();
+    let stop = async move { _ = drains(ending).await };
+    if let Err(error) = listener::accept_until(listener, Rc::clone(&server), stop).await {
+        tracing::error!(%error, "the admin listener cannot be used");
+    }
+    let limit = drains(stage).await;
+    listener::drain(server, limit).await;
+    house.abort();
+}
+
+impl Handler for Admin {
+    fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
+        if let Some(reason) = refusal(request, origin) {
+            return Answer::Now(text(StatusCode::FORBIDDEN, reason));
+        }
+        match (request.path, &request.method) {
+            ("/status", &Method::GET | &Method::HEAD) => Answer::Now(json(&status::status(self))),
+            ("/purge", &Method::POST) => self.purge(request, origin.now),
+            ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(
+                StatusCode::OK,
+                "GET /status\nPOST /purge with Content-Type: application/json, such as {\"keys\": [\"/\"], \"prefixes\": \
+                 [\"/recent/\"], \"tags\": [\"memo-7\"]}\n",
+            )),
+            ("/status" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
+            ("/purge", _) => Answer::Now(not_allowed("POST")),
+            _ => Answer::Now(text(StatusCode::NOT_FOUND, "there is /status and /purge\n")),
+        }
+    }
+}
+
+impl Admin {
+    fn purge(&self, request: &RequestHead<'_>, now: u64) -> Answer {
+        let media_type = request.field("content-type").unwrap_or_default();
+        let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let form = match essence.to_ascii_lowercase().as_slice() {
+            b"application/json" => Form::Json,
+            b"application/x-www-form-urlencoded" if request.field(FORM_FIELD).is_some() => Form::UrlEncoded,
+            b"application/x-www-form-urlencoded" => {
+                return Answer::Now(text(
+                    StatusCode::FORBIDDEN,
+                    "a form needs the field `Kirin-Admin: 1`, which no web page can send from elsewhere\n",
+                ));
+            }
+            _ => {
+                return Answer::Now(text(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "Content-Type is application/json or application/x-www-form-urlencoded\n",
+                ));
+            }
+        };
+        let store = Arc::clone(&self.store);
+        Answer::later(move |body| async move {
+            let body = match read(body).await {
+                Ok(body) => body,
+                Err(status) => return Response::error(status),
+            };
+            match purge_body::parse(form, &body) {
+                Ok(purge) => {
+                    let purged = purge.apply(&store, Now::from_unix_seconds(now));
+                    tracing::info!(
+                        keys = purged.keys,
+                        prefixes = purged.prefixes,
+                        tags = purged.tags,
+                        "purged by admin"
+                    );
+                    json(&serde_json::json!(purged))
+                }
+                Err(message) => text(StatusCode::BAD_REQUEST, &format!("{message}\n")),
+            }
+        })
+    }
+}
+
+/// Why a request is not listened to: a browser may have sent it for a page from elsewhere. One that does says so in `Origin`
+/// or `Sec-Fetch-Site`; and if its name for us is that page's own (DNS rebinding), it is none of ours.
+fn refusal(request: &RequestHead<'_>, origin: Origin<'_>) -> Option<&'static str> {
+    let is_own_site = |site: &[u8]| site == b"none" || site == b"same-origin";
+    if request.field("origin").is_some()
+        || request.field("sec-fetch-site").is_some_and(|site| !is_own_site(site))
+    {
+        return Some("requests of web pages are refused\n");
+    }
+    if matches!(origin.local, ListenAddress::Tcp(_)) && !is_loopback(request.host) {
+        return Some("Host must be 127.0.0.1, [::1] or localhost\n");
+    }
+    None
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost")
+        || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+async fn read(mut body: RequestBody) -> Result<Vec<u8>, StatusCode> {
+    body.limit(BODY_LIMIT_BYTES);
+    let mut whole = Vec::new();
+    while let Some(chunk) = body.chunk().await.map_err(|error| error.status())? {
+        whole.extend_from_slice(&chunk);
+    }
+    Ok(whole)
+}
+
+fn json(value: &serde_json::Value) -> Response {
+    let body = Body::from(format!("{value:#}\n").into_bytes());
+    let mut response = Response::new(Place::Kirin, StatusCode::OK, body);
+    response.fields.push("Content-Type", "application/json");
+    response.fields.push("Cache-Control", "no-store");
+    response
+}
+
+fn text(status: StatusCode, text: &str) -> Response {
+    let mut response = Response::new(Place::Kirin, status, Body::from(text.as_bytes().to_vec()));
+    response.fields.push("Content-Type", "text/plain; charset=utf-8");
+    response
+}
+
+fn not_allowed(allow: &'static str) -> Response {
+    let mut response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
+    response.fields.push("Allow", allow);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_loopback;
+
+    #[test]
+    fn only_names_of_this_machine_are_hosts() {
+        for host in
+            ["127.0.0.1", "127.0.0.1:8081", "[::1]", "[::1]:8081", "localhost", "LOCALHOST:1", "127.1.2.3"]
+        {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in
+            ["", "example.org", "localhost.example.org", "127.0.0.1.example.org:80", "10.0.0.1", "::1:x"]
+        {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+}

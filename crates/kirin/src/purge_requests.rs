@@ -1,0 +1,72 @@
+//! The method `PURGE` on ordinary listeners, for those whom `store.purge_from` names.
+//!
+//! From anybody else it is a method as any other, which goes to the application. Called by the router before the places of a
+//! route.
+
+use crate::purge::{self, Purge};
+use crate::store_place::key_of;
+use http::StatusCode;
+use kirin_http::{Body, Origin, Place, RequestHead, Response, TrustedPeers};
+use kirin_store::{Now, Store};
+use std::sync::Arc;
+
+/// Fields that proxies add. Who comes through one is somebody else than the peer seems, unless the proxy is trusted; and if it
+/// is, a purge may still come directly.
+const PROXIED: [&str; 4] = ["via", "forwarded", "x-forwarded-for", "x-real-ip"];
+
+/// Answers PURGE on one loop.
+pub struct PurgeRequests {
+    store: Arc<Store>,
+    from: TrustedPeers,
+    is_on: bool,
+}
+
+impl PurgeRequests {
+    /// Of pages in `store`.
+    pub fn new(store: Arc<Store>, from: TrustedPeers) -> Self {
+        let is_on = from.unix || !from.networks.is_empty();
+        Self { store, from, is_on }
+    }
+
+    /// Purges if this is a request for it from one who may. `request` is as the `store` place sees it.
+    pub fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Option<Response> {
+        if !self.is_on || request.method.as_str() != "PURGE" || !self.may(request, origin) {
+            return None;
+        }
+        let purge = match named(request) {
+            Ok(purge) => purge,
+            Err(message) => {
+                let mut response = Response::error(StatusCode::BAD_REQUEST);
+                response.body = Body::from(format!("{message}\n").into_bytes());
+                return Some(response);
+            }
+        };
+        let purged = purge.apply(&self.store, Now::from_unix_seconds(origin.now));
+        let mut body = serde_json::to_vec(&purged).unwrap_or_default();
+        body.push(b'\n');
+        let mut response = Response::new(Place::Kirin, StatusCode::OK, Body::from(body));
+        response.fields.push("Content-Type", "application/json");
+        Some(response)
+    }
+
+    /// A browser says in `Origin` which page wants it; none may.
+    fn may(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> bool {
+        self.from.contains(origin.peer)
+            && request.field("origin").is_none()
+            && PROXIED.iter().all(|name| request.field(name).is_none())
+    }
+}
+
+/// What `Kirin-Purge` names, or else the target; with `*` at its end all that begins so.
+fn named(request: &RequestHead<'_>) -> Result<Purge, String> {
+    if let Some(value) = request.field("kirin-purge") {
+        return Purge::parse(value)
+            .map_err(|error| format!("Kirin-Purge: {error}; it is written as {}", purge::FORM));
+    }
+    let key = key_of(request).ok_or("the target has more than 250 bytes: no page has such a key")?;
+    let key = String::from_utf8_lossy(key).into_owned();
+    Ok(match key.strip_suffix('*') {
+        Some(prefix) => Purge { prefixes: vec![prefix.to_owned()], ..Purge::default() },
+        None => Purge { keys: vec![key], ..Purge::default() },
+    })
+}

@@ -1,0 +1,216 @@
+//! The admin listener, and the commands that use it, through the built program.
+
+use kirin_tests::{Client, Kirin, Memcached, Site, kirin_command, run_kirin, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
+
+const APP: &str = r#"sub { [200, ['Content-Type' => 'text/plain'], ["application $$"]] };"#;
+
+fn config(more: &str) -> String {
+    format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n{more}\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
+         [[route]]\npath = \"/\"\ntry = [\"store\", \"app:web\"]\n"
+    )
+}
+
+const UNIX: &str = "[store]\nmemcached = [\"unix:m.sock\"]\n[admin]\naddress = \"unix:admin.sock\"";
+const TCP: &str = "[store]\nmemcached = [\"unix:m.sock\"]\n[admin]\naddress = \"127.0.0.1:0\"";
+
+fn serve(more: &str) -> (Site, Kirin) {
+    let site = Site::new().with("app.psgi", APP);
+    let kirin = Kirin::start(&site, &config(more));
+    (site, kirin)
+}
+
+fn fill(site: &Site) -> Memcached {
+    let mut memcached = Memcached::connect(&site.path("m.sock"));
+    for (key, tag) in [("/a", "x"), ("/b", "y"), ("/c/1", "z"), ("/d", "z")] {
+        memcached.send(format!("ms {key} 13 Ptags={tag}\r\ntext/plain\r\np\r\n"));
+        assert_eq!(memcached.line(), "HD");
+    }
+    memcached
+}
+
+fn left(memcached: &mut Memcached) -> Vec<&'static str> {
+    ["/a", "/b", "/c/1", "/d"].into_iter().filter(|key| memcached.get(key).is_some()).collect()
+}
+
+fn admin_address(kirin: &Kirin) -> SocketAddr {
+    wait_for("the admin listener", || {
+        let log = kirin.log();
+        let (_, rest) = log.split_once("admin on http://")?;
+        rest.split_once('/')?.0.parse().ok()
+    })
+}
+
+fn ask(kirin: &Kirin, method: &str, path: &str, fields: &str, body: &str) -> (u16, String) {
+    let mut client = Client::connect(admin_address(kirin));
+    let length = body.len();
+    client.send(format!("{method} {path} HTTP/1.1\r\n{fields}\r\nContent-Length: {length}\r\n\r\n{body}"));
+    let reply = client.read_reply();
+    (reply.status, reply.text())
+}
+
+const HOST: &str = "Host: 127.0.0.1:1";
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
+}
+
+#[test]
+fn the_status_says_what_the_program_knows() {
+    let (_site, kirin) = serve(TCP);
+    kirin.get("/");
+    kirin.get("/");
+    let (status, body) = ask(&kirin, "GET", "/status", HOST, "");
+    let json: Value = serde_json::from_str(&body).expect(&body);
+    assert_eq!((status, &json["pid"]), (200, &Value::from(kirin.pid())), "{body}");
+    assert!(json["version"].is_string() && json["uptime_seconds"].is_u64(), "{body}");
+    let app = &json["apps"][0];
+    assert_eq!((&app["name"], &app["state"]), (&Value::from("web"), &Value::from("ready")), "{body}");
+    assert_eq!(app["counters"]["requests"], 2, "{body}");
+    assert_eq!(app["workers"].as_array().map(Vec::len), Some(2), "{body}");
+    assert_eq!(json["store"]["items"], 0, "{body}");
+    assert!(json["store"]["limit_bytes"].as_u64().is_some_and(|limit| limit > 0), "{body}");
+    for (method, path, expected) in
+        [("GET", "/", 200), ("GET", "/x", 404), ("GET", "/purge", 405), ("DELETE", "/status", 405)]
+    {
+        assert_eq!(ask(&kirin, method, path, HOST, "").0, expected, "{method} {path}");
+    }
+}
+
+#[test]
+fn pages_are_purged_by_json_and_by_form() {
+    let (site, kirin) = serve(TCP);
+    let mut memcached = fill(&site);
+    let json = format!("{HOST}\r\nContent-Type: application/json");
+    let body = r#"{"keys": ["/a", "/never"], "prefixes": ["/c/"], "tags": ["y"]}"#;
+    let (status, answer) = ask(&kirin, "POST", "/purge", &json, body);
+    let answer: Value = serde_json::from_str(&answer).expect(&answer);
+    assert_eq!((status, answer), (200, serde_json::json!({"keys": 1, "prefixes": 1, "tags": 1})));
+    assert_eq!(left(&mut memcached), ["/d"]);
+    let form = format!("{HOST}\r\nContent-Type: application/x-www-form-urlencoded\r\nKirin-Admin: 1");
+    assert_eq!(ask(&kirin, "POST", "/purge", &form, "tag=q&tag=z").0, 200);
+    assert!(left(&mut memcached).is_empty());
+    for (fields, body) in
+        [(&json, "{}"), (&json, "nonsense"), (&json, r#"{"tag": "x"}"#), (&form, "tags=x"), (&form, "")]
+    {
+        let (status, message) = ask(&kirin, "POST", "/purge", fields, body);
+        assert!(status == 400 && message.len() > 10, "{body}: {status} {message}");
+    }
+}
+
+#[test]
+fn what_a_web_page_could_send_is_refused() {
+    let (site, kirin) = serve(TCP);
+    let mut memcached = fill(&site);
+    let json = "Content-Type: application/json";
+    let form = "Content-Type: application/x-www-form-urlencoded";
+    for (fields, expected) in [
+        (format!("{HOST}\r\n{json}\r\nOrigin: http://evil.example"), 403),
+        (format!("{HOST}\r\n{json}\r\nOrigin: http://127.0.0.1:1"), 403),
+        (format!("{HOST}\r\n{json}\r\nSec-Fetch-Site: cross-site"), 403),
+        (format!("Host: evil.example\r\n{json}"), 403),
+        (format!("Host: 127.0.0.1.evil.example:80\r\n{json}"), 403),
+        (format!("{HOST}\r\n{form}"), 403),
+        (format!("{HOST}\r\nContent-Type: text/plain"), 415),
+        (HOST.to_owned(), 415),
+    ] {
+        let body = r#"{"prefixes": ["/"]}"#;
+        assert_eq!(ask(&kirin, "POST", "/purge", &fields, body).0, expected, "{fields}");
+    }
+    assert_eq!(ask(&kirin, "GET", "/status", "Host: evil.example", "").0, 403);
+    assert_eq!(left(&mut memcached).len(), 4);
+}
+
+#[test]
+fn a_unix_socket_is_for_its_owner_alone() {
+    let (site, _kirin) = serve(UNIX);
+    let mode = std::fs::metadata(site.path("admin.sock")).expect("the socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let output = run_kirin(&site, &["status"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["apps"][0]["name"], "web");
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused() {
+    for (address, is_good) in
+        [("0.0.0.0:0", false), ("*:0", false), ("10.0.0.1:80", false), ("[::1]:0", true), ("0", true)]
+    {
+        let more = format!("[admin]\naddress = \"{address}\"");
+        let site = Site::new().with("app.psgi", APP).with("kirin.toml", config(&more));
+        let output = run_kirin(&site, &["check"]);
+        assert_eq!(output.status.success(), is_good, "{address}: {}", said(&output));
+        assert!(is_good || said(&output).contains("unix:PATH and a port on 127.0.0.1"), "{}", said(&output));
+    }
+}
+
+#[test]
+fn the_command_purges_by_admin_listener_or_by_memcached_port() {
+    let (site, kirin) = serve(TCP);
+    let address = admin_address(&kirin).to_string();
+    let mut memcached = fill(&site);
+    let output =
+        run_kirin(&site, &["purge", "--key", "/a", "--key", "/never", "--tag", "z", "--admin", &address]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(said(&output), "purged 1 of 2 keys, 1 of 1 tags\n");
+    assert_eq!(left(&mut memcached), ["/b"]);
+    fill(&site);
+    // The configuration does not know the port that was free: the memcached port has to do.
+    let output = run_kirin(&site, &["purge", "-p", "/c/", "-t", "y", "-t", "never", "-k", "/d"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(said(&output), "purged 1 of 1 keys, 1 of 1 prefixes, 1 of 2 tags\n");
+    assert_eq!(left(&mut memcached), ["/a"]);
+}
+
+#[test]
+fn the_command_says_why_it_could_not() {
+    let site =
+        Site::new().with("app.psgi", APP).with("none.toml", config("")).with("kirin.toml", config(UNIX));
+    for (arguments, code, message) in [
+        (&["purge"][..], 2, "--key"),
+        (&["purge", "--tag", "a,b"], 1, "no space, comma"),
+        (&["purge", "--tag", "a"], 1, "admin.sock: No such file or directory"),
+        (
+            &["purge", "--tag", "a", "--config", "none.toml"],
+            1,
+            "neither `address` of [admin] nor `memcached` of [store]",
+        ),
+        (&["purge", "--tag", "a", "--config", "gone.toml"], 1, "cannot read the configuration"),
+        (&["purge", "--tag", "a", "--admin", "nonsense"], 1, "is not an address"),
+        (&["status", "--config", "none.toml"], 1, "has no `address` of [admin]"),
+    ] {
+        let output = run_kirin(&site, arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(message), "{arguments:?}: {}", said(&output));
+    }
+}
+
+#[test]
+fn the_next_program_has_the_admin_listener() {
+    let site = Site::new().with("app.psgi", APP).with("kirin.toml", config(UNIX));
+    let mut command = kirin_command(&site);
+    command.args(["serve", "--pid-file", "pid"]);
+    let mut first = Kirin::start_command(&mut command);
+    let status = || {
+        let output = run_kirin(&site, &["status"]);
+        assert!(output.status.success(), "{}", said(&output));
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")["pid"].as_u64()
+    };
+    assert_eq!(status(), Some(u64::from(first.pid())));
+    first.signal(Signal::USR2);
+    assert!(first.wait().success(), "{}", first.log());
+    let second =
+        std::fs::read_to_string(site.path("pid")).expect("pid").trim().parse::<i32>().expect("a pid");
+    assert_ne!(second as u32, first.pid());
+    let answered = status();
+    let mode = std::fs::metadata(site.path("admin.sock")).expect("the socket").permissions().mode();
+    kill_process(Pid::from_raw(second).expect("a pid"), Signal::TERM).expect("kill");
+    wait_for("its end", || (!site.path("pid").exists()).then_some(()));
+    assert_eq!((answered, mode & 0o777), (Some(second as u64), 0o600));
+}
