@@ -15,6 +15,8 @@ pub enum Place {
     App,
     /// A script.
     Lua,
+    /// Another HTTP server.
+    Proxy,
     /// Kirin itself: errors, redirects.
     Kirin,
 }
@@ -27,6 +29,7 @@ impl Place {
             Place::Files => "files",
             Place::App => "app",
             Place::Lua => "lua",
+            Place::Proxy => "proxy",
             Place::Kirin => "kirin",
         }
     }

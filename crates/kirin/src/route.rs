@@ -10,8 +10,10 @@ use http::{Method, StatusCode};
 use kirin_files::{Files, FilesConfig, FilesError};
 use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
 use kirin_lua::LuaError;
+use kirin_proxy::ProxyPlace;
 use kirin_store::{Now, Store};
 use kirin_workers::App;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,6 +32,8 @@ pub struct Route {
     /// None if the route only names places.
     pub rules: Option<Arc<Rules>>,
     body_limit_bytes: Option<u64>,
+    /// Whether an upstream gets whole bodies only.
+    pub request_buffering: bool,
     rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: config::Compress,
@@ -47,6 +51,8 @@ pub enum Place {
     App(Arc<App>),
     /// A script.
     Lua(Box<LuaPlace>),
+    /// An upstream.
+    Proxy(Rc<ProxyPlace>),
 }
 
 /// A place of a route that cannot be opened.
@@ -61,10 +67,11 @@ pub enum PlaceError {
 }
 
 impl Route {
-    /// Opens what `route` names. `apps` are in the order of the configuration.
+    /// Opens what `route` names. `apps` and `upstreams` are in the order of the configuration.
     pub fn open(
         route: &RouteSite,
         apps: &[Arc<App>],
+        upstreams: &[Rc<ProxyPlace>],
         store: &Arc<Store>,
         site: &Site,
     ) -> Result<Self, PlaceError> {
@@ -83,6 +90,7 @@ impl Route {
                     let script = LuaPlace::open(file.clone(), store, sessions, site.lua, limit)?;
                     Place::Lua(Box::new(script))
                 }
+                PlaceSite::Proxy(index) => Place::Proxy(Rc::clone(&upstreams[*index])),
             });
         }
         let rules = (!route.rules.is_empty()).then(|| Arc::clone(&route.rules));
@@ -91,6 +99,7 @@ impl Route {
             places,
             rules,
             body_limit_bytes: route.body_limit_bytes,
+            request_buffering: route.request_buffering,
             rate_limits: route.rate_limits.clone(),
             compress: route.compress,
             ssi: route.ssi,
@@ -130,7 +139,7 @@ impl Route {
         Ok(())
     }
 
-    /// The answer of an application, which reads no more of the body than the route allows.
+    /// The answer of an application or an upstream, which reads no more of the body than the route allows.
     pub fn limit_body(&self, answer: Answer) -> Answer {
         match (answer, self.body_limit_bytes) {
             (Answer::Later(later), Some(limit)) => Answer::Later(Box::new(move |mut body| {
@@ -141,9 +150,9 @@ impl Route {
         }
     }
 
-    /// Whether the last of its places is an application, which answers everything.
-    pub fn has_app(&self) -> bool {
-        matches!(self.places.last(), Some(Place::App(_)))
+    /// Whether the last of its places answers everything.
+    pub fn answers_all(&self) -> bool {
+        matches!(self.places.last(), Some(Place::App(_) | Place::Proxy(_)))
     }
 
     /// No place had the answer: there is nothing of that name, or nothing that takes the method.
@@ -151,7 +160,7 @@ impl Route {
         let is_there = |place: &Place| match place {
             Place::Store => store.has(request, now),
             Place::Files(files) => files.has(request, Instant::now()),
-            Place::App(_) | Place::Lua(_) => false,
+            Place::App(_) | Place::Lua(_) | Place::Proxy(_) => false,
         };
         if request.is_get_or_head() || !self.places.iter().any(is_there) {
             return Response::error(StatusCode::NOT_FOUND);

@@ -62,7 +62,10 @@ pub fn check_together(
     for config in written {
         for page in config.error_pages.values() {
             let has_pages = |route: &RouteSite| {
-                route.places.iter().any(|place| !matches!(place, PlaceSite::App(_) | PlaceSite::Lua(_)))
+                let is_asked = |place: &PlaceSite| {
+                    !matches!(place, PlaceSite::App(_) | PlaceSite::Lua(_) | PlaceSite::Proxy(_))
+                };
+                route.places.iter().any(is_asked)
             };
             if !leads_to(page.get_ref()).is_some_and(has_pages) {
                 let message = format!(
