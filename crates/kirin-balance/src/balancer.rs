@@ -82,7 +82,8 @@ impl Balancer {
 
     fn choose_in(&self, tier: Tier, wish: &Wish, millis: u64) -> Option<usize> {
         let servers = &self.servers;
-        let candidates = servers.all().iter().enumerate().filter(|(index, server)| {
+        let all = servers.all().iter().map(|server| &**server);
+        let candidates = all.enumerate().filter(|(index, server)| {
             !wish.tried.has(*index)
                 && match tier {
                     Tier::Primary => !server.backup && servers.is_in(server, millis),

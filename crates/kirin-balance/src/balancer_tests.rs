@@ -195,6 +195,21 @@ fn keys_of_a_failed_server_are_spread_and_come_back() {
     assert_eq!(all(later), before);
 }
 
+#[test]
+fn a_server_that_stays_is_known_when_others_are_exchanged() {
+    let now = Instant::now();
+    let old = balancer(Method::RoundRobin, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);
+    fail(&old, 1, 2, now);
+    let attempt = Attempt::begin(old.servers(), 1, now);
+    let servers = old.servers().exchanged([server("b", 1, false), server("c", 1, false)]);
+    let new = Balancer::new(Arc::new(servers), Method::RoundRobin, 7);
+    let observed = new.servers().observed(now);
+    assert_eq!((observed[0].availability, observed[0].in_flight), (Availability::Ejected, 1));
+    assert_eq!(counts(&new, 100, now), [0, 100]);
+    drop(attempt);
+    assert_eq!(new.servers().observed(now)[0].in_flight, 0);
+}
+
 proptest! {
     #[test]
     fn every_server_is_tried_once_and_then_there_is_none(

@@ -21,6 +21,7 @@ mod tried;
 
 pub use attempt::Attempt;
 pub use balancer::{Balancer, Method, Wish};
+pub use rendezvous::key_of;
 pub use retry_budget::RetryBudget;
 pub use server::{Availability, Observed, ServerSettings, Servers, Settings};
 pub use tried::Tried;

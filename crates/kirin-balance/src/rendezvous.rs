@@ -4,7 +4,12 @@
 //! 2005): every server draws a number for the key, the highest wins, and the next highest is next when it fails. All
 //! loops, and all Kirins with the same servers, agree without telling each other.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// The key that stands for `bytes`: the same in every process.
+pub fn key_of(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
 
 /// The number that a server draws for a key.
 pub(crate) fn draw(key: u64, server: u64, weight: u64) -> f64 {

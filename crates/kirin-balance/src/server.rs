@@ -4,6 +4,7 @@ use crate::ejection::{Ejection, Standing};
 use crate::health::Health;
 use crate::latency::Latency;
 use crate::slow_start;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
@@ -37,7 +38,7 @@ pub struct Settings {
 /// The servers of one upstream, for all loops.
 #[derive(Debug)]
 pub struct Servers {
-    servers: Box<[Server]>,
+    servers: Box<[Arc<Server>]>,
     settings: Settings,
     start: Instant,
 }
@@ -93,8 +94,17 @@ pub struct Observed {
 impl Servers {
     /// All available. No more than [`crate::Tried::MOST`] are ever asked.
     pub fn new(servers: impl IntoIterator<Item = ServerSettings>, settings: Settings, now: Instant) -> Self {
-        let servers = servers.into_iter().take(crate::Tried::MOST).map(Server::new).collect();
-        Self { servers, settings, start: now }
+        let none = Self { servers: Box::default(), settings, start: now };
+        none.exchanged(servers)
+    }
+
+    /// Other servers in their place, as names have new addresses. What is known of those that stay goes with them, and counts
+    /// for both.
+    pub fn exchanged(&self, servers: impl IntoIterator<Item = ServerSettings>) -> Self {
+        let kept = |settings: &ServerSettings| self.servers.iter().find(|old| old.is_of(settings)).cloned();
+        let of = |settings| kept(&settings).unwrap_or_else(|| Arc::new(Server::new(settings)));
+        let servers = servers.into_iter().take(crate::Tried::MOST).map(of).collect();
+        Self { servers, settings: self.settings.clone(), start: self.start }
     }
 
     /// How many there are.
@@ -135,7 +145,7 @@ impl Servers {
     /// What has been seen, in the order of the servers.
     pub fn observed(&self, now: Instant) -> Vec<Observed> {
         let millis = self.millis(now);
-        let observe = |server: &Server| Observed {
+        let observe = |server: &Arc<Server>| Observed {
             name: server.name.clone(),
             availability: match server.ejection.standing(self.settings.max_failures, millis) {
                 _ if server.health.is_down() => Availability::Unhealthy,
@@ -151,7 +161,7 @@ impl Servers {
         self.servers.iter().map(observe).collect()
     }
 
-    pub(crate) fn all(&self) -> &[Server] {
+    pub(crate) fn all(&self) -> &[Arc<Server>] {
         &self.servers
     }
 
@@ -209,7 +219,8 @@ impl Servers {
         }
     }
 
-    pub(crate) fn failed(&self, index: usize, now: Instant) -> bool {
+    /// A request to the server `index` has no response, or only a part of one. Returns whether the server is ejected by that.
+    pub fn failed(&self, index: usize, now: Instant) -> bool {
         let Some(server) = self.servers.get(index) else { return false };
         server.failures.fetch_add(1, Relaxed);
         let Settings { max_failures, ejection_time, .. } = self.settings;
@@ -237,6 +248,12 @@ impl Server {
             failures: AtomicU64::new(0),
             ejections: AtomicU64::new(0),
         }
+    }
+
+    fn is_of(&self, settings: &ServerSettings) -> bool {
+        self.name == settings.name
+            && self.weight == u64::from(settings.weight.max(1))
+            && self.backup == settings.backup
     }
 
     pub(crate) fn whole_weight(&self) -> u64 {

@@ -5,6 +5,7 @@
 //! is full and one that is not there are the same. The program's router asks before any place does.
 
 use crate::admission::address_key;
+use crate::cookies::cookie;
 use crate::handler::Peer;
 use crate::request::RequestHead;
 use parking_lot::Mutex;
@@ -127,15 +128,6 @@ fn bucket_of(set: &mut [Bucket], hash: u64) -> &mut Bucket {
         *bucket = Bucket { hash, full_at: 0 };
     }
     bucket
-}
-
-/// The value of a cookie (RFC 6265 section 4.2.1).
-fn cookie<'a>(request: &RequestHead<'a>, name: &[u8]) -> Option<&'a [u8]> {
-    let fields = request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("cookie"));
-    fields.flat_map(|field| field.value.split(|byte| *byte == b';')).find_map(|pair| {
-        let (pair_name, value) = pair.split_at_checked(memchr::memchr(b'=', pair)?)?;
-        (pair_name.trim_ascii() == name).then(|| value[1..].trim_ascii())
-    })
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -2,6 +2,8 @@
 
 use crate::address::ServerAddress;
 use crate::tls::ClientTls;
+use kirin_balance::Method;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +13,11 @@ pub struct UpstreamConfig {
     /// The name in routes and in the log.
     pub name: String,
     /// At least one.
-    pub servers: Vec<ServerAddress>,
+    pub servers: Vec<ServerConfig>,
+    /// Who of them gets a request.
+    pub balancing: Balancing,
+    /// How they are asked whether they are well; none for not at all.
+    pub health: Option<HealthConfig>,
     /// How long to wait for what.
     pub timeouts: Timeouts,
     /// Connections that are kept.
@@ -28,6 +34,82 @@ pub struct UpstreamConfig {
     pub resolve: Duration,
     /// Where request bodies go that are read whole first and are large.
     pub spool_directory: PathBuf,
+}
+
+/// One server, or as many as its name has addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// Where it is.
+    pub address: ServerAddress,
+    /// What it gets in relation to the others; from 1 on.
+    pub weight: u32,
+    /// Whether it is only asked when no other can be.
+    pub backup: bool,
+}
+
+/// Who gets a request.
+#[derive(Clone, Debug)]
+pub struct Balancing {
+    /// How a server is chosen.
+    pub method: Method,
+    /// What requests are told apart by, for [`Method::Hash`].
+    pub key: Option<HashKey>,
+    /// The cookie that brings visitors back to their server.
+    pub sticky: Option<String>,
+    /// Failures in a row after which a server is left alone; 0 for never.
+    pub max_failures: u32,
+    /// For how long, the first time.
+    pub ejection_time: Duration,
+    /// In which a server that has come back grows to its weight.
+    pub slow_start: Duration,
+    /// Requests of 100 that may be sent a second time, beside a few a second.
+    pub retry_percent: u32,
+}
+
+impl Default for Balancing {
+    fn default() -> Self {
+        Self {
+            method: Method::default(),
+            key: None,
+            sticky: None,
+            max_failures: 3,
+            ejection_time: Duration::from_secs(10),
+            slow_start: Duration::ZERO,
+            retry_percent: 20,
+        }
+    }
+}
+
+/// What tells requests apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HashKey {
+    /// Path and query.
+    Target,
+    /// The client's address.
+    Address,
+    /// The value of this request field.
+    Header(String),
+    /// The value of this cookie.
+    Cookie(String),
+}
+
+/// How servers are asked whether they are well.
+#[derive(Clone, Debug)]
+pub struct HealthConfig {
+    /// Path and query.
+    pub path: String,
+    /// `Host`; the server's own by default.
+    pub host: Option<String>,
+    /// From one time to the next.
+    pub interval: Duration,
+    /// For an answer.
+    pub timeout: Duration,
+    /// What a server that is well answers.
+    pub status: RangeInclusive<u16>,
+    /// Good answers in a row that make an unhealthy server healthy.
+    pub healthy_after: u32,
+    /// Bad ones in a row that make a healthy server unhealthy.
+    pub unhealthy_after: u32,
 }
 
 /// How long to wait, in whole seconds.

@@ -21,7 +21,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
 /// How long a client that expects a `100 Continue` waits for the server's; some servers never send one.
@@ -73,7 +73,9 @@ pub(crate) async fn exchange(
         }
     }
     let mut buffer = place.buffers.take();
-    match exchange.receive(&mut buffer, call).await? {
+    let head = exchange.receive(&mut buffer, call).await?;
+    exchange.link.attempt.answered(Instant::now());
+    match head {
         Head::Final(head) => exchange.respond(head, buffer).await,
         Head::Switched(fields) => {
             let tunnel = ProxyTunnel { connection: exchange.link.connection, unused: Some(buffer) };

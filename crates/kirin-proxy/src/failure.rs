@@ -10,6 +10,8 @@ use std::io;
 pub(crate) enum Failure {
     #[error("it has no server: its names have no addresses")]
     NoServer,
+    #[error("none of its servers that are left to try is healthy")]
+    AllUnhealthy,
     #[error("cannot be connected to: {0}")]
     Connect(io::Error),
     #[error("connecting took too long")]
@@ -78,6 +80,21 @@ impl Failure {
     /// Whether no server has seen anything of the request.
     pub(crate) fn is_unsent(&self) -> bool {
         matches!(self, Failure::Connect(_) | Failure::ConnectTimeout | Failure::NotSent(_))
+    }
+
+    /// Whether the server may have seen the request, and has given no sign that it has understood it.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        matches!(self, Failure::Closed(_) | Failure::Truncated(_))
+    }
+
+    /// Whether it speaks against the server.
+    pub(crate) fn is_servers(&self) -> bool {
+        match self {
+            Failure::Connect(error) => !is_exhaustion(error),
+            Failure::NoServer | Failure::AllUnhealthy => false,
+            Failure::RequestBody(_) | Failure::Spool(_) | Failure::ClientGone => false,
+            _ => true,
+        }
     }
 
     /// Whether it is the upstream's doing, or our own, and belongs in the log.

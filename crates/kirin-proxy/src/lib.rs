@@ -17,6 +17,7 @@ mod deadlines;
 mod exchange;
 mod failure;
 mod forwarding_fields;
+mod health;
 mod place;
 mod pool;
 mod read_buffer;
@@ -32,7 +33,11 @@ mod upstream;
 mod upstream_response;
 
 pub use address::{AddressError, Location, Scheme, ServerAddress};
-pub use config::{ForwardedPolicy, HostPolicy, PoolLimits, Timeouts, UpstreamConfig};
+pub use config::{
+    Balancing, ForwardedPolicy, HashKey, HealthConfig, HostPolicy, PoolLimits, ServerConfig, Timeouts,
+    UpstreamConfig,
+};
+pub use kirin_balance::{Availability, Method, Observed};
 pub use place::ProxyPlace;
 pub use server::Server;
 pub use tls::{ClientTls, ClientTlsError, ClientTlsSettings};

@@ -1,6 +1,6 @@
 //! An upstream as a place of routes on one event loop: its connections, and the answer to a request.
 
-use crate::choose::Chooser;
+use crate::choose::{Choice, Chooser};
 use crate::config::UpstreamConfig;
 use crate::connect::connect;
 use crate::content::Content;
@@ -13,6 +13,7 @@ use crate::request_head::{HeadPolicy, encode};
 use crate::server::Server;
 use crate::socket::Socket;
 use crate::upstream::Upstream;
+use kirin_balance::{Attempt, Servers};
 use kirin_http::{Answer, Origin, RequestBody, RequestHead, Response};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Servers at most that are tried for one request when they cannot be reached.
 const MAX_SERVERS_TRIED: usize = 3;
@@ -43,6 +44,8 @@ pub(crate) struct State {
 pub(crate) struct Link {
     pub(crate) connection: Connection,
     pub(crate) server: Arc<Server>,
+    /// Counts as long as the response is not whole.
+    pub(crate) attempt: Attempt,
     pool: Rc<Pool>,
 }
 
@@ -51,7 +54,7 @@ impl ProxyPlace {
     pub fn open(upstream: Arc<Upstream>) -> Self {
         Self(Rc::new(State {
             upstream,
-            chooser: Chooser::default(),
+            chooser: Chooser::new(),
             pools: RefCell::default(),
             deadlines: Rc::default(),
             buffers: Buffers::default(),
@@ -74,8 +77,9 @@ impl ProxyPlace {
         let mut head = encode(request, target, origin, policy);
         head.expects_continue &= !buffered;
         let call = Call { head, informational: None, client: None };
+        let choice = Choice::of(request, target, origin, &config.balancing);
         let state = Rc::clone(&self.0);
-        Answer::later(move |body| state.answer_later(call, body, buffered))
+        Answer::later(move |body| state.answer_later(call, choice, body, buffered))
     }
 }
 
@@ -99,7 +103,13 @@ impl State {
         tracing::warn!(upstream, server = %link.server, bytes, "bytes after the end of a response; connection closed");
     }
 
-    async fn answer_later(self: Rc<Self>, mut call: Call, body: RequestBody, buffered: bool) -> Response {
+    async fn answer_later(
+        self: Rc<Self>,
+        mut call: Call,
+        mut choice: Choice,
+        body: RequestBody,
+        buffered: bool,
+    ) -> Response {
         self.keep_house();
         call.informational = body.informational();
         call.client = body.client();
@@ -108,28 +118,51 @@ impl State {
             Ok(content) => content,
             Err(failure) => return self.refuse(&call, None, &failure),
         };
-        let mut tried = Vec::new();
+        self.upstream.retries.count_request();
+        // Those of one time, so that numbers mean the same to the end.
+        let set = self.upstream.set();
+        let mut next = self.chooser.choose(&set, &self.config().balancing, &choice);
         loop {
-            let chosen = self.chooser.choose(&self.upstream.servers(), &tried);
-            let Some(server) = chosen else { return self.refuse(&call, None, &Failure::NoServer) };
-            let failure = match self.ask(&server, &mut call, &mut content).await {
-                Ok(response) => return response,
+            let Some((index, server)) = next.and_then(|index| Some((index, set.servers.get(index)?))) else {
+                let none = if set.servers.is_empty() { Failure::NoServer } else { Failure::AllUnhealthy };
+                return self.refuse(&call, None, &none);
+            };
+            let failure = match self.ask(server, &set.known, index, &mut call, &mut content).await {
+                Ok(response) => return self.stick(response, &choice, set.known.id(index)),
                 Err(failure) => failure,
             };
-            tried.push(server.id);
-            let has_other = self.upstream.servers().iter().any(|other| !tried.contains(&other.id));
-            if failure.is_unsent() && content.is_whole() && has_other && tried.len() < MAX_SERVERS_TRIED {
-                self.log(&call, Some(&server), &failure, "request goes to another server");
-                continue;
+            if failure.is_servers() && set.known.failed(index, Instant::now()) {
+                tracing::warn!(upstream = self.upstream.name(), %server, "has failed too often and gets no requests for a while");
             }
-            return self.refuse(&call, Some(&server), &failure);
+            choice.add_tried(index);
+            let is_safe = failure.is_unsent() || (failure.is_unanswered() && call.head.is_idempotent());
+            next = match is_safe && content.is_whole() && choice.tried() < MAX_SERVERS_TRIED {
+                true => self.chooser.choose(&set, &self.config().balancing, &choice),
+                false => None,
+            };
+            if next.is_none() || !self.upstream.retries.take(Instant::now()) {
+                return self.refuse(&call, Some(server), &failure);
+            }
+            self.log(&call, Some(server), &failure, "request goes to another server");
         }
+    }
+
+    /// Tells the visitor which server to come back to, if that is wanted.
+    fn stick(&self, mut response: Response, choice: &Choice, server: Option<u64>) -> Response {
+        if let (Some(name), Some(server)) = (&self.config().balancing.sticky, server)
+            && let Some(cookie) = choice.new_cookie(name, server)
+        {
+            response.fields.push("Set-Cookie", cookie);
+        }
+        response
     }
 
     /// Has `server` answer; by a new connection if an idle one has been ended in the moment in which it was used.
     async fn ask(
         self: &Rc<Self>,
         server: &Arc<Server>,
+        known: &Arc<Servers>,
+        index: usize,
         call: &mut Call,
         content: &mut Content,
     ) -> Result<Response, Failure> {
@@ -137,18 +170,20 @@ impl State {
         let idle =
             poll_fn(|context| Poll::Ready(pool.take(&self.deadlines, &self.config().pool, context))).await;
         if let Some(connection) = idle {
-            let link = Link { connection, server: Arc::clone(server), pool: Rc::clone(&pool) };
+            let attempt = Attempt::begin(known, index, Instant::now());
+            let link = Link { connection, server: Arc::clone(server), attempt, pool: Rc::clone(&pool) };
             match exchange(self, link, call, content).await {
                 Err(Failure::NotSent(_)) if content.is_whole() => {}
                 Err(Failure::Closed(_)) if content.is_whole() && call.head.is_idempotent() => {}
                 answered => return answered,
             }
         }
+        let attempt = Attempt::begin(known, index, Instant::now());
         let stream = connect(server, &self.config().tls, self.config().timeouts.connect).await?;
         let socket = Rc::new(Socket::new(stream));
         self.deadlines.add(&socket);
         let connection = Connection { socket, served: 0, born: self.deadlines.now() };
-        exchange(self, Link { connection, server: Arc::clone(server), pool }, call, content).await
+        exchange(self, Link { connection, server: Arc::clone(server), attempt, pool }, call, content).await
     }
 
     fn pool(&self, server: &Server) -> Rc<Pool> {
@@ -179,10 +214,10 @@ impl State {
 
     fn sweep(&self) {
         self.deadlines.tick();
-        let servers = self.upstream.servers();
+        let set = self.upstream.set();
         self.pools.borrow_mut().retain(|id, pool| {
             pool.sweep(self.deadlines.now(), &self.config().pool);
-            let is_there = servers.iter().any(|server| server.id == *id);
+            let is_there = set.servers.iter().any(|server| server.id == *id);
             if !is_there {
                 pool.clear();
             }

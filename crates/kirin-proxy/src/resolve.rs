@@ -1,6 +1,7 @@
 //! Names of servers and their addresses, looked up off the event loops and again after a while.
 
-use crate::address::{Location, ServerAddress};
+use crate::address::Location;
+use crate::config::ServerConfig;
 use crate::server::{Endpoint, Server};
 use crate::upstream::Upstream;
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ const START_TIME: Duration = Duration::from_secs(5);
 pub(crate) async fn begin(upstream: &Arc<Upstream>) {
     upstream.set_servers(known(upstream, &[]));
     let has_names =
-        upstream.config().servers.iter().any(|server| matches!(server.location, Location::Name(..)));
+        upstream.config().servers.iter().any(|server| matches!(server.address.location, Location::Name(..)));
     if !has_names {
         return;
     }
@@ -35,29 +36,30 @@ async fn keep(upstream: Weak<Upstream>, interval: Duration) {
 
 /// The addresses that are known without asking anybody.
 fn known(upstream: &Upstream, old: &[Arc<Server>]) -> Vec<Arc<Server>> {
-    let addresses = upstream.config().servers.iter();
-    addresses
-        .filter_map(|address| Some(kept_or_new(old, address, Endpoint::of(&address.location)?)))
+    let servers = upstream.config().servers.iter();
+    servers
+        .filter_map(|server| Some(kept_or_new(old, server, Endpoint::of(&server.address.location)?)))
         .collect()
 }
 
 async fn look_up(upstream: &Upstream) {
-    let old = upstream.servers().clone();
+    let set = upstream.set();
+    let old = &set.servers;
     let mut servers = Vec::new();
-    for address in &upstream.config().servers {
-        let Location::Name(name, port) = &address.location else {
-            servers
-                .extend(Endpoint::of(&address.location).map(|endpoint| kept_or_new(&old, address, endpoint)));
+    for server in &upstream.config().servers {
+        let Location::Name(name, port) = &server.address.location else {
+            let endpoint = Endpoint::of(&server.address.location);
+            servers.extend(endpoint.map(|endpoint| kept_or_new(old, server, endpoint)));
             continue;
         };
         // getaddrinfo(3), on a thread of its own.
         let found = tokio::net::lookup_host((name.as_str(), *port)).await.map(Iterator::collect::<Vec<_>>);
         match found {
-            Ok(found) if !found.is_empty() => servers.extend(of_name(&old, address, found)),
+            Ok(found) if !found.is_empty() => servers.extend(of_name(old, server, found)),
             failed => {
                 let error =
                     failed.err().map(|error| error.to_string()).unwrap_or_else(|| "no address".into());
-                let kept: Vec<_> = old.iter().filter(|server| server.address == *address).cloned().collect();
+                let kept: Vec<_> = old.iter().filter(|old| old.address == server.address).cloned().collect();
                 let consequence =
                     if kept.is_empty() { "it gets no requests" } else { "its old addresses stay" };
                 tracing::warn!(
@@ -79,16 +81,16 @@ async fn look_up(upstream: &Upstream) {
 }
 
 /// The servers of a name. In one order whatever the order of the answer, which changes with each.
-fn of_name(old: &[Arc<Server>], address: &ServerAddress, mut found: Vec<SocketAddr>) -> Vec<Arc<Server>> {
+fn of_name(old: &[Arc<Server>], config: &ServerConfig, mut found: Vec<SocketAddr>) -> Vec<Arc<Server>> {
     found.sort_unstable();
     found.dedup();
-    found.into_iter().map(|socket| kept_or_new(old, address, Endpoint::Tcp(socket))).collect()
+    found.into_iter().map(|socket| kept_or_new(old, config, Endpoint::Tcp(socket))).collect()
 }
 
 /// A server that is still there is the same as before, with its connections and what is known of it.
-fn kept_or_new(old: &[Arc<Server>], address: &ServerAddress, endpoint: Endpoint) -> Arc<Server> {
-    let kept = old.iter().find(|server| server.is_at(address, &endpoint)).cloned();
-    kept.unwrap_or_else(|| Arc::new(Server::new(address.clone(), endpoint)))
+fn kept_or_new(old: &[Arc<Server>], config: &ServerConfig, endpoint: Endpoint) -> Arc<Server> {
+    let kept = old.iter().find(|server| server.is_at(config, &endpoint)).cloned();
+    kept.unwrap_or_else(|| Arc::new(Server::new(config, endpoint)))
 }
 
 #[cfg(test)]
@@ -101,7 +103,8 @@ mod tests {
 
     #[test]
     fn an_address_that_stays_is_the_same_server_and_a_new_one_is_another() {
-        let address: ServerAddress = "a.test:80".parse().unwrap();
+        let named = |name: &str| ServerConfig { address: name.parse().unwrap(), weight: 1, backup: false };
+        let address = named("a.test:80");
         let sockets =
             |last: &[u8]| last.iter().map(|last| SocketAddr::from(([127, 0, 0, *last], 80))).collect();
         let first = of_name(&[], &address, sockets(&[2, 1]));
@@ -113,7 +116,7 @@ mod tests {
         let second = of_name(&first, &address, sockets(&[2, 3]));
         assert_eq!(second[0].id, first[1].id);
         assert!(!ids(&first).contains(&second[1].id));
-        let of_other_name = of_name(&first, &"b.test:80".parse().unwrap(), sockets(&[1]));
+        let of_other_name = of_name(&first, &named("b.test:80"), sockets(&[1]));
         assert!(!ids(&first).contains(&of_other_name[0].id), "another name is another server");
     }
 }

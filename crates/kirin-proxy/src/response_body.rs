@@ -9,10 +9,17 @@ use kirin_http::{BodyDecoder, BodyStream, StreamError};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes read at once of a body without chunks, which are read to where they stay.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// Why a body ends before its end.
+struct Cut {
+    reason: String,
+    /// Whether it is the server's doing, and not the client's.
+    is_servers: bool,
+}
 
 /// A body that a server is still sending. Dropping it ends the connection.
 pub(crate) struct ResponseBody {
@@ -47,7 +54,7 @@ impl BodyStream for ResponseBody {
         }
         chunk.map(|chunk| match chunk {
             Ok(chunk) => chunk.map(Ok),
-            Err(error) => Some(Err(self.cut(&error))),
+            Err(cut) => Some(Err(self.cut(cut))),
         })
     }
 
@@ -57,14 +64,16 @@ impl BodyStream for ResponseBody {
 }
 
 impl ResponseBody {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, String>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Cut>> {
         if let Some(sending) = &mut self.sending
             && let Poll::Ready(sent) = sending.as_mut().poll(context)
         {
             self.sending = None;
             match sent {
                 Ok(()) => {}
-                Err(SendError::Client(error)) => return Poll::Ready(Err(error.to_string())),
+                Err(SendError::Client(error)) => {
+                    return Poll::Ready(Err(Cut { reason: error.to_string(), is_servers: false }));
+                }
                 // What it still has to say is read nevertheless.
                 Err(SendError::Server(_)) => self.may_be_kept = false,
             }
@@ -86,7 +95,7 @@ impl ResponseBody {
                         let decoded = self.decoder.decode(self.buffer.unused(), &mut self.data);
                         match decoded {
                             Ok(used) => self.buffer.consume(used),
-                            Err(error) => return Poll::Ready(Err(error.to_string())),
+                            Err(error) => return Poll::Ready(Err(Cut::by_server(error.to_string()))),
                         }
                     }
                     read
@@ -106,9 +115,11 @@ impl ResponseBody {
                 Ok(_) if matches!(self.decoder, BodyDecoder::UntilClose) && !socket.is_overdue() => {
                     self.link = None;
                 }
-                _ if socket.is_overdue() => return Poll::Ready(Err("nothing came for too long".into())),
-                Ok(_) => return Poll::Ready(Err("the connection ended before its end".into())),
-                Err(error) => return Poll::Ready(Err(error.to_string())),
+                _ if socket.is_overdue() => {
+                    return Poll::Ready(Err(Cut::by_server("nothing came for too long")));
+                }
+                Ok(_) => return Poll::Ready(Err(Cut::by_server("the connection ended before its end"))),
+                Err(error) => return Poll::Ready(Err(Cut::by_server(error.to_string()))),
             }
         }
     }
@@ -126,13 +137,22 @@ impl ResponseBody {
     }
 
     /// It ended before its end: the client's connection is to be cut.
-    fn cut(&mut self, error: &str) -> StreamError {
+    fn cut(&mut self, cut: Cut) -> StreamError {
         self.sending = None;
         if let Some(link) = self.link.take() {
             let upstream = self.place.config().name.as_str();
-            tracing::warn!(upstream, server = %link.server, error, "response was cut");
+            tracing::warn!(upstream, server = %link.server, error = cut.reason, "response was cut");
+            if cut.is_servers {
+                link.attempt.failed(Instant::now());
+            }
         }
-        StreamError(error.to_owned())
+        StreamError(cut.reason)
+    }
+}
+
+impl Cut {
+    fn by_server(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_servers: true }
     }
 }
 

@@ -1,6 +1,8 @@
 //! One address that requests can be sent to.
 
 use crate::address::{Location, Scheme, ServerAddress};
+use crate::config::ServerConfig;
+use kirin_balance::ServerSettings;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,6 +14,8 @@ pub struct Server {
     /// Tells it from all others, and from one that had the same address before.
     pub(crate) id: u64,
     pub(crate) address: ServerAddress,
+    pub(crate) weight: u32,
+    pub(crate) backup: bool,
     pub(crate) endpoint: Endpoint,
     /// The value of `Host` for who wants the server's own.
     pub(crate) authority: String,
@@ -25,19 +29,25 @@ pub(crate) enum Endpoint {
 }
 
 impl Server {
-    /// The server at `endpoint`, which `address` stands for.
-    pub(crate) fn new(address: ServerAddress, endpoint: Endpoint) -> Self {
+    /// The server at `endpoint`, which the address of `config` stands for.
+    pub(crate) fn new(config: &ServerConfig, endpoint: Endpoint) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        let ServerConfig { address, weight, backup } = config.clone();
         let authority = address.authority();
-        Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), address, endpoint, authority }
+        Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), address, weight, backup, endpoint, authority }
     }
 
     pub(crate) fn scheme(&self) -> Scheme {
         self.address.scheme
     }
 
-    pub(crate) fn is_at(&self, address: &ServerAddress, endpoint: &Endpoint) -> bool {
-        self.address == *address && self.endpoint == *endpoint
+    pub(crate) fn is_at(&self, config: &ServerConfig, endpoint: &Endpoint) -> bool {
+        self.address == config.address && self.endpoint == *endpoint
+    }
+
+    /// As balancing knows it.
+    pub(crate) fn settings(&self) -> ServerSettings {
+        ServerSettings { name: self.to_string(), weight: self.weight, backup: self.backup }
     }
 }
 

@@ -1,24 +1,41 @@
 //! A running upstream: what the event loops share of it.
 
+use crate::choose::ServerSet;
 use crate::config::UpstreamConfig;
-use crate::resolve;
 use crate::server::Server;
-use arc_swap::{ArcSwap, Guard};
+use crate::{health, resolve};
+use arc_swap::ArcSwap;
+use kirin_balance::{Observed, RetryBudget, Servers, Settings};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Servers that answer the same requests.
 pub struct Upstream {
     config: UpstreamConfig,
     /// In the order of the configuration. Exchanged when names have new addresses.
-    servers: ArcSwap<Vec<Arc<Server>>>,
+    set: ArcSwap<ServerSet>,
+    pub(crate) retries: RetryBudget,
 }
 
 impl Upstream {
     /// Looks up the servers' names, and has a task on the current runtime do so again and again. A name without an address is
     /// in the log and has no server until it gets one.
     pub async fn start(config: UpstreamConfig) -> Arc<Self> {
-        let upstream = Arc::new(Self { config, servers: ArcSwap::default() });
+        let now = Instant::now();
+        let (balancing, health) = (&config.balancing, &config.health);
+        let settings = Settings {
+            max_failures: balancing.max_failures,
+            ejection_time: balancing.ejection_time,
+            healthy_after: health.as_ref().map_or(1, |health| health.healthy_after),
+            unhealthy_after: health.as_ref().map_or(1, |health| health.unhealthy_after),
+            slow_start: balancing.slow_start,
+        };
+        let known = Arc::new(Servers::new([], settings, now));
+        let retries = RetryBudget::new(balancing.retry_percent, now);
+        let set = ArcSwap::from_pointee(ServerSet { servers: Vec::new(), known });
+        let upstream = Arc::new(Self { config, set, retries });
         resolve::begin(&upstream).await;
+        health::begin(&upstream);
         upstream
     }
 
@@ -27,9 +44,14 @@ impl Upstream {
         &self.config.name
     }
 
+    /// What has been seen of the servers that there are now.
+    pub fn observed(&self) -> Vec<Observed> {
+        self.set.load().known.observed(Instant::now())
+    }
+
     /// The servers that there are now.
-    pub fn servers(&self) -> Guard<Arc<Vec<Arc<Server>>>> {
-        self.servers.load()
+    pub(crate) fn set(&self) -> Arc<ServerSet> {
+        self.set.load_full()
     }
 
     pub(crate) fn config(&self) -> &UpstreamConfig {
@@ -38,6 +60,7 @@ impl Upstream {
 
     /// Requests in progress keep the server that they have.
     pub(crate) fn set_servers(&self, servers: Vec<Arc<Server>>) {
-        self.servers.store(Arc::new(servers));
+        let known = self.set.load().known.exchanged(servers.iter().map(|server| server.settings()));
+        self.set.store(Arc::new(ServerSet { servers, known: Arc::new(known) }));
     }
 }

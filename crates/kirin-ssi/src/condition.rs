@@ -1,12 +1,15 @@
 //! `if expr="…"`: what nginx takes for an expression.
 
 use crate::scope::Scope;
-use crate::text::Text;
+use crate::text::{self, Text};
 use bytes::Bytes;
 use regex::bytes::{Regex, RegexBuilder};
 
 /// Memory that one compiled expression may take, in bytes: a page must not fill the store's memory with them.
 const REGEX_BYTES: usize = 64 * 1024;
+
+/// Names of the variables that captures go to; `$0` is all that matched.
+const NUMBERS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
 /// A compiled expression: `$name`, `$name = text`, `$name != text`, `$name = /regex/`, `$name != /regex/`.
 #[derive(Debug)]
@@ -30,25 +33,34 @@ enum Test {
 }
 
 impl Condition {
-    /// None if it is malformed.
-    pub(crate) fn parse(expression: &Bytes) -> Option<Self> {
-        let trimmed = expression.slice_ref(expression.trim_ascii());
-        if trimmed.is_empty() {
-            return None;
-        }
-        let Some(equals) = memchr::memchr(b'=', &trimmed) else {
-            return Some(Self { left: Text::parse(&trimmed), test: Test::Present });
+    /// None if it is malformed, or has a regular expression when the page has room for no more of them. An expression that is
+    /// empty holds never.
+    pub(crate) fn parse(expression: &Bytes, room_for_regex: bool) -> Option<Self> {
+        let expression = expression.slice_ref(expression.trim_ascii());
+        let operator = expression.iter().position(|byte| !is_operand(*byte)).unwrap_or(expression.len());
+        let left = Text::parse(&expression.slice(..operator));
+        let rest = expression[operator..].trim_ascii_start();
+        let (right, wanted) = match rest {
+            [] => return Some(Self { left, test: Test::Present }),
+            [b'=', right @ ..] => (right, true),
+            [b'!', b'=', right @ ..] => (right, false),
+            _ => return None,
         };
-        let wanted = equals == 0 || trimmed[equals - 1] != b'!';
-        let left_end = if wanted { equals } else { equals - 1 };
-        let left = trimmed.slice_ref(trimmed[..left_end].trim_ascii());
-        let right = trimmed.slice_ref(trimmed[equals + 1..].trim_ascii());
+        let right = expression.slice_ref(right.trim_ascii_start());
         let test = match &right[..] {
+            [b'/', .., b'/'] if !room_for_regex => return None,
             [b'/', pattern @ .., b'/'] => Test::Matches { regex: Box::new(compile(pattern)?), wanted },
-            [b'/', ..] if right.len() == 1 => return None,
+            [b'/', _, ..] => return None,
+            // What starts like a regular expression and is none.
+            [b'\\', b'/', ..] => Test::Equals { right: Text::parse(&right.slice(1..)), wanted },
             _ => Test::Equals { right: Text::parse(&right), wanted },
         };
-        Some(Self { left: Text::parse(&left), test })
+        Some(Self { left, test })
+    }
+
+    /// Whether it takes a compiled regular expression to decide.
+    pub(crate) fn has_regex(&self) -> bool {
+        matches!(self.test, Test::Matches { .. })
     }
 
     /// Whether it holds. Captures of a regular expression that matches become variables: `$1` to `$9` and their names.
@@ -64,15 +76,15 @@ impl Condition {
                 let captures = regex.captures(&left);
                 let matched = captures.is_some();
                 if let Some(captures) = captures {
-                    for (index, name) in regex.capture_names().enumerate() {
-                        let value = captures.get(index).map(|found| left.slice(found.range()));
-                        let value = value.unwrap_or_default();
-                        if index < 10 {
-                            scope.set(&index.to_string(), value.clone());
+                    for (index, number) in NUMBERS.iter().enumerate() {
+                        match captures.get(index) {
+                            Some(found) => scope.set(number, left.slice(found.range())),
+                            None => scope.unset(number),
                         }
-                        if let Some(name) = name {
-                            scope.set(&name.to_ascii_lowercase(), value);
-                        }
+                    }
+                    for name in regex.capture_names().flatten() {
+                        let value = captures.name(name).map(|found| left.slice(found.range()));
+                        scope.set(&name.to_ascii_lowercase(), value.unwrap_or_default());
                     }
                 }
                 matched == *wanted
@@ -92,9 +104,39 @@ impl Condition {
     }
 }
 
+/// What may stand on the left side.
+fn is_operand(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'$' | b'{' | b'}' | b'_' | b'.' | b'"' | b'\'')
+}
+
+/// Backslashes in front of quotes, dollar signs and backslashes go first, as everywhere. Variables in a pattern are
+/// refused: a visitor could write patterns with them, and they could not be compiled ahead.
 fn compile(pattern: &[u8]) -> Option<Regex> {
-    let pattern = std::str::from_utf8(pattern).ok()?;
+    let pattern = unescape_pattern(pattern)?;
+    let pattern = std::str::from_utf8(&pattern).ok()?;
     RegexBuilder::new(pattern).unicode(false).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES).build().ok()
+}
+
+fn unescape_pattern(pattern: &[u8]) -> Option<Vec<u8>> {
+    let mut unescaped = Vec::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        match (byte, after) {
+            (b'\\', [escaped @ (b'\\' | b'$' | b'"' | b'\''), after @ ..]) => {
+                unescaped.push(*escaped);
+                rest = after;
+            }
+            // `\d` and the like stay as they are.
+            (b'\\', [escaped, after @ ..]) => {
+                unescaped.extend_from_slice(&[b'\\', *escaped]);
+                rest = after;
+            }
+            (b'$', _) if text::variable(after).is_some() => return None,
+            _ => unescaped.push(*byte),
+        }
+    }
+    Some(unescaped)
 }
 
 #[cfg(test)]
@@ -105,7 +147,7 @@ mod tests {
         let mut scope = Scope::default();
         scope.set("name", Bytes::from_static(b"miki"));
         scope.set("empty", Bytes::new());
-        let condition = Condition::parse(&Bytes::copy_from_slice(expression.as_bytes()))?;
+        let condition = Condition::parse(&Bytes::copy_from_slice(expression.as_bytes()), true)?;
         Some(condition.holds(&mut scope, |name| (name == "outside").then(|| Bytes::from_static(b"o"))))
     }
 
@@ -129,9 +171,23 @@ mod tests {
             ("$name = /K/", Some(false)),
             ("$name = /(?i)K/", Some(true)),
             ("$name = /=/", Some(false)),
-            ("", None),
+            ("", Some(false)),
+            (" $name ", Some(true)),
+            ("text", Some(true)),
+            ("$name = /^miki$/", Some(true)),
+            ("$name = /^miki\\$/", Some(true)),
+            ("$name = /^mi\\w+\\\\w$/", Some(true)),
+            ("$name = /$outside/", None),
+            ("$name = \\/miki/", Some(false)),
+            ("\\/x = \\/x", None),
+            ("$none != \\/x", Some(true)),
+            ("$name miki", None),
+            ("$name ! miki", None),
+            ("$name == miki", Some(false)),
+            ("$name < miki", None),
+            ("$name = /miki", None),
             ("$name = /(/", None),
-            ("$name = /", None),
+            ("$name = /", Some(false)),
             ("$name = /a{1000}{1000}/", None),
         ] {
             assert_eq!(holds(expression), result, "{expression}");
@@ -141,10 +197,16 @@ mod tests {
     #[test]
     fn captures_become_variables() {
         let mut scope = Scope::default();
-        let condition = Condition::parse(&Bytes::from_static(b"$x = /(?P<Year>\\d+)-(\\d+)/")).unwrap();
+        let condition = Condition::parse(&Bytes::from_static(b"$x = /(?P<Year>\\d+)-(\\d+)/"), true).unwrap();
         assert!(condition.holds(&mut scope, |_| Some(Bytes::from_static(b"in 2026-11."))));
+        let no_year = Condition::parse(&Bytes::from_static(b"$x = /no/"), true).unwrap();
+        assert!(!no_year.holds(&mut scope, |_| None));
         for (name, value) in [("0", "2026-11"), ("1", "2026"), ("2", "11"), ("year", "2026")] {
             assert_eq!(scope.get(name).unwrap(), value, "{name}");
         }
+        let fewer = Condition::parse(&Bytes::from_static(b"$x = /(n)|(x)/"), true).unwrap();
+        assert!(fewer.holds(&mut scope, |_| Some(Bytes::from_static(b"in"))));
+        assert_eq!((scope.get("1"), scope.get("2")), (Some(Bytes::from_static(b"n")), None));
+        assert_eq!(scope.get("year").unwrap(), "2026");
     }
 }

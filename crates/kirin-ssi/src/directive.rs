@@ -2,6 +2,13 @@
 
 use bytes::Bytes;
 
+/// What a directive starts with.
+pub(crate) const OPENING: &[u8] = b"<!--#";
+
+/// Parameters of one directive. No directive has as many; the limit keeps a page of directives that do not end from being
+/// read again and again.
+const MAX_PARAMETERS: usize = 16;
+
 /// A directive, cut into its parts; they share the page's memory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Directive {
@@ -9,7 +16,8 @@ pub(crate) struct Directive {
     pub(crate) parameters: Vec<Parameter>,
 }
 
-/// `NAME="VALUE"`. A value that stands alone, as recaro's `include KEY` has it, comes with an empty name.
+/// `NAME="VALUE"`. A value that stands alone, as recaro's `include KEY` has it, comes with an empty name. Backslashes are
+/// still in the value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Parameter {
     pub(crate) name: Bytes,
@@ -22,32 +30,38 @@ impl Directive {
         self.parameters.iter().find(|parameter| parameter.name == name).map(|parameter| &parameter.value)
     }
 
-    /// Whether all parameters are among `names`.
+    /// Whether all parameters are among `names`, and none is there twice.
     pub(crate) fn has_only(&self, names: &[&str]) -> bool {
-        self.parameters.iter().all(|parameter| names.iter().any(|name| parameter.name == *name))
+        let is_first = |index: usize, name: &Bytes| self.parameters[..index].iter().all(|it| it.name != name);
+        let allowed = |name: &Bytes| names.iter().any(|other| *name == *other);
+        self.parameters
+            .iter()
+            .enumerate()
+            .all(|(index, parameter)| allowed(&parameter.name) && is_first(index, &parameter.name))
     }
 }
 
-/// What [`next`] found.
-pub(crate) struct Found {
-    /// Where the directive starts, at `<!--#`.
-    pub(crate) start: usize,
-    /// Where the page goes on.
-    pub(crate) end: usize,
-    /// None if it is malformed.
-    pub(crate) directive: Option<Directive>,
+/// What is behind an [`OPENING`].
+pub(crate) enum Found {
+    /// A directive, and where the page goes on.
+    Directive(Directive, usize),
+    /// Something that ends as a directive does, and where the page goes on.
+    Malformed(usize),
+    /// There is no `-->` in the rest of the page.
+    Unended,
 }
 
-/// The first directive of `page` from byte `from` on. One that does not end is text.
-pub(crate) fn next(page: &Bytes, from: usize) -> Option<Found> {
-    let start = from + memchr::memmem::find(&page[from..], b"<!--#")?;
-    let inside = start + 5;
+/// Reads the directive that starts at byte `start` of `page`.
+pub(crate) fn read(page: &Bytes, start: usize) -> Found {
+    let inside = start + OPENING.len();
     let mut scanner = Scanner { page, at: inside };
     if let Some(directive) = scanner.directive() {
-        return Some(Found { start, end: scanner.at, directive: Some(directive) });
+        return Found::Directive(directive, scanner.at);
     }
-    let length = memchr::memmem::find(&page[inside..], b"-->")?;
-    Some(Found { start, end: inside + length + 3, directive: None })
+    match memchr::memmem::find(&page[inside..], b"-->") {
+        Some(length) => Found::Malformed(inside + length + 3),
+        None => Found::Unended,
+    }
 }
 
 struct Scanner<'a> {
@@ -88,7 +102,7 @@ impl Scanner<'_> {
             if self.end() {
                 return (!name.is_empty()).then_some(Directive { name, parameters });
             }
-            if !separated {
+            if !separated || parameters.len() == MAX_PARAMETERS {
                 return None;
             }
             parameters.push(self.parameter()?);
@@ -116,45 +130,32 @@ impl Scanner<'_> {
         }
     }
 
-    /// A value in quotes. `\` keeps a quote from ending it; any other `\` stays, for regular expressions.
+    /// A value in quotes. What follows a `\` does not end it.
     fn quoted(&mut self, quote: u8) -> Option<Bytes> {
         self.at += 1;
-        let rest = self.rest();
-        let mut escapes = false;
         let mut length = 0;
         loop {
-            match *rest.get(length)? {
-                b'\\' => {
-                    escapes |= rest.get(length + 1) == Some(&quote);
-                    length += 2;
-                }
+            match *self.rest().get(length)? {
+                b'\\' => length += 2,
                 byte if byte == quote => break,
                 _ => length += 1,
             }
         }
         let value = self.take(length);
         self.at += 1;
-        if !escapes {
-            return Some(value);
-        }
-        let mut unescaped = Vec::with_capacity(value.len());
-        let mut bytes = value.iter().copied().peekable();
-        while let Some(byte) = bytes.next() {
-            if byte == b'\\' && bytes.peek() == Some(&quote) {
-                continue;
-            }
-            unescaped.push(byte);
-        }
-        Some(Bytes::from(unescaped))
+        Some(value)
     }
 
     /// A value without quotes, up to white space or the end.
     fn bare(&mut self) -> Option<Bytes> {
         let rest = self.rest();
-        let end = memchr::memmem::find(rest, b"-->").unwrap_or(rest.len());
-        let length = rest[..end].iter().position(u8::is_ascii_whitespace).unwrap_or(end);
+        let is_end = |at: &usize| {
+            rest[*at].is_ascii_whitespace() || rest[*at] == b'"' || rest[*at..].starts_with(b"-->")
+        };
+        let length = (0..rest.len()).find(is_end)?;
+        let is_quoted = rest[length] == b'"';
         let value = self.take(length);
-        (length > 0 && !value.contains(&b'"')).then_some(value)
+        (length > 0 && !is_quoted).then_some(value)
     }
 }
 
@@ -165,16 +166,18 @@ mod tests {
 
     fn show(page: &str) -> String {
         let page = Bytes::copy_from_slice(page.as_bytes());
-        let Some(found) = next(&page, 0) else { return "text".into() };
-        let Some(directive) = found.directive else {
-            return format!("malformed|{}", String::from_utf8_lossy(&page[found.end..]));
-        };
-        let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
-        let mut shown = text(&directive.name);
-        for parameter in &directive.parameters {
-            shown += &format!(" {}={}", text(&parameter.name), text(&parameter.value));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match read(&page, 0) {
+            Found::Unended => "unended".into(),
+            Found::Malformed(end) => format!("malformed|{}", text(&page[end..])),
+            Found::Directive(directive, end) => {
+                let mut shown = text(&directive.name);
+                for parameter in &directive.parameters {
+                    shown += &format!(" {}={}", text(&parameter.name), text(&parameter.value));
+                }
+                shown + "|" + &text(&page[end..])
+            }
         }
-        shown + "|" + &text(&page.slice(found.end..))
     }
 
     #[test]
@@ -188,31 +191,35 @@ mod tests {
             ("<!--# include key -->", "include =key|"),
             ("<!--# include a=b -->", "include a=b|"),
             ("<!--# include /a?b=c -->", "include =/a?b=c|"),
+            ("<!--# include a--b -->", "include =a--b|"),
             ("<!--# else -->", "else|"),
             ("<!--#else-->", "else|"),
             ("<!--#\n  set\n var=\"a\"\n value=\"-->\"\n-->", "set var=a value=-->|"),
-            ("<!--# set value=\"a\\\"b\\.c\" -->", "set value=a\"b\\.c|"),
+            ("<!--# set value=\"a\\\"b\\.c\" -->", "set value=a\\\"b\\.c|"),
             ("<!--# set value='\"' -->", "set value=\"|"),
-            ("<!-- # else -->", "text"),
-            ("<!--# include k", "text"),
+            ("<!--# include k", "unended"),
             ("<!--# include key=\"k -->x", "malformed|x"),
             ("<!--# -->x", "malformed|x"),
             ("<!--# set var=\"a\"value=\"b\" -->x", "malformed|x"),
             ("<!--# set var= -->x", "malformed|x"),
             ("<!--# include a\"b -->x", "malformed|x"),
+            ("<!--# include key=\"k\\", "unended"),
         ] {
             assert_eq!(show(page), shown, "{page}");
         }
+        let parameters = |count| format!("<!--# include{} -->x", " k".repeat(count));
+        assert!(show(&parameters(MAX_PARAMETERS)).starts_with("include"));
+        assert_eq!(show(&parameters(MAX_PARAMETERS + 1)), "malformed|x");
     }
 
     proptest! {
         #[test]
         fn every_directive_is_inside_the_page(page in "(<!--#|-->|include|key|=|\"|'|\\\\| |x){0,30}") {
             let page = Bytes::from(page);
-            let mut at = 0;
-            while let Some(found) = next(&page, at) {
-                prop_assert!(found.start >= at && found.end > found.start && found.end <= page.len());
-                at = found.end;
+            for start in memchr::memmem::find_iter(&page, OPENING) {
+                if let Found::Directive(_, end) | Found::Malformed(end) = read(&page, start) {
+                    prop_assert!(end > start + OPENING.len() && end <= page.len());
+                }
             }
         }
     }

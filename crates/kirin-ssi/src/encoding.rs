@@ -1,59 +1,80 @@
-//! How `echo` writes a value into a page.
+//! How the value of a variable is written into a page or into the target of a request.
 
 use bytes::Bytes;
 
-/// Parameter `encoding` of `echo`.
+/// What is done to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// As it is.
+    /// Nothing.
     None,
-    /// Percent-encoded, for a path segment or an argument.
+    /// Percent-encoded but for `/`: for a path or an argument.
     Url,
     /// With HTML's characters as references: what echo does if nothing else is said.
     Entity,
+    /// For a part of a request's target: percent-encoded, but what is so already stays.
+    Component,
+    /// For a whole query or host in a request's target: only what cannot stand there is percent-encoded.
+    Target,
 }
 
 impl Encoding {
-    pub(crate) fn parse(name: &[u8]) -> Option<Self> {
+    /// Parameter `encoding` of `echo`. One that is not known is the safe one, as with nginx.
+    pub(crate) fn parse(name: &[u8]) -> Self {
         match name {
-            b"none" => Some(Self::None),
-            b"url" => Some(Self::Url),
-            b"entity" => Some(Self::Entity),
-            _ => None,
+            b"none" => Self::None,
+            b"url" => Self::Url,
+            _ => Self::Entity,
         }
     }
 
-    /// `value` as it stands in the page; without a copy if nothing in it has to be written differently.
+    /// `value` as it is written; without a copy if nothing in it has to be written differently.
     pub(crate) fn encode(self, value: Bytes) -> Bytes {
         match self {
             Self::None => value,
-            Self::Url if value.iter().all(|byte| is_unreserved(*byte)) => value,
-            Self::Url => {
-                let mut encoded = Vec::with_capacity(value.len() * 3);
-                for byte in value {
-                    if is_unreserved(byte) {
-                        encoded.push(byte);
-                    } else {
-                        const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-                        let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
-                        encoded.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
-                    }
-                }
-                Bytes::from(encoded)
-            }
-            Self::Entity if value.iter().all(|byte| reference(*byte).is_none()) => value,
-            Self::Entity => {
-                let mut encoded = Vec::with_capacity(value.len() + 32);
-                for byte in value {
-                    match reference(byte) {
-                        Some(reference) => encoded.extend_from_slice(reference),
-                        None => encoded.push(byte),
-                    }
-                }
-                Bytes::from(encoded)
-            }
+            Self::Url => percent_encode(value, false, |byte| is_unreserved(byte) || byte == b'/'),
+            Self::Entity => with_references(value),
+            Self::Component => percent_encode(value, true, is_unreserved),
+            Self::Target => percent_encode(value, true, |byte| {
+                byte.is_ascii_graphic()
+                    && !matches!(byte, b'"' | b'<' | b'>' | b'#' | b'\\' | b'^' | b'`' | b'%')
+            }),
         }
     }
+}
+
+fn percent_encode(value: Bytes, keep_encoded: bool, keep: impl Fn(u8) -> bool) -> Bytes {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    if value.iter().all(|byte| keep(*byte)) {
+        return value;
+    }
+    let mut encoded = Vec::with_capacity(value.len() + value.len() / 2 + 16);
+    for (at, byte) in value.iter().copied().enumerate() {
+        let is_encoded = || {
+            let digits = value.get(at + 1..at + 3).unwrap_or_default();
+            digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit)
+        };
+        if keep(byte) || (keep_encoded && byte == b'%' && is_encoded()) {
+            encoded.push(byte);
+        } else {
+            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+            encoded.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
+        }
+    }
+    Bytes::from(encoded)
+}
+
+fn with_references(value: Bytes) -> Bytes {
+    if value.iter().all(|byte| reference(*byte).is_none()) {
+        return value;
+    }
+    let mut encoded = Vec::with_capacity(value.len() + 32);
+    for byte in value {
+        match reference(byte) {
+            Some(reference) => encoded.extend_from_slice(reference),
+            None => encoded.push(byte),
+        }
+    }
+    Bytes::from(encoded)
 }
 
 /// RFC 3986 section 2.3.
@@ -79,12 +100,16 @@ mod tests {
 
     #[test]
     fn values_are_written_as_asked() {
-        let value = || Bytes::from_static("<a href='/?x=1&y=\"2\"'>é".as_bytes());
-        assert_eq!(Encoding::None.encode(value()), value());
-        assert_eq!(
-            Encoding::Entity.encode(value()),
-            "&lt;a href=&#39;/?x=1&amp;y=&quot;2&quot;&#39;&gt;é".as_bytes()
-        );
-        assert_eq!(Encoding::Url.encode(value()), "%3Ca%20href%3D%27%2F%3Fx%3D1%26y%3D%222%22%27%3E%C3%A9");
+        let value = "<a href='/?x=1&y=\"2\"'>é";
+        for (encoding, value, written) in [
+            (Encoding::None, value, value),
+            (Encoding::Entity, value, "&lt;a href=&#39;/?x=1&amp;y=&quot;2&quot;&#39;&gt;é"),
+            (Encoding::Url, value, "%3Ca%20href%3D%27/%3Fx%3D1%26y%3D%222%22%27%3E%C3%A9"),
+            (Encoding::Url, "a%20~", "a%2520~"),
+            (Encoding::Component, "../a&b%20%2%zz%", "..%2Fa%26b%20%252%25zz%25"),
+            (Encoding::Target, "a=1&b=/%20 \r\n%é#\"", "a=1&b=/%20%20%0D%0A%25%C3%A9%23%22"),
+        ] {
+            assert_eq!(encoding.encode(Bytes::copy_from_slice(value.as_bytes())), written, "{encoding:?}");
+        }
     }
 }

@@ -7,17 +7,30 @@
 //! store and for answers of other places.
 //!
 //! The directives are nginx's (`ngx_http_ssi_module`), Apache's spelling of them works too, and `<!--# include KEY -->` is
-//! recaro's.
+//! recaro's. Tags of ESI 1.0 are a second [`Syntax`] for the same instructions.
 
+mod compiler;
 mod condition;
 mod directive;
+mod elements;
 mod encoding;
+mod esi;
+#[cfg(test)]
+mod esi_tests;
+#[cfg(test)]
+mod limit_tests;
+mod local_target;
 mod render;
 mod scope;
+mod ssi;
+mod syntax;
 mod template;
+#[cfg(test)]
+mod test_site;
 mod text;
 
 pub use render::{MAX_DEPTH, Progress, Rendering, Requested, Source, Trouble, Zone};
+pub use syntax::Syntax;
 pub use template::{Target, Template};
 
 /// What a page shows in the place of a directive that cannot be carried out, unless `config errmsg` says otherwise; the

@@ -4,9 +4,12 @@
 //! page are a list, not a recursion. Content that comes later leaves a [`Hole`], in which there is what stands in for it.
 
 use crate::ERROR_MESSAGE;
+use crate::local_target::local_target;
 use crate::scope::Scope;
 use crate::template::{Echo, Include, Instruction, Target, Template};
+use crate::text::Text;
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Includes inside includes, at most. A cycle ends here too.
@@ -33,8 +36,9 @@ pub trait Source {
     /// The time now, in a format of strftime(3).
     fn date(&mut self, zone: Zone, format: &str) -> Bytes;
 
-    /// Starts a request for what an include names; its answer goes to [`Rendering::fill`] with this `id`.
-    fn request(&mut self, target: Target, name: &[u8], id: usize) -> Requested;
+    /// Starts a request for what an include names; its answer goes to [`Rendering::fill`] with this `id`. If it fails
+    /// later and there is an `alternate`, the answer to that is wanted in its place.
+    fn request(&mut self, target: Target, name: &[u8], alternate: Option<&[u8]>, id: usize) -> Requested;
 }
 
 /// Of `date_local` and `date_gmt`.
@@ -84,7 +88,7 @@ pub struct Rendering {
     taken: usize,
     scope: Scope,
     error_message: Bytes,
-    time_format: Box<str>,
+    time_format: Cow<'static, str>,
     includes: usize,
     requests: usize,
     /// The id of the request that has to be answered before anything else.
@@ -134,7 +138,7 @@ impl Rendering {
             taken: 0,
             scope: Scope::default(),
             error_message: Bytes::from_static(ERROR_MESSAGE),
-            time_format: TIME_FORMAT.into(),
+            time_format: Cow::Borrowed(TIME_FORMAT),
             includes: 0,
             requests: 0,
             awaited: None,
@@ -153,41 +157,58 @@ impl Rendering {
                 self.awaited = None;
                 self.set_from_hole(id);
             }
-            let Some(frame) = self.frames.last_mut() else { return Progress::Done };
-            let template = Arc::clone(&frame.template);
-            let instructions = template.instructions(frame.block);
-            let Some(instruction) = instructions.get(frame.at) else {
-                if let Some(id) = self.end_frame() {
-                    return Progress::Wait(id);
-                }
-                continue;
-            };
-            frame.at += 1;
+            if self.frames.is_empty() {
+                return Progress::Done;
+            }
+            if self.run_frame(source)
+                && let Some(id) = self.end_frame()
+            {
+                return Progress::Wait(id);
+            }
+        }
+    }
+
+    /// Carries out instructions of the last frame, until an include makes another frame or has to be waited for. Whether
+    /// the frame has come to its end.
+    fn run_frame(&mut self, source: &mut impl Source) -> bool {
+        let depth = self.frames.len();
+        let Some(frame) = self.frames.last() else { return false };
+        let template = Arc::clone(&frame.template);
+        let instructions = template.instructions(frame.block);
+        let mut at = frame.at;
+        while let Some(instruction) = instructions.get(at) {
+            at += 1;
             match instruction {
                 Instruction::Literal(bytes) => self.pieces.push(bytes.clone()),
                 Instruction::Malformed => self.pieces.push(self.error_message.clone()),
                 Instruction::Echo(echo) => self.echo(echo, source),
+                Instruction::Write(text) => {
+                    let value = self.evaluate(text, source);
+                    self.pieces.push(value);
+                }
                 Instruction::Set { variable, value } => {
-                    let value = value.evaluate(|name| self.variable(name, source));
+                    let value = self.evaluate(value, source);
                     self.scope.set(variable, value);
                 }
-                Instruction::ErrorMessage(text) => {
-                    self.error_message = text.evaluate(|name| self.variable(name, source));
-                }
-                Instruction::TimeFormat(text) => {
-                    let format = text.evaluate(|name| self.variable(name, source));
-                    self.time_format = String::from_utf8_lossy(&format).into();
-                }
+                Instruction::ErrorMessage(message) => self.error_message = message.clone(),
+                Instruction::TimeFormat(format) => self.time_format = Cow::Owned(format.to_string()),
                 Instruction::JumpUnless(condition, to) => {
-                    let format = self.time_format.clone();
-                    if !condition.holds(&mut self.scope, |name| outside(name, &format, source)) {
-                        self.jump(*to);
+                    if !condition.holds(&mut self.scope, |name| outside(name, &self.time_format, source)) {
+                        at = *to;
                     }
                 }
-                Instruction::Jump(to) => self.jump(*to),
-                Instruction::Include(include) => self.include(&template, include, source),
+                Instruction::Jump(to) => at = *to,
+                Instruction::Include(include) => {
+                    self.go_on_at(at);
+                    self.include(&template, include, source);
+                    if self.frames.len() != depth || self.awaited.is_some() {
+                        return false;
+                    }
+                }
             }
         }
+        self.go_on_at(at);
+        true
     }
 
     /// The answer to the request `id`: its body, or none if the request has failed.
@@ -213,6 +234,10 @@ impl Rendering {
         if end <= self.taken {
             return Vec::new();
         }
+        if self.taken == 0 && self.holes.is_empty() && self.frames.is_empty() {
+            // The whole page at once, and nothing asks for it again.
+            return std::mem::take(&mut self.pieces);
+        }
         let ready = self.flatten(self.taken, end);
         self.taken = end;
         ready
@@ -233,9 +258,9 @@ impl Rendering {
         self.holes.iter().find(|hole| hole.id == id).is_none_or(|hole| hole.settled)
     }
 
-    fn jump(&mut self, to: usize) {
+    fn go_on_at(&mut self, at: usize) {
         if let Some(frame) = self.frames.last_mut() {
-            frame.at = to;
+            frame.at = at;
         }
     }
 
@@ -243,18 +268,17 @@ impl Rendering {
         self.scope.get(name).or_else(|| outside(name, &self.time_format, source))
     }
 
+    fn evaluate(&self, text: &Text, source: &mut impl Source) -> Bytes {
+        text.evaluate(|name| self.variable(name, source))
+    }
+
     fn echo(&mut self, echo: &Echo, source: &mut impl Source) {
-        let value = self.variable(&echo.variable, source);
-        let value = match (value, &echo.default) {
-            (Some(value), _) => value,
-            (None, Some(default)) => default.evaluate(|name| self.variable(name, source)),
-            (None, None) => Bytes::from_static(b"(none)"),
-        };
+        let value = self.variable(&echo.variable, source).unwrap_or_else(|| echo.default.clone());
         self.pieces.push(echo.encoding.encode(value));
     }
 
     fn include(&mut self, template: &Arc<Template>, include: &Include, source: &mut impl Source) {
-        let name = include.name.evaluate(|name| self.variable(name, source));
+        let name = self.evaluate(&include.name, source);
         self.includes += 1;
         if self.frames.len() > MAX_DEPTH || self.includes > MAX_INCLUDES {
             self.cut.get_or_insert(name);
@@ -267,10 +291,15 @@ impl Rendering {
                 self.cut.get_or_insert_with(|| name.clone());
                 Requested::Failed
             }
-            target => source.request(target, &name, self.requests),
+            target => self.request(target, &name, include.alternate.as_ref(), source),
         };
         match requested {
             Requested::Template(content) if !(content.is_empty() && include.stub.is_some()) => {
+                // Most of what is included is text and nothing else.
+                if let ([Instruction::Literal(bytes)], None) = (&content.main[..], &include.set) {
+                    self.pieces.push(bytes.clone());
+                    return;
+                }
                 let then = match &include.set {
                     Some(variable) => Then::Set(variable.clone(), self.pieces.len()),
                     None => Then::Nothing,
@@ -287,11 +316,31 @@ impl Rendering {
         }
     }
 
+    fn request(
+        &mut self,
+        target: Target,
+        name: &Bytes,
+        alternate: Option<&Text>,
+        source: &mut impl Source,
+    ) -> Requested {
+        let alternate = alternate.map(|alternate| self.evaluate(alternate, source));
+        // A file has no host.
+        let first = if target == Target::File { Some(name.clone()) } else { local_target(name, source) };
+        let second = alternate.as_ref().and_then(|alternate| local_target(alternate, source));
+        let id = self.requests;
+        let requested = first.map(|first| source.request(target, &first, second.as_deref(), id));
+        match (requested, second) {
+            (None | Some(Requested::Failed), Some(second)) => source.request(target, &second, None, id),
+            (requested, _) => requested.unwrap_or(Requested::Failed),
+        }
+    }
+
     /// The stub, or the error message; to a variable, if that is where the content would have gone.
     fn show_instead(&mut self, template: &Arc<Template>, include: &Include) {
-        let block = include.stub.as_ref().and_then(|name| template.block(name));
+        let block = include.stub;
         match (block, &include.set) {
             (None, Some(variable)) => self.scope.set(variable, Bytes::new()),
+            (None, None) if include.is_silent => {}
             (None, None) => self.pieces.push(self.error_message.clone()),
             (Some(_), set) => {
                 let then = match set {
@@ -309,7 +358,7 @@ impl Rendering {
         self.requests += 1;
         let start = self.pieces.len();
         self.pieces.push(Bytes::new());
-        let block = include.stub.as_ref().and_then(|name| template.block(name));
+        let block = include.stub;
         self.holes.push(Hole {
             id,
             start,
@@ -321,7 +370,7 @@ impl Rendering {
             set: include.set.clone(),
         });
         if block.is_none() {
-            if include.set.is_none() {
+            if include.set.is_none() && !include.is_silent {
                 self.pieces.push(self.error_message.clone());
             }
             self.end_hole(id);

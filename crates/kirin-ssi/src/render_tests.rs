@@ -1,76 +1,9 @@
 //! What pages come to, directive by directive.
 
 use super::*;
+use crate::Syntax;
+use crate::test_site::{Site, compile, render};
 use proptest::prelude::*;
-use std::collections::HashMap;
-
-/// Items of a store, variables named `v_NAME`, and requests that are answered when the test says so.
-#[derive(Default)]
-struct Site {
-    items: HashMap<String, Arc<Template>>,
-    requested: Vec<(Target, String)>,
-}
-
-impl Site {
-    fn new(items: &[(&str, &str)]) -> Self {
-        let items = items.iter().map(|(key, page)| ((*key).to_owned(), compile(page))).collect();
-        Self { items, ..Self::default() }
-    }
-}
-
-impl Source for Site {
-    fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
-        self.items.get(std::str::from_utf8(key).ok()?).cloned()
-    }
-
-    fn variable(&mut self, name: &str) -> Option<Bytes> {
-        name.strip_prefix("v_").map(|value| Bytes::copy_from_slice(value.as_bytes()))
-    }
-
-    fn date(&mut self, zone: Zone, format: &str) -> Bytes {
-        Bytes::from(format!("{zone:?} {format}"))
-    }
-
-    fn request(&mut self, target: Target, name: &[u8], _: usize) -> Requested {
-        let name = String::from_utf8_lossy(name).into_owned();
-        match &name[..] {
-            "/refused" => Requested::Failed,
-            "/memory" => Requested::Template(compile("memory")),
-            _ => {
-                self.requested.push((target, name));
-                Requested::Pending
-            }
-        }
-    }
-}
-
-fn compile(page: &str) -> Arc<Template> {
-    Arc::new(Template::compile(&Bytes::copy_from_slice(page.as_bytes())))
-}
-
-/// Renders; each request is answered `<TARGET>`, `/fail…` fails, `/empty` is empty. Requests that nothing waits for are
-/// answered at the end, the last first.
-fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<Trouble>) {
-    let mut site = Site::new(items);
-    let mut rendering = Rendering::new(compile(page));
-    let answer = |rendering: &mut Rendering, site: &Site, id: usize| {
-        let name = &site.requested[id].1;
-        let body = (!name.starts_with("/fail")).then(|| match &name[..] {
-            "/empty" => vec![],
-            name => vec![Bytes::from(format!("<{name}")), Bytes::from_static(b">")],
-        });
-        rendering.fill(id, body);
-    };
-    while let Progress::Wait(id) = rendering.run(&mut site) {
-        answer(&mut rendering, &site, id);
-    }
-    for id in (0..site.requested.len()).rev() {
-        answer(&mut rendering, &site, id);
-    }
-    assert!(rendering.is_settled_whole());
-    let trouble = rendering.trouble();
-    (String::from_utf8(rendering.take_ready().concat()).unwrap(), trouble)
-}
 
 const ERROR: &str = "[an error occurred while processing the directive]";
 
@@ -83,7 +16,11 @@ fn pages_come_out_as_nginx_would_have_them() {
         ("<!--# echo var=\"v_x\" -->", "x"),
         ("<!--#echo var='V_X'-->", "x"),
         ("<!--# echo var=\"none\" -->", "(none)"),
-        ("<!--# echo var=\"none\" default=\"a$v_b\" -->", "ab"),
+        ("<!--# echo var=\"none\" default=\"a$\\\"<\" -->", "a$&quot;&lt;"),
+        ("<!--# echo var=\"none\" default=\"\" -->", ""),
+        ("<!--# echo var=\"no name!\" -->", "(none)"),
+        ("<!--# echo var=\"v_<\" encoding=\"base64\" -->", "&lt;"),
+        ("<!--# set var=\"no name\" value=\"1\" --><!--# echo var=\"no name\" -->", "1"),
         ("<!--# set var=\"a\" value=\"<$v_x>\" --><!--# echo var=\"a\" -->", "&lt;x&gt;"),
         ("<!--# set var=\"a\" value=\"<\" --><!--# echo var=\"a\" encoding=\"none\" -->", "<"),
         ("<!--# set var=\"a\" value=\"<\" --><!--# echo var=\"a\" encoding=\"url\" -->", "%3C"),
@@ -180,7 +117,10 @@ fn what_is_no_directive_shows_the_error_message() {
         "<!--# include virtual=\"/a\" depth=\"1\" -->",
         "<!--# exec cmd=\"rm\" -->",
         "<!--# echo -->",
-        "<!--# echo var=\"v_x\" encoding=\"base64\" -->",
+        "<!--# echo var=\"v_x\" var=\"v_x\" -->",
+        "<!--# set var=\"a\" value=\"b\" value=\"b\" -->",
+        "<!--# include virtual=\"/a\" stub=\"none\" -->",
+        "<!--# if expr=\"$a b\" -->",
         "<!--# set var=\"a\" -->",
         "<!--# if -->",
         "<!--# else -->",
@@ -242,7 +182,7 @@ proptest! {
     #[test]
     fn a_page_without_the_opening_is_kept_to_the_byte(page in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assume!(memchr::memmem::find(&page, b"<!--#").is_none());
-        let mut rendering = Rendering::new(Arc::new(Template::compile(&Bytes::from(page.clone()))));
+        let mut rendering = Rendering::new(Arc::new(Template::compile(&Bytes::from(page.clone()), Syntax::SSI)));
         prop_assert_eq!(rendering.run(&mut Site::default()), Progress::Done);
         prop_assert_eq!(rendering.take_ready().concat(), page);
     }

@@ -33,4 +33,10 @@ impl Scope {
             None => self.variables.push((name.into(), value)),
         }
     }
+
+    pub(crate) fn unset(&mut self, name: &str) {
+        if let Some(place) = self.variables.iter().position(|(other, _)| **other == *name) {
+            self.bytes -= self.variables.swap_remove(place).1.len();
+        }
+    }
 }

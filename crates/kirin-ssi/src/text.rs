@@ -1,63 +1,88 @@
-//! Values of parameters: text with `$variable` and `${variable}` in it.
+//! Values that are put together when a page is rendered: text with variables in it.
 
+use crate::encoding::Encoding;
 use bytes::Bytes;
 
 /// Longest name of a variable in bytes. A longer one is no variable but text.
-const MAX_NAME_BYTES: usize = 64;
+const MAX_NAME_BYTES: usize = 256;
 
-/// A value that is put together when the page is rendered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What one value may come to, in bytes: variables that are set to each other twice over must not fill memory.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// A value of a parameter or attribute.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text(Vec<Part>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+pub(crate) enum Part {
     Literal(Bytes),
-    Variable(Box<str>),
+    Variable(Box<Variable>),
+}
+
+/// A place for the value of a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variable {
+    pub(crate) name: Box<str>,
+    pub(crate) encoding: Encoding,
+    /// What stands here if the variable is not there or empty.
+    pub(crate) otherwise: Bytes,
 }
 
 impl Text {
-    /// Cuts `value` at its variables. A `$` that no name follows, and `\$`, are a dollar sign.
+    /// Cuts a value of SSI at `$variable` and `${variable}`, which are filled in as they are. A `$` that no name follows is
+    /// a dollar sign. A `\` makes a dollar sign, a quote or a `\` of what follows it, and stays in front of anything else.
     pub(crate) fn parse(value: &Bytes) -> Self {
-        let mut parts = Vec::new();
+        let mut text = Self::default();
         let (mut literal_start, mut at) = (0, 0);
-        let literal = |parts: &mut Vec<Part>, range: std::ops::Range<usize>| {
-            if !range.is_empty() {
-                parts.push(Part::Literal(value.slice(range)));
-            }
-        };
-        while let Some(found) = memchr::memchr(b'$', &value[at..]) {
-            let dollar = at + found;
-            if dollar > literal_start && value[dollar - 1] == b'\\' {
-                literal(&mut parts, literal_start..dollar - 1);
-                (literal_start, at) = (dollar, dollar + 1);
-                continue;
-            }
-            match variable(&value[dollar + 1..]) {
-                Some((name, length)) => {
-                    literal(&mut parts, literal_start..dollar);
-                    parts.push(Part::Variable(name));
-                    at = dollar + 1 + length;
+        while let Some(found) = memchr::memchr2(b'$', b'\\', &value[at..]) {
+            let special = at + found;
+            at = special + 1;
+            if value[special] == b'\\' {
+                if matches!(value.get(at), Some(b'\\' | b'$' | b'"' | b'\'')) {
+                    text.literal(value.slice(literal_start..special));
                     literal_start = at;
+                    at += 1;
                 }
-                None => at = dollar + 1,
+            } else if let Some((name, length)) = variable(&value[at..]) {
+                text.literal(value.slice(literal_start..special));
+                text.variable(Variable { name, encoding: Encoding::None, otherwise: Bytes::new() });
+                at += length;
+                literal_start = at;
             }
         }
-        literal(&mut parts, literal_start..value.len());
-        Self(parts)
+        text.literal(value.slice(literal_start..));
+        text
     }
 
-    /// The value, with `lookup` for its variables; those that are not there are empty.
+    pub(crate) fn literal(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.0.push(Part::Literal(bytes));
+        }
+    }
+
+    pub(crate) fn variable(&mut self, variable: Variable) {
+        self.0.push(Part::Variable(Box::new(variable)));
+    }
+
+    /// The value, with `lookup` for its variables; those that are not there are empty. It ends at a megabyte.
     pub(crate) fn evaluate(&self, mut lookup: impl FnMut(&str) -> Option<Bytes>) -> Bytes {
+        let mut part = |part: &Part| match part {
+            Part::Literal(bytes) => bytes.clone(),
+            Part::Variable(variable) => match lookup(&variable.name) {
+                Some(value) if !value.is_empty() => variable.encoding.encode(value),
+                _ => variable.otherwise.clone(),
+            },
+        };
         match &self.0[..] {
             [] => Bytes::new(),
-            [Part::Literal(bytes)] => bytes.clone(),
-            [Part::Variable(name)] => lookup(name).unwrap_or_default(),
+            [only] => part(only),
             parts => {
                 let mut whole = Vec::new();
-                for part in parts {
-                    match part {
-                        Part::Literal(bytes) => whole.extend_from_slice(bytes),
-                        Part::Variable(name) => whole.extend_from_slice(&lookup(name).unwrap_or_default()),
+                for piece in parts.iter().map(part) {
+                    let room = MAX_BYTES.saturating_sub(whole.len());
+                    whole.extend_from_slice(&piece[..piece.len().min(room)]);
+                    if piece.len() >= room {
+                        break;
                     }
                 }
                 Bytes::from(whole)
@@ -67,37 +92,49 @@ impl Text {
 
     /// The value, if it has no variables.
     pub(crate) fn constant(&self) -> Option<Bytes> {
-        match &self.0[..] {
-            [] => Some(Bytes::new()),
-            [Part::Literal(bytes)] => Some(bytes.clone()),
-            _ => None,
-        }
+        let is_literal = |part: &Part| matches!(part, Part::Literal(_));
+        self.0.iter().all(is_literal).then(|| self.evaluate(|_| None))
     }
 
     /// Memory beside the page, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.0.capacity() * (size_of::<Part>() + 16)
+        self.0.capacity() * (size_of::<Part>() + size_of::<Variable>() + 16)
     }
 }
 
+/// A value that has no variables, without the backslashes.
+pub(crate) fn unescape(value: &Bytes) -> Bytes {
+    if memchr::memchr(b'\\', value).is_none() {
+        return value.clone();
+    }
+    let mut unescaped = Vec::with_capacity(value.len());
+    let mut bytes = value.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        let escaped = bytes.next_if(|next| byte == b'\\' && matches!(next, b'\\' | b'$' | b'"' | b'\''));
+        unescaped.push(escaped.unwrap_or(byte));
+    }
+    Bytes::from(unescaped)
+}
+
 /// The name at the start of `rest`, which follows a `$`, and the bytes that it takes.
-fn variable(rest: &[u8]) -> Option<(Box<str>, usize)> {
+pub(crate) fn variable(rest: &[u8]) -> Option<(Box<str>, usize)> {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     if rest.first() == Some(&b'{') {
         let end = memchr::memchr(b'}', &rest[..rest.len().min(MAX_NAME_BYTES + 2)])?;
-        return Some((name(&rest[1..end])?, end + 1));
+        let inside = &rest[1..end];
+        let is_name = inside.iter().all(|byte| allowed(byte) || matches!(byte, b'.' | b'-'));
+        return is_name.then(|| name(inside)).flatten().map(|name| (name, end + 1));
     }
     // Without braces a name ends where letters end, so that `$a.html` means what it looks like. `session.` is a family of
     // names.
     let family = if rest.starts_with(b"session.") { 8 } else { 0 };
-    let is_end = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte != b'_';
-    let length = family + rest[family..].iter().position(is_end).unwrap_or(rest.len() - family);
+    let length = family + rest[family..].iter().take_while(|byte| allowed(byte)).count();
     Some((name(&rest[..length])?, length))
 }
 
 /// A name of a variable in lower case, as nginx has them: `$HTTP_HOST` is `$http_host`.
 pub(crate) fn name(bytes: &[u8]) -> Option<Box<str>> {
-    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-    if bytes.is_empty() || bytes.len() > MAX_NAME_BYTES || !bytes.iter().all(allowed) {
+    if bytes.is_empty() || bytes.len() > MAX_NAME_BYTES {
         return None;
     }
     Some(std::str::from_utf8(bytes).ok()?.to_ascii_lowercase().into_boxed_str())
@@ -119,9 +156,8 @@ mod tests {
             ("$A_b1-", "[a_b1]-"),
             ("$session.name!", "[session.name]!"),
             ("${session.name}!", "[session.name]!"),
+            ("${cookie_a-b}", "[cookie_a-b]"),
             ("5$ and $", "5$ and $"),
-            ("\\$a", "$a"),
-            ("x\\$a$b", "x$a[b]"),
             ("${a", "${a"),
             ("${}", "${}"),
             ("${a b}", "${a b}"),
@@ -134,7 +170,34 @@ mod tests {
     }
 
     #[test]
+    fn a_backslash_takes_the_meaning_of_what_has_one() {
+        for (value, filled) in [
+            ("\\$a", "$a"),
+            ("x\\$a$b", "x$a[b]"),
+            ("\\\\$a", "\\[a]"),
+            ("\\\"\\'", "\"'"),
+            ("\\d\\", "\\d\\"),
+            ("\\\\\\\\", "\\\\"),
+        ] {
+            let value = Bytes::from_static(value.as_bytes());
+            let got = Text::parse(&value).evaluate(|name| Some(Bytes::from(format!("[{name}]"))));
+            assert_eq!(got, filled, "{value:?}");
+            if memchr::memchr(b'[', filled.as_bytes()).is_none() {
+                assert_eq!(unescape(&value), filled, "{value:?}");
+                assert_eq!(Text::parse(&value).constant().unwrap(), filled, "{value:?}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_not_there_is_empty() {
         assert_eq!(Text::parse(&Bytes::from_static(b"a$b.c")).evaluate(|_| None), "a.c");
+    }
+
+    #[test]
+    fn a_value_ends_at_a_megabyte() {
+        let text = Text::parse(&Bytes::from("$a".repeat(1000)));
+        let value = Bytes::from(vec![b'x'; MAX_BYTES - 1]);
+        assert_eq!(text.evaluate(|_| Some(value.clone())).len(), MAX_BYTES);
     }
 }

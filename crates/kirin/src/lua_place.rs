@@ -94,7 +94,7 @@ impl LuaPlace {
         let called = Called::of(lookup.seen, origin, &path, lookup.meta.user);
         let now = Now::from_unix_seconds(origin.now);
         let step = self.script.call(called, now);
-        match self.advance(step, now, routes.parent(lookup, origin)) {
+        match self.advance(step, now, routes.parent_at(at, lookup, origin)) {
             Progress::Answered(response) => Some(Answer::Now(response)),
             Progress::Passed => None,
             Progress::Waits(suspended, awaited) => {
@@ -224,7 +224,7 @@ async fn go_on(
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let now = Now::from_unix_seconds(now);
         let step = suspended.resume(supply, now);
-        match kept.with(|lookup, origin| place.advance(step, now, routes.parent(&lookup, origin))) {
+        match kept.with(|lookup, origin| place.advance(step, now, routes.parent_at(at, &lookup, origin))) {
             Progress::Answered(response) => {
                 let answer = kept.with(|lookup, origin| routes.filtered(at, &lookup, origin, response));
                 return answer.response(RequestBody::empty()).await;

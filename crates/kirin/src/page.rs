@@ -10,7 +10,7 @@ use http::StatusCode;
 use kirin_compress::{AcceptEncoding, Coding, MIN_BYTES};
 use kirin_http::response_head::{self, Field, Framing};
 use kirin_http::{FieldLines, preconditions};
-use kirin_ssi::Template;
+use kirin_ssi::{Syntax, Template};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -27,6 +27,8 @@ pub struct Page {
     pub body: Bytes,
     /// Digest of the whole item.
     pub digest: u128,
+    /// The same for routes with `esi`, when it makes a difference.
+    edge: Option<Arc<Page>>,
 }
 
 /// The head of a page.
@@ -70,6 +72,27 @@ impl StoredCoding {
 impl Page {
     /// Reads `value`. The second part is the memory it takes beside the item, in bytes.
     pub fn compile(value: &Bytes) -> (Page, usize) {
+        let (page, memory_bytes) = Page::compile_for(value, Syntax::SSI);
+        if !may_be_dynamic(value, Syntax::ESI) && !page.has_surrogate_control() {
+            return (page, memory_bytes);
+        }
+        let (edge, edge_bytes) = Page::compile_for(value, Syntax { ssi: true, esi: true });
+        (Page { edge: Some(Arc::new(edge)), ..page }, memory_bytes + edge_bytes)
+    }
+
+    /// The page as a route reads it.
+    pub fn read_with(self: Arc<Page>, syntax: Syntax) -> Arc<Page> {
+        match &self.edge {
+            Some(edge) if syntax.esi => Arc::clone(edge),
+            _ => self,
+        }
+    }
+
+    fn has_surrogate_control(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.fields.get("surrogate-control").is_some())
+    }
+
+    fn compile_for(value: &Bytes, syntax: Syntax) -> (Page, usize) {
         let digest = xxh3_128(value);
         let (head, body) = match split_head(value) {
             Some((status, fields, body)) => (Some((status, fields)), body),
@@ -79,11 +102,15 @@ impl Page {
             Some((_, fields)) => fields.get("content-type").is_some_and(is_html),
             None => true,
         };
-        let template = if may_include { Template::compile(&body) } else { Template::default() };
+        let template = if may_include { Template::compile(&body, syntax) } else { Template::default() };
+        // It is for us (Edge Architecture Specification section 2.3).
+        let without_ours =
+            |fields: FieldLines| if syntax.esi { fields.without("surrogate-control") } else { fields };
+        let head = head.map(|(status, fields)| (status, without_ours(fields)));
         let head = head.map(|(status, fields)| PageHead::of(status, fields, &template, digest, body.len()));
         let head_bytes = head.as_ref().map_or(0, PageHead::memory_bytes);
         let memory_bytes = size_of::<Page>() + template.memory_bytes() + head_bytes + 64;
-        (Page { head, template: Arc::new(template), body, digest }, memory_bytes)
+        (Page { head, template: Arc::new(template), body, digest, edge: None }, memory_bytes)
     }
 }
 
@@ -139,8 +166,9 @@ impl PageHead {
 }
 
 /// Whether there can be directives in `content`: a look that costs little.
-pub fn may_be_dynamic(content: &[u8]) -> bool {
-    memchr::memmem::find(content, b"<!--#").is_some()
+pub fn may_be_dynamic(content: &[u8], syntax: Syntax) -> bool {
+    let has = |mark: &[u8]| memchr::memmem::find(content, mark).is_some();
+    (syntax.ssi && has(b"<!--#")) || (syntax.esi && (has(b"<esi:") || has(b"</esi:") || has(b"<!--esi")))
 }
 
 /// Status, field lines and body of a value that is a page.

@@ -11,6 +11,7 @@ use kirin_files::{Files, FilesConfig, FilesError};
 use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
 use kirin_lua::LuaError;
 use kirin_proxy::ProxyPlace;
+use kirin_ssi::Syntax;
 use kirin_store::{Now, Store};
 use kirin_workers::App;
 use std::rc::Rc;
@@ -38,7 +39,8 @@ pub struct Route {
     /// What is compressed.
     pub compress: config::Compress,
     /// What directives are carried out in: not said, pages of the store.
-    pub ssi: Option<bool>,
+    ssi: Option<bool>,
+    esi: bool,
 }
 
 /// A place, opened.
@@ -103,12 +105,23 @@ impl Route {
             rate_limits: route.rate_limits.clone(),
             compress: route.compress,
             ssi: route.ssi,
+            esi: route.esi,
         })
     }
 
     /// Whether `path`, as it is meant, is this route's or below it.
     pub fn is_for(&self, path: &[u8]) -> bool {
         path.strip_prefix(self.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    }
+
+    /// What directives are carried out in what files and applications answer; in pages of the store, SSI is on by itself.
+    pub fn syntax(&self) -> Syntax {
+        Syntax { ssi: self.ssi == Some(true), esi: self.esi }
+    }
+
+    /// Whether what files and applications answer is looked at for directives.
+    pub fn has_filter(&self) -> bool {
+        self.syntax() != Syntax::default()
     }
 
     /// How it wants the store asked.

@@ -178,14 +178,14 @@ impl Routes {
             let response = match place {
                 Place::Store => {
                     let terms = route.store_terms(is_last);
-                    let parent = self.parent(lookup, origin);
+                    let parent = self.parent(route, lookup, origin);
                     match self.store.answer(lookup.seen, now, terms, Some(parent)) {
                         Some(answer) => return answer,
                         None => None,
                     }
                 }
-                Place::Files(files) if route.ssi == Some(true) => {
-                    let (parent, compress) = (self.parent(lookup, origin), route.compress.of_pages());
+                Place::Files(files) if route.has_filter() => {
+                    let (parent, compress) = (self.parent(route, lookup, origin), route.compress.of_pages());
                     let ask = |request: &RequestHead<'_>| files.answer(request, Instant::now());
                     match self.ssi.around_files(parent, lookup.seen, (compress, &self.threads), ask) {
                         Some(answer) => return answer,
@@ -230,6 +230,11 @@ impl Routes {
         Answer::Now(route.nobody_answered(lookup.seen, &self.store, now))
     }
 
+    /// The request, at a place of its route, as one that others come of.
+    pub fn parent_at<'a>(self: &'a Rc<Self>, at: At, lookup: &Lookup<'a>, origin: Origin<'a>) -> Parent<'a> {
+        self.parent(&self.routes[at.route], lookup, origin)
+    }
+
     /// The script at a place.
     pub fn script(&self, at: At) -> Option<&LuaPlace> {
         match self.routes.get(at.route)?.places.get(at.place)? {
@@ -257,16 +262,18 @@ impl Routes {
         origin: Origin<'_>,
         ask: impl FnOnce(&RequestHead<'_>) -> Answer,
     ) -> Answer {
-        Compress::around(lookup.sent, route.compress.of_app(), &self.threads, |request| match route.ssi {
-            Some(true) => self.ssi.around(Parent { request, ..self.parent(lookup, origin) }, ask),
-            _ => ask(request),
+        Compress::around(lookup.sent, route.compress.of_app(), &self.threads, |request| {
+            match route.has_filter() {
+                true => self.ssi.around(Parent { request, ..self.parent(route, lookup, origin) }, ask),
+                false => ask(request),
+            }
         })
     }
 
     /// The request as one that others come of.
-    pub fn parent<'a>(self: &'a Rc<Self>, lookup: &Lookup<'a>, origin: Origin<'a>) -> Parent<'a> {
+    fn parent<'a>(self: &'a Rc<Self>, route: &Route, lookup: &Lookup<'a>, origin: Origin<'a>) -> Parent<'a> {
         let Lookup { sent: request, meta, lineage, .. } = *lookup;
-        Parent { routes: self, request, origin, user: meta.user, lineage }
+        Parent { routes: self, request, origin, user: meta.user, syntax: route.syntax(), lineage }
     }
 
     /// Answers by a route that has rules.

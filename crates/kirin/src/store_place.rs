@@ -21,7 +21,7 @@ use kirin_http::byte_range::{ByteRange, Part, part_of};
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
 use kirin_http::{Answer, Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content};
-use kirin_ssi::Trouble;
+use kirin_ssi::{Syntax, Trouble};
 use kirin_store::{ItemRef, Now, Store};
 use std::sync::Arc;
 
@@ -83,7 +83,8 @@ impl StorePlace {
         }
         let key = key_of(request)?;
         let item = self.store.get(key, now)?;
-        let page = self.store.companion::<Page>(&item, now, Page::compile);
+        let syntax = parent.map_or(Syntax::SSI, |parent| parent.syntax);
+        let page = self.store.companion::<Page>(&item, now, Page::compile).read_with(syntax);
         let head = page.head.as_ref()?;
         let Terms { codings, is_last, includes } = terms;
         let codings = if head.varying.is_some() { codings } else { Codings::NONE.into() };

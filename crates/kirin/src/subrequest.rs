@@ -14,6 +14,7 @@ use crate::router::Routes;
 use bytes::Bytes;
 use http::Method;
 use kirin_http::{Answer, Body, BodyLength, Origin, RequestHead, StreamError};
+use kirin_ssi::Syntax;
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
 use std::io;
@@ -64,6 +65,8 @@ pub struct Parent<'a> {
     pub origin: Origin<'a>,
     /// The name whose password the route has checked.
     pub user: Option<&'a str>,
+    /// What its route carries out in pages.
+    pub syntax: Syntax,
     /// How deep it is itself.
     pub lineage: &'a Lineage,
 }
@@ -129,6 +132,7 @@ impl Parent<'_> {
             routes: Rc::clone(self.routes),
             request: KeptRequest::of(self.request, self.origin),
             user: self.user.map(Into::into),
+            syntax: self.syntax,
             lineage: self.lineage.clone(),
         }
     }
@@ -139,6 +143,7 @@ pub struct KeptParent {
     routes: Rc<Routes>,
     request: KeptRequest,
     user: Option<String>,
+    syntax: Syntax,
     lineage: Lineage,
 }
 
@@ -147,7 +152,7 @@ impl KeptParent {
     pub fn with<R>(&self, work: impl FnOnce(Parent<'_>) -> R) -> R {
         self.request.with(|request, origin| {
             let (routes, lineage, user) = (&self.routes, &self.lineage, self.user.as_deref());
-            work(Parent { routes, request, origin, user, lineage })
+            work(Parent { routes, request, origin, user, syntax: self.syntax, lineage })
         })
     }
 }

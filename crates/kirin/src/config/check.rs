@@ -161,6 +161,8 @@ pub struct RouteSite {
     pub compress: Compress,
     /// What directives are carried out in.
     pub ssi: Option<bool>,
+    /// Whether tags of ESI are carried out.
+    pub esi: bool,
 }
 
 /// A place of a route.
@@ -470,6 +472,12 @@ fn check_route(
         let message = format!("`listing` of route `{path}`: there is no files:DIR in `try`");
         return Err(source.error(route.path.span(), message));
     }
+    if route.esi && route.ssi == Some(false) {
+        let message = format!(
+            "`esi` of route `{path}`: pages of the store with ESI have SSI, too; leave out `ssi = false`"
+        );
+        return Err(source.error(route.path.span(), message));
+    }
     let rate_limits =
         route.rate_limit.iter().map(|limit| check_rate_limit(limit, source)).collect::<Result<_, _>>()?;
     let has_proxy = matches!(places.last(), Some(PlaceSite::Proxy(_)));
@@ -489,6 +497,7 @@ fn check_route(
         rate_limits,
         compress: route.compress,
         ssi: route.ssi,
+        esi: route.esi,
     })
 }
 

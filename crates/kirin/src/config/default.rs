@@ -3,6 +3,7 @@
 use super::units::{ByteSize, Seconds};
 use kirin_http::request::HeadLimits;
 use serde_spanned::Spanned;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 pub(super) fn handshake_time() -> Seconds {
@@ -119,6 +120,54 @@ pub(super) fn host_plain() -> String {
 
 pub(super) fn host() -> Spanned<String> {
     Spanned::new(0..0, host_plain())
+}
+
+pub(super) fn balance_plain() -> String {
+    "round-robin".into()
+}
+
+pub(super) fn balance() -> Spanned<String> {
+    Spanned::new(0..0, balance_plain())
+}
+
+pub(super) fn max_failures() -> u32 {
+    kirin_proxy::Balancing::default().max_failures
+}
+
+pub(super) fn ejection_time() -> Seconds {
+    Seconds(kirin_proxy::Balancing::default().ejection_time.as_secs())
+}
+
+pub(super) fn retry_percent_plain() -> u32 {
+    kirin_proxy::Balancing::default().retry_percent
+}
+
+pub(super) fn retry_percent() -> Spanned<u32> {
+    Spanned::new(0..0, retry_percent_plain())
+}
+
+pub(super) fn health_interval() -> Seconds {
+    Seconds(5)
+}
+
+pub(super) fn health_timeout() -> Seconds {
+    Seconds(2)
+}
+
+pub(super) fn health_status_plain() -> String {
+    "200-399".into()
+}
+
+pub(super) fn health_status() -> Spanned<String> {
+    Spanned::new(0..0, health_status_plain())
+}
+
+pub(super) fn healthy_after() -> NonZeroU32 {
+    NonZeroU32::MIN.saturating_add(1)
+}
+
+pub(super) fn unhealthy_after() -> NonZeroU32 {
+    NonZeroU32::MIN.saturating_add(2)
 }
 
 pub(super) fn via_plain() -> String {

@@ -5,14 +5,17 @@
 
 pub mod acme;
 pub mod admin;
+mod balancing;
 pub mod check;
 pub mod compress;
 pub mod default;
+mod health_check;
 pub mod load;
 pub mod lua;
 mod proxies;
 pub mod reference;
 mod rules;
+mod server_entry;
 pub mod tls;
 pub mod units;
 pub mod upstream;
@@ -313,6 +316,10 @@ pub struct RouteConfig {
     /// Whether the directives in `text/html` are carried out: includes, variables, conditions ([ssi.md](ssi.md)). Default: in
     /// pages of the store, and not in files and what applications answer; `true` and `false` are for all places of the route.
     pub ssi: Option<bool>,
+    /// Whether the tags of ESI in `text/html` are carried out: includes, variables ([esi.md](esi.md)). For all places of the
+    /// route. Default: `false`.
+    #[serde(default)]
+    pub esi: bool,
     /// Compression for clients that accept it: `true`, `false`, or the codings to use, such as `["br", "gzip"]`. Default: on
     /// for the store and files, off for applications; `true` and a list are for all places of the route. Read
     /// [compression.md](compression.md) on BREACH before it is switched on for an application.

@@ -33,6 +33,7 @@ pub fn reference() -> String {
         ("`[[app]]`: an application", "AppConfig", "app."),
         ("`[lua]`: what scripts may take", "LuaConfig", "lua."),
         ("`[[upstream]]`: other HTTP servers", "UpstreamConfig", "upstream."),
+        ("`health` of an upstream", "UpstreamHealthConfig", "upstream.health."),
         ("`tls` of an upstream", "UpstreamTlsConfig", "upstream.tls."),
         ("`[[route]]`: which request goes where", "RouteConfig", "route."),
         ("`rate_limit` of a route", "RateLimitConfig", "route.rate_limit."),

@@ -1,7 +1,10 @@
 //! `[[upstream]]`: what a user writes, and what it means.
 
+use super::balancing::balancing;
 use super::check::absolute;
+use super::health_check::{UpstreamHealthConfig, check_health};
 use super::load::{ConfigError, Source};
+use super::server_entry::{ServerEntry, server};
 use super::units::Seconds;
 use super::{default, tls::CertificateConfig};
 use kirin_proxy::{
@@ -23,9 +26,43 @@ pub struct UpstreamConfig {
     /// The name that routes use: `proxy:NAME`.
     #[schemars(with = "String")]
     pub name: Spanned<String>,
-    /// Servers that answer the same requests, in turn: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST`. A name stands for all of its addresses.
+    /// Servers that answer the same requests: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST`; or one with
+    /// more to say, such as `{ address = "10.0.0.2:80", weight = 3, backup = true }`. A name stands for all of its addresses. One
+    /// with `weight = 3` (default 1) gets three times as much, a `backup` nothing as long as another can be asked.
     #[schemars(with = "Vec<String>")]
-    pub servers: Vec<Spanned<String>>,
+    pub servers: Vec<Spanned<ServerEntry>>,
+    /// Which of them gets a request: `"round-robin"`; `"least-connections"`, who is at the fewest requests; `"latency"`, of two
+    /// by lot the one that is expected to answer earlier; or `"hash"`, by `hash_key`.
+    #[serde(default = "default::balance")]
+    #[schemars(with = "String", default = "default::balance_plain")]
+    pub balance: Spanned<String>,
+    /// For `balance = "hash"`, what leads to the same server again: `target` (path and query), `address`, `header:NAME` or
+    /// `cookie:NAME`. Requests without it are sent in turn.
+    #[schemars(with = "Option<String>")]
+    pub hash_key: Option<Spanned<String>>,
+    /// A cookie that Kirin gives visitors, to bring them back to the server that had them first, as long as it is there. Default:
+    /// none.
+    #[schemars(with = "Option<String>")]
+    pub sticky_cookie: Option<Spanned<String>>,
+    /// Requests in a row without a response after which a server gets none for `ejection_time`; 0 for never. A response is
+    /// one whatever its status. When all have failed, all are asked.
+    #[serde(default = "default::max_failures")]
+    pub max_failures: u32,
+    /// How long a server is left alone. Then one request tries it; if that fails, it is for twice as long, up to 16 times.
+    #[serde(default = "default::ejection_time")]
+    #[schemars(with = "String", default = "default::ejection_time")]
+    pub ejection_time: Seconds,
+    /// In which a server that has come back grows from a sixteenth to all of its weight. Default: it gets all at once.
+    #[schemars(with = "Option<String>")]
+    pub slow_start: Option<Seconds>,
+    /// Of 100 requests those that may be sent to a second or third server, beside 10 a second. Sent again is what no server
+    /// has seen, and what may be repeated (GET, HEAD, PUT, DELETE, OPTIONS, TRACE) if the server ended the connection; with a body
+    /// only if it was read whole before (`request_buffering`). 0 for those 10 alone.
+    #[serde(default = "default::retry_percent")]
+    #[schemars(with = "u32", default = "default::retry_percent_plain")]
+    pub retry_percent: Spanned<u32>,
+    /// Asks each server now and then whether it is well, such as `{ path = "/health" }`. Default: nobody asks.
+    pub health: Option<UpstreamHealthConfig>,
     /// The `Host` that they get: `"client"`, the one that was asked for; `"upstream"`, the one in `servers`; or a name.
     #[serde(default = "default::host")]
     #[schemars(with = "String", default = "default::host_plain")]
@@ -106,18 +143,8 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
         return Err(source.error(config.name.span(), message));
     }
     let mut servers = Vec::new();
-    for text in &config.servers {
-        let mut server: ServerAddress =
-            text.get_ref().parse().map_err(|error| source.error(text.span(), format!("{error}")))?;
-        if server.scheme == Scheme::H2c {
-            return Err(
-                source.error(text.span(), "this version of Kirin does not speak h2c with servers yet")
-            );
-        }
-        if let kirin_proxy::Location::Unix(path) = &mut server.location {
-            *path = absolute(&source.directory.join(&path));
-        }
-        servers.push(server);
+    for entry in &config.servers {
+        servers.push(server(entry, source)?);
     }
     if servers.is_empty() {
         let message = format!("upstream `{name}` needs `servers`, such as [\"127.0.0.1:3000\"]");
@@ -128,10 +155,12 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
         let message = format!("`keep_connections` is {idle}: allowed is 0 to {MAX_IDLE}");
         return Err(source.error(config.keep_connections.span(), message));
     }
-    let uses_tls = servers.iter().any(|server| server.scheme == Scheme::Https);
+    let uses_tls = servers.iter().any(|server| server.address.scheme == Scheme::Https);
     Ok(Settings {
         name: name.clone(),
         servers,
+        balancing: balancing(config, source)?,
+        health: config.health.as_ref().map(|health| check_health(health, source)).transpose()?,
         timeouts: Timeouts {
             connect: config.connect_timeout.into(),
             send: config.send_timeout.into(),
@@ -153,7 +182,7 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
     })
 }
 
-fn host(text: &Spanned<String>, source: &Source) -> Result<HostPolicy, ConfigError> {
+pub(super) fn host(text: &Spanned<String>, source: &Source) -> Result<HostPolicy, ConfigError> {
     match text.get_ref().as_str() {
         "client" => Ok(HostPolicy::Client),
         "upstream" => Ok(HostPolicy::Upstream),
@@ -217,7 +246,7 @@ fn tls(config: &UpstreamConfig, is_used: bool, source: &Source) -> Result<Client
 mod tests {
     use super::super::check::PlaceSite;
     use super::super::check::tests::{LISTENER, check_text};
-    use kirin_proxy::{ForwardedPolicy, HostPolicy};
+    use kirin_proxy::{ForwardedPolicy, HashKey, HostPolicy, Method};
     use std::time::Duration;
 
     fn check(upstream: &str) -> Result<kirin_proxy::UpstreamConfig, String> {
@@ -231,8 +260,8 @@ mod tests {
     #[test]
     fn an_upstream_needs_servers_only() {
         let upstream = check("servers = [\"127.0.0.1:3000\", \"unix:x.sock\"]").unwrap();
-        assert_eq!(upstream.servers[0].to_string(), "127.0.0.1:3000");
-        assert!(upstream.servers[1].to_string().starts_with("unix:/"), "{}", upstream.servers[1]);
+        assert_eq!(upstream.servers[0].address.to_string(), "127.0.0.1:3000");
+        assert!(upstream.servers[1].address.to_string().starts_with("unix:/"), "{:?}", upstream.servers[1]);
         assert_eq!((upstream.host, upstream.forwarded), (HostPolicy::Client, ForwardedPolicy::X));
         assert_eq!((upstream.via.as_deref(), upstream.pool.idle), (Some("kirin"), 64));
     }
@@ -251,10 +280,42 @@ mod tests {
     }
 
     #[test]
+    fn balancing_and_health_checks_are_taken() {
+        let upstream = check(
+            "servers = [\"a.test:1\", { address = \"b.test:2\", weight = 3 }, { address = \"c.test:3\", backup = true }]\n\
+             balance = \"hash\"\nhash_key = \"cookie:sid\"\nsticky_cookie = \"server\"\nmax_failures = 1\n\
+             slow_start = \"30s\"\nretry_percent = 5\nhealth = { path = \"/up\", status = \"204\", interval = \"1s\" }\n",
+        )
+        .unwrap();
+        let weights: Vec<_> = upstream.servers.iter().map(|server| (server.weight, server.backup)).collect();
+        assert_eq!(weights, [(1, false), (3, false), (1, true)]);
+        let balancing = upstream.balancing;
+        assert_eq!((balancing.method, balancing.key), (Method::Hash, Some(HashKey::Cookie("sid".into()))));
+        assert_eq!((balancing.sticky.as_deref(), balancing.max_failures), (Some("server"), 1));
+        assert_eq!((balancing.slow_start, balancing.retry_percent), (Duration::from_secs(30), 5));
+        let health = upstream.health.unwrap();
+        assert_eq!((health.path.as_str(), health.status, health.unhealthy_after), ("/up", 204..=204, 3));
+        assert_eq!((health.interval, health.timeout), (Duration::from_secs(1), Duration::from_secs(2)));
+    }
+
+    #[test]
     fn errors_name_line_value_and_what_is_allowed() {
         for (upstream, expected) in [
             ("servers = []", vec!["kirin.toml:4:8", "needs `servers`"]),
             ("servers = [\"ftp://a\"]", vec!["kirin.toml:5:12", "`ftp://a` is not a server", "unix:/PATH"]),
+            ("servers = [1]", vec!["kirin.toml:5:12", "an address, or {"]),
+            ("servers = [{ address = \"a:1\", wait = 1 }]", vec!["kirin.toml:5:", "wait"]),
+            ("servers = [{ address = \"a:1\", weight = 0 }]", vec!["kirin.toml:5:12", "1 to 1000"]),
+            ("servers = [\"a:1\"]\nbalance = \"x\"", vec!["kirin.toml:6:11", "least-connections"]),
+            ("servers = [\"a:1\"]\nbalance = \"hash\"", vec!["kirin.toml:6:11", "hash_key"]),
+            ("servers = [\"a:1\"]\nhash_key = \"target\"", vec!["kirin.toml:6:12", "balance"]),
+            ("servers = [\"a:1\"]\nsticky_cookie = \"a b\"", vec!["kirin.toml:6:17", "cookie"]),
+            ("servers = [\"a:1\"]\nretry_percent = 101", vec!["kirin.toml:6:17", "0 to 100"]),
+            ("servers = [\"a:1\"]\nhealth = { path = \"up\" }", vec!["kirin.toml:6:19", "begins with"]),
+            (
+                "servers = [\"a:1\"]\nhealth = { path = \"/\", status = \"ok\" }",
+                vec!["kirin.toml:6:", "200-399"],
+            ),
             ("servers = [\"a:1\"]\nhost = \"a b\"", vec!["kirin.toml:6:8", "\"upstream\""]),
             ("servers = [\"a:1\"]\nforwarded = \"x\"", vec!["kirin.toml:6:13", "\"both\""]),
             ("servers = [\"a:1\"]\nvia = \"a b\"", vec!["kirin.toml:6:7", "`via`"]),

@@ -72,7 +72,8 @@ impl Assembly {
             }
             match progress {
                 Progress::Done if self.rendering.is_settled_whole() => return Stage::Whole,
-                Progress::Wait(_) if !is_over => {}
+                // What has been filled in may let it go on, and an alternate may have been there at once.
+                Progress::Done | Progress::Wait(_) if !is_over => {}
                 Progress::Done | Progress::Wait(_) => return Stage::Waiting,
             }
         }
@@ -113,6 +114,11 @@ impl Assembly {
     }
 
     fn fill(&mut self, id: usize, part: Result<Part, Failure>, page: &Surroundings<'_>) {
+        if let Err(failure) = &part
+            && self.parts.try_alternate(id, failure, page)
+        {
+            return;
+        }
         let content = self.parts.content(id, part, page);
         self.rendering.fill(id, content);
     }

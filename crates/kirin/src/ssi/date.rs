@@ -15,7 +15,8 @@ pub fn format(now: u64, zone: Zone, format: &str) -> Bytes {
     let zone = match zone {
         // Kept by the library, and looked for anew every few minutes.
         Zone::Local => TimeZone::system(),
-        Zone::Gmt => TimeZone::UTC,
+        // "GMT" for %Z, as strftime(3) has it after gmtime(3).
+        Zone::Gmt => TimeZone::posix("GMT0").unwrap_or(TimeZone::UTC),
     };
     formatted(now, zone, format).unwrap_or_default()
 }
@@ -42,7 +43,11 @@ mod tests {
     fn formats_are_strftimes() {
         let tokyo = TimeZone::get("Asia/Tokyo").unwrap();
         for (zone, format, expected) in [
-            (TimeZone::UTC, "%A, %d-%b-%Y %H:%M:%S %Z", "Saturday, 21-Nov-2026 06:00:00 UTC"),
+            (
+                TimeZone::posix("GMT0").unwrap(),
+                "%A, %d-%b-%Y %H:%M:%S %Z",
+                "Saturday, 21-Nov-2026 06:00:00 GMT",
+            ),
             (tokyo.clone(), "%A, %d-%b-%Y %H:%M:%S %Z", "Saturday, 21-Nov-2026 15:00:00 JST"),
             (tokyo, "%z", "+0900"),
             (TimeZone::UTC, "%s", "1795240800"),

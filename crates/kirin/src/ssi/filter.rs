@@ -19,7 +19,7 @@ use httparse::Header;
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
 use kirin_http::{Answer, Body, FieldLines, RequestBody, RequestFields, RequestHead, Response};
-use kirin_ssi::Template;
+use kirin_ssi::{Syntax, Template};
 use kirin_store::{Now, Store};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -27,6 +27,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 /// The largest page that is looked at, in bytes.
 pub const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// What applications are told on routes with ESI.
+const CAPABILITY: &[u8] = b"kirin=\"ESI/1.0\"";
 
 /// The filter on one event loop.
 pub struct SsiFilter {
@@ -76,7 +79,7 @@ impl SsiFilter {
             return ask(seen).map(Answer::Now);
         }
         let state = state_of_file(seen.path, &whole);
-        match self.look(whole, state) {
+        match self.look(whole, state, parent.syntax) {
             Looked::Other(_) => ask(seen).map(Answer::Now),
             Looked::Page(page) => Some(Compress::around(parent.request, codings, threads, |request| {
                 self.assemble(page, Parent { request, ..parent })
@@ -102,10 +105,13 @@ impl SsiFilter {
     /// The answer of a place that runs code.
     pub fn around(&self, parent: Parent<'_>, ask: impl FnOnce(&RequestHead<'_>) -> Answer) -> Answer {
         // Directives must be found in what it answers, and all of them.
-        let fields = fields_without(parent.request, |name| is_any(name, &["range", "if-range"]));
+        let mut fields = fields_without(parent.request, |name| is_any(name, &["range", "if-range"]));
+        if parent.syntax.esi {
+            fields.push(Header { name: "Surrogate-Capability", value: CAPABILITY });
+        }
         let method = parent.request.method.clone();
         match ask(&RequestHead { fields: &fields, method, ..*parent.request }) {
-            Answer::Now(response) => match self.look_for(parent.request, response) {
+            Answer::Now(response) => match self.look_for(parent, response) {
                 Looked::Other(response) => Answer::Now(response),
                 Looked::Page(page) => self.assemble(page, parent),
                 Looked::Waiting(response) => {
@@ -120,7 +126,7 @@ impl SsiFilter {
                 let kept = parent.keep();
                 Answer::later(move |body| async move {
                     let response = later(body).await;
-                    let looked = kept.with(|parent| parent.routes.ssi().look_for(parent.request, response));
+                    let looked = kept.with(|parent| parent.routes.ssi().look_for(parent, response));
                     let looked = match looked {
                         Looked::Waiting(response) => read(response, None, &kept).await,
                         looked => looked,
@@ -131,10 +137,14 @@ impl SsiFilter {
         }
     }
 
-    /// Looks at what code has answered to `request`.
-    fn look_for(&self, request: &RequestHead<'_>, mut response: Response) -> Looked {
-        if request.method != Method::HEAD || !is_page(&response) {
-            return self.look(response, None);
+    /// Looks at what code has answered to the request of `parent`.
+    fn look_for(&self, parent: Parent<'_>, mut response: Response) -> Looked {
+        if parent.syntax.esi && response.fields.get("surrogate-control").is_some() {
+            // It is for us (Edge Architecture Specification section 2.3).
+            response.fields = response.fields.without("surrogate-control");
+        }
+        if parent.request.method != Method::HEAD || !is_page(&response) {
+            return self.look(response, None, parent.syntax);
         }
         // What the whole page would be like is not known without making it (RFC 9110 section 9.3.2).
         response.fields = of_assembled(&response.fields);
@@ -143,10 +153,11 @@ impl SsiFilter {
     }
 
     /// Looks at a response. `state` tells its body from others, if that is known without reading it.
-    fn look(&self, response: Response, state: Option<u128>) -> Looked {
+    fn look(&self, response: Response, state: Option<u128>, syntax: Syntax) -> Looked {
         if !is_page(&response) {
             return Looked::Other(response);
         }
+        let state = state.map(|state| of_syntax(state, syntax));
         let known = state.and_then(|state| self.templates.borrow_mut().get(state));
         if let Some(compiled) = known {
             return looked(response, compiled);
@@ -166,25 +177,25 @@ impl SsiFilter {
                 _ => Bytes::from(pieces.concat()),
             },
         };
-        let compiled = self.compile(&content, state);
+        let compiled = self.compile(&content, state, syntax);
         looked(Response { status, fields, body: Body::Bytes(content), place }, compiled)
     }
 
-    fn compile(&self, content: &Bytes, state: Option<u128>) -> Compiled {
-        if !may_be_dynamic(content) {
+    fn compile(&self, content: &Bytes, state: Option<u128>, syntax: Syntax) -> Compiled {
+        if !may_be_dynamic(content, syntax) {
             if let Some(state) = state {
                 self.templates.borrow_mut().put(state, None, 0);
             }
             return None;
         }
         let digest = xxh3_128(content);
-        let key = state.unwrap_or(digest);
+        let key = state.unwrap_or_else(|| of_syntax(digest, syntax));
         if state.is_none()
             && let Some(compiled) = self.templates.borrow_mut().get(key)
         {
             return compiled;
         }
-        let template = Template::compile(content);
+        let template = Template::compile(content, syntax);
         let bytes = template.memory_bytes() + content.len();
         let compiled = template.is_dynamic().then(|| (Arc::new(template), digest));
         self.templates.borrow_mut().put(key, compiled.clone(), bytes);
@@ -218,7 +229,7 @@ impl SsiFilter {
 /// Reads what takes waiting, and looks at it.
 async fn read(response: Response, state: Option<u128>, kept: &KeptParent) -> Looked {
     match unread::read(response).await {
-        Ok(response) => kept.with(|parent| parent.routes.ssi().look(response, state)),
+        Ok(response) => kept.with(|parent| parent.routes.ssi().look(response, state, parent.syntax)),
         Err(response) => Looked::Other(response),
     }
 }
@@ -283,6 +294,11 @@ fn is_page(response: &Response) -> bool {
         && response.status != StatusCode::PARTIAL_CONTENT
         && response.fields.get("content-type").is_some_and(is_html)
         && coding.is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity"))
+}
+
+/// A digest that is another for each syntax: a page is not the same page where it is read otherwise.
+fn of_syntax(digest: u128, syntax: Syntax) -> u128 {
+    digest ^ u128::from(syntax.ssi) ^ (u128::from(syntax.esi) << 1)
 }
 
 /// What tells one state of a file from others.

@@ -7,7 +7,7 @@ use crate::page::Page;
 use crate::session::{self, Session};
 use crate::subrequest::{Parent, Refused};
 use bytes::Bytes;
-use kirin_ssi::{Requested, Source, Target, Template, Zone};
+use kirin_ssi::{Requested, Source, Syntax, Target, Template, Zone};
 use kirin_store::{Now, Store};
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
@@ -36,6 +36,8 @@ pub struct Parts {
     pub(super) waiting: Vec<(usize, Waiting)>,
     /// What has been requested, by id.
     names: Vec<Bytes>,
+    /// What is to be requested if that fails, with its id.
+    alternates: Vec<(usize, Bytes)>,
     /// The visitor's session, when it has been looked for: the page is about one visitor from its beginning to its end.
     session: Option<Option<Session>>,
 }
@@ -52,6 +54,7 @@ impl Parts {
             answered: Vec::new(),
             waiting: Vec::new(),
             names: Vec::new(),
+            alternates: Vec::new(),
             session: None,
         }
     }
@@ -59,6 +62,27 @@ impl Parts {
     /// The digest of the page and its items, if there is nothing else in it.
     pub fn digest_of_items(&self) -> Option<u128> {
         (!self.has_more).then(|| self.items.digest128())
+    }
+
+    fn take(&mut self, id: usize, answer: Answered) {
+        match answer {
+            Answered::Now(part) => self.answered.push((id, part)),
+            Answered::Later(waiting) => self.waiting.push((id, waiting)),
+        }
+    }
+
+    /// Requests the alternate of what has failed, if it has one that has not been tried. Whether it has.
+    pub fn try_alternate(&mut self, id: usize, failure: &Failure, page: &Surroundings<'_>) -> bool {
+        let Some(place) = self.alternates.iter().position(|(other, _)| *other == id) else { return false };
+        let (_, alternate) = self.alternates.swap_remove(place);
+        let Some(Ok(answer)) = page.parent.map(|parent| parent.get(&alternate)) else { return false };
+        let include = String::from_utf8_lossy(&alternate);
+        tracing::info!(page = page.name(), %failure, %include, "an include cannot be had, its alternate is asked for");
+        self.take(id, Answered::of(answer));
+        if let Some(name) = self.names.get_mut(id) {
+            *name = alternate.clone();
+        }
+        true
     }
 
     /// Takes in what a part says, or why it is not there; gives the content.
@@ -100,7 +124,10 @@ pub struct PageSource<'a> {
 impl Source for PageSource<'_> {
     fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
         let Surroundings { store, now, .. } = self.page;
-        let page = store.get(key, now).map(|item| store.companion::<Page>(&item, now, Page::compile));
+        let syntax = self.page.parent.map_or(Syntax::SSI, |parent| parent.syntax);
+        let page = store
+            .get(key, now)
+            .map(|item| store.companion::<Page>(&item, now, Page::compile).read_with(syntax));
         // A coded body would be noise in the middle of the page.
         let page = page.filter(|page| page.head.as_ref().is_none_or(|head| head.stored_coding.is_none()));
         let Some(page) = page else {
@@ -132,7 +159,7 @@ impl Source for PageSource<'_> {
         date::format(self.page.now.unix_seconds(), zone, format)
     }
 
-    fn request(&mut self, target: Target, name: &[u8], id: usize) -> Requested {
+    fn request(&mut self, target: Target, name: &[u8], alternate: Option<&[u8]>, id: usize) -> Requested {
         self.parts.has_more = true;
         let refuse = |parts: &mut Parts, why: &dyn std::fmt::Display| {
             let include = String::from_utf8_lossy(name);
@@ -152,10 +179,8 @@ impl Source for PageSource<'_> {
         };
         self.parts.names.resize(id, Bytes::new());
         self.parts.names.push(Bytes::copy_from_slice(name));
-        match Answered::of(answer) {
-            Answered::Now(part) => self.parts.answered.push((id, part)),
-            Answered::Later(waiting) => self.parts.waiting.push((id, waiting)),
-        }
+        self.parts.alternates.extend(alternate.map(|alternate| (id, Bytes::copy_from_slice(alternate))));
+        self.parts.take(id, Answered::of(answer));
         Requested::Pending
     }
 }

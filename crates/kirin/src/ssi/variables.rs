@@ -33,6 +33,10 @@ pub fn variable(name: &str, parent: &Parent<'_>) -> Option<Variable> {
             let name = path.rsplit(|byte| *byte == b'/').next()?;
             ours(name)
         }
+        "request" => {
+            let (method, version) = (request.method.as_str(), request.version.name());
+            ours([method, " ", request.target, " ", version].concat().as_bytes())
+        }
         "request_method" => ours(request.method.as_str().as_bytes()),
         "query_string" | "args" => ours(request.query?.as_bytes()),
         "query_string_unescaped" => ours(&unescaped(request.query?)),

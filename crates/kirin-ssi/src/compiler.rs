@@ -1,0 +1,167 @@
+//! Compiling: from the bytes of a page to instructions, in one pass.
+
+use crate::condition::Condition;
+use crate::directive::Directive;
+use crate::elements::{Element, Elements};
+use crate::ssi;
+use crate::syntax::Syntax;
+use crate::template::{Block, Instruction, Template};
+use bytes::Bytes;
+use std::collections::HashMap;
+
+/// Regular expressions in one page, at most: each takes time to compile and memory to keep.
+const MAX_REGEXES: usize = 256;
+
+/// Compiles `page`.
+pub(crate) fn compile(page: &Bytes, syntax: Syntax) -> Template {
+    let mut compiler = Compiler::default();
+    let mut literal_start = 0;
+    for (place, element) in Elements::new(page, syntax) {
+        compiler.literal(page.slice(literal_start..place.start));
+        literal_start = place.end;
+        compiler.template.directives += 1;
+        match element {
+            Element::Nothing => {}
+            Element::Instruction(instruction) => compiler.code.instructions.push(instruction),
+            Element::Directive(directive) => {
+                if compiler.directive(&directive).is_none() {
+                    compiler.code.instructions.push(Instruction::Malformed);
+                }
+            }
+        }
+    }
+    compiler.literal(page.slice(literal_start..));
+    compiler.finish()
+}
+
+#[derive(Default)]
+struct Compiler {
+    template: Template,
+    /// What is being written: the page, or a block of it.
+    code: Code,
+    /// The name of the block that is open, and the page around it.
+    around: Option<(Bytes, Code)>,
+    /// Blocks by their name; of several, the first.
+    blocks: HashMap<Bytes, usize>,
+    regexes: usize,
+}
+
+#[derive(Default)]
+struct Code {
+    instructions: Vec<Instruction>,
+    open: Vec<OpenIf>,
+}
+
+/// An `if` without its `endif` yet: jumps whose destination is not known.
+#[derive(Default)]
+struct OpenIf {
+    /// To the next `elif` or `else`.
+    unless: Option<usize>,
+    /// To the `endif`.
+    to_end: Vec<usize>,
+    has_else: bool,
+}
+
+impl Compiler {
+    fn literal(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.code.instructions.push(Instruction::Literal(bytes));
+        }
+    }
+
+    /// None if it is not understood.
+    fn directive(&mut self, directive: &Directive) -> Option<()> {
+        match &directive.name[..] {
+            b"include" => {
+                let include = ssi::include(directive, |name| self.blocks.get(name).copied())?;
+                self.code.instructions.push(include);
+            }
+            b"echo" => self.code.instructions.push(ssi::echo(directive)?),
+            b"set" => self.code.instructions.push(ssi::set(directive)?),
+            b"config" => self.code.instructions.extend(ssi::config(directive)?),
+            b"if" => {
+                let condition = self.condition(directive)?;
+                self.code.open.push(OpenIf::default());
+                self.code.branch(condition)?;
+            }
+            b"elif" => {
+                let condition = self.condition(directive)?;
+                self.code.end_branch()?;
+                self.code.branch(condition)?;
+            }
+            b"else" if directive.has_only(&[]) => {
+                self.code.end_branch()?;
+                self.code.open.last_mut()?.has_else = true;
+            }
+            b"endif" if directive.has_only(&[]) => self.code.end_if()?,
+            b"block" if directive.has_only(&["name"]) && self.around.is_none() => {
+                self.around = Some((directive.value("name")?.clone(), std::mem::take(&mut self.code)));
+            }
+            b"endblock" if directive.has_only(&[]) => self.end_block()?,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn condition(&mut self, directive: &Directive) -> Option<Condition> {
+        let expression = directive.value("expr").filter(|_| directive.has_only(&["expr"]))?;
+        let condition = Condition::parse(expression, self.regexes < MAX_REGEXES)?;
+        self.regexes += usize::from(condition.has_regex());
+        Some(condition)
+    }
+
+    fn end_block(&mut self) -> Option<()> {
+        let (name, outer) = self.around.take()?;
+        let instructions = std::mem::replace(&mut self.code, outer).finish();
+        self.blocks.entry(name).or_insert(self.template.blocks.len());
+        self.template.blocks.push(Block { instructions });
+        Some(())
+    }
+
+    fn finish(mut self) -> Template {
+        let _ = self.end_block();
+        Template { main: self.code.finish(), ..self.template }
+    }
+}
+
+impl Code {
+    fn branch(&mut self, condition: Condition) -> Option<()> {
+        self.open.last_mut()?.unless = Some(self.instructions.len());
+        self.instructions.push(Instruction::JumpUnless(Box::new(condition), 0));
+        Some(())
+    }
+
+    /// Ends the branch before an `elif` or `else`.
+    fn end_branch(&mut self) -> Option<()> {
+        let open = self.open.last_mut().filter(|open| !open.has_else)?;
+        open.to_end.push(self.instructions.len());
+        let unless = open.unless.take();
+        self.instructions.push(Instruction::Jump(0));
+        self.land(unless);
+        Some(())
+    }
+
+    fn end_if(&mut self) -> Option<()> {
+        let open = self.open.pop()?;
+        self.land(open.to_end.into_iter().chain(open.unless));
+        Some(())
+    }
+
+    /// Makes the jumps at `from` go on here.
+    fn land(&mut self, from: impl IntoIterator<Item = usize>) {
+        let here = self.instructions.len();
+        for jump in from {
+            if let Some(Instruction::Jump(to) | Instruction::JumpUnless(_, to)) =
+                self.instructions.get_mut(jump)
+            {
+                *to = here;
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<Instruction> {
+        while self.end_if().is_some() {}
+        self.instructions.shrink_to_fit();
+        self.instructions
+    }
+}

@@ -1,0 +1,160 @@
+//! Where in a page something has to be done: directives, tags and variables between the text.
+
+use crate::directive::{self, Directive};
+use crate::encoding::Encoding;
+use crate::esi::{self, Tag};
+use crate::syntax::Syntax;
+use crate::template::Instruction;
+use crate::text::Text;
+use bytes::Bytes;
+use memchr::memmem;
+use std::ops::Range;
+
+/// What a comment for ESI starts with. It and its end go, what is between them is page.
+const COMMENT: &[u8] = b"<!--esi";
+const COMMENT_END: &[u8] = b"-->";
+
+/// The end of what is there for those who do not know ESI.
+const REMOVE_END: &[u8] = b"</esi:remove>";
+
+/// One of them.
+pub(crate) enum Element {
+    Directive(Directive),
+    Instruction(Instruction),
+    /// It goes, and nothing comes in its place.
+    Nothing,
+}
+
+/// All of a page, in order, each with the bytes that it takes. What does not end is text, and is not looked at twice.
+pub(crate) struct Elements<'a> {
+    page: &'a Bytes,
+    at: usize,
+    /// Whether directives of SSI can still come.
+    ssi: bool,
+    esi: bool,
+    /// Whether tags of ESI can still come.
+    tags: bool,
+    /// Whether an end of what is removed can still come.
+    removes: bool,
+    /// Whether comments for ESI can still come.
+    comments: bool,
+    in_comment: bool,
+    in_vars: bool,
+}
+
+impl<'a> Elements<'a> {
+    pub(crate) fn new(page: &'a Bytes, syntax: Syntax) -> Self {
+        let Syntax { ssi, esi } = syntax;
+        Self {
+            page,
+            at: 0,
+            ssi,
+            esi,
+            tags: esi,
+            removes: esi,
+            comments: esi,
+            in_comment: false,
+            in_vars: false,
+        }
+    }
+
+    /// Where the next one may start.
+    fn candidate(&self) -> Option<usize> {
+        let rest = self.page.get(self.at..)?;
+        let found = match (self.esi, self.in_comment || self.in_vars) {
+            (true, true) => memchr::memchr3(b'<', b'-', b'$', rest),
+            (true, false) => memchr::memchr(b'<', rest),
+            (false, _) if self.ssi => memmem::find(rest, directive::OPENING),
+            (false, _) => None,
+        }?;
+        Some(self.at + found)
+    }
+
+    /// The element at `start` and where the page goes on; none if it is text.
+    fn read(&mut self, start: usize) -> Option<(Element, usize)> {
+        let rest = &self.page[start..];
+        if self.ssi && rest.starts_with(directive::OPENING) {
+            return self.directive(start);
+        }
+        if self.comments && !self.in_comment && rest.starts_with(COMMENT) {
+            self.comments = memmem::find(rest, COMMENT_END).is_some();
+            self.in_comment = self.comments;
+            return self.in_comment.then_some((Element::Nothing, start + COMMENT.len()));
+        }
+        if self.in_comment && rest.starts_with(COMMENT_END) {
+            self.in_comment = false;
+            return Some((Element::Nothing, start + COMMENT_END.len()));
+        }
+        if self.in_vars && rest.starts_with(b"$(") {
+            let (variable, length) = esi::variable(rest, |_| Encoding::Entity)?;
+            let mut text = Text::default();
+            text.variable(variable);
+            return Some((Element::Instruction(Instruction::Write(text)), start + length));
+        }
+        if self.tags && (rest.starts_with(b"<esi:") || rest.starts_with(b"</esi:")) {
+            return self.tag(start);
+        }
+        None
+    }
+
+    fn directive(&mut self, start: usize) -> Option<(Element, usize)> {
+        match directive::read(self.page, start) {
+            directive::Found::Directive(directive, end) => Some((Element::Directive(directive), end)),
+            directive::Found::Malformed(end) => Some((Element::Instruction(Instruction::Malformed), end)),
+            directive::Found::Unended => {
+                self.ssi = false;
+                None
+            }
+        }
+    }
+
+    fn tag(&mut self, start: usize) -> Option<(Element, usize)> {
+        let malformed = Element::Instruction(Instruction::Malformed);
+        let nothing = |end| (Element::Nothing, end);
+        let Some((tag, end)) = Tag::read(self.page, start) else {
+            let Some(length) = memchr::memchr(b'>', &self.page[start..]) else {
+                self.tags = false;
+                return None;
+            };
+            return Some((malformed, start + length + 1));
+        };
+        let element = match (&tag.name[..], tag.closes) {
+            (b"include", false) => esi::include(&tag).map_or(malformed, Element::Instruction),
+            (b"comment", false) => Element::Nothing,
+            (b"remove", false) if tag.is_empty => Element::Nothing,
+            (b"remove", false) => return Some(self.removed(end).map_or((malformed, end), nothing)),
+            (b"vars", closes) if !tag.is_empty && closes == self.in_vars => {
+                self.in_vars = !closes;
+                Element::Nothing
+            }
+            (b"remove" | b"vars", true) | (_, false) => malformed,
+            // The beginning of what is not known has shown the error message; once is enough.
+            (_, true) => Element::Nothing,
+        };
+        Some((element, end))
+    }
+
+    /// Where the page goes on behind what the tag that ends at `start` has removed. One that does not end shows what it has.
+    fn removed(&mut self, start: usize) -> Option<usize> {
+        let length = self.removes.then(|| memmem::find(&self.page[start..], REMOVE_END)).flatten();
+        self.removes = length.is_some();
+        Some(start + length? + REMOVE_END.len())
+    }
+}
+
+impl Iterator for Elements<'_> {
+    type Item = (Range<usize>, Element);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while let Some(start) = self.candidate() {
+            match self.read(start) {
+                Some((element, end)) => {
+                    self.at = end;
+                    return Some((start..end, element));
+                }
+                None => self.at = start + 1,
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,82 @@
+//! What pages are rendered from in this crate's tests.
+
+use crate::{Progress, Rendering, Requested, Source, Syntax, Target, Template, Trouble, Zone};
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Items of a store, variables named `v_VALUE` and `arg_v_VALUE`, and requests that are answered when the test says so.
+#[derive(Default)]
+pub(crate) struct Site {
+    pub(crate) items: HashMap<String, Arc<Template>>,
+    pub(crate) requested: Vec<(Target, String)>,
+}
+
+impl Site {
+    pub(crate) fn new(items: &[(&str, &str)]) -> Self {
+        let items = items.iter().map(|(key, page)| ((*key).to_owned(), compile(page))).collect();
+        Self { items, ..Self::default() }
+    }
+}
+
+impl Source for Site {
+    fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
+        self.items.get(std::str::from_utf8(key).ok()?).cloned()
+    }
+
+    fn variable(&mut self, name: &str) -> Option<Bytes> {
+        let host = (name == "http_host").then_some("Example.org");
+        let value = host.or_else(|| name.strip_prefix("v_")).or_else(|| name.strip_prefix("arg_v_"));
+        value.map(|value| Bytes::copy_from_slice(value.as_bytes()))
+    }
+
+    fn date(&mut self, zone: Zone, format: &str) -> Bytes {
+        Bytes::from(format!("{zone:?} {format}"))
+    }
+
+    fn request(&mut self, target: Target, name: &[u8], alternate: Option<&[u8]>, _: usize) -> Requested {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let name = match alternate {
+            Some(alternate) if name != "/refused" => {
+                format!("{name} or {}", String::from_utf8_lossy(alternate))
+            }
+            _ => name,
+        };
+        match &name[..] {
+            "/refused" => Requested::Failed,
+            "/memory" => Requested::Template(compile("memory")),
+            _ => {
+                self.requested.push((target, name));
+                Requested::Pending
+            }
+        }
+    }
+}
+
+pub(crate) fn compile(page: &str) -> Arc<Template> {
+    Arc::new(Template::compile(&Bytes::copy_from_slice(page.as_bytes()), Syntax { ssi: true, esi: true }))
+}
+
+/// Renders, in both syntaxes; each request is answered `<TARGET>`, `/fail…` fails, `/empty` is empty. Requests that nothing waits for are
+/// answered at the end, the last first.
+pub(crate) fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<Trouble>) {
+    let mut site = Site::new(items);
+    let mut rendering = Rendering::new(compile(page));
+    let answer = |rendering: &mut Rendering, site: &Site, id: usize| {
+        let name = &site.requested[id].1;
+        let body = (!name.starts_with("/fail")).then(|| match &name[..] {
+            "/empty" => vec![],
+            name => vec![Bytes::from(format!("<{name}")), Bytes::from_static(b">")],
+        });
+        rendering.fill(id, body);
+    };
+    while let Progress::Wait(id) = rendering.run(&mut site) {
+        answer(&mut rendering, &site, id);
+    }
+    for id in (0..site.requested.len()).rev() {
+        answer(&mut rendering, &site, id);
+    }
+    assert!(rendering.is_settled_whole());
+    let trouble = rendering.trouble();
+    (String::from_utf8(rendering.take_ready().concat()).unwrap(), trouble)
+}

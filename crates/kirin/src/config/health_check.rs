@@ -1,0 +1,75 @@
+//! Health checks of an upstream's servers, as a user writes them.
+
+use super::default;
+use super::load::{ConfigError, Source};
+use super::units::Seconds;
+use super::upstream::host;
+use kirin_proxy::{HealthConfig, HostPolicy};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_spanned::Spanned;
+use std::num::NonZeroU32;
+
+/// How servers are asked whether they are well.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpstreamHealthConfig {
+    /// The path, with a query if there is one, that is asked for with GET.
+    #[schemars(with = "String")]
+    pub path: Spanned<String>,
+    /// `Host`. Default: the server's own.
+    #[schemars(with = "Option<String>")]
+    pub host: Option<Spanned<String>>,
+    /// From one time to the next.
+    #[serde(default = "default::health_interval")]
+    #[schemars(with = "String", default = "default::health_interval")]
+    pub interval: Seconds,
+    /// How long an answer may take.
+    #[serde(default = "default::health_timeout")]
+    #[schemars(with = "String", default = "default::health_timeout")]
+    pub timeout: Seconds,
+    /// The status of a server that is well: one, such as `"204"`, or from one to another.
+    #[serde(default = "default::health_status")]
+    #[schemars(with = "String", default = "default::health_status_plain")]
+    pub status: Spanned<String>,
+    /// Good answers in a row after which an unhealthy server gets requests again.
+    #[serde(default = "default::healthy_after")]
+    pub healthy_after: NonZeroU32,
+    /// Bad ones in a row after which it gets none any more.
+    #[serde(default = "default::unhealthy_after")]
+    pub unhealthy_after: NonZeroU32,
+}
+
+/// Checks `health`.
+pub fn check_health(health: &UpstreamHealthConfig, source: &Source) -> Result<HealthConfig, ConfigError> {
+    let path = health.path.get_ref();
+    if !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let message = format!("`path` is `{path}`: it begins with `/` and is percent-encoded");
+        return Err(source.error(health.path.span(), message));
+    }
+    let named = health.host.as_ref().map(|name| match host(name, source)? {
+        HostPolicy::Name(name) => Ok(name),
+        HostPolicy::Client | HostPolicy::Upstream => {
+            Err(source.error(name.span(), "`host` of a health check is a name"))
+        }
+    });
+    let status = health.status.get_ref();
+    let (first, last) = status.split_once('-').unwrap_or((status, status));
+    let number = |text: &str| text.parse().ok().filter(|status| (200..600).contains(status));
+    let status = match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => first..=last,
+        _ => {
+            let message = format!("`status` is `{status}`: allowed is such as \"200\" or \"200-399\"");
+            return Err(source.error(health.status.span(), message));
+        }
+    };
+    Ok(HealthConfig {
+        path: path.clone(),
+        host: named.transpose()?,
+        interval: health.interval.into(),
+        timeout: health.timeout.into(),
+        status,
+        healthy_after: health.healthy_after.get(),
+        unhealthy_after: health.unhealthy_after.get(),
+    })
+}

@@ -1,0 +1,74 @@
+//! A server of an upstream: its address, or a table with more.
+
+use super::check::absolute;
+use super::load::{ConfigError, Source};
+use kirin_proxy::{Scheme, ServerAddress, ServerConfig};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_spanned::Spanned;
+use std::fmt;
+
+/// The largest weight of a server.
+const MAX_WEIGHT: u32 = 1000;
+
+/// A server: its address, or a table.
+#[derive(Debug)]
+pub struct ServerEntry {
+    address: String,
+    weight: Option<u32>,
+    backup: bool,
+}
+
+/// A server as a table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerTable {
+    address: String,
+    weight: Option<u32>,
+    #[serde(default)]
+    backup: bool,
+}
+
+impl<'de> Deserialize<'de> for ServerEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry;
+        impl<'de> Visitor<'de> for Entry {
+            type Value = ServerEntry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an address, or { address = …, weight = …, backup = … }")
+            }
+
+            fn visit_str<E: de::Error>(self, address: &str) -> Result<ServerEntry, E> {
+                Ok(ServerEntry { address: address.into(), weight: None, backup: false })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ServerEntry, A::Error> {
+                let table = ServerTable::deserialize(MapAccessDeserializer::new(map))?;
+                let ServerTable { address, weight, backup } = table;
+                Ok(ServerEntry { address, weight, backup })
+            }
+        }
+        deserializer.deserialize_any(Entry)
+    }
+}
+
+/// Checks `entry`.
+pub fn server(entry: &Spanned<ServerEntry>, source: &Source) -> Result<ServerConfig, ConfigError> {
+    let ServerEntry { address, weight, backup } = entry.get_ref();
+    let mut address: ServerAddress =
+        address.parse().map_err(|error| source.error(entry.span(), format!("{error}")))?;
+    if address.scheme == Scheme::H2c {
+        return Err(source.error(entry.span(), "this version of Kirin does not speak h2c with servers yet"));
+    }
+    if let kirin_proxy::Location::Unix(path) = &mut address.location {
+        *path = absolute(&source.directory.join(&path));
+    }
+    let weight = weight.unwrap_or(1);
+    if !(1..=MAX_WEIGHT).contains(&weight) {
+        let message = format!("`weight` is {weight}: allowed is 1 to {MAX_WEIGHT}");
+        return Err(source.error(entry.span(), message));
+    }
+    Ok(ServerConfig { address, weight, backup: *backup })
+}

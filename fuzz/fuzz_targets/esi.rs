@@ -1,0 +1,9 @@
+//! Edge side includes, with SSI in the same page: no page panics, and rendering ends, whatever its requests come to.
+#![no_main]
+
+mod itself;
+
+use kirin_ssi::Syntax;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|page: &[u8]| itself::render(page, Syntax { ssi: true, esi: true }));

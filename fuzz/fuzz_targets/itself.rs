@@ -1,0 +1,53 @@
+//! A page that includes itself wherever it can: the worst site there is. Shared by the targets of includes.
+
+use bytes::Bytes;
+use kirin_ssi::{Progress, Rendering, Requested, Source, Syntax, Target, Template, Zone};
+use std::sync::Arc;
+
+struct Itself {
+    page: Arc<Template>,
+    requested: usize,
+}
+
+impl Source for Itself {
+    fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
+        (key != b"gone").then(|| Arc::clone(&self.page))
+    }
+
+    fn variable(&mut self, name: &str) -> Option<Bytes> {
+        (name.len() % 2 == 0).then(|| Bytes::copy_from_slice(name.as_bytes()))
+    }
+
+    fn date(&mut self, _: Zone, format: &str) -> Bytes {
+        Bytes::copy_from_slice(format.as_bytes())
+    }
+
+    fn request(&mut self, _: Target, name: &[u8], alternate: Option<&[u8]>, id: usize) -> Requested {
+        match name.len() % 4 {
+            0 if alternate.is_none() => Requested::Failed,
+            1 => Requested::Template(Arc::clone(&self.page)),
+            _ => {
+                self.requested = id + 1;
+                Requested::Pending
+            }
+        }
+    }
+}
+
+/// Compiles and renders `page`; every other request fails. The page must come to an end, and all of it must be given out.
+pub fn render(page: &[u8], syntax: Syntax) {
+    let page = Arc::new(Template::compile(&Bytes::copy_from_slice(page), syntax));
+    let mut source = Itself { page: Arc::clone(&page), requested: 0 };
+    let mut rendering = Rendering::new(page);
+    let answer = |id: usize| (id % 2 == 0).then(|| vec![Bytes::from_static(b"answer")]);
+    while let Progress::Wait(id) = rendering.run(&mut source) {
+        let _ = rendering.take_ready();
+        rendering.fill(id, answer(id));
+    }
+    for id in 0..source.requested {
+        rendering.fill(id, answer(id));
+    }
+    assert!(rendering.is_settled_whole());
+    let _ = rendering.take_ready();
+    assert!(rendering.take_ready().is_empty());
+}
