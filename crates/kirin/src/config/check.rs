@@ -5,7 +5,7 @@ use super::admin::check_admin;
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
 use super::upstream::check_upstream;
-use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, proxies, rules};
+use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, lua, proxies, rules};
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
 use crate::user::User;
@@ -52,6 +52,8 @@ pub struct Site {
     pub upstreams: Vec<UpstreamConfig>,
     /// The routes, longest path first.
     pub routes: Vec<RouteSite>,
+    /// What scripts may take.
+    pub lua: kirin_lua::Limits,
 }
 
 /// A listener.
@@ -172,6 +174,8 @@ pub enum PlaceSite {
     Files(PathBuf),
     /// The application of this index.
     App(usize),
+    /// A script.
+    Lua(PathBuf),
     /// The upstream of this index.
     Proxy(usize),
 }
@@ -264,6 +268,7 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         apps,
         upstreams,
         routes,
+        lua: lua::limits(&config.lua, source)?,
     })
 }
 
@@ -450,7 +455,7 @@ fn check_route(
     let rules = Arc::new(rules::rules(route, checks, source)?);
     if route.places.is_empty() && route.redirect.is_none() {
         let message = format!(
-            "`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME, proxy:NAME, or a `redirect`"
+            "`try` of route `{path}` is empty: name at least one of store, files:DIR, lua:FILE, app:NAME, proxy:NAME, or a `redirect`"
         );
         return Err(source.error(route.path.span(), message));
     }
@@ -535,6 +540,13 @@ fn check_place(
             source.error(place.span(), format!("there is no app `{name}`; apps: {known}"))
         });
     }
+    if let Some(file) = text.strip_prefix("lua:") {
+        let path = absolute(&source.directory.join(file));
+        if !path.is_file() {
+            return Err(source.error(place.span(), format!("there is no file {}", path.display())));
+        }
+        return Ok(PlaceSite::Lua(path));
+    }
     if let Some(name) = text.strip_prefix("proxy:") {
         let found = named.upstreams.iter().position(|upstream| upstream.name == name).map(PlaceSite::Proxy);
         return found.ok_or_else(|| {
@@ -543,7 +555,8 @@ fn check_place(
             source.error(place.span(), format!("there is no upstream `{name}`; upstreams: {known}"))
         });
     }
-    let message = format!("`{text}` is not a place; allowed are store, files:DIR, app:NAME and proxy:NAME");
+    let message =
+        format!("`{text}` is not a place; allowed are store, files:DIR, lua:FILE, app:NAME and proxy:NAME");
     Err(source.error(place.span(), message))
 }
 
