@@ -64,6 +64,15 @@ impl Client {
         self
     }
 
+    /// Sends bytes for as long as the other side takes them within a moment; false when it takes no more.
+    ///
+    /// # Panics
+    /// When the socket takes no time limit.
+    pub fn try_send_now(&mut self, bytes: &[u8]) -> bool {
+        self.stream.set_write_timeout(Some(Duration::from_millis(300))).expect("write timeout");
+        self.stream.write_all(bytes).is_ok()
+    }
+
     /// Ends our side.
     pub fn end(&mut self) -> &mut Self {
         self.stream.shutdown(Shutdown::Write).expect("shutdown");

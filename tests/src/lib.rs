@@ -4,6 +4,7 @@
 //! `make test` builds the program first; `KIRIN_BINARY` names another one.
 
 mod authority;
+mod backend;
 mod client;
 mod http2;
 mod memcached;
@@ -13,6 +14,7 @@ mod site;
 mod tls;
 
 pub use authority::{Authority, Issued};
+pub use backend::{Asked, Backend, BackendConnection};
 pub use client::{Client, Reply};
 pub use http2::{Http2Client, Http2Reply, Pending};
 pub use memcached::Memcached;

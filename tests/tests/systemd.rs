@@ -1,6 +1,6 @@
 //! systemd's side of a service, played by the test: sockets as of sd_listen_fds(3), notifications as of sd_notify(3).
 
-use kirin_tests::{Client, Kirin, Memcached, PATIENCE, Site, kirin_command, wait_for};
+use kirin_tests::{Client, Kirin, Memcached, PATIENCE, Site, kirin_command, run_kirin, wait_for};
 use rustix::process::Signal;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
@@ -74,10 +74,10 @@ fn every_socket_serves_if_nothing_else_is_said() {
 fn a_configuration_finds_its_sockets_by_their_addresses() {
     // The port is known only when the socket is there: the configuration is written before the program reads it.
     let site = site();
-    let store = site.path("store.sock");
+    let (store, admin) = (site.path("store.sock"), site.path("admin.sock"));
     let script = "until [ -e addresses ]; do sleep 0.01; done; read address < addresses; \
                   printf '[[listener]]\\naddress = \"%s\"\\n[store]\\nmemcached = [\"unix:store.sock\"]\\n\
-                  [[app]]\\nname = \"web\"\\nload = \"app.psgi\"\\n[[route]]\\npath = \"/\"\\ntry = [\"store\", \"app:web\"]\\n' \
+                  [admin]\\naddress = \"unix:admin.sock\"\\n[[app]]\\nname = \"web\"\\nload = \"app.psgi\"\\n[[route]]\\npath = \"/\"\\ntry = [\"store\", \"app:web\"]\\n' \
                   \"$address\" > kirin.toml; exec \"$0\" serve";
     let mut command = Command::new("perl");
     command.args([
@@ -86,6 +86,7 @@ fn a_configuration_finds_its_sockets_by_their_addresses() {
         "--",
         "127.0.0.1:0",
         store.to_str().expect("UTF-8"),
+        admin.to_str().expect("UTF-8"),
         "--",
         "sh",
         "-c",
@@ -96,6 +97,8 @@ fn a_configuration_finds_its_sockets_by_their_addresses() {
     Memcached::connect(&store).set("/page", b"text/plain\r\nfrom the store");
     assert_eq!(kirin.get("/page").text(), "from the store");
     assert_eq!(kirin.get("/").text(), "seen: []");
+    let output = run_kirin(&site, &["purge", "--key", "/page", "--admin", "unix:admin.sock"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "purged 1 of 1 keys\n", "{output:?}");
 }
 
 #[test]

@@ -12,7 +12,14 @@ fn block(request: &str) -> RequestBlock {
         panic!("not a request")
     };
     let local = ListenAddress::Unix("/s".into());
-    let origin = Origin { peer: &Peer::Unix, local: &local, secure: false, client: Client::NotAsked, now: 0 };
+    let origin = Origin {
+        peer: &Peer::Unix,
+        local: &local,
+        secure: false,
+        client: Client::NotAsked,
+        proxy: None,
+        now: 0,
+    };
     RequestBlock::encode(&head, origin, &MetaVariables::default()).unwrap()
 }
 

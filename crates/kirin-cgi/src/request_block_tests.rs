@@ -22,7 +22,7 @@ fn encode_text(request: &str, secure: bool) -> Result<Vec<(String, String)>, Nul
     let Ok(Parsed::Complete(head, _)) = parsed else { panic!("not a request: {request:?} {parsed:?}") };
     let peer = Peer::Tcp("[::ffff:192.0.2.7]:4711".parse().unwrap());
     let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
-    let origin = Origin { peer: &peer, local: &local, secure, client: Client::NotAsked, now: 0 };
+    let origin = Origin { peer: &peer, local: &local, secure, client: Client::NotAsked, proxy: None, now: 0 };
     let mut block = encode(&head, origin, &MetaVariables::default())?;
     block.finish(42);
     let (pairs, rest) = decode(block.as_bytes());
@@ -46,7 +46,14 @@ fn the_front_says_where_the_application_is_and_who_the_user_is() {
         panic!()
     };
     let local = ListenAddress::Unix("/s".into());
-    let origin = Origin { peer: &Peer::Unix, local: &local, secure: false, client: Client::NotAsked, now: 0 };
+    let origin = Origin {
+        peer: &Peer::Unix,
+        local: &local,
+        secure: false,
+        client: Client::NotAsked,
+        proxy: None,
+        now: 0,
+    };
     let meta = MetaVariables { script_name: "/shop", path: Some("/a%20b"), user: Some("Zo\u{eb}") };
     let mut block = encode(&head, origin, &meta).unwrap();
     block.finish(0);

@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 use httparse::{EMPTY_HEADER, Header};
-use kirin_http::FieldLines;
 use kirin_http::response_head::{BadResponse, Framing, MAX_FIELDS, ResponseHead};
+use kirin_http::{FieldLines, Version};
 
 /// Why a head is not used; the client gets 502.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead
             fields.try_push(name.as_bytes(), value).map_err(BadResponse::from)?;
         }
     }
-    Ok(Some((ResponseHead { status, fields, framing, close: false }, length)))
+    Ok(Some((ResponseHead { status, version: Version::Http11, fields, framing, close: false }, length)))
 }
 
 /// What is the status, or between a server and its client.

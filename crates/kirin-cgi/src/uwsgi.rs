@@ -41,7 +41,14 @@ mod tests {
             panic!("not a request")
         };
         let (peer, local) = (Peer::Unix, ListenAddress::Unix("/s".into()));
-        let origin = Origin { peer: &peer, local: &local, secure: false, client: Client::NotAsked, now: 0 };
+        let origin = Origin {
+            peer: &peer,
+            local: &local,
+            secure: false,
+            client: Client::NotAsked,
+            proxy: None,
+            now: 0,
+        };
         encode(&RequestBlock::encode(&head, origin, &MetaVariables::default()).unwrap(), 7)
     }
 

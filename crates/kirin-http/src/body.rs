@@ -46,6 +46,19 @@ pub trait BodyStream {
     fn length(&self) -> Option<u64>;
 }
 
+/// No bytes, of a body whose length nobody has said: the answer to a HEAD, for which `Content-Length: 0` would be a lie.
+pub struct UnknownLength;
+
+impl BodyStream for UnknownLength {
+    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+        Poll::Ready(None)
+    }
+
+    fn length(&self) -> Option<u64> {
+        None
+    }
+}
+
 /// Why a streamed body ended before its end.
 #[derive(Debug, thiserror::Error)]
 #[error("response body was cut: {0}")]

@@ -34,6 +34,11 @@ impl FieldLines {
         Self { prepared: Bytes::new(), added: Vec::new(), has_date: false }
     }
 
+    /// No field lines, with room for `bytes` of them.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self { added: Vec::with_capacity(bytes), ..Self::new() }
+    }
+
     /// Appends one field line. Refuses what is not a token, or a value with control characters.
     pub fn try_push(&mut self, name: &[u8], value: &[u8]) -> Result<(), InvalidField> {
         if name.is_empty() || !name.iter().copied().all(is_token_byte) {

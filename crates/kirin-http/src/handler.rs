@@ -1,6 +1,7 @@
 //! The seam between the connection engine and the program: who answers a request.
 
 use crate::client_certificate::ClientCertificate;
+use crate::forwarded::ForwardedFields;
 use crate::listener::ListenAddress;
 use crate::request::RequestHead;
 use crate::request_body::RequestBody;
@@ -27,8 +28,19 @@ pub struct Origin<'a> {
     pub secure: bool,
     /// Who the client says to be.
     pub client: Client<'a>,
+    /// The trusted proxy that has passed the request on, which `peer` may be itself.
+    pub proxy: Option<TrustedProxy<'a>>,
     /// The loop's clock: whole seconds since the unix epoch.
     pub now: u64,
+}
+
+/// A proxy whose word about its clients is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct TrustedProxy<'a> {
+    /// Its own address.
+    pub peer: &'a Peer,
+    /// Where it writes what it knows. What the other fields say may be a stranger's word.
+    pub fields: ForwardedFields,
 }
 
 /// What a client has shown in the TLS handshake.

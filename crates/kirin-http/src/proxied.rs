@@ -2,7 +2,7 @@
 //!
 //! The two functions that the connection calls; what bytes mean is in [`proxy_protocol`] and [`forwarded`](crate::forwarded).
 
-use crate::handler::Origin;
+use crate::handler::{Origin, TrustedProxy};
 use crate::io::Io;
 use crate::proxy_protocol::{self, MAX_HEADER_BYTES, Parsed};
 use crate::request::RequestHead;
@@ -22,8 +22,14 @@ pub(crate) fn with_origin<H, R>(
     answer: impl FnOnce(&RequestHead<'_>, Origin<'_>) -> R,
 ) -> R {
     let origin = server.origin(io);
-    let told = server.forwarding.as_ref().and_then(|forwarding| forwarding.client(origin.peer, head.fields));
-    let Some(client) = told else { return answer(head, origin) };
+    let Some(forwarding) =
+        server.forwarding.as_ref().filter(|forwarding| forwarding.trusted.contains(origin.peer))
+    else {
+        return answer(head, origin);
+    };
+    let origin =
+        Origin { proxy: Some(TrustedProxy { peer: origin.peer, fields: forwarding.fields }), ..origin };
+    let Some(client) = forwarding.client(origin.peer, head.fields) else { return answer(head, origin) };
     let secure = client.secure.unwrap_or(origin.secure);
     let head = RequestHead { host: client.host.unwrap_or(head.host), ..head.clone() };
     answer(&head, Origin { peer: &client.peer, secure, ..origin })

@@ -343,7 +343,7 @@ fn once<T>(slot: &mut Option<T>, value: T, otherwise: &'static str) -> Result<()
 }
 
 /// Members of a comma-separated list (RFC 9110 section 5.6.1).
-pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 

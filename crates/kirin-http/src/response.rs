@@ -13,6 +13,8 @@ pub enum Place {
     Files,
     /// An application's workers.
     App,
+    /// Another HTTP server.
+    Proxy,
     /// Kirin itself: errors, redirects.
     Kirin,
 }
@@ -24,6 +26,7 @@ impl Place {
             Place::Store => "store",
             Place::Files => "files",
             Place::App => "app",
+            Place::Proxy => "proxy",
             Place::Kirin => "kirin",
         }
     }

@@ -4,18 +4,23 @@
 //! The framing fields are taken out here: the engine frames what it sends to the client itself.
 
 use crate::field_lines::{FieldLines, InvalidField};
-use crate::request::{list, parse_content_length};
+use crate::request::{Version, list, parse_content_length};
 use http::StatusCode;
 use std::mem::MaybeUninit;
 
 /// Field lines in one response head at most.
 pub const MAX_FIELDS: usize = 200;
 
+/// Fields that `Connection` may name at most; each costs a look at all of them.
+const MAX_NAMED_FIELDS: usize = 20;
+
 /// A response head without its framing.
 #[derive(Debug)]
 pub struct ResponseHead {
     /// The status code, informational ones included.
     pub status: StatusCode,
+    /// HTTP/1.0 or HTTP/1.1.
+    pub version: Version,
     /// The field lines that go on to the client.
     pub fields: FieldLines,
     /// How the sender framed the body.
@@ -59,7 +64,8 @@ pub enum BadResponse {
 }
 
 /// Reads one response head from the start of `input`; `None` when it is not all there yet. `inspect` sees every
-/// field line that is not framing and says whether it goes on.
+/// field line that is not framing and says whether it goes on. `Keep-Alive` is shown and never goes on, nor do the fields that
+/// `Connection` names: they are between the sender and us (RFC 9110 section 7.6.1).
 pub fn parse(
     input: &[u8],
     mut inspect: impl FnMut(&str, &[u8]) -> Field,
@@ -79,8 +85,10 @@ pub fn parse(
         .code
         .and_then(|code| StatusCode::from_u16(code).ok())
         .ok_or(BadResponse::Malformed(httparse::Error::Status))?;
-    let mut fields = FieldLines::new();
-    let (mut content_length, mut chunked, mut close) = (None, false, response.version == Some(0));
+    let mut fields = FieldLines::with_capacity(length);
+    let version = if response.version == Some(0) { Version::Http10 } else { Version::Http11 };
+    let (mut content_length, mut chunked, mut close) = (None, false, version == Version::Http10);
+    let mut named_by_connection = Vec::new();
     for field in response.headers.iter() {
         let (name, value) = (field.name, field.value);
         if name.eq_ignore_ascii_case("content-length") {
@@ -95,17 +103,36 @@ pub fn parse(
             }
             chunked = true;
         } else if name.eq_ignore_ascii_case("connection") {
-            close |= list(value).any(|option| option.eq_ignore_ascii_case(b"close"));
-            if list(value).any(|option| option.eq_ignore_ascii_case(b"keep-alive")) {
-                close = false;
+            let mut keep_alive = false;
+            for option in list(value) {
+                if option.eq_ignore_ascii_case(b"close") {
+                    close = true;
+                } else if option.eq_ignore_ascii_case(b"keep-alive") {
+                    keep_alive = true;
+                // To what a 101 switches, the client must hear.
+                } else if !option.eq_ignore_ascii_case(b"upgrade") {
+                    named_by_connection.push(option);
+                }
             }
+            close &= !keep_alive;
         } else if name.eq_ignore_ascii_case("keep-alive") {
-            // Hop by hop; ours is between the client and us.
+            inspect(name, value);
         } else if inspect(name, value) == Field::Keep {
             fields.try_push(name.as_bytes(), value)?;
         }
     }
+    if named_by_connection.len() > MAX_NAMED_FIELDS {
+        return Err(BadResponse::Framing("Connection names too many fields"));
+    }
+    for name in named_by_connection {
+        if let Ok(name) = std::str::from_utf8(name) {
+            fields.remove(name);
+        }
+    }
     let framing = match (chunked, content_length) {
+        (true, _) if version == Version::Http10 => {
+            return Err(BadResponse::Framing("Transfer-Encoding in an HTTP/1.0 response"));
+        }
         (true, Some(_)) => {
             return Err(BadResponse::Framing("both Transfer-Encoding and Content-Length"));
         }
@@ -113,7 +140,7 @@ pub fn parse(
         (false, Some(length)) => Framing::Length(length),
         (false, None) => Framing::UntilClose,
     };
-    Ok(Some((ResponseHead { status, fields, framing, close }, length)))
+    Ok(Some((ResponseHead { status, version, fields, framing, close }, length)))
 }
 
 #[cfg(test)]
@@ -157,6 +184,21 @@ mod tests {
         assert_eq!(path, b"/x");
         assert_eq!(head.fields.len_bytes(), 0);
         assert_eq!(head.framing, Framing::UntilClose);
+    }
+
+    #[test]
+    fn fields_that_connection_names_stay_between_the_two() {
+        let input =
+            "HTTP/1.1 101 S\r\nX-A: 1\r\nConnection: x-a, Upgrade\r\nUpgrade: x\r\nx-A: 2\r\nB: 3\r\n\r\n";
+        let (head, _) = parse_kept(input).unwrap().unwrap();
+        let names: Vec<_> = head.fields.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, [&b"Upgrade"[..], b"B"]);
+    }
+
+    #[test]
+    fn chunks_of_a_sender_that_does_not_know_them_are_refused() {
+        let input = "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert!(matches!(parse_kept(input), Err(BadResponse::Framing(_))));
     }
 
     #[test]

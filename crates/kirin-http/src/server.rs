@@ -142,7 +142,14 @@ impl<H> Server<H> {
             _ => Client::NotAsked,
         };
         let secure = self.tls.is_some();
-        Origin { peer: io.client_peer(), local: &self.local, secure, client, now: self.clock().now() }
+        Origin {
+            peer: io.client_peer(),
+            local: &self.local,
+            secure,
+            client,
+            proxy: None,
+            now: self.clock().now(),
+        }
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -10,14 +10,14 @@ use crate::read_ahead::ReadAhead;
 use kirin_cgi::{MetaVariables, RequestBlock};
 
 use crate::sendfile::SendfileRoots;
-use crate::spool::{SpoolError, SpooledBody};
 use crate::supervisor::{Event, Supervisor};
 use crate::wear::Wear;
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 use kirin_files::AppFiles;
 use kirin_http::{
-    Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, Response, StatusCode, Version,
+    Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, Response, SpoolError,
+    SpooledBody, StatusCode, Version,
 };
 use parking_lot::Mutex;
 use std::collections::HashMap;

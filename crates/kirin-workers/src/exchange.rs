@@ -4,24 +4,21 @@ use crate::app::App;
 use crate::handed_file::HandedFile;
 use crate::response_pump::PumpedBody;
 use crate::sendfile::NotSent;
-use crate::spool::SpooledBody;
 use crate::worker::WorkerConnection;
-use crate::worker_response::{
-    Afterwards, AnyHead, BodyDecoder, ProtocolError, WorkerBody, WorkerHead, read_head,
-};
+use crate::worker_response::{Afterwards, AnyHead, ProtocolError, WorkerBody, WorkerHead, read_head};
 use bytes::{Bytes, BytesMut};
 use kirin_cgi::RequestBlock;
 use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::{
-    Body, BodyStream, FieldLines, Informational, Method, Place, RequestFields, Response, StatusCode,
-    StreamError,
+    Body, BodyDecoder, FieldLines, Informational, Method, Place, RequestFields, Response, SpooledBody,
+    StatusCode, UnknownLength,
 };
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Poll, ready};
 use std::time::Instant;
 
 /// Responses of up to this size are taken from the worker whole, before the client gets a byte.
@@ -256,7 +253,7 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Recei
         head.afterwards.check_left(connection.buffered()).map_err(protocol)?;
         return Ok(Received::Response(head, Reading::Whole(data)));
     }
-    let mut decoder = BodyDecoder::new(head.body);
+    let mut decoder = head.body.decoder();
     let mut data = BytesMut::new();
     let used = decoder.decode(connection.buffered(), &mut data).map_err(|error| protocol(error.into()))?;
     connection.consume(used);
@@ -369,19 +366,6 @@ fn whole_response(head: WorkerHead, data: Bytes) -> Response {
 
 fn response(head: WorkerHead, body: Body) -> Response {
     Response { status: head.status, fields: head.fields, body, place: Place::App }
-}
-
-/// No bytes, of a body whose length nobody has said.
-struct UnknownLength;
-
-impl BodyStream for UnknownLength {
-    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
-        Poll::Ready(None)
-    }
-
-    fn length(&self) -> Option<u64> {
-        None
-    }
 }
 
 /// Whether the worker still waits for a request; it may have gone while it was idle.

@@ -4,7 +4,7 @@
 //! [`App::start`] starts an application's parent process and a task that watches over it; [`App::answer`] is what a route
 //! calls for each request. `docs/worker-protocol.md` is the protocol, `adapters/perl` its other half.
 //!
-//! A request's way: [`App::answer`] encodes the head, `spool` reads the body, `pool` finds a worker, `exchange`
+//! A request's way: [`App::answer`] encodes the head, kirin-http spools the body, `pool` finds a worker, `exchange`
 //! sends the request and reads the response.
 
 mod adapter;
@@ -24,7 +24,6 @@ mod pool;
 mod read_ahead;
 mod response_pump;
 mod sendfile;
-mod spool;
 mod supervisor;
 mod wear;
 mod worker;

@@ -1,10 +1,9 @@
-//! Responses as workers send them: from bytes to a head, and from a framed body to its data. No I/O.
+//! Response heads as workers send them. No I/O.
 
 use crate::handed_file::{BadHandedFile, HandedFile};
-use bytes::BytesMut;
-use kirin_http::chunked::{ChunkedDecoder, ChunkedError, Event};
+use kirin_http::chunked::ChunkedError;
 use kirin_http::response_head::{self, BadResponse, Field, Framing};
-use kirin_http::{FieldLines, Response, StatusCode};
+use kirin_http::{BodyDecoder, FieldLines, Response, StatusCode};
 
 /// A head as it comes from a worker.
 #[derive(Debug)]
@@ -126,63 +125,21 @@ pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(AnyHead, 
     Ok(Some((AnyHead::Final(head), length)))
 }
 
-/// Takes the framing off a body that comes in pieces.
-#[derive(Debug)]
-pub(crate) enum BodyDecoder {
-    /// So many bytes are still to come.
-    Length { left: u64 },
-    /// In chunks.
-    Chunked(ChunkedDecoder),
-}
-
-impl BodyDecoder {
-    /// A decoder for `body`.
-    pub(crate) fn new(body: WorkerBody) -> Self {
-        match body {
-            WorkerBody::Withheld(_) => BodyDecoder::Length { left: 0 },
-            WorkerBody::Length(left) => BodyDecoder::Length { left },
-            WorkerBody::Chunked => BodyDecoder::Chunked(ChunkedDecoder::new()),
-        }
-    }
-
-    /// Whether the body is complete.
-    pub(crate) fn is_done(&self) -> bool {
-        match self {
-            BodyDecoder::Length { left } => *left == 0,
-            BodyDecoder::Chunked(decoder) => decoder.is_done(),
-        }
-    }
-
-    /// Appends the data in `input` to `data`; returns how many bytes of the input belong to the body. That is all of it
-    /// unless the body ends.
-    pub(crate) fn decode(&mut self, input: &[u8], data: &mut BytesMut) -> Result<usize, ChunkedError> {
-        match self {
-            BodyDecoder::Length { left } => {
-                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
-                data.extend_from_slice(&input[..count]);
-                *left -= count as u64;
-                Ok(count)
-            }
-            BodyDecoder::Chunked(decoder) => {
-                let mut at = 0;
-                loop {
-                    match decoder.decode(&input[at..])? {
-                        Event::Data { start, end } => {
-                            data.extend_from_slice(&input[at + start..at + end]);
-                            at += end;
-                        }
-                        Event::NeedMore => return Ok(input.len()),
-                        Event::End { consumed } => return Ok(at + consumed),
-                    }
-                }
-            }
-        }
+impl WorkerBody {
+    /// What takes its framing off.
+    pub(crate) fn decoder(self) -> BodyDecoder {
+        BodyDecoder::new(match self {
+            WorkerBody::Withheld(_) => Framing::Length(0),
+            WorkerBody::Length(length) => Framing::Length(length),
+            WorkerBody::Chunked => Framing::Chunked,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::BytesMut;
     use proptest::prelude::*;
 
     /// A head that is not informational.
@@ -308,7 +265,7 @@ mod tests {
                     let Some((head, length)) = read_head(&buffer, false).unwrap() else { break };
                     buffer.drain(..length);
                     if let AnyHead::Final(head) = head {
-                        decoder = Some(BodyDecoder::new(head.body));
+                        decoder = Some(head.body.decoder());
                     }
                 }
                 let Some(decoder) = &mut decoder else { continue };

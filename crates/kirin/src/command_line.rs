@@ -21,6 +21,7 @@ const DEFAULT_HTTPS_ADDRESS: &str = "*:443";
     after_help = "Examples:
   kirin serve app.psgi               a PSGI application, and ./public beside it
   kirin serve ./public               a directory
+  kirin serve http://127.0.0.1:3000  another HTTP server
   kirin serve --domain example.org app.psgi    to the world: https, with a certificate of Let's Encrypt
   kirin serve --config kirin.toml    whatever the file says
   kirin serve --print-config app.psgi > kirin.toml    a file to begin with"
@@ -113,7 +114,7 @@ impl Running {
 /// Arguments of `kirin serve`.
 #[derive(Args)]
 pub struct Serve {
-    /// A PSGI file or a directory; default: the configuration file kirin.toml
+    /// A PSGI file, a directory or the address of a server, such as http://127.0.0.1:3000; default: the configuration file kirin.toml
     target: Option<String>,
     /// A configuration file
     #[arg(long, short, conflicts_with = "target")]
@@ -152,7 +153,7 @@ impl Serve {
         let Some(target) = &self.target else {
             let path = self.config.as_deref().unwrap_or(Path::new("kirin.toml"));
             if self.config.is_none() && !path.exists() {
-                return Err("nothing to serve: name a PSGI file, a directory or --config FILE (there is no ./kirin.toml)".into());
+                return Err("nothing to serve: name a PSGI file, a directory, an http:// address or --config FILE (there is no ./kirin.toml)".into());
             }
             return Source::read(path).map_err(|error| error.to_string());
         };
@@ -160,6 +161,7 @@ impl Serve {
         let path = Path::new(target);
         let directory = match kind {
             default::Target::Directory => path,
+            default::Target::Server => Path::new("."),
             default::Target::Psgi { .. } => {
                 path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
             }

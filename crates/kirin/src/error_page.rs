@@ -60,7 +60,7 @@ impl ErrorPages {
             return None;
         }
         // What an application or a stored response says is content, unless the configuration says otherwise.
-        if !self.intercept && matches!(response.place, Place::App | Place::Store) {
+        if !self.intercept && matches!(response.place, Place::App | Place::Store | Place::Proxy) {
             return None;
         }
         let is_for = |errors: &Errors| match errors {

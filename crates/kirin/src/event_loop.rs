@@ -11,6 +11,7 @@ use crate::entrance::Entrance;
 use crate::router::Router;
 use kirin_files::FilesError;
 use kirin_http::{AccessLog, Forwarding, Limits, ListenAddress, Listener, LogFile, Server, listener};
+use kirin_proxy::Upstream;
 use kirin_store::Store;
 use kirin_workers::App;
 use std::rc::Rc;
@@ -71,6 +72,8 @@ pub struct Parts {
     pub store: Arc<Store>,
     /// The applications, shared by all loops.
     pub apps: Vec<Arc<App>>,
+    /// The upstreams, shared by all loops.
+    pub upstreams: Vec<Arc<Upstream>>,
     /// HTTP listeners.
     pub doors: Vec<Door>,
     /// Listeners for operators, and what answers there.
@@ -137,7 +140,7 @@ impl EventLoop {
 }
 
 async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
-    let opened = Router::open(&parts.site, Arc::clone(&parts.store), &parts.apps);
+    let opened = Router::open(&parts.site, Arc::clone(&parts.store), &parts.apps, &parts.upstreams);
     let (router, opened) = match opened {
         Ok(router) => (Some(Rc::new(router)), Ok(())),
         Err(error) => (None, Err(error)),

@@ -3,7 +3,9 @@
 //! A copy of the head; taken only then.
 
 use kirin_http::request::{BodyLength, RequestHead, Version};
-use kirin_http::{Client, ClientCertificate, ListenAddress, Method, Origin, Peer};
+use kirin_http::{
+    Client, ClientCertificate, ForwardedFields, ListenAddress, Method, Origin, Peer, TrustedProxy,
+};
 
 /// A request head and where it came from.
 pub struct KeptRequest {
@@ -21,6 +23,7 @@ pub struct KeptRequest {
     local: ListenAddress,
     secure: bool,
     client: KeptClient,
+    proxy: Option<(Peer, ForwardedFields)>,
     now: u64,
 }
 
@@ -53,6 +56,7 @@ impl KeptRequest {
                 Client::Anonymous => KeptClient::Anonymous,
                 Client::Verified(certificate) => KeptClient::Verified(certificate.clone()),
             },
+            proxy: origin.proxy.map(|proxy| (proxy.peer.clone(), proxy.fields)),
             now: origin.now,
         }
     }
@@ -78,7 +82,8 @@ impl KeptRequest {
             KeptClient::Anonymous => Client::Anonymous,
             KeptClient::Verified(certificate) => Client::Verified(certificate),
         };
+        let proxy = self.proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields: *fields });
         let (secure, now) = (self.secure, self.now);
-        work(&request, Origin { peer: &self.peer, local: &self.local, secure, client, now })
+        work(&request, Origin { peer: &self.peer, local: &self.local, secure, client, proxy, now })
     }
 }

@@ -4,6 +4,7 @@
 //! with `//` (another host), never has a backslash (browsers take it for a slash) and has no `..` that could climb out.
 
 use http::StatusCode;
+use kirin_http::RequestHead;
 use std::borrow::Cow;
 
 /// The path as routes see it: decoded, and with `.`, `..` and `//` resolved, so that `/x/../admin` and `/%61dmin` come under
@@ -42,6 +43,21 @@ pub fn without_dots(raw: &str) -> Option<String> {
     }
     let resolved = resolve(raw).ok().filter(|resolved| resolved.had_dots)?;
     Some(encode(&resolved.with_slash()))
+}
+
+/// Path and query as another server gets them: as they were sent, but for `.` and `..`, so that it sees the path by which the
+/// route was found.
+pub fn target<'a>(request: &RequestHead<'a>) -> Cow<'a, str> {
+    let resolved = without_dots(request.path);
+    if resolved.is_none() && (request.target.starts_with('/') || request.path == "*") {
+        return Cow::Borrowed(request.target);
+    }
+    let mut target = resolved.unwrap_or_else(|| request.path.to_owned());
+    if let Some(query) = request.query {
+        target.push('?');
+        target.push_str(query);
+    }
+    Cow::Owned(target)
 }
 
 /// A path, decoded and resolved.

@@ -21,6 +21,7 @@ use kirin_http::{Admission, ConnectionCount, Limits as HttpLimits, ListenAddress
 use kirin_inherited::{Inherited, Source};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
+use kirin_proxy::Upstream;
 use kirin_store::{Now, Store, StoreConfig};
 use kirin_workers::{App, AppConfig, AppError, LoadedParent};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -186,6 +187,10 @@ async fn supervise(
         let config = AppConfig { loaded: loaded.clone(), ..app_config(app, run_directory) };
         apps.push(App::start(config, handles.clone())?);
     }
+    let mut upstreams = Vec::new();
+    for upstream in &site.upstreams {
+        upstreams.push(Upstream::start(upstream.clone()).await);
+    }
     let (stage, watching) = watch::channel(Stage::Prepare);
     let drained = Arc::new(Barrier::new(loops.len()));
     let admin = Admin {
@@ -200,6 +205,7 @@ async fn supervise(
             site: Arc::clone(&site),
             store: Arc::clone(&store),
             apps: apps.clone(),
+            upstreams: upstreams.clone(),
             doors,
             // The first loop has them all.
             admin: (std::mem::take(&mut admin_listeners), admin.clone()),

@@ -8,8 +8,10 @@ use crate::subrequest::Lineage;
 use http::{Method, StatusCode};
 use kirin_files::{Files, FilesConfig, FilesError};
 use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
+use kirin_proxy::ProxyPlace;
 use kirin_store::Now;
 use kirin_workers::App;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,6 +30,8 @@ pub struct Route {
     /// None if the route only names places.
     pub rules: Option<Arc<Rules>>,
     body_limit_bytes: Option<u64>,
+    /// Whether an upstream gets whole bodies only.
+    pub request_buffering: bool,
     rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: config::Compress,
@@ -43,11 +47,17 @@ pub enum Place {
     Files(Box<Files>),
     /// An application.
     App(Arc<App>),
+    /// An upstream.
+    Proxy(Rc<ProxyPlace>),
 }
 
 impl Route {
-    /// Opens what `route` names. `apps` are in the order of the configuration.
-    pub fn open(route: &RouteSite, apps: &[Arc<App>]) -> Result<Self, FilesError> {
+    /// Opens what `route` names. `apps` and `upstreams` are in the order of the configuration.
+    pub fn open(
+        route: &RouteSite,
+        apps: &[Arc<App>],
+        upstreams: &[Rc<ProxyPlace>],
+    ) -> Result<Self, FilesError> {
         let mut places = Vec::new();
         for place in &route.places {
             places.push(match place {
@@ -58,6 +68,7 @@ impl Route {
                     Place::Files(Box::new(Files::open(config)?))
                 }
                 PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
+                PlaceSite::Proxy(index) => Place::Proxy(Rc::clone(&upstreams[*index])),
             });
         }
         let rules = (!route.rules.is_empty()).then(|| Arc::clone(&route.rules));
@@ -66,6 +77,7 @@ impl Route {
             places,
             rules,
             body_limit_bytes: route.body_limit_bytes,
+            request_buffering: route.request_buffering,
             rate_limits: route.rate_limits.clone(),
             compress: route.compress,
             ssi: route.ssi,
@@ -105,7 +117,7 @@ impl Route {
         Ok(())
     }
 
-    /// The answer of an application, which reads no more of the body than the route allows.
+    /// The answer of an application or an upstream, which reads no more of the body than the route allows.
     pub fn limit_body(&self, answer: Answer) -> Answer {
         match (answer, self.body_limit_bytes) {
             (Answer::Later(later), Some(limit)) => Answer::Later(Box::new(move |mut body| {
@@ -116,9 +128,9 @@ impl Route {
         }
     }
 
-    /// Whether the last of its places is an application, which answers everything.
-    pub fn has_app(&self) -> bool {
-        matches!(self.places.last(), Some(Place::App(_)))
+    /// Whether the last of its places answers everything.
+    pub fn answers_all(&self) -> bool {
+        matches!(self.places.last(), Some(Place::App(_) | Place::Proxy(_)))
     }
 
     /// No place had the answer: there is nothing of that name, or nothing that takes the method.
@@ -126,7 +138,7 @@ impl Route {
         let is_there = |place: &Place| match place {
             Place::Store => store.has(request, now),
             Place::Files(files) => files.has(request, Instant::now()),
-            Place::App(_) => false,
+            Place::App(_) | Place::Proxy(_) => false,
         };
         if request.is_get_or_head() || !self.places.iter().any(is_there) {
             return Response::error(StatusCode::NOT_FOUND);

@@ -21,6 +21,7 @@ use crate::subrequest::{Lineage, Parent};
 use http::{Method, StatusCode};
 use kirin_files::{AppFiles, FilesError};
 use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
+use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_store::{Now, Store};
 use kirin_workers::{App, MetaVariables};
 use std::rc::Rc;
@@ -57,14 +58,23 @@ struct Lookup<'a> {
 }
 
 impl Router {
-    /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`.
-    pub fn open(site: &Site, store: Arc<Store>, apps: &[Arc<App>]) -> Result<Self, FilesError> {
-        let routes = site.routes.iter().map(|route| Route::open(route, apps)).collect::<Result<_, _>>()?;
+    /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`, `upstreams` in that of `site.upstreams`.
+    pub fn open(
+        site: &Site,
+        store: Arc<Store>,
+        apps: &[Arc<App>],
+        upstreams: &[Arc<Upstream>],
+    ) -> Result<Self, FilesError> {
+        // Routes share an upstream's connections.
+        let proxies: Vec<_> =
+            upstreams.iter().map(|upstream| Rc::new(ProxyPlace::open(Arc::clone(upstream)))).collect();
+        let open = |route| Route::open(route, apps, &proxies);
+        let routes = site.routes.iter().map(open).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
         let (ssi, push) = (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store)));
         let purge_requests = PurgeRequests::new(Arc::clone(&store), site.store.purge_from.clone());
         let store = StorePlace::new(store, threads.clone());
-        let has_apps = !apps.is_empty();
+        let has_apps = !apps.is_empty() || !upstreams.is_empty();
         let (app_files, session_cookie) = (Rc::default(), site.store.session_cookie.clone());
         Ok(Self(Rc::new(Routes {
             routes,
@@ -133,7 +143,7 @@ impl Routes {
     /// if there is one.
     fn find(&self, path: &[u8]) -> Option<usize> {
         if path == b"*" {
-            return self.find(b"/").filter(|index| self.routes[*index].has_app());
+            return self.find(b"/").filter(|index| self.routes[*index].answers_all());
         }
         self.routes.iter().position(|route| route.is_for(path))
     }
@@ -180,6 +190,16 @@ impl Routes {
                         self.push.around(lookup.seen, answer)
                     };
                     return self.filter(route, lookup, origin, ask);
+                }
+                Place::Proxy(proxy) => {
+                    let target = path_rest::target(lookup.seen);
+                    let buffered = route.request_buffering;
+                    return Compress::around(
+                        lookup.sent,
+                        route.compress.of_app(),
+                        &self.threads,
+                        |request| route.limit_body(proxy.answer(request, &target, origin, buffered)),
+                    );
                 }
             };
             if let Some(response) = response {
@@ -329,7 +349,7 @@ impl Routes {
                 Answer::Later(_) => None,
             },
             Place::Files(files) => files.answer(&request, Instant::now()),
-            Place::App(_) => None,
+            Place::App(_) | Place::Proxy(_) => None,
         });
         response.filter(error_page::is_page)
     }

@@ -4,12 +4,14 @@ use super::acme::AcmeSite;
 use super::admin::check_admin;
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
+use super::upstream::check_upstream;
 use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, proxies, rules};
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
 use crate::user::User;
 use kirin_http::request::HeadLimits;
 use kirin_http::{Forwarding, Limits, ListenAddress, RateKey, RateLimit, TrustedPeers};
+use kirin_proxy::UpstreamConfig;
 use kirin_workers::MAX_WORKERS;
 use serde_spanned::Spanned;
 use std::collections::BTreeMap;
@@ -46,6 +48,8 @@ pub struct Site {
     pub admin: Option<ListenAddress>,
     /// The applications, in the order of the file.
     pub apps: Vec<AppSite>,
+    /// The upstreams, in the order of the file.
+    pub upstreams: Vec<UpstreamConfig>,
     /// The routes, longest path first.
     pub routes: Vec<RouteSite>,
 }
@@ -147,6 +151,8 @@ pub struct RouteSite {
     pub rules: Arc<Rules>,
     /// Largest request body in bytes.
     pub body_limit_bytes: Option<u64>,
+    /// Whether an upstream gets whole bodies only.
+    pub request_buffering: bool,
     /// Limits on the rate of requests; shared by all loops.
     pub rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
@@ -164,6 +170,8 @@ pub enum PlaceSite {
     Files(PathBuf),
     /// The application of this index.
     App(usize),
+    /// The upstream of this index.
+    Proxy(usize),
 }
 
 /// Checks `config`, which was read from `source`.
@@ -219,11 +227,21 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         }
         apps.push(checked);
     }
+    let mut upstreams: Vec<UpstreamConfig> = Vec::new();
+    for upstream in &config.upstream {
+        let checked = check_upstream(upstream, source)?;
+        if upstreams.iter().any(|other| other.name == checked.name) {
+            let message = format!("a second [[upstream]] with the name `{}`", checked.name);
+            return Err(source.error(upstream.name.span(), message));
+        }
+        upstreams.push(checked);
+    }
+    let named = Named { apps: &apps, upstreams: &upstreams };
     let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error))?;
     let checks = Arc::new(checks);
     let mut routes: Vec<RouteSite> = Vec::new();
     for route in &config.route {
-        let checked = check_route(route, &apps, &checks, source)?;
+        let checked = check_route(route, &named, &checks, source)?;
         if routes.iter().any(|other| other.path == checked.path) {
             let message = format!("a second [[route]] with the path `{}`", route.path.get_ref());
             return Err(source.error(route.path.span(), message));
@@ -242,6 +260,7 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         store: check_store(config, source)?,
         admin,
         apps,
+        upstreams,
         routes,
     })
 }
@@ -407,9 +426,15 @@ fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
     })
 }
 
+/// What routes name.
+struct Named<'a> {
+    apps: &'a [AppSite],
+    upstreams: &'a [UpstreamConfig],
+}
+
 fn check_route(
     route: &RouteConfig,
-    apps: &[AppSite],
+    named: &Named<'_>,
     checks: &Arc<PasswordChecks>,
     source: &Source,
 ) -> Result<RouteSite, ConfigError> {
@@ -423,14 +448,14 @@ fn check_route(
     let rules = Arc::new(rules::rules(route, checks, source)?);
     if route.places.is_empty() && route.redirect.is_none() {
         let message = format!(
-            "`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME, or a `redirect`"
+            "`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME, proxy:NAME, or a `redirect`"
         );
         return Err(source.error(route.path.span(), message));
     }
     let mut places = Vec::new();
     for (index, place) in route.places.iter().enumerate() {
-        let checked = check_place(place, apps, source)?;
-        if matches!(checked, PlaceSite::App(_)) && index + 1 < route.places.len() {
+        let checked = check_place(place, named, source)?;
+        if matches!(checked, PlaceSite::App(_) | PlaceSite::Proxy(_)) && index + 1 < route.places.len() {
             let message = format!("`{}` always answers: it must be the last in `try`", place.get_ref());
             return Err(source.error(place.span(), message));
         }
@@ -442,13 +467,20 @@ fn check_route(
     }
     let rate_limits =
         route.rate_limit.iter().map(|limit| check_rate_limit(limit, source)).collect::<Result<_, _>>()?;
-    let body_limit_bytes = route.body_limit.map(|size| size.0);
+    let has_proxy = matches!(places.last(), Some(PlaceSite::Proxy(_)));
+    if route.request_buffering && !has_proxy {
+        let message = format!("`request_buffering` of route `{path}`: there is no proxy:NAME in `try`");
+        return Err(source.error(route.path.span(), message));
+    }
+    let body_limit = route.body_limit.or(route.request_buffering.then(super::default::body_limit));
+    let body_limit_bytes = body_limit.map(|size| size.0);
     Ok(RouteSite {
         path: path.trim_end_matches('/').to_owned(),
         places,
         listing: route.listing,
         rules,
         body_limit_bytes,
+        request_buffering: route.request_buffering,
         rate_limits,
         compress: route.compress,
         ssi: route.ssi,
@@ -473,7 +505,11 @@ fn check_rate_limit(limit: &RateLimitConfig, source: &Source) -> Result<Arc<Rate
     Ok(Arc::new(RateLimit::new(key, limit.rate.requests, per, burst as u64, Instant::now())))
 }
 
-fn check_place(place: &Spanned<String>, apps: &[AppSite], source: &Source) -> Result<PlaceSite, ConfigError> {
+fn check_place(
+    place: &Spanned<String>,
+    named: &Named<'_>,
+    source: &Source,
+) -> Result<PlaceSite, ConfigError> {
     let text = place.get_ref();
     if text == "store" {
         return Ok(PlaceSite::Store);
@@ -483,14 +519,22 @@ fn check_place(place: &Spanned<String>, apps: &[AppSite], source: &Source) -> Re
         return existing_directory(&directory, source).map(PlaceSite::Files);
     }
     if let Some(name) = text.strip_prefix("app:") {
-        let found = apps.iter().position(|app| app.name == name).map(PlaceSite::App);
+        let found = named.apps.iter().position(|app| app.name == name).map(PlaceSite::App);
         return found.ok_or_else(|| {
-            let names: Vec<&str> = apps.iter().map(|app| app.name.as_str()).collect();
+            let names: Vec<&str> = named.apps.iter().map(|app| app.name.as_str()).collect();
             let known = if names.is_empty() { "there is no [[app]]".into() } else { names.join(", ") };
             source.error(place.span(), format!("there is no app `{name}`; apps: {known}"))
         });
     }
-    let message = format!("`{text}` is not a place; allowed are store, files:DIR and app:NAME");
+    if let Some(name) = text.strip_prefix("proxy:") {
+        let found = named.upstreams.iter().position(|upstream| upstream.name == name).map(PlaceSite::Proxy);
+        return found.ok_or_else(|| {
+            let names: Vec<&str> = named.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
+            let known = if names.is_empty() { "there is no [[upstream]]".into() } else { names.join(", ") };
+            source.error(place.span(), format!("there is no upstream `{name}`; upstreams: {known}"))
+        });
+    }
+    let message = format!("`{text}` is not a place; allowed are store, files:DIR, app:NAME and proxy:NAME");
     Err(source.error(place.span(), message))
 }
 

@@ -1,4 +1,4 @@
-//! Defaults, and the configurations behind `kirin serve app.psgi` and `kirin serve DIR`.
+//! Defaults, and the configurations behind `kirin serve app.psgi`, `kirin serve DIR` and `kirin serve http://…`.
 
 use super::units::{ByteSize, Seconds};
 use kirin_http::request::HeadLimits;
@@ -109,6 +109,46 @@ pub(super) fn basic_auth_realm() -> Spanned<String> {
     Spanned::new(0..0, basic_auth_realm_plain())
 }
 
+pub(super) fn yes() -> bool {
+    true
+}
+
+pub(super) fn host_plain() -> String {
+    "client".into()
+}
+
+pub(super) fn host() -> Spanned<String> {
+    Spanned::new(0..0, host_plain())
+}
+
+pub(super) fn via_plain() -> String {
+    "kirin".into()
+}
+
+pub(super) fn via() -> Spanned<String> {
+    Spanned::new(0..0, via_plain())
+}
+
+pub(super) fn connect_timeout() -> Seconds {
+    Seconds(kirin_proxy::Timeouts::default().connect.as_secs())
+}
+
+pub(super) fn keep_connections_plain() -> usize {
+    kirin_proxy::PoolLimits::default().idle
+}
+
+pub(super) fn keep_connections() -> Spanned<usize> {
+    Spanned::new(0..0, keep_connections_plain())
+}
+
+pub(super) fn keep_time() -> Seconds {
+    Seconds(kirin_proxy::PoolLimits::default().idle_time.as_secs())
+}
+
+pub(super) fn resolve() -> Seconds {
+    Seconds(30)
+}
+
 pub(super) fn forwarded_plain() -> String {
     "X-Forwarded-For".into()
 }
@@ -127,19 +167,26 @@ pub enum Target {
     },
     /// A directory.
     Directory,
+    /// Another HTTP server.
+    Server,
 }
 
 /// Says what `target` is.
 pub fn classify(target: &str) -> Result<Target, String> {
-    if target.starts_with("http://") || target.starts_with("https://") {
-        return Err(format!("`{target}`: this version of Kirin does not proxy to other servers yet"));
+    if target.contains("://") {
+        return target
+            .parse::<kirin_proxy::ServerAddress>()
+            .map(|_| Target::Server)
+            .map_err(|error| error.to_string());
     }
     let path = Path::new(target);
     if path.is_dir() {
         return Ok(Target::Directory);
     }
     if !path.is_file() {
-        return Err(format!("`{target}`: no such file or directory; give a PSGI file or a directory"));
+        return Err(format!(
+            "`{target}`: no such file or directory; give a PSGI file, a directory or an http:// address"
+        ));
     }
     let is_configuration = path.extension().is_some_and(|extension| extension == "toml");
     if is_configuration {
@@ -155,6 +202,11 @@ pub fn configuration(target: &Path, kind: &Target, entrances: &Entrances, worker
     let listener = format!("{}\n[store]\nmemory = \"{}\"\n", entrances.listeners(), store_memory());
     match kind {
         Target::Directory => format!("{listener}\n[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n"),
+        Target::Server => format!(
+            "{listener}\n[[upstream]]\nname = \"web\"\nservers = [{}]\n\n[[route]]\npath = \"/\"\n\
+             try = [\"store\", \"proxy:web\"]\n",
+            quoted(&target.to_string_lossy())
+        ),
         Target::Psgi { has_public } => {
             let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
             let files = if *has_public { "\"files:public\", " } else { "" };

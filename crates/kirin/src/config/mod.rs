@@ -14,6 +14,7 @@ pub mod reference;
 mod rules;
 pub mod tls;
 pub mod units;
+pub mod upstream;
 
 pub use check::{PlaceSite, Site, check};
 pub use compress::{Compress, PlaceCodings};
@@ -51,6 +52,9 @@ pub struct Config {
     /// Applications, each with its own workers.
     #[serde(default)]
     pub app: Vec<AppConfig>,
+    /// Other HTTP servers.
+    #[serde(default)]
+    pub upstream: Vec<upstream::UpstreamConfig>,
     /// Which request goes where. The route with the longest matching `path` is taken.
     #[serde(default)]
     pub route: Vec<RouteConfig>,
@@ -246,6 +250,7 @@ pub struct RouteConfig {
     pub path: Spanned<String>,
     /// Places to look, in order; the first that has the answer gives it. `store`: the item whose key is the request
     /// target. `files:DIR`: the file of that path below the directory. `app:NAME`: the application, which always answers.
+    /// `proxy:NAME`: the upstream, which always answers, too.
     /// Needed, unless there is a `redirect`.
     #[serde(default, rename = "try")]
     #[schemars(with = "Vec<String>")]
@@ -287,9 +292,15 @@ pub struct RouteConfig {
     /// Whether a directory without an index page shows a list of its files.
     #[serde(default)]
     pub listing: bool,
-    /// The largest request body; a larger one is answered 413. Default: what the application's own `body_limit` says.
+    /// The largest request body; a larger one is answered 413. Default: what the application's own `body_limit` says; for an
+    /// upstream none.
     #[schemars(with = "Option<String>")]
     pub body_limit: Option<ByteSize>,
+    /// Whether a request's body is read whole before an upstream hears of it, so that its servers do not wait for slow clients.
+    /// Otherwise it is passed on as it comes. Applications always get whole bodies. With it `body_limit` is `"64MB"` if nobody
+    /// says otherwise.
+    #[serde(default)]
+    pub request_buffering: bool,
     /// Limits on the rate of requests, such as `[{ rate = "10/s", burst = 20 }]`; a request above any of them is answered 429
     /// with `Retry-After`. All places of the route count.
     #[serde(default)]

@@ -16,7 +16,7 @@ const INTRODUCTION: &str = "\
 file's own directory. A key that is not in here is an error. Sizes are written as `\"64MB\"` (B, KB, MB, GB; 1 KB is 1,024
 bytes), times as `\"30s\"` (s, m, h, d).
 
-Everything is one of: a listener, the store, an app, a route; and `[admin]` is the door for operators.
+Everything is one of: a listener, the store, an app, an upstream, a route; and `[admin]` is the door for operators.
 ";
 
 /// The reference.
@@ -31,6 +31,8 @@ pub fn reference() -> String {
         ("`[store]`: items in memory", "StoreConfig", "store."),
         ("`[admin]`: a listener for operators", "AdminConfig", "admin."),
         ("`[[app]]`: an application", "AppConfig", "app."),
+        ("`[[upstream]]`: other HTTP servers", "UpstreamConfig", "upstream."),
+        ("`tls` of an upstream", "UpstreamTlsConfig", "upstream.tls."),
         ("`[[route]]`: which request goes where", "RouteConfig", "route."),
         ("`rate_limit` of a route", "RateLimitConfig", "route.rate_limit."),
     ] {

@@ -61,8 +61,10 @@ pub fn check_together(
     let leads_to = |path: &str| routes.iter().find(|route| is_below(path, &route.path));
     for config in written {
         for page in config.error_pages.values() {
-            let has_pages =
-                |route: &RouteSite| route.places.iter().any(|place| !matches!(place, PlaceSite::App(_)));
+            let has_pages = |route: &RouteSite| {
+                let is_asked = |place: &PlaceSite| !matches!(place, PlaceSite::App(_) | PlaceSite::Proxy(_));
+                route.places.iter().any(is_asked)
+            };
             if !leads_to(page.get_ref()).is_some_and(has_pages) {
                 let message = format!(
                     "error page `{}`: no route has it with `store` or `files:DIR` in `try`",

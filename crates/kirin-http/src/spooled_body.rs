@@ -1,36 +1,53 @@
-//! Request bodies as the front keeps them until a worker is free: in memory, or in a file without a name.
+//! Request bodies that are read whole before somebody else gets them: in memory, or in a file without a name. For places whose
+//! workers or upstreams are not to wait for slow clients.
 
-use crate::sendfile::is_exhaustion;
+use crate::request::BodyLength;
+use crate::request_body::{BodyError, RequestBody};
 use bytes::{Bytes, BytesMut};
-use kirin_http::{BodyError, BodyLength, RequestBody, StatusCode};
+use http::StatusCode;
+use rustix::io::Errno;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Bodies of up to this size stay in memory.
-pub(crate) const MEMORY_BYTES: u64 = 1024 * 1024;
+const MEMORY_BYTES: u64 = 1024 * 1024;
 
 /// A whole request body. It can be sent more than once.
-pub(crate) enum SpooledBody {
+pub enum SpooledBody {
+    /// Few bytes.
     Memory(Bytes),
-    File { file: File, length: u64 },
+    /// Many.
+    File {
+        /// A file that nobody else can open.
+        file: File,
+        /// Its length in bytes.
+        length: u64,
+    },
 }
 
 /// Why a body could not be had.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SpoolError {
+pub enum SpoolError {
+    /// The client has not sent it whole, or it is too large.
     #[error(transparent)]
     Body(#[from] BodyError),
     /// No space, or no right to write.
     #[error("spool file for a request body in {directory}: {error}")]
-    Spool { directory: String, error: std::io::Error },
+    Spool {
+        /// Where it was to be made.
+        directory: String,
+        /// What the kernel says.
+        error: io::Error,
+    },
 }
 
 impl SpoolError {
-    pub(crate) fn status(&self) -> StatusCode {
+    /// The status to answer with.
+    pub fn status(&self) -> StatusCode {
         match self {
             SpoolError::Body(error) => error.status(),
-            SpoolError::Spool { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => {
+            SpoolError::Spool { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
             SpoolError::Spool { error, .. } if is_exhaustion(error) => StatusCode::SERVICE_UNAVAILABLE,
@@ -39,14 +56,19 @@ impl SpoolError {
     }
 }
 
+/// No file descriptor is left, in the process or in the machine. It passes.
+fn is_exhaustion(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
 impl SpooledBody {
     /// No body.
-    pub(crate) fn empty() -> Self {
+    pub fn empty() -> Self {
         SpooledBody::Memory(Bytes::new())
     }
 
     /// Reads a body to its end. Writing to the file is left to the page cache: it blocks the loop for as long as a copy takes.
-    pub(crate) async fn read(body: &mut RequestBody, directory: &Path) -> Result<Self, SpoolError> {
+    pub async fn read(body: &mut RequestBody, directory: &Path) -> Result<Self, SpoolError> {
         if let BodyLength::Exact(length) = body.length()
             && length > MEMORY_BYTES
         {
@@ -84,7 +106,7 @@ impl SpooledBody {
     }
 
     /// Length in bytes.
-    pub(crate) fn length(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         match self {
             SpooledBody::Memory(bytes) => bytes.len() as u64,
             SpooledBody::File { length, .. } => *length,

@@ -1,0 +1,213 @@
+//! Addresses of servers as a configuration has them.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// How one speaks with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// HTTP/1.1.
+    Http,
+    /// TLS; HTTP/2 if the server takes it, or else HTTP/1.1.
+    Https,
+    /// HTTP/2 without TLS, by prior knowledge (RFC 9113 section 3.3).
+    H2c,
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A name, to be looked up.
+    Name(String, u16),
+    /// An address.
+    Tcp(SocketAddr),
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+/// A server as it is written: `127.0.0.1:3000`, `app.internal:3000`, `unix:/run/app.sock`, `http://HOST`, `https://HOST:8443`,
+/// `h2c://HOST:50051`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerAddress {
+    /// How it is spoken with.
+    pub scheme: Scheme,
+    /// Where it is.
+    pub location: Location,
+}
+
+/// Text that is no address of a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not a server: {reason}; write HOST:PORT, unix:/PATH, http://HOST, https://HOST or h2c://HOST:PORT"
+)]
+pub struct AddressError {
+    text: String,
+    reason: &'static str,
+}
+
+impl ServerAddress {
+    /// The host as it stands in certificates and in `Host` fields, without a port. A unix socket has none.
+    pub fn host(&self) -> String {
+        match &self.location {
+            Location::Name(name, _) => name.clone(),
+            Location::Tcp(address) => match address.ip() {
+                IpAddr::V4(ip) => ip.to_string(),
+                IpAddr::V6(ip) => format!("[{ip}]"),
+            },
+            Location::Unix(_) => "localhost".into(),
+        }
+    }
+
+    /// The value of `Host` for who wants the server's own.
+    pub fn authority(&self) -> String {
+        let port = match &self.location {
+            Location::Name(_, port) => *port,
+            Location::Tcp(address) => address.port(),
+            Location::Unix(_) => return self.host(),
+        };
+        if port == self.scheme.default_port() { self.host() } else { format!("{}:{port}", self.host()) }
+    }
+}
+
+impl Scheme {
+    fn default_port(self) -> u16 {
+        match self {
+            Scheme::Http | Scheme::H2c => 80,
+            Scheme::Https => 443,
+        }
+    }
+}
+
+impl FromStr for ServerAddress {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let error = |reason| AddressError { text: text.into(), reason };
+        let (scheme, rest) = match text.split_once("://") {
+            None => (None, text),
+            Some(("http", rest)) => (Some(Scheme::Http), rest),
+            Some(("https", rest)) => (Some(Scheme::Https), rest),
+            Some(("h2c", rest)) => (Some(Scheme::H2c), rest),
+            Some(_) => return Err(error("the scheme is not http, https or h2c")),
+        };
+        if let Some(path) = rest.strip_prefix("unix:") {
+            if path.is_empty() || scheme == Some(Scheme::Https) {
+                return Err(error("unix: needs a path, and no https"));
+            }
+            let location = Location::Unix(path.into());
+            return Ok(Self { scheme: scheme.unwrap_or(Scheme::Http), location });
+        }
+        let rest = if scheme.is_some() { rest.strip_suffix('/').unwrap_or(rest) } else { rest };
+        if rest.contains(['/', '?', '#', '@']) {
+            return Err(error(
+                "there is more than a host and a port (a path is set with the route's `rewrite`)",
+            ));
+        }
+        let (host, port) = match rest.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => {
+                let port =
+                    port.parse().ok().filter(|port| *port > 0).ok_or(error("the port is not 1 to 65535"))?;
+                (host, Some(port))
+            }
+            _ => (rest, None),
+        };
+        let port = match (port, scheme) {
+            (Some(port), _) => port,
+            (None, Some(scheme)) => scheme.default_port(),
+            (None, None) => return Err(error("there is no port")),
+        };
+        let scheme = scheme.unwrap_or(Scheme::Http);
+        if let Some(ip) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+            let ip: Ipv6Addr = ip.parse().map_err(|_| error("what is in [] is not an IPv6 address"))?;
+            return Ok(Self { scheme, location: Location::Tcp(SocketAddr::new(ip.into(), port)) });
+        }
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            return match ip {
+                IpAddr::V4(_) => Ok(Self { scheme, location: Location::Tcp(SocketAddr::new(ip, port)) }),
+                IpAddr::V6(_) => Err(error("an IPv6 address stands in []")),
+            };
+        }
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        if host.is_empty() || host.len() > 253 || !host.bytes().all(is_name) {
+            return Err(error("the host is not a name"));
+        }
+        Ok(Self { scheme, location: Location::Name(host.to_ascii_lowercase(), port) })
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.scheme {
+            Scheme::Http => {}
+            Scheme::Https => f.write_str("https://")?,
+            Scheme::H2c => f.write_str("h2c://")?,
+        }
+        match &self.location {
+            Location::Name(name, port) => write!(f, "{name}:{port}"),
+            Location::Tcp(address) => write!(f, "{address}"),
+            Location::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn addresses_are_read_and_say_their_host() {
+        for (text, shown, authority) in [
+            ("127.0.0.1:3000", "127.0.0.1:3000", "127.0.0.1:3000"),
+            ("App.internal:80", "app.internal:80", "app.internal"),
+            ("unix:/run/x.sock", "unix:/run/x.sock", "localhost"),
+            ("http://a.test", "a.test:80", "a.test"),
+            ("http://a.test:3000/", "a.test:3000", "a.test:3000"),
+            ("https://a.test", "https://a.test:443", "a.test"),
+            ("https://[::1]:8443", "https://[::1]:8443", "[::1]:8443"),
+            ("h2c://a_b:50051", "h2c://a_b:50051", "a_b:50051"),
+            ("h2c://unix:/x", "h2c://unix:/x", "localhost"),
+        ] {
+            let address: ServerAddress = text.parse().expect(text);
+            assert_eq!(
+                (address.to_string(), address.authority()),
+                (shown.into(), authority.into()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_server_says_why() {
+        for (text, reason) in [
+            ("", "no port"),
+            ("a.test", "no port"),
+            ("a.test:0", "port"),
+            ("a.test:99999", "port"),
+            ("ftp://a", "scheme"),
+            ("http://a/b", "rewrite"),
+            ("http://user@a/", "more than"),
+            ("unix:", "path"),
+            ("https://unix:/x", "no https"),
+            ("::1:80", "[]"),
+            ("[::1:80", "name"),
+            ("[x]:80", "IPv6"),
+            ("a b:80", "name"),
+            ("http://", "name"),
+        ] {
+            let error = text.parse::<ServerAddress>().expect_err(text).to_string();
+            assert!(error.contains(reason) && error.contains("unix:/PATH"), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_what_is_read_reads_the_same_again(text in "(https?://|h2c://|unix:)?[a-z0-9:./@\\[\\]-]{0,20}") {
+            if let Ok(address) = text.parse::<ServerAddress>() {
+                prop_assert_eq!(address.to_string().parse(), Ok(address));
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! New connections to servers.
+
+use crate::address::Scheme;
+use crate::failure::Failure;
+use crate::server::{Endpoint, Server};
+use crate::socket::Stream;
+use crate::tls::ClientTls;
+use rustls::pki_types::ServerName;
+use std::io;
+use std::time::Duration;
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+
+/// Connects to `server`, handshake included, within `limit`.
+pub(crate) async fn connect(server: &Server, tls: &ClientTls, limit: Duration) -> Result<Stream, Failure> {
+    match tokio::time::timeout(limit, open(server, tls)).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(Failure::Connect(error)),
+        Err(_) => Err(Failure::ConnectTimeout),
+    }
+}
+
+async fn open(server: &Server, tls: &ClientTls) -> io::Result<Stream> {
+    let stream = match &server.endpoint {
+        Endpoint::Unix(path) => return UnixStream::connect(path).await.map(Stream::Unix),
+        Endpoint::Tcp(address) => TcpStream::connect(address).await?,
+    };
+    stream.set_nodelay(true)?;
+    if server.scheme() != Scheme::Https {
+        return Ok(Stream::Tcp(stream));
+    }
+    let Some(config) = &tls.config else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "TLS is not set up"));
+    };
+    let name = match &tls.server_name {
+        Some(name) => name.clone(),
+        None => {
+            let host = server.address.host();
+            let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
+            ServerName::try_from(host.to_owned())
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?
+        }
+    };
+    let stream = TlsConnector::from(std::sync::Arc::clone(config)).connect(name, stream).await?;
+    Ok(Stream::Tls(Box::new(stream)))
+}

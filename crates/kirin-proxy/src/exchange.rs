@@ -1,0 +1,285 @@
+//! One request on one connection: send it, read the response's head, and as much of the body as has come with it. The hot path
+//! of the crate.
+
+use crate::content::Content;
+use crate::failure::{Because, Failure};
+use crate::place::{Link, State};
+use crate::read_buffer::ReadBuffer;
+use crate::request_head::OutgoingHead;
+use crate::response_body::ResponseBody;
+use crate::sending::{Begun, SendError, Sending, Writer};
+use crate::tunnel::ProxyTunnel;
+use crate::upstream_response::{AnyHead, UpstreamBody, UpstreamHead, read_head};
+use bytes::BytesMut;
+use http::Method;
+use kirin_http::response_head::Framing;
+use kirin_http::{
+    Body, BodyDecoder, ClientWatch, FieldLines, Informational, Place, Response, StatusCode, UnknownLength,
+};
+use std::future::{Future, pending, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::time::Sleep;
+
+/// How long a client that expects a `100 Continue` waits for the server's; some servers never send one.
+const CONTINUE_TIME: Duration = Duration::from_secs(1);
+
+/// Informational responses at most before the one that ends the exchange.
+const MAX_INFORMATIONAL: usize = 64;
+
+/// A request as far as it matters for exchanging it.
+pub(crate) struct Call {
+    pub(crate) head: OutgoingHead,
+    /// Where informational responses go.
+    pub(crate) informational: Option<Informational>,
+    /// Who waits for the response.
+    pub(crate) client: Option<ClientWatch>,
+}
+
+impl Call {
+    fn is_head(&self) -> bool {
+        self.head.method == Method::HEAD
+    }
+}
+
+/// Has `link` answer `call`. The connection goes back to its pool when all of the response has been read.
+pub(crate) async fn exchange(
+    place: &Rc<State>,
+    link: Link,
+    call: &mut Call,
+    content: &mut Content,
+) -> Result<Response, Failure> {
+    let timeouts = &place.config().timeouts;
+    call.head.finish(content.framing(), &link.server.authority);
+    let writer = Writer {
+        socket: Rc::clone(&link.connection.socket),
+        deadlines: Rc::clone(&place.deadlines),
+        limit: timeouts.send,
+    };
+    let hold = call.head.expects_continue;
+    let begun = writer.begin(call.head.as_http1(), content, hold).await.map_err(Failure::NotSent)?;
+    let mut exchange =
+        Exchange { place, link, sending: None, held: None, refused: None, continue_time: None };
+    match begun {
+        Begun::Sent => {}
+        Begun::Sending(sending) => exchange.sending = Some(sending),
+        Begun::Held(head, body) => {
+            exchange.sending = Some(head);
+            exchange.held = Some(body);
+            exchange.continue_time = Some(Box::pin(tokio::time::sleep(CONTINUE_TIME)));
+        }
+    }
+    let mut buffer = place.buffers.take();
+    match exchange.receive(&mut buffer, call).await? {
+        Head::Final(head) => exchange.respond(head, buffer).await,
+        Head::Switched(fields) => {
+            let tunnel = ProxyTunnel { connection: exchange.link.connection, unused: Some(buffer) };
+            let body = Body::Tunnel(Box::new(tunnel));
+            Ok(Response { status: StatusCode::SWITCHING_PROTOCOLS, fields, body, place: Place::Proxy })
+        }
+    }
+}
+
+/// A request that is being sent and whose response is awaited.
+struct Exchange<'a> {
+    place: &'a Rc<State>,
+    link: Link,
+    /// What of the request is on its way.
+    sending: Option<Sending>,
+    /// The body that waits for a `100 Continue`.
+    held: Option<Sending>,
+    /// For how long it does.
+    continue_time: Option<Pin<Box<Sleep>>>,
+    /// Why the server has not taken the whole request.
+    refused: Option<io::Error>,
+}
+
+/// A head that ends the waiting for one.
+enum Head {
+    Final(UpstreamHead),
+    Switched(FieldLines),
+}
+
+/// What happens while a response is awaited.
+enum Event {
+    Sent(Result<(), SendError>),
+    Read(io::Result<usize>),
+    /// The server does not say whether it wants the body.
+    NoContinue,
+    ClientGone,
+}
+
+impl Exchange<'_> {
+    /// Reads up to the end of the head.
+    async fn receive(&mut self, buffer: &mut ReadBuffer, call: &Call) -> Result<Head, Failure> {
+        let (mut has_begun, mut informational) = (false, 0);
+        loop {
+            let socket = &self.link.connection.socket;
+            if self.sending.is_none() && self.held.is_none() && socket.read_deadline.get() == 0 {
+                socket.read_deadline.set(self.place.deadlines.after(self.place.config().timeouts.first_byte));
+            }
+            match self.next(buffer, call.client.as_ref()).await {
+                Event::Sent(Ok(())) => {}
+                Event::Sent(Err(SendError::Client(error))) => return Err(error.into()),
+                Event::Sent(Err(SendError::Server(_))) if self.link.connection.socket.is_overdue() => {
+                    return Err(Failure::SendTimeout);
+                }
+                // It may have said why before it closed.
+                Event::Sent(Err(SendError::Server(error))) => (self.refused, self.held) = (Some(error), None),
+                Event::NoContinue => self.go_on(),
+                Event::ClientGone => return Err(Failure::ClientGone),
+                Event::Read(Ok(count @ 1..)) => {
+                    has_begun = true;
+                    buffer.add(count);
+                    while let Some((head, length)) =
+                        read_head(buffer.unused(), call.is_head(), self.place.config().via.as_deref())?
+                    {
+                        buffer.consume(length);
+                        match head {
+                            AnyHead::Final(head) => {
+                                self.link.connection.socket.read_deadline.set(0);
+                                return Ok(Head::Final(head));
+                            }
+                            AnyHead::Switched { fields } if call.head.upgrades() => {
+                                self.link.connection.socket.read_deadline.set(0);
+                                return Ok(Head::Switched(fields));
+                            }
+                            AnyHead::Switched { .. } => return Err(Failure::Unasked101),
+                            AnyHead::Informational { status, fields } => {
+                                informational += 1;
+                                if informational > MAX_INFORMATIONAL {
+                                    return Err(Failure::TooManyInformational);
+                                }
+                                self.inform(status, &fields, call).await;
+                            }
+                        }
+                    }
+                    if buffer.is_full() {
+                        return Err(Failure::HeadTooLong);
+                    }
+                }
+                Event::Read(end) => {
+                    let error = end.err().or_else(|| self.refused.take());
+                    return Err(self.ended(error, has_begun));
+                }
+            }
+        }
+    }
+
+    /// Drives the sending and waits for bytes from the server.
+    async fn next(&mut self, buffer: &mut ReadBuffer, client: Option<&ClientWatch>) -> Event {
+        // Only while nothing is read from it does it make sense to ask whether it is still there.
+        let client = client.filter(|_| self.sending.is_none());
+        let mut gone = pin!(async {
+            match client {
+                Some(client) => client.gone().await,
+                None => pending().await,
+            }
+        });
+        let socket = &self.link.connection.socket;
+        let (sending, continue_time) = (&mut self.sending, &mut self.continue_time);
+        poll_fn(|context| {
+            if let Some(future) = sending
+                && let Poll::Ready(result) = future.as_mut().poll(context)
+            {
+                *sending = None;
+                return Poll::Ready(Event::Sent(result));
+            }
+            if let Poll::Ready(read) = socket.poll_read(context, buffer.room()) {
+                return Poll::Ready(Event::Read(read));
+            }
+            if sending.is_none()
+                && let Some(time) = continue_time
+                && time.as_mut().poll(context).is_ready()
+            {
+                return Poll::Ready(Event::NoContinue);
+            }
+            gone.as_mut().poll(context).map(|()| Event::ClientGone)
+        })
+        .await
+    }
+
+    /// Sends the body that was held.
+    fn go_on(&mut self) {
+        self.continue_time = None;
+        if let Some(held) = self.held.take() {
+            self.sending = Some(held);
+        }
+    }
+
+    /// Passes an informational response on. `100 Continue` is between us and the server: the client gets one when its body is
+    /// read.
+    async fn inform(&mut self, status: StatusCode, fields: &FieldLines, call: &Call) {
+        if status == StatusCode::CONTINUE {
+            self.go_on();
+        } else if let Some(client) = &call.informational {
+            // If the client has gone, sending the response will find out.
+            let _ = client.send(status, fields).await;
+        }
+    }
+
+    /// Why there is no response.
+    fn ended(&self, error: Option<io::Error>, has_begun: bool) -> Failure {
+        match (self.link.connection.socket.is_overdue(), &self.sending, has_begun) {
+            (true, Some(_), _) => Failure::SendTimeout,
+            (true, None, _) => Failure::FirstByteTimeout,
+            (false, _, true) => Failure::Truncated(Because(error)),
+            (false, _, false) => Failure::Closed(Because(error)),
+        }
+    }
+
+    /// The response to a head: whole if the body has come already, or else one that is read as the client takes it.
+    async fn respond(mut self, head: UpstreamHead, mut buffer: ReadBuffer) -> Result<Response, Failure> {
+        let (framing, length) = match head.body {
+            UpstreamBody::Withheld(_) => (Framing::Length(0), None),
+            UpstreamBody::Framed(Framing::Length(length)) => (Framing::Length(length), Some(length)),
+            UpstreamBody::Framed(framing) => (framing, None),
+        };
+        let mut decoder = BodyDecoder::new(framing);
+        let mut data = BytesMut::new();
+        let broken = |error: kirin_http::chunked::ChunkedError| Failure::Body(error.to_string());
+        let used = decoder.decode(buffer.unused(), &mut data).map_err(broken)?;
+        buffer.consume(used);
+        if !decoder.is_done() && self.sending.is_none() {
+            // Head and body are often two packets.
+            let socket = &self.link.connection.socket;
+            let more = poll_fn(|context| Poll::Ready(socket.poll_read(context, buffer.room()))).await;
+            if let Poll::Ready(Ok(count @ 1..)) = more {
+                buffer.add(count);
+                let used = decoder.decode(buffer.unused(), &mut data).map_err(broken)?;
+                buffer.consume(used);
+            }
+        }
+        let (status, fields) = (head.status, head.fields);
+        let is_whole = self.sending.is_none() && self.held.is_none() && self.refused.is_none();
+        if decoder.is_done() {
+            if !buffer.is_empty() {
+                self.place.log_excess(&self.link, buffer.unused().len());
+            } else if is_whole && !head.close {
+                self.link.give_back(self.place, head.keep_alive);
+            }
+            let body = match head.body {
+                UpstreamBody::Withheld(Some(length)) => Body::Withheld(length),
+                // The answer to HEAD without a length, or a status that has none.
+                UpstreamBody::Withheld(None) => Body::Stream(Box::new(UnknownLength)),
+                UpstreamBody::Framed(_) => Body::Bytes(data.freeze()),
+            };
+            return Ok(Response { status, fields, body, place: Place::Proxy });
+        }
+        let body = ResponseBody {
+            place: Rc::clone(self.place),
+            link: Some(self.link),
+            decoder,
+            data,
+            buffer,
+            sending: self.sending.take(),
+            length,
+            keep_alive: head.keep_alive,
+            may_be_kept: !head.close && self.refused.is_none() && self.held.is_none(),
+        };
+        Ok(Response { status, fields, body: Body::Stream(Box::new(body)), place: Place::Proxy })
+    }
+}

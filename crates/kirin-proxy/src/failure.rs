@@ -1,0 +1,92 @@
+//! Why a request has no response from its upstream.
+
+use kirin_http::response_head::BadResponse;
+use kirin_http::{BodyError, SpoolError, StatusCode};
+use rustix::io::Errno;
+use std::io;
+
+/// Why there is no response. What the log says.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("it has no server: its names have no addresses")]
+    NoServer,
+    #[error("cannot be connected to: {0}")]
+    Connect(io::Error),
+    #[error("connecting took too long")]
+    ConnectTimeout,
+    /// Nothing of the request has reached it.
+    #[error("ended the connection before the request was sent: {0}")]
+    NotSent(io::Error),
+    /// It may have seen the request, and has said nothing.
+    #[error("ended the connection without a response{0}")]
+    Closed(Because),
+    #[error("ended the connection inside the response's head{0}")]
+    Truncated(Because),
+    #[error("took nothing more of the request for too long")]
+    SendTimeout,
+    #[error("sent no response for too long")]
+    FirstByteTimeout,
+    #[error(transparent)]
+    Response(#[from] BadResponse),
+    #[error("response head is longer than 64 KiB")]
+    HeadTooLong,
+    #[error("101 Switching Protocols for a request that did not ask for it")]
+    Unasked101,
+    #[error("more informational responses than anybody needs")]
+    TooManyInformational,
+    #[error("body of the response: {0}")]
+    Body(String),
+    /// The client's own fault.
+    #[error(transparent)]
+    RequestBody(#[from] BodyError),
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// Nobody waits for the response any more.
+    #[error("the client has gone")]
+    ClientGone,
+}
+
+/// The error that told of a connection's end; none if it ended in order.
+#[derive(Debug)]
+pub(crate) struct Because(pub(crate) Option<io::Error>);
+
+impl std::fmt::Display for Because {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Some(error) => write!(f, ": {error}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Failure {
+    /// What the client gets.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Failure::ConnectTimeout | Failure::SendTimeout | Failure::FirstByteTimeout => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
+            Failure::RequestBody(error) => error.status(),
+            Failure::Spool(error) => error.status(),
+            // 499, as nginx logs it: nobody gets it.
+            Failure::ClientGone => StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
+            Failure::Connect(error) if is_exhaustion(error) => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::BAD_GATEWAY,
+        }
+    }
+
+    /// Whether no server has seen anything of the request.
+    pub(crate) fn is_unsent(&self) -> bool {
+        matches!(self, Failure::Connect(_) | Failure::ConnectTimeout | Failure::NotSent(_))
+    }
+
+    /// Whether it is the upstream's doing, or our own, and belongs in the log.
+    pub(crate) fn is_worth_a_line(&self) -> bool {
+        !matches!(self, Failure::ClientGone | Failure::RequestBody(_))
+    }
+}
+
+/// No file descriptor is left. It passes.
+fn is_exhaustion(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}

@@ -1,0 +1,141 @@
+//! What an upstream hears of the client: `X-Forwarded-*` and `Forwarded` (RFC 7239). Pure; part of encoding a request head.
+//!
+//! What a stranger says in these fields is left out, what a trusted proxy says is kept and added to.
+
+use crate::config::ForwardedPolicy;
+use kirin_http::{ForwardedFields, Origin, Peer, RequestHead};
+use std::io::Write;
+use std::net::IpAddr;
+
+/// Fields that only proxies may write, besides `forwarded`.
+const WRITTEN_BY_PROXIES: [&str; 10] = [
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-server",
+    "x-forwarded-https",
+    "x-forwarded-ssl",
+    "x-forwarded-scheme",
+    "x-forwarded-prefix",
+    "x-real-ip",
+];
+
+/// Whether the field is about the client, and left to [`write()`].
+pub(crate) fn is_about_client(name: &str) -> bool {
+    matches!(name.len(), 9 | 15..=18)
+        && (name.eq_ignore_ascii_case("forwarded")
+            || WRITTEN_BY_PROXIES.iter().any(|other| name.eq_ignore_ascii_case(other)))
+}
+
+/// Appends the field lines.
+pub(crate) fn write(
+    request: &RequestHead<'_>,
+    origin: Origin<'_>,
+    policy: ForwardedPolicy,
+    out: &mut Vec<u8>,
+) {
+    if policy.has_x() {
+        write_x(request, origin, out);
+    }
+    if policy.has_forwarded() {
+        write_forwarded(request, origin, out);
+    }
+}
+
+fn write_x(request: &RequestHead<'_>, origin: Origin<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"X-Forwarded-For: ");
+    let told = origin.proxy.filter(|proxy| proxy.fields == ForwardedFields::X);
+    match (told, origin.proxy) {
+        (Some(proxy), _) => {
+            for value in values(request, "x-forwarded-for") {
+                out.extend_from_slice(value);
+                out.extend_from_slice(b", ");
+            }
+            write_address(proxy.peer, out);
+        }
+        (None, Some(proxy)) if proxy.peer != origin.peer => {
+            write_address(origin.peer, out);
+            out.extend_from_slice(b", ");
+            write_address(proxy.peer, out);
+        }
+        (None, _) => write_address(origin.peer, out),
+    }
+    out.extend_from_slice(b"\r\nX-Forwarded-Proto: ");
+    out.extend_from_slice(scheme(origin));
+    out.extend_from_slice(b"\r\n");
+    let host = told.and_then(|_| values(request, "x-forwarded-host").next());
+    let host = host.unwrap_or(request.host.as_bytes());
+    if !host.is_empty() {
+        write_line("X-Forwarded-Host", host, out);
+    }
+    if told.is_some() {
+        for name in &WRITTEN_BY_PROXIES[3..] {
+            for value in values(request, name) {
+                write_line(name, value, out);
+            }
+        }
+    }
+}
+
+fn write_forwarded(request: &RequestHead<'_>, origin: Origin<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Forwarded: ");
+    let told = origin.proxy.filter(|proxy| proxy.fields == ForwardedFields::Forwarded);
+    if let Some(proxy) = told {
+        for value in values(request, "forwarded") {
+            out.extend_from_slice(value);
+            out.extend_from_slice(b", ");
+        }
+        write_node(proxy.peer, out);
+    } else {
+        write_node(origin.peer, out);
+        out.extend_from_slice(b";proto=");
+        out.extend_from_slice(scheme(origin));
+        if !request.host.is_empty() {
+            // A host has no character that would have to be escaped in a quoted string.
+            out.extend_from_slice(b";host=\"");
+            out.extend_from_slice(request.host.as_bytes());
+            out.push(b'"');
+        }
+        if let Some(proxy) = origin.proxy.filter(|proxy| proxy.peer != origin.peer) {
+            out.extend_from_slice(b", ");
+            write_node(proxy.peer, out);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+fn values<'a>(request: &RequestHead<'a>, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    let lines = request.fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name));
+    lines.map(|field| field.value.trim_ascii()).filter(|value| !value.is_empty())
+}
+
+fn scheme(origin: Origin<'_>) -> &'static [u8] {
+    if origin.secure { b"https" } else { b"http" }
+}
+
+fn write_line(name: &str, value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_address(peer: &Peer, out: &mut Vec<u8>) {
+    // Writing to memory does not fail.
+    let _ = match peer {
+        Peer::Tcp(address) => write!(out, "{}", address.ip().to_canonical()),
+        Peer::Unix => out.write_all(b"unknown"),
+    };
+}
+
+/// `for=192.0.2.1`, `for="[2001:db8::1]"`, `for=unknown` (RFC 7239 section 6).
+fn write_node(peer: &Peer, out: &mut Vec<u8>) {
+    let _ = match peer {
+        Peer::Tcp(address) => match address.ip().to_canonical() {
+            IpAddr::V4(ip) => write!(out, "for={ip}"),
+            IpAddr::V6(ip) => write!(out, "for=\"[{ip}]\""),
+        },
+        Peer::Unix => out.write_all(b"for=unknown"),
+    };
+}

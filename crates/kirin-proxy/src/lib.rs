@@ -1,0 +1,39 @@
+#![forbid(unsafe_code)]
+//! Other HTTP servers behind Kirin: `proxy:NAME` in a route.
+//!
+//! An [`Upstream`] is shared by all event loops: its configuration, and its [`Server`]s, each one address. Each loop has a
+//! [`ProxyPlace`] with connections of its own; [`ProxyPlace::answer`] is what a route calls for each request.
+//!
+//! A request's way: `request_head` encodes the head, `content` looks at the body, `choose` picks a server, `pool` gives a
+//! connection that is idle or `connect` a new one, `exchange` sends the request and reads the response's head, `response_body` is
+//! read at the client's pace.
+
+mod address;
+mod choose;
+mod config;
+mod connect;
+mod content;
+mod deadlines;
+mod exchange;
+mod failure;
+mod forwarding_fields;
+mod place;
+mod pool;
+mod read_buffer;
+mod request_head;
+mod resolve;
+mod response_body;
+mod sending;
+mod server;
+mod socket;
+mod tls;
+mod tunnel;
+mod upstream;
+mod upstream_response;
+
+pub use address::{AddressError, Location, Scheme, ServerAddress};
+pub use config::{ForwardedPolicy, HostPolicy, PoolLimits, Timeouts, UpstreamConfig};
+pub use place::ProxyPlace;
+pub use server::Server;
+pub use tls::{ClientTls, ClientTlsError, ClientTlsSettings};
+pub use upstream::Upstream;

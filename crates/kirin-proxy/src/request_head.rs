@@ -1,0 +1,258 @@
+//! Request heads as upstreams get them, made from a [`RequestHead`] that still borrows from the client's read buffer.
+//!
+//! Pure: encoded once a request by the place. What is between the client and us stays there (RFC 9110 section 7.6.1), and the
+//! framing is our own, so that nothing that can be read in two ways is ever passed on.
+
+use crate::config::{ForwardedPolicy, HostPolicy};
+use crate::forwarding_fields;
+use http::Method;
+use kirin_http::request::list;
+use kirin_http::{BodyLength, Origin, RequestHead, Version};
+use std::ops::Range;
+
+/// What of a configuration decides about request heads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeadPolicy<'a> {
+    pub(crate) host: &'a HostPolicy,
+    pub(crate) forwarded: ForwardedPolicy,
+    pub(crate) via: Option<&'a str>,
+}
+
+/// How the body behind a head is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutgoingFraming {
+    Nothing,
+    Length(u64),
+    Chunked,
+}
+
+/// An encoded head. It can be sent more than once, to one server or another.
+#[derive(Debug)]
+pub(crate) struct OutgoingHead {
+    pub(crate) method: Method,
+    /// Request line and field lines up to `fields.end`; behind that what [`OutgoingHead::finish`] has added.
+    bytes: Vec<u8>,
+    target: Range<usize>,
+    /// None if the server's own host is wanted.
+    host: Option<Range<usize>>,
+    fields: Range<usize>,
+    /// To which protocol the client wants to switch.
+    upgrade: Option<Vec<u8>>,
+    /// Whether the client waits for a `100 Continue`, and may be kept waiting for the server's.
+    pub(crate) expects_continue: bool,
+    /// Whether the client takes trailers.
+    #[expect(dead_code, reason = "for HTTP/2")]
+    pub(crate) takes_trailers: bool,
+}
+
+/// Encodes the head of `request`, whose path and query are `target`.
+pub(crate) fn encode(
+    request: &RequestHead<'_>,
+    target: &str,
+    origin: Origin<'_>,
+    policy: HeadPolicy<'_>,
+) -> OutgoingHead {
+    let fields_bytes: usize =
+        request.fields.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
+    let mut bytes = Vec::with_capacity(fields_bytes + target.len() + 256);
+    bytes.extend_from_slice(request.method.as_str().as_bytes());
+    bytes.push(b' ');
+    let target_start = bytes.len();
+    bytes.extend_from_slice(target.as_bytes());
+    let target = target_start..bytes.len();
+    bytes.extend_from_slice(b" HTTP/1.1\r\n");
+    let host = match policy.host {
+        HostPolicy::Client => Some(request.host),
+        HostPolicy::Upstream => None,
+        HostPolicy::Name(name) => Some(name.as_str()),
+    };
+    let host = host.map(|host| {
+        bytes.extend_from_slice(b"Host: ");
+        let start = bytes.len();
+        bytes.extend_from_slice(host.as_bytes());
+        let range = start..bytes.len();
+        bytes.extend_from_slice(b"\r\n");
+        range
+    });
+    let fields_start = bytes.len();
+    let of_connection = OfConnection::of(request);
+    let mut upgrade = None;
+    let mut takes_trailers = false;
+    for field in request.fields {
+        match between_us(field.name) {
+            Hop::Upgrade if of_connection.upgrade => add_upgrade(&mut upgrade, field.value),
+            Hop::Te => {
+                takes_trailers |= list(field.value).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+            }
+            Hop::Upgrade | Hop::Ours => {}
+            Hop::None
+                if forwarding_fields::is_about_client(field.name) || of_connection.names(field.name) => {}
+            Hop::None => {
+                bytes.extend_from_slice(field.name.as_bytes());
+                bytes.extend_from_slice(b": ");
+                bytes.extend_from_slice(field.value);
+                bytes.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+    forwarding_fields::write(request, origin, policy.forwarded, &mut bytes);
+    if let Some(name) = policy.via {
+        let version = match request.version {
+            Version::Http10 => "1.0 ",
+            Version::Http11 => "1.1 ",
+            Version::Http2 => "2.0 ",
+        };
+        for part in ["Via: ", version, name, "\r\n"] {
+            bytes.extend_from_slice(part.as_bytes());
+        }
+    }
+    let may_upgrade = request.version == Version::Http11 && request.body == BodyLength::None;
+    OutgoingHead {
+        method: request.method.clone(),
+        target,
+        host,
+        fields: fields_start..bytes.len(),
+        bytes,
+        upgrade: upgrade.filter(|_| may_upgrade),
+        expects_continue: request.expects_continue && request.version >= Version::Http11,
+        takes_trailers,
+    }
+}
+
+impl OutgoingHead {
+    /// Fills in what is known last. [`OutgoingHead::as_http1`] can be sent then.
+    pub(crate) fn finish(&mut self, framing: OutgoingFraming, authority: &str) {
+        let bytes = &mut self.bytes;
+        bytes.truncate(self.fields.end);
+        if self.host.is_none() {
+            for part in ["Host: ", authority, "\r\n"] {
+                bytes.extend_from_slice(part.as_bytes());
+            }
+        }
+        match framing {
+            // Who has a body by nature says that there is none (RFC 9110 section 8.6).
+            OutgoingFraming::Nothing if [Method::POST, Method::PUT, Method::PATCH].contains(&self.method) => {
+                bytes.extend_from_slice(b"Content-Length: 0\r\n");
+            }
+            OutgoingFraming::Nothing => {}
+            OutgoingFraming::Length(length) => {
+                bytes.extend_from_slice(b"Content-Length: ");
+                bytes.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+                bytes.extend_from_slice(b"\r\n");
+            }
+            OutgoingFraming::Chunked => bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        }
+        if self.expects_continue && framing != OutgoingFraming::Nothing {
+            bytes.extend_from_slice(b"Expect: 100-continue\r\n");
+        }
+        if let Some(protocols) = &self.upgrade {
+            bytes.extend_from_slice(b"Connection: Upgrade\r\nUpgrade: ");
+            bytes.extend_from_slice(protocols);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// The head on the wire.
+    pub(crate) fn as_http1(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Path and query.
+    pub(crate) fn target(&self) -> &str {
+        self.bytes.get(self.target.clone()).and_then(|target| std::str::from_utf8(target).ok()).unwrap_or("/")
+    }
+
+    /// Whether a 101 may follow.
+    pub(crate) fn upgrades(&self) -> bool {
+        self.upgrade.is_some()
+    }
+
+    /// Whether the request may be sent again when it is not known what became of it (RFC 9110 section 9.2.2).
+    pub(crate) fn is_idempotent(&self) -> bool {
+        self.method.is_idempotent() && self.upgrade.is_none()
+    }
+
+    /// For the log.
+    pub(crate) fn request_line(&self) -> String {
+        format!("{} {}", self.method, self.target())
+    }
+}
+
+/// What the client's `Connection` field says.
+#[derive(Default)]
+struct OfConnection<'a> {
+    upgrade: bool,
+    named: Vec<&'a [u8]>,
+}
+
+impl<'a> OfConnection<'a> {
+    fn of(request: &RequestHead<'a>) -> Self {
+        let mut of_connection = Self::default();
+        for field in request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("connection")) {
+            for option in list(field.value) {
+                if option.eq_ignore_ascii_case(b"upgrade") {
+                    of_connection.upgrade = true;
+                } else if !option.eq_ignore_ascii_case(b"close")
+                    && !option.eq_ignore_ascii_case(b"keep-alive")
+                {
+                    of_connection.named.push(option);
+                }
+            }
+        }
+        of_connection
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.named.iter().any(|named| named.eq_ignore_ascii_case(name.as_bytes()))
+    }
+}
+
+/// Whether a field is between the client and us.
+enum Hop {
+    None,
+    Upgrade,
+    Te,
+    /// Written anew, or for nobody else.
+    Ours,
+}
+
+fn between_us(name: &str) -> Hop {
+    // The length decides first: most fields of a request are none of these.
+    let others: &[&str] = match name.len() {
+        2 if name.eq_ignore_ascii_case("te") => return Hop::Te,
+        7 if name.eq_ignore_ascii_case("upgrade") => return Hop::Upgrade,
+        4 => &["host"],
+        // `Proxy` would become `HTTP_PROXY` in a CGI program, which HTTP client libraries obey (CVE-2016-5388).
+        5 => &["proxy"],
+        6 => &["expect"],
+        7 => &["trailer"],
+        10 => &["connection", "keep-alive"],
+        14 => &["content-length", "http2-settings"],
+        16 => &["proxy-connection"],
+        17 => &["transfer-encoding"],
+        18 => &["proxy-authenticate"],
+        19 => &["proxy-authorization"],
+        _ => &[],
+    };
+    if others.iter().any(|other| name.eq_ignore_ascii_case(other)) { Hop::Ours } else { Hop::None }
+}
+
+/// Protocols that the client offers. Not HTTP/2: in a tunnel its requests would pass by the routes.
+fn add_upgrade(upgrade: &mut Option<Vec<u8>>, value: &[u8]) {
+    let is_http = |protocol: &[u8]| {
+        let name = protocol.split(|byte| *byte == b'/').next().unwrap_or_default();
+        [&b"h2c"[..], b"h2", b"http", b"tls"].iter().any(|other| name.eq_ignore_ascii_case(other))
+    };
+    for protocol in list(value).filter(|protocol| !is_http(protocol)) {
+        let upgrade = upgrade.get_or_insert_default();
+        if !upgrade.is_empty() {
+            upgrade.extend_from_slice(b", ");
+        }
+        upgrade.extend_from_slice(protocol);
+    }
+}
+
+#[cfg(test)]
+#[path = "request_head_tests.rs"]
+mod tests;

@@ -1,0 +1,168 @@
+use super::*;
+use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
+use kirin_http::{Client, ForwardedFields, ListenAddress, Peer, TrustedProxy};
+use proptest::prelude::*;
+use std::mem::MaybeUninit;
+
+const CLIENT_HOST: HostPolicy = HostPolicy::Client;
+const PLAIN: HeadPolicy<'static> =
+    HeadPolicy { host: &CLIENT_HOST, forwarded: ForwardedPolicy::Nothing, via: None };
+
+struct From {
+    peer: &'static str,
+    proxy: Option<(&'static str, ForwardedFields)>,
+    secure: bool,
+}
+
+const STRANGER: From = From { peer: "192.0.2.7:4711", proxy: None, secure: false };
+
+fn encode_text(request: &str, from: &From, policy: HeadPolicy<'_>) -> OutgoingHead {
+    let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let parsed = parse(request.as_bytes(), &mut storage, &HeadLimits::default());
+    let Ok(Parsed::Complete(head, _)) = parsed else { panic!("not a request: {request:?} {parsed:?}") };
+    let peer = Peer::Tcp(from.peer.parse().unwrap());
+    let proxy = from.proxy.map(|(address, fields)| (Peer::Tcp(address.parse().unwrap()), fields));
+    let proxy = proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields: *fields });
+    let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
+    let origin =
+        Origin { peer: &peer, local: &local, secure: from.secure, client: Client::NotAsked, proxy, now: 0 };
+    encode(&head, head.target, origin, policy)
+}
+
+fn wire(mut head: OutgoingHead, framing: OutgoingFraming) -> String {
+    head.finish(framing, "server:3000");
+    String::from_utf8(head.as_http1().to_vec()).unwrap()
+}
+
+fn forwarded(request: &str, from: &From, forwarded: ForwardedPolicy) -> String {
+    let text = wire(encode_text(request, from, HeadPolicy { forwarded, ..PLAIN }), OutgoingFraming::Nothing);
+    text.split_once("Host: h\r\n").expect(&text).1.to_owned()
+}
+
+#[test]
+fn what_is_between_the_client_and_us_stays_there() {
+    let request = "GET /a?b HTTP/1.1\r\nHost: h\r\nAccept: x\r\nConnection: close, X-Secret\r\nX-Secret: 1\r\n\
+        Keep-Alive: 5\r\nTE: trailers, gzip\r\nTrailer: x\r\nUpgrade: websocket\r\nProxy-Connection: x\r\n\
+        Proxy-Authorization: y\r\nProxy: z\r\nCookie: c\r\nVia: 1.0 first\r\n\r\n";
+    let head = encode_text(request, &STRANGER, HeadPolicy { via: Some("kirin"), ..PLAIN });
+    assert!(!head.upgrades());
+    assert_eq!(
+        wire(head, OutgoingFraming::Nothing),
+        "GET /a?b HTTP/1.1\r\nHost: h\r\nAccept: x\r\nCookie: c\r\nVia: 1.0 first\r\nVia: 1.1 kirin\r\n\r\n"
+    );
+}
+
+#[test]
+fn the_framing_is_our_own() {
+    let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n";
+    for (framing, line) in [
+        (OutgoingFraming::Nothing, "Content-Length: 0\r\n"),
+        (OutgoingFraming::Length(7), "Content-Length: 7\r\n"),
+        (OutgoingFraming::Chunked, "Transfer-Encoding: chunked\r\n"),
+    ] {
+        let text = wire(encode_text(post, &STRANGER, PLAIN), framing);
+        assert_eq!(text, format!("POST / HTTP/1.1\r\nHost: h\r\n{line}\r\n"));
+    }
+}
+
+#[test]
+fn a_head_can_be_finished_again_for_another_server() {
+    let policy = HeadPolicy { host: &HostPolicy::Upstream, ..PLAIN };
+    let mut head = encode_text("GET / HTTP/1.1\r\nHost: h\r\nA: b\r\n\r\n", &STRANGER, policy);
+    for host in ["one", "two:80"] {
+        head.finish(OutgoingFraming::Nothing, host);
+        let expected = format!("GET / HTTP/1.1\r\nA: b\r\nHost: {host}\r\n\r\n");
+        assert_eq!(std::str::from_utf8(head.as_http1()), Ok(expected.as_str()));
+    }
+    let name = HostPolicy::Name("site".into());
+    let head =
+        encode_text("GET / HTTP/1.1\r\nHost: h\r\n\r\n", &STRANGER, HeadPolicy { host: &name, ..PLAIN });
+    assert_eq!(wire(head, OutgoingFraming::Nothing), "GET / HTTP/1.1\r\nHost: site\r\n\r\n");
+}
+
+#[test]
+fn an_upgrade_goes_on_only_where_it_is_one_and_never_to_http_2() {
+    for (fields, expected) in [
+        ("Connection: Upgrade\r\nUpgrade: websocket\r\n", Some("websocket")),
+        ("Connection: keep-alive, upgrade\r\nUpgrade: a\r\nUpgrade: b/1, h2c\r\n", Some("a, b/1")),
+        ("Upgrade: websocket\r\n", None),
+        ("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n", None),
+        ("Connection: Upgrade\r\nUpgrade: H2C, HTTP/2.0, TLS/1.0\r\n", None),
+        ("Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 1\r\n", None),
+    ] {
+        let text = wire(
+            encode_text(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n"), &STRANGER, PLAIN),
+            OutgoingFraming::Nothing,
+        );
+        let lines = expected.map(|value| format!("Connection: Upgrade\r\nUpgrade: {value}\r\n"));
+        assert_eq!(
+            text,
+            format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", lines.unwrap_or_default()),
+            "{fields}"
+        );
+    }
+}
+
+#[test]
+fn strangers_do_not_say_who_they_are() {
+    let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\n\
+        X-Forwarded-Host: evil\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\nX-Forwarded-Prefix: /e\r\n\
+        Connection: X-Forwarded-For\r\n\r\n";
+    assert_eq!(
+        forwarded(request, &STRANGER, ForwardedPolicy::Both),
+        "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: h\r\n\
+         Forwarded: for=192.0.2.7;proto=http;host=\"h\"\r\n\r\n"
+    );
+    assert_eq!(forwarded(request, &STRANGER, ForwardedPolicy::Nothing), "\r\n");
+}
+
+#[test]
+fn what_a_trusted_proxy_says_is_added_to() {
+    let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 10.0.0.9, 192.0.2.7\r\nX-Forwarded-Host: site\r\n\
+        X-Forwarded-Port: 443\r\nForwarded: for=192.0.2.7;proto=https\r\n\r\n";
+    let by_x = From { proxy: Some(("10.0.0.1:1", ForwardedFields::X)), secure: true, ..STRANGER };
+    assert_eq!(
+        forwarded(request, &by_x, ForwardedPolicy::Both),
+        "X-Forwarded-For: 10.0.0.9, 192.0.2.7, 10.0.0.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: site\r\n\
+         x-forwarded-port: 443\r\nForwarded: for=192.0.2.7;proto=https;host=\"h\", for=10.0.0.1\r\n\r\n"
+    );
+    let by_forwarded =
+        From { peer: "[2001:db8::1]:1", proxy: Some(("[::1]:9", ForwardedFields::Forwarded)), secure: true };
+    assert_eq!(
+        forwarded(request, &by_forwarded, ForwardedPolicy::Both),
+        "X-Forwarded-For: 2001:db8::1, ::1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: h\r\n\
+         Forwarded: for=192.0.2.7;proto=https, for=\"[::1]\"\r\n\r\n"
+    );
+}
+
+proptest! {
+    #[test]
+    fn what_goes_out_is_one_request_with_the_framing_that_was_given(
+        names in prop::collection::vec(
+            prop::sample::select(vec![
+                "Connection", "connection", "TE", "X-A", "Upgrade", "Via", "X-Forwarded-For", "Forwarded", "Cookie",
+                "Keep-Alive", "Trailer", "Proxy-Connection", "Expect",
+            ]),
+            0..8,
+        ),
+        values in prop::collection::vec("[ -~]{0,20}", 8),
+        length in prop::option::of(1u64..1000),
+    ) {
+        let mut request = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n".to_owned();
+        for (name, value) in names.iter().zip(&values) {
+            let value = if *name == "Expect" { "100-continue" } else { value.as_str() };
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str("\r\n");
+        let policy = HeadPolicy { forwarded: ForwardedPolicy::Both, via: Some("kirin"), ..PLAIN };
+        let framing = length.map_or(OutgoingFraming::Chunked, OutgoingFraming::Length);
+        let sent = wire(encode_text(&request, &STRANGER, policy), framing);
+        let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let limits = HeadLimits { head_bytes: 1 << 20, request_line_bytes: 8192 };
+        let parsed = parse(sent.as_bytes(), &mut storage, &limits);
+        let Ok(Parsed::Complete(head, used)) = parsed else { panic!("{sent:?} is no request: {parsed:?}") };
+        prop_assert_eq!(used, sent.len());
+        prop_assert_eq!(head.body, length.map_or(BodyLength::Chunked, BodyLength::Exact));
+        prop_assert!(head.field("te").is_none() && head.field("keep-alive").is_none());
+    }
+}

@@ -1,0 +1,119 @@
+//! Names of servers and their addresses, looked up off the event loops and again after a while.
+
+use crate::address::{Location, ServerAddress};
+use crate::server::{Endpoint, Server};
+use crate::upstream::Upstream;
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long the start waits for names; they are looked up on after that.
+const START_TIME: Duration = Duration::from_secs(5);
+
+/// Looks up the names of `upstream`, and again after each of its intervals if there are any.
+pub(crate) async fn begin(upstream: &Arc<Upstream>) {
+    upstream.set_servers(known(upstream, &[]));
+    let has_names =
+        upstream.config().servers.iter().any(|server| matches!(server.location, Location::Name(..)));
+    if !has_names {
+        return;
+    }
+    if tokio::time::timeout(START_TIME, look_up(upstream)).await.is_err() {
+        tracing::warn!(upstream = upstream.name(), "looking up names takes long; starting without");
+    }
+    let interval = upstream.config().resolve;
+    tokio::spawn(keep(Arc::downgrade(upstream), interval));
+}
+
+async fn keep(upstream: Weak<Upstream>, interval: Duration) {
+    loop {
+        tokio::time::sleep(interval).await;
+        let Some(upstream) = upstream.upgrade() else { return };
+        look_up(&upstream).await;
+    }
+}
+
+/// The addresses that are known without asking anybody.
+fn known(upstream: &Upstream, old: &[Arc<Server>]) -> Vec<Arc<Server>> {
+    let addresses = upstream.config().servers.iter();
+    addresses
+        .filter_map(|address| Some(kept_or_new(old, address, Endpoint::of(&address.location)?)))
+        .collect()
+}
+
+async fn look_up(upstream: &Upstream) {
+    let old = upstream.servers().clone();
+    let mut servers = Vec::new();
+    for address in &upstream.config().servers {
+        let Location::Name(name, port) = &address.location else {
+            servers
+                .extend(Endpoint::of(&address.location).map(|endpoint| kept_or_new(&old, address, endpoint)));
+            continue;
+        };
+        // getaddrinfo(3), on a thread of its own.
+        let found = tokio::net::lookup_host((name.as_str(), *port)).await.map(Iterator::collect::<Vec<_>>);
+        match found {
+            Ok(found) if !found.is_empty() => servers.extend(of_name(&old, address, found)),
+            failed => {
+                let error =
+                    failed.err().map(|error| error.to_string()).unwrap_or_else(|| "no address".into());
+                let kept: Vec<_> = old.iter().filter(|server| server.address == *address).cloned().collect();
+                let consequence =
+                    if kept.is_empty() { "it gets no requests" } else { "its old addresses stay" };
+                tracing::warn!(
+                    upstream = upstream.name(),
+                    name,
+                    error,
+                    "name cannot be looked up; {consequence}"
+                );
+                servers.extend(kept);
+            }
+        }
+    }
+    let is_same = servers.len() == old.len() && servers.iter().zip(old.iter()).all(|(a, b)| a.id == b.id);
+    if !is_same {
+        let list: Vec<String> = servers.iter().map(ToString::to_string).collect();
+        tracing::info!(upstream = upstream.name(), servers = list.join(", "), "addresses");
+        upstream.set_servers(servers);
+    }
+}
+
+/// The servers of a name. In one order whatever the order of the answer, which changes with each.
+fn of_name(old: &[Arc<Server>], address: &ServerAddress, mut found: Vec<SocketAddr>) -> Vec<Arc<Server>> {
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().map(|socket| kept_or_new(old, address, Endpoint::Tcp(socket))).collect()
+}
+
+/// A server that is still there is the same as before, with its connections and what is known of it.
+fn kept_or_new(old: &[Arc<Server>], address: &ServerAddress, endpoint: Endpoint) -> Arc<Server> {
+    let kept = old.iter().find(|server| server.is_at(address, &endpoint)).cloned();
+    kept.unwrap_or_else(|| Arc::new(Server::new(address.clone(), endpoint)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(servers: &[Arc<Server>]) -> Vec<u64> {
+        servers.iter().map(|server| server.id).collect()
+    }
+
+    #[test]
+    fn an_address_that_stays_is_the_same_server_and_a_new_one_is_another() {
+        let address: ServerAddress = "a.test:80".parse().unwrap();
+        let sockets =
+            |last: &[u8]| last.iter().map(|last| SocketAddr::from(([127, 0, 0, *last], 80))).collect();
+        let first = of_name(&[], &address, sockets(&[2, 1]));
+        assert_eq!(
+            ids(&of_name(&first, &address, sockets(&[1, 2, 1]))),
+            ids(&first),
+            "the order is no change"
+        );
+        let second = of_name(&first, &address, sockets(&[2, 3]));
+        assert_eq!(second[0].id, first[1].id);
+        assert!(!ids(&first).contains(&second[1].id));
+        let of_other_name = of_name(&first, &"b.test:80".parse().unwrap(), sockets(&[1]));
+        assert!(!ids(&first).contains(&of_other_name[0].id), "another name is another server");
+    }
+}

@@ -1,0 +1,152 @@
+//! Response bodies that are longer than what came with the head. Nothing is read from the server before the client has taken
+//! what was read: what is between them is one piece, and what the kernel holds.
+
+use crate::place::{Link, State};
+use crate::read_buffer::ReadBuffer;
+use crate::sending::{SendError, Sending};
+use bytes::{Bytes, BytesMut};
+use kirin_http::{BodyDecoder, BodyStream, StreamError};
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// Bytes read at once of a body without chunks, which are read to where they stay.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// A body that a server is still sending. Dropping it ends the connection.
+pub(crate) struct ResponseBody {
+    pub(crate) place: Rc<State>,
+    /// None when the body has ended.
+    pub(crate) link: Option<Link>,
+    pub(crate) decoder: BodyDecoder,
+    /// Read and not given yet.
+    pub(crate) data: BytesMut,
+    pub(crate) buffer: ReadBuffer,
+    /// The rest of the request, which a server may take while it answers.
+    pub(crate) sending: Option<Sending>,
+    pub(crate) length: Option<u64>,
+    /// For how long the server keeps the connection then.
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) may_be_kept: bool,
+}
+
+impl BodyStream for ResponseBody {
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+        let chunk = self.poll_next(context);
+        if let Some(link) = &self.link {
+            let socket = &link.connection.socket;
+            let idle = self.place.config().timeouts.idle;
+            match &chunk {
+                Poll::Ready(_) => socket.read_deadline.set(0),
+                Poll::Pending if socket.read_deadline.get() == 0 => {
+                    socket.read_deadline.set(self.place.deadlines.after(idle));
+                }
+                Poll::Pending => {}
+            }
+        }
+        chunk.map(|chunk| match chunk {
+            Ok(chunk) => chunk.map(Ok),
+            Err(error) => Some(Err(self.cut(&error))),
+        })
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+}
+
+impl ResponseBody {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, String>> {
+        if let Some(sending) = &mut self.sending
+            && let Poll::Ready(sent) = sending.as_mut().poll(context)
+        {
+            self.sending = None;
+            match sent {
+                Ok(()) => {}
+                Err(SendError::Client(error)) => return Poll::Ready(Err(error.to_string())),
+                // What it still has to say is read nevertheless.
+                Err(SendError::Server(_)) => self.may_be_kept = false,
+            }
+        }
+        loop {
+            if !self.data.is_empty() {
+                return Poll::Ready(Ok(Some(self.data.split().freeze())));
+            }
+            if self.decoder.is_done() {
+                self.end();
+            }
+            let Some(link) = &self.link else { return Poll::Ready(Ok(None)) };
+            let socket = &link.connection.socket;
+            let read = match &mut self.decoder {
+                BodyDecoder::Chunked(_) => {
+                    let read = std::task::ready!(socket.poll_read(context, self.buffer.room()));
+                    if let Ok(count) = read {
+                        self.buffer.add(count);
+                        let decoded = self.decoder.decode(self.buffer.unused(), &mut self.data);
+                        match decoded {
+                            Ok(used) => self.buffer.consume(used),
+                            Err(error) => return Poll::Ready(Err(error.to_string())),
+                        }
+                    }
+                    read
+                }
+                BodyDecoder::Length { left } => {
+                    let room = usize::try_from(*left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+                    let read = std::task::ready!(read_piece(link, context, room, &mut self.data));
+                    *left -= read.as_ref().map_or(0, |count| *count as u64);
+                    read
+                }
+                BodyDecoder::UntilClose => {
+                    std::task::ready!(read_piece(link, context, PIECE_BYTES, &mut self.data))
+                }
+            };
+            match read {
+                Ok(1..) => {}
+                Ok(_) if matches!(self.decoder, BodyDecoder::UntilClose) && !socket.is_overdue() => {
+                    self.link = None;
+                }
+                _ if socket.is_overdue() => return Poll::Ready(Err("nothing came for too long".into())),
+                Ok(_) => return Poll::Ready(Err("the connection ended before its end".into())),
+                Err(error) => return Poll::Ready(Err(error.to_string())),
+            }
+        }
+    }
+
+    /// All of it has been read.
+    fn end(&mut self) {
+        let Some(link) = self.link.take() else { return };
+        if !self.buffer.is_empty() {
+            self.place.log_excess(&link, self.buffer.unused().len());
+        } else if self.may_be_kept && self.sending.is_none() {
+            link.give_back(&self.place, self.keep_alive);
+        }
+        // The client has its response; the rest of its request is of no use to anybody.
+        self.sending = None;
+    }
+
+    /// It ended before its end: the client's connection is to be cut.
+    fn cut(&mut self, error: &str) -> StreamError {
+        self.sending = None;
+        if let Some(link) = self.link.take() {
+            let upstream = self.place.config().name.as_str();
+            tracing::warn!(upstream, server = %link.server, error, "response was cut");
+        }
+        StreamError(error.to_owned())
+    }
+}
+
+fn read_piece(
+    link: &Link,
+    context: &mut Context<'_>,
+    room: usize,
+    data: &mut BytesMut,
+) -> Poll<io::Result<usize>> {
+    if data.capacity() == 0 {
+        *data = BytesMut::with_capacity(room);
+    }
+    let mut limited = bytes::BufMut::limit(std::mem::take(data), room);
+    let read = link.connection.socket.poll_read_behind(context, &mut limited);
+    *data = limited.into_inner();
+    read
+}

@@ -1,0 +1,180 @@
+//! Sending a request. What the socket takes at once is sent at once; the rest is a future beside the reading of the response,
+//! which may come before the request has been sent (RFC 9112 section 9.5).
+
+use crate::content::Content;
+use crate::deadlines::Deadlines;
+use crate::request_head::OutgoingFraming;
+use crate::socket::Socket;
+use bytes::Bytes;
+use kirin_http::chunked::{LAST_CHUNK, write_chunk_head};
+use kirin_http::{BodyError, RequestBody};
+use std::fs::File;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// Bytes of a spool file that are read at once.
+const PIECE_BYTES: u64 = 64 * 1024;
+
+/// The part of a request that is still to be sent.
+pub(crate) type Sending = Pin<Box<dyn Future<Output = Result<(), SendError>>>>;
+
+/// Why a request was not sent whole.
+#[derive(Debug)]
+pub(crate) enum SendError {
+    /// The client has not sent it whole.
+    Client(BodyError),
+    /// The server takes no more of it; it may have answered nevertheless.
+    Server(io::Error),
+}
+
+/// A request that has been begun.
+pub(crate) enum Begun {
+    /// All of it has been sent.
+    Sent,
+    /// This is to be driven.
+    Sending(Sending),
+    /// The head is to be sent; the body when the server wants it.
+    Held(Sending, Sending),
+}
+
+/// A socket to write to, and for how long it is waited for.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    pub(crate) socket: Rc<Socket>,
+    pub(crate) deadlines: Rc<Deadlines>,
+    pub(crate) limit: Duration,
+}
+
+impl Writer {
+    /// Begins to send `head` and `content`. An error means that nothing of it has been sent.
+    pub(crate) async fn begin(self, head: &[u8], content: &mut Content, hold: bool) -> io::Result<Begun> {
+        let memory = match content {
+            Content::Nothing | Content::Spent => Bytes::new(),
+            Content::Memory(bytes) => bytes.clone(),
+            Content::File { file, length } => {
+                let (head, file, length) = (Bytes::copy_from_slice(head), Rc::clone(file), *length);
+                return Ok(Begun::Sending(Box::pin(self.send_file(head, file, length))));
+            }
+            Content::Streamed { .. } => {
+                let is_chunked = content.framing() == OutgoingFraming::Chunked;
+                let head = Bytes::copy_from_slice(head);
+                let Content::Streamed { first, body } = std::mem::replace(content, Content::Spent) else {
+                    return Ok(Begun::Sent);
+                };
+                if hold {
+                    let body = self.clone().send_stream(Bytes::new(), None, body, is_chunked);
+                    return Ok(Begun::Held(Box::pin(self.send_rest([head, Bytes::new()])), Box::pin(body)));
+                }
+                return Ok(Begun::Sending(Box::pin(self.send_stream(head, first, body, is_chunked))));
+            }
+        };
+        let taken = poll_fn(|context| {
+            let slices = [IoSlice::new(head), IoSlice::new(&memory)];
+            let slices = if memory.is_empty() { &slices[..1] } else { &slices[..] };
+            Poll::Ready(match self.socket.poll_write(context, slices) {
+                Poll::Pending => Ok((0, false)),
+                Poll::Ready(Ok(count)) => match self.socket.poll_flush(context) {
+                    Poll::Ready(Ok(())) => Ok((count, true)),
+                    Poll::Ready(Err(error)) => Err(error),
+                    Poll::Pending => Ok((count, false)),
+                },
+                Poll::Ready(Err(error)) => Err(error),
+            })
+        });
+        let (count, is_flushed) = taken.await?;
+        if count == head.len() + memory.len() && is_flushed {
+            return Ok(Begun::Sent);
+        }
+        let rest = Bytes::copy_from_slice(head.get(count..).unwrap_or_default());
+        let memory = memory.slice(count.saturating_sub(head.len()).min(memory.len())..);
+        Ok(Begun::Sending(Box::pin(self.send_rest([rest, memory]))))
+    }
+
+    async fn send_rest(self, [first, second]: [Bytes; 2]) -> Result<(), SendError> {
+        self.write_all([first, second, Bytes::new()]).await
+    }
+
+    async fn send_file(self, mut head: Bytes, file: Rc<File>, length: u64) -> Result<(), SendError> {
+        let mut offset = 0;
+        while offset < length {
+            let mut piece = vec![0; (length - offset).min(PIECE_BYTES) as usize];
+            file.read_exact_at(&mut piece, offset).map_err(SendError::Server)?;
+            offset += piece.len() as u64;
+            self.write_all([std::mem::take(&mut head), Bytes::from(piece), Bytes::new()]).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends what the client sends, at the pace of the slower of the two.
+    async fn send_stream(
+        self,
+        mut head: Bytes,
+        mut first: Option<Bytes>,
+        mut body: Box<RequestBody>,
+        is_chunked: bool,
+    ) -> Result<(), SendError> {
+        loop {
+            let chunk = match first.take() {
+                Some(chunk) => Some(chunk),
+                None => {
+                    self.write_all([std::mem::take(&mut head), Bytes::new(), Bytes::new()]).await?;
+                    body.chunk().await.map_err(SendError::Client)?
+                }
+            };
+            let Some(chunk) = chunk else { break };
+            if !is_chunked {
+                self.write_all([std::mem::take(&mut head), chunk, Bytes::new()]).await?;
+                continue;
+            }
+            let mut start = Vec::from(std::mem::take(&mut head));
+            write_chunk_head(chunk.len(), &mut start);
+            self.write_all([Bytes::from(start), chunk, Bytes::from_static(b"\r\n")]).await?;
+        }
+        if is_chunked {
+            self.write_all([Bytes::from_static(LAST_CHUNK), Bytes::new(), Bytes::new()]).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_all(&self, mut pieces: [Bytes; 3]) -> Result<(), SendError> {
+        let written = poll_fn(|context| {
+            loop {
+                let mut slices = [IoSlice::new(&[]); 3];
+                let mut count = 0;
+                for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+                    slices[count] = IoSlice::new(piece);
+                    count += 1;
+                }
+                let result = match count {
+                    0 => self.socket.poll_flush(context).map_ok(|()| 0),
+                    _ => self.socket.poll_write(context, &slices[..count]),
+                };
+                let Poll::Ready(result) = result else {
+                    if self.socket.write_deadline.get() == 0 {
+                        self.socket.write_deadline.set(self.deadlines.after(self.limit));
+                    }
+                    return Poll::Pending;
+                };
+                self.socket.write_deadline.set(0);
+                match result {
+                    Ok(_) if count == 0 => return Poll::Ready(Ok(())),
+                    Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                    Ok(mut taken) => {
+                        for piece in &mut pieces {
+                            let of_piece = taken.min(piece.len());
+                            *piece = piece.slice(of_piece..);
+                            taken -= of_piece;
+                        }
+                    }
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+            }
+        });
+        written.await.map_err(SendError::Server)
+    }
+}

@@ -1,0 +1,148 @@
+//! One server's socket: the only file that reads from or writes to a server by HTTP/1.
+
+use bytes::BytesMut;
+use bytes::buf::Limit;
+use rustix::net::Shutdown;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::client::TlsStream;
+
+/// A connected socket.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Has a stream of any kind do something.
+macro_rules! with_stream {
+    ($stream:expr, $inner:ident => $work:expr) => {
+        match $stream {
+            Stream::Tcp($inner) => $work,
+            Stream::Unix($inner) => $work,
+            Stream::Tls($inner) => $work,
+        }
+    };
+}
+
+/// A socket with how long it is waited for. Shared by what sends a request and what reads its response.
+pub(crate) struct Socket {
+    stream: RefCell<Stream>,
+    /// Second of the place's clock at which reading, and writing, has taken too long; 0 for never.
+    pub(crate) read_deadline: Cell<u64>,
+    pub(crate) write_deadline: Cell<u64>,
+    overdue: Cell<bool>,
+}
+
+impl Socket {
+    pub(crate) fn new(stream: Stream) -> Self {
+        Self {
+            stream: RefCell::new(stream),
+            read_deadline: Cell::new(0),
+            write_deadline: Cell::new(0),
+            overdue: Cell::new(false),
+        }
+    }
+
+    /// Whether the socket has been ended because it was waited for too long.
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.overdue.get()
+    }
+
+    /// Ends it if it is waited for too long at second `now`. Who waits for it wakes up and sees its end.
+    pub(crate) fn end_if_overdue(&self, now: u64) {
+        let is_over = |deadline: u64| deadline != 0 && deadline <= now;
+        if is_over(self.read_deadline.get()) || is_over(self.write_deadline.get()) {
+            self.overdue.set(true);
+            self.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Whether nothing has come, not even the end. Costs no system call as long as nothing has.
+    pub(crate) fn is_waiting(&self, context: &mut Context<'_>) -> bool {
+        let stream = &*self.stream.borrow();
+        loop {
+            let ready = match stream {
+                Stream::Tcp(stream) => stream.poll_read_ready(context),
+                Stream::Unix(stream) => stream.poll_read_ready(context),
+                Stream::Tls(stream) => stream.get_ref().0.poll_read_ready(context),
+            };
+            match ready {
+                Poll::Pending => return true,
+                Poll::Ready(Err(_)) => return false,
+                Poll::Ready(Ok(())) => {}
+            }
+            // Readiness may be left over from a read that took exactly what was there.
+            let read = match stream {
+                Stream::Tcp(stream) => stream.try_read(&mut [0]),
+                Stream::Unix(stream) => stream.try_read(&mut [0]),
+                Stream::Tls(stream) => stream.get_ref().0.try_read(&mut [0]),
+            };
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                _ => return false,
+            }
+        }
+    }
+
+    /// Reads what is there into `buffer`, which has room; 0 at the end.
+    pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut read = ReadBuf::new(buffer);
+        ready!(
+            with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_read(context, &mut read))
+        )?;
+        Poll::Ready(Ok(read.filled().len()))
+    }
+
+    /// Reads behind what is in `buffer`, no more than it has room for; 0 at the end.
+    pub(crate) fn poll_read_behind(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut Limit<BytesMut>,
+    ) -> Poll<io::Result<usize>> {
+        with_stream!(&mut *self.stream.borrow_mut(), stream => pin!(stream.read_buf(buffer)).poll(context))
+    }
+
+    /// Writes some of the slices. What is encrypted may wait then: [`Socket::poll_flush`] sends it.
+    pub(crate) fn poll_write(
+        &self,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let stream = &mut *self.stream.borrow_mut();
+        match slices {
+            [slice] => with_stream!(stream, stream => Pin::new(stream).poll_write(context, slice)),
+            slices => with_stream!(stream, stream => Pin::new(stream).poll_write_vectored(context, slices)),
+        }
+    }
+
+    /// Ready when the kernel has everything.
+    pub(crate) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_flush(context))
+    }
+
+    /// Says that no more will be sent.
+    pub(crate) fn end_writing(&self) {
+        if let Stream::Tls(stream) = &mut *self.stream.borrow_mut() {
+            stream.get_mut().1.send_close_notify();
+            // A few bytes: there is room for them, or else nobody reads.
+            let _ = Pin::new(stream).poll_flush(&mut Context::from_waker(std::task::Waker::noop()));
+        }
+        self.shutdown(Shutdown::Write);
+    }
+
+    fn shutdown(&self, how: Shutdown) {
+        // Fails only when the server has gone already.
+        let _ = match &*self.stream.borrow() {
+            Stream::Tcp(stream) => rustix::net::shutdown(stream.as_fd(), how),
+            Stream::Unix(stream) => rustix::net::shutdown(stream.as_fd(), how),
+            Stream::Tls(stream) => rustix::net::shutdown(stream.get_ref().0.as_fd(), how),
+        };
+    }
+}

@@ -1,0 +1,157 @@
+//! TLS to servers: whom to believe, and what to show.
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// HTTP/1.1 in the handshake's choice of protocols (RFC 7301).
+const ALPN_HTTP1: &[u8] = b"http/1.1";
+
+/// How servers are met by TLS. Sessions are remembered, so that most handshakes are short.
+#[derive(Clone, Debug, Default)]
+pub struct ClientTls {
+    pub(crate) config: Option<Arc<ClientConfig>>,
+    /// The name that certificates must be for, if it is not the server's.
+    pub(crate) server_name: Option<ServerName<'static>>,
+}
+
+/// What a configuration says about TLS to servers.
+#[derive(Clone, Debug)]
+pub struct ClientTlsSettings {
+    /// Certificates, in PEM, of the authorities to believe; none for those of the system.
+    pub ca: Option<PathBuf>,
+    /// The name that certificates must be for.
+    pub server_name: Option<String>,
+    /// Whether certificates are looked at.
+    pub verify: bool,
+    /// Our own certificate and its key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientTlsError {
+    /// No such file, or not one of certificates or keys.
+    #[error("{}: {problem}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// The system has none.
+    #[error("there are no certificates of authorities on this system (package ca-certificates), and no `ca`")]
+    NoRoots,
+    /// Not a name.
+    #[error("`{0}` is not a name that a certificate can be for")]
+    ServerName(String),
+    /// The key is not the certificate's, or of a kind that is not known.
+    #[error("certificate and key cannot be used: {0}")]
+    Pair(rustls::Error),
+}
+
+impl ClientTls {
+    /// Reads what `settings` name.
+    pub fn load(settings: &ClientTlsSettings) -> Result<Self, ClientTlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(ClientTlsError::Pair)?;
+        let builder = if settings.verify {
+            builder.with_root_certificates(roots(settings.ca.as_deref())?)
+        } else {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider)))
+        };
+        let mut config = match &settings.certificate {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                let key = PrivateKeyDer::from_pem_file(key).map_err(|error| problem(key, &error))?;
+                builder.with_client_auth_cert(certificates(chain)?, key).map_err(ClientTlsError::Pair)?
+            }
+        };
+        config.alpn_protocols = vec![ALPN_HTTP1.to_vec()];
+        let server_name = match &settings.server_name {
+            None => None,
+            Some(name) => {
+                let parsed = ServerName::try_from(name.clone());
+                Some(parsed.map_err(|_| ClientTlsError::ServerName(name.clone()))?)
+            }
+        };
+        Ok(Self { config: Some(Arc::new(config)), server_name })
+    }
+}
+
+fn roots(ca: Option<&Path>) -> Result<RootCertStore, ClientTlsError> {
+    let mut roots = RootCertStore::empty();
+    match ca {
+        Some(path) => {
+            for certificate in certificates(path)? {
+                roots.add(certificate).map_err(|error| problem(path, &error))?;
+            }
+        }
+        None => {
+            // What is odd among the system's many is left out.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                return Err(ClientTlsError::NoRoots);
+            }
+        }
+    }
+    Ok(roots)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientTlsError> {
+    let read = CertificateDer::pem_file_iter(path).map_err(|error| problem(path, &error))?;
+    let certificates: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| problem(path, &error))?;
+    if certificates.is_empty() {
+        return Err(problem(path, &"there is no certificate in it"));
+    }
+    Ok(certificates)
+}
+
+fn problem(path: &Path, problem: &dyn std::fmt::Display) -> ClientTlsError {
+    ClientTlsError::File { path: path.to_owned(), problem: problem.to_string() }
+}
+
+/// Believes any certificate; for `verify = false`. That the server has its key is still verified.
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,45 @@
+//! A server that has switched to another protocol: the connection is the client's until it ends.
+
+use crate::pool::Connection;
+use crate::read_buffer::ReadBuffer;
+use kirin_http::Tunnel;
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll, ready};
+
+/// The server's side of a tunnel.
+pub(crate) struct ProxyTunnel {
+    pub(crate) connection: Connection,
+    /// What came behind the head.
+    pub(crate) unused: Option<ReadBuffer>,
+}
+
+impl Tunnel for ProxyTunnel {
+    fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        if let Some(unused) = &mut self.unused {
+            let count = unused.unused().len().min(buffer.len());
+            buffer[..count].copy_from_slice(&unused.unused()[..count]);
+            unused.consume(count);
+            if unused.is_empty() {
+                self.unused = None;
+            }
+            if count > 0 {
+                return Poll::Ready(Ok(count));
+            }
+        }
+        self.connection.socket.poll_read(context, buffer)
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let socket = &self.connection.socket;
+        let count = ready!(socket.poll_write(context, &[IoSlice::new(bytes)]))?;
+        // What is encrypted and not taken goes with the next write, or when the socket has room.
+        if let Poll::Ready(Err(error)) = socket.poll_flush(context) {
+            return Poll::Ready(Err(error));
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    fn end_writing(&mut self) {
+        self.connection.socket.end_writing();
+    }
+}

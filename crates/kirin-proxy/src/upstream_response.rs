@@ -1,0 +1,186 @@
+//! Response heads as servers send them: what goes on to the client, and what comes after. No I/O.
+
+use kirin_http::response_head::{self, BadResponse, Field, Framing};
+use kirin_http::{FieldLines, Response, StatusCode, Version};
+use std::time::Duration;
+
+/// A head as it comes from a server.
+#[derive(Debug)]
+pub(crate) enum AnyHead {
+    /// Of an informational response; another head follows.
+    Informational { status: StatusCode, fields: FieldLines },
+    /// The server has switched to another protocol.
+    Switched { fields: FieldLines },
+    /// Of the response.
+    Final(UpstreamHead),
+}
+
+/// A response head, and what comes after it.
+#[derive(Debug)]
+pub(crate) struct UpstreamHead {
+    pub(crate) status: StatusCode,
+    /// Those that go on to the client.
+    pub(crate) fields: FieldLines,
+    pub(crate) body: UpstreamBody,
+    /// Whether the server closes the connection after this response.
+    pub(crate) close: bool,
+    /// For how long it keeps an idle connection, if it says so.
+    pub(crate) keep_alive: Option<Duration>,
+}
+
+/// The body that a server sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UpstreamBody {
+    /// None, because of the method or status; the length that it would have, if the server said so.
+    Withheld(Option<u64>),
+    /// One that is framed like this.
+    Framed(Framing),
+}
+
+/// Reads the head at the start of `input`; `None` when it is not all there. `via`: our name in `Via`.
+pub(crate) fn read_head(
+    input: &[u8],
+    is_head: bool,
+    via: Option<&str>,
+) -> Result<Option<(AnyHead, usize)>, BadResponse> {
+    let mut keep_alive = None;
+    let mut upgrade: Vec<Vec<u8>> = Vec::new();
+    let parsed = response_head::parse(input, |name, value| {
+        match name.len() {
+            7 if name.eq_ignore_ascii_case("upgrade") => upgrade.push(value.to_vec()),
+            10 if name.eq_ignore_ascii_case("keep-alive") => keep_alive = timeout(value),
+            2 if name.eq_ignore_ascii_case("te") => {}
+            7 if name.eq_ignore_ascii_case("trailer") => {}
+            16 if name.eq_ignore_ascii_case("proxy-connection") => {}
+            18 if name.eq_ignore_ascii_case("proxy-authenticate") => {}
+            25 if name.eq_ignore_ascii_case("proxy-authentication-info") => {}
+            _ => return Field::Keep,
+        }
+        Field::Take
+    })?;
+    let Some((head, length)) = parsed else { return Ok(None) };
+    let (status, mut fields) = (head.status, head.fields);
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        for protocols in upgrade {
+            fields.try_push(b"Upgrade", &protocols)?;
+        }
+        return Ok(Some((AnyHead::Switched { fields }, length)));
+    }
+    if status.is_informational() {
+        return Ok(Some((AnyHead::Informational { status, fields }, length)));
+    }
+    if let Some(name) = via {
+        let version = if head.version == Version::Http10 { "1.0" } else { "1.1" };
+        fields.try_push(b"Via", &[version.as_bytes(), b" ", name.as_bytes()].concat())?;
+    }
+    let body = match head.framing {
+        Framing::Length(length) if is_head => UpstreamBody::Withheld(Some(length)),
+        _ if is_head || Response::is_bodiless_status(status) => UpstreamBody::Withheld(None),
+        framing => UpstreamBody::Framed(framing),
+    };
+    let head = UpstreamHead { status, fields, body, close: head.close, keep_alive };
+    Ok(Some((AnyHead::Final(head), length)))
+}
+
+/// `timeout` of `Keep-Alive: timeout=5, max=100`, in seconds.
+fn timeout(value: &[u8]) -> Option<Duration> {
+    let value = std::str::from_utf8(value).ok()?;
+    value.split(',').find_map(|parameter| {
+        let (name, seconds) = parameter.trim().split_once('=')?;
+        let seconds = name
+            .trim()
+            .eq_ignore_ascii_case("timeout")
+            .then(|| seconds.trim().trim_matches('"').parse().ok())??;
+        Some(Duration::from_secs(seconds))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn head(text: &str, is_head: bool) -> UpstreamHead {
+        match read_head(text.as_bytes(), is_head, Some("kirin")) {
+            Ok(Some((AnyHead::Final(head), length))) if length == text.len() => head,
+            other => panic!("{other:?} of {text}"),
+        }
+    }
+
+    #[test]
+    fn the_body_follows_from_method_status_and_framing() {
+        use UpstreamBody::{Framed, Withheld};
+        for (lines, is_head, expected) in [
+            ("200\r\nContent-Length: 5\r\n", false, Framed(Framing::Length(5))),
+            ("200 OK\r\nTransfer-Encoding: chunked\r\n", false, Framed(Framing::Chunked)),
+            ("200\r\n", false, Framed(Framing::UntilClose)),
+            ("200\r\nContent-Length: 5\r\n", true, Withheld(Some(5))),
+            ("200\r\nTransfer-Encoding: chunked\r\n", true, Withheld(None)),
+            ("204\r\n", false, Withheld(None)),
+            ("304\r\nContent-Length: 7\r\n", false, Withheld(None)),
+        ] {
+            assert_eq!(head(&format!("HTTP/1.1 {lines}\r\n"), is_head).body, expected, "{lines}");
+        }
+    }
+
+    #[test]
+    fn what_is_between_the_server_and_us_stays_there() {
+        let head = head(
+            "HTTP/1.0 200 OK\r\nServer: x\r\nConnection: keep-alive, x-y\r\nX-Y: 1\r\nKeep-Alive: timeout=5, max=9\r\n\
+             Upgrade: h2c\r\nTrailer: z\r\nProxy-Authenticate: Basic\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n\
+             Content-Length: 0\r\n\r\n",
+            false,
+        );
+        let mut wire = Vec::new();
+        head.fields.write_to(&mut wire);
+        assert_eq!(
+            String::from_utf8_lossy(&wire),
+            "Server: x\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nVia: 1.0 kirin\r\n"
+        );
+        assert_eq!((head.close, head.keep_alive), (false, Some(Duration::from_secs(5))));
+    }
+
+    #[test]
+    fn a_switch_says_to_what() {
+        let text = b"HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nA: b\r\n\r\nraw";
+        let Ok(Some((AnyHead::Switched { fields }, length))) = read_head(text, false, None) else { panic!() };
+        assert_eq!((fields.get("upgrade"), length), (Some(&b"websocket"[..]), text.len() - 3));
+    }
+
+    #[test]
+    fn what_is_no_response_or_has_two_readings_is_refused() {
+        for text in [
+            "garbage\r\n\r\n",
+            "HTTP/2 200\r\n\r\n",
+            "HTTP/1.1 20\r\n\r\n",
+            "HTTP/1.1 200\r\nA: b\r\n folded\r\n\r\n",
+            "HTTP/1.1 200\r\nA : b\r\n\r\n",
+            "HTTP/1.1 200\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            "HTTP/1.1 200\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+            "HTTP/1.0 200\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ] {
+            assert!(read_head(text.as_bytes(), false, None).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn keep_alive_tells_a_time() {
+        for (value, seconds) in [
+            ("timeout=5", Some(5)),
+            ("max=2, Timeout = \"7\"", Some(7)),
+            ("max=2", None),
+            ("timeout=x", None),
+        ] {
+            assert_eq!(timeout(value.as_bytes()), seconds.map(Duration::from_secs), "{value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_server_sends_panics(input in prop::collection::vec(any::<u8>(), 0..200), is_head: bool) {
+            let _ = read_head(&input, is_head, Some("kirin"));
+            let _ = read_head(&[b"HTTP/1.1 200\r\n", &input[..]].concat(), is_head, None);
+        }
+    }
+}

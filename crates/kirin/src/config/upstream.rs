@@ -1,0 +1,268 @@
+//! `[[upstream]]`: what a user writes, and what it means.
+
+use super::check::absolute;
+use super::load::{ConfigError, Source};
+use super::units::Seconds;
+use super::{default, tls::CertificateConfig};
+use kirin_proxy::{
+    ClientTls, ClientTlsSettings, ForwardedPolicy, HostPolicy, PoolLimits, Scheme, ServerAddress, Timeouts,
+    UpstreamConfig as Settings,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_spanned::Spanned;
+use std::time::Duration;
+
+/// Idle connections at most that may be kept.
+const MAX_IDLE: usize = 65_536;
+
+/// Other HTTP servers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpstreamConfig {
+    /// The name that routes use: `proxy:NAME`.
+    #[schemars(with = "String")]
+    pub name: Spanned<String>,
+    /// Servers that answer the same requests, in turn: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST`. A name stands for all of its addresses.
+    #[schemars(with = "Vec<String>")]
+    pub servers: Vec<Spanned<String>>,
+    /// The `Host` that they get: `"client"`, the one that was asked for; `"upstream"`, the one in `servers`; or a name.
+    #[serde(default = "default::host")]
+    #[schemars(with = "String", default = "default::host_plain")]
+    pub host: Spanned<String>,
+    /// How they hear of the client: `"X-Forwarded-For"` (with `-Proto` and `-Host`), `"Forwarded"`, `"both"` or `"none"`. What a
+    /// client says there itself is left out, unless it is `trusted` on the listener; then it is added to.
+    #[serde(default = "default::forwarded")]
+    #[schemars(with = "String", default = "default::forwarded_plain")]
+    pub forwarded: Spanned<String>,
+    /// Our name in `Via`, of requests and responses. `""` for no such field: some servers do not compress for who sends it.
+    #[serde(default = "default::via")]
+    #[schemars(with = "String", default = "default::via_plain")]
+    pub via: Spanned<String>,
+    /// How long connecting may take, a TLS handshake included.
+    #[serde(default = "default::connect_timeout")]
+    #[schemars(with = "String", default = "default::connect_timeout")]
+    pub connect_timeout: Seconds,
+    /// How long a server may take nothing of a request.
+    #[serde(default = "default::patience")]
+    #[schemars(with = "String", default = "default::patience")]
+    pub send_timeout: Seconds,
+    /// How long the head of a response may take, from the end of the request on; then the client gets 504.
+    #[serde(default = "default::patience")]
+    #[schemars(with = "String", default = "default::patience")]
+    pub first_byte_timeout: Seconds,
+    /// How long a server may be silent inside a response; then the client's connection is cut. Not for WebSockets.
+    #[serde(default = "default::patience")]
+    #[schemars(with = "String", default = "default::patience")]
+    pub idle_timeout: Seconds,
+    /// Idle connections that are kept, for each server and event loop; 0 for none.
+    #[serde(default = "default::keep_connections")]
+    #[schemars(with = "usize", default = "default::keep_connections_plain")]
+    pub keep_connections: Spanned<usize>,
+    /// For how long an idle connection is kept, or a second less than the server says in `Keep-Alive` if that is shorter. Should
+    /// be shorter than what the server itself has.
+    #[serde(default = "default::keep_time")]
+    #[schemars(with = "String", default = "default::keep_time")]
+    pub keep_time: Seconds,
+    /// Requests after which a connection is closed; 0 for never.
+    #[serde(default)]
+    pub max_requests: u64,
+    /// Age at which a connection is closed, when it has no request. Default: never.
+    #[schemars(with = "Option<String>")]
+    pub max_age: Option<Seconds>,
+    /// How often names are looked up again. If that fails, the addresses stay.
+    #[serde(default = "default::resolve")]
+    #[schemars(with = "String", default = "default::resolve")]
+    pub resolve: Seconds,
+    /// For `https://` servers, such as `{ ca = "internal-ca.pem" }`. Default: certificates are verified by the authorities of
+    /// the system.
+    #[schemars(with = "Option<UpstreamTlsConfig>")]
+    pub tls: Option<Spanned<UpstreamTlsConfig>>,
+}
+
+/// TLS to servers.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpstreamTlsConfig {
+    /// Certificates, in PEM, of the authorities to believe. Default: those of the system.
+    #[schemars(with = "Option<String>")]
+    pub ca: Option<Spanned<String>>,
+    /// The name that certificates must be for, and that is asked for (SNI). Default: the server's.
+    #[schemars(with = "Option<String>")]
+    pub server_name: Option<Spanned<String>>,
+    /// Whether certificates are verified. Without, whoever is between can read and change everything.
+    #[serde(default = "default::yes")]
+    pub verify: bool,
+    /// A certificate to show, and its key: `{ chain = "client.pem", key = "client.key" }`. Default: none.
+    pub certificate: Option<CertificateConfig>,
+}
+
+/// Checks `config` and reads the files that it names.
+pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settings, ConfigError> {
+    let name = config.name.get_ref();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name) {
+        let message = format!("upstream name `{name}`: allowed are 1 to 64 letters, digits, `-` and `_`");
+        return Err(source.error(config.name.span(), message));
+    }
+    let mut servers = Vec::new();
+    for text in &config.servers {
+        let mut server: ServerAddress =
+            text.get_ref().parse().map_err(|error| source.error(text.span(), format!("{error}")))?;
+        if server.scheme == Scheme::H2c {
+            return Err(
+                source.error(text.span(), "this version of Kirin does not speak h2c with servers yet")
+            );
+        }
+        if let kirin_proxy::Location::Unix(path) = &mut server.location {
+            *path = absolute(&source.directory.join(&path));
+        }
+        servers.push(server);
+    }
+    if servers.is_empty() {
+        let message = format!("upstream `{name}` needs `servers`, such as [\"127.0.0.1:3000\"]");
+        return Err(source.error(config.name.span(), message));
+    }
+    let idle = *config.keep_connections.get_ref();
+    if idle > MAX_IDLE {
+        let message = format!("`keep_connections` is {idle}: allowed is 0 to {MAX_IDLE}");
+        return Err(source.error(config.keep_connections.span(), message));
+    }
+    let uses_tls = servers.iter().any(|server| server.scheme == Scheme::Https);
+    Ok(Settings {
+        name: name.clone(),
+        servers,
+        timeouts: Timeouts {
+            connect: config.connect_timeout.into(),
+            send: config.send_timeout.into(),
+            first_byte: config.first_byte_timeout.into(),
+            idle: config.idle_timeout.into(),
+        },
+        pool: PoolLimits {
+            idle,
+            idle_time: config.keep_time.into(),
+            max_requests: config.max_requests,
+            max_age: config.max_age.map(Duration::from),
+        },
+        host: host(&config.host, source)?,
+        forwarded: forwarded(&config.forwarded, source)?,
+        via: via(&config.via, source)?,
+        tls: tls(config, uses_tls, source)?,
+        resolve: config.resolve.into(),
+        spool_directory: std::env::temp_dir(),
+    })
+}
+
+fn host(text: &Spanned<String>, source: &Source) -> Result<HostPolicy, ConfigError> {
+    match text.get_ref().as_str() {
+        "client" => Ok(HostPolicy::Client),
+        "upstream" => Ok(HostPolicy::Upstream),
+        // What is a host where one connects to is one here.
+        name if format!("http://{name}").parse::<ServerAddress>().is_ok() => {
+            Ok(HostPolicy::Name(name.into()))
+        }
+        name => {
+            let message = format!("`host` is `{name}`: allowed are \"client\", \"upstream\" and a name");
+            Err(source.error(text.span(), message))
+        }
+    }
+}
+
+fn forwarded(text: &Spanned<String>, source: &Source) -> Result<ForwardedPolicy, ConfigError> {
+    match text.get_ref().as_str() {
+        "X-Forwarded-For" => Ok(ForwardedPolicy::X),
+        "Forwarded" => Ok(ForwardedPolicy::Forwarded),
+        "both" => Ok(ForwardedPolicy::Both),
+        "none" => Ok(ForwardedPolicy::Nothing),
+        other => {
+            let allowed = "\"X-Forwarded-For\", \"Forwarded\", \"both\" and \"none\"";
+            Err(source.error(text.span(), format!("`forwarded` is `{other}`: allowed are {allowed}")))
+        }
+    }
+}
+
+/// `pseudonym` is a token (RFC 9110 section 7.6.3).
+fn via(text: &Spanned<String>, source: &Source) -> Result<Option<String>, ConfigError> {
+    let name = text.get_ref();
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if !name.bytes().all(is_token) {
+        let message = format!("`via` is `{name}`: allowed are letters, digits and `-._~`");
+        return Err(source.error(text.span(), message));
+    }
+    Ok((!name.is_empty()).then(|| name.clone()))
+}
+
+fn tls(config: &UpstreamConfig, is_used: bool, source: &Source) -> Result<ClientTls, ConfigError> {
+    let path = |file: &Spanned<String>| absolute(&source.directory.join(file.get_ref()));
+    let none = UpstreamTlsConfig { verify: true, ..UpstreamTlsConfig::default() };
+    let (tls, span) = match &config.tls {
+        Some(tls) if !is_used => {
+            let message = "`tls` of an upstream without an https:// server";
+            return Err(source.error(tls.span(), message));
+        }
+        None if !is_used => return Ok(ClientTls::default()),
+        Some(tls) => (tls.get_ref(), tls.span()),
+        None => (&none, config.name.span()),
+    };
+    let settings = ClientTlsSettings {
+        ca: tls.ca.as_ref().map(path),
+        server_name: tls.server_name.as_ref().map(|name| name.get_ref().clone()),
+        verify: tls.verify,
+        certificate: tls.certificate.as_ref().map(|files| (path(&files.chain), path(&files.key))),
+    };
+    ClientTls::load(&settings).map_err(|error| source.error(span, format!("`tls`: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::PlaceSite;
+    use super::super::check::tests::{LISTENER, check_text};
+    use kirin_proxy::{ForwardedPolicy, HostPolicy};
+    use std::time::Duration;
+
+    fn check(upstream: &str) -> Result<kirin_proxy::UpstreamConfig, String> {
+        let route = "[[route]]\npath = \"/\"\ntry = [\"store\", \"proxy:api\"]\n";
+        let text = format!("{LISTENER}[[upstream]]\nname = \"api\"\n{upstream}\n{route}");
+        let mut site = check_text(&text)?;
+        assert_eq!(site.routes[0].places[1], PlaceSite::Proxy(0));
+        Ok(site.upstreams.remove(0))
+    }
+
+    #[test]
+    fn an_upstream_needs_servers_only() {
+        let upstream = check("servers = [\"127.0.0.1:3000\", \"unix:x.sock\"]").unwrap();
+        assert_eq!(upstream.servers[0].to_string(), "127.0.0.1:3000");
+        assert!(upstream.servers[1].to_string().starts_with("unix:/"), "{}", upstream.servers[1]);
+        assert_eq!((upstream.host, upstream.forwarded), (HostPolicy::Client, ForwardedPolicy::X));
+        assert_eq!((upstream.via.as_deref(), upstream.pool.idle), (Some("kirin"), 64));
+    }
+
+    #[test]
+    fn what_is_said_of_an_upstream_is_taken() {
+        let upstream = check(
+            "servers = [\"a.test:1\"]\nhost = \"www.a.test:8080\"\nforwarded = \"none\"\nvia = \"\"\n\
+             first_byte_timeout = \"5m\"\nkeep_connections = 0\nmax_age = \"1h\"\n",
+        )
+        .unwrap();
+        assert_eq!(upstream.host, HostPolicy::Name("www.a.test:8080".into()));
+        assert_eq!((upstream.forwarded, upstream.via), (ForwardedPolicy::Nothing, None));
+        assert_eq!(upstream.timeouts.first_byte, Duration::from_secs(300));
+        assert_eq!((upstream.pool.idle, upstream.pool.max_age), (0, Some(Duration::from_secs(3600))));
+    }
+
+    #[test]
+    fn errors_name_line_value_and_what_is_allowed() {
+        for (upstream, expected) in [
+            ("servers = []", vec!["kirin.toml:4:8", "needs `servers`"]),
+            ("servers = [\"ftp://a\"]", vec!["kirin.toml:5:12", "`ftp://a` is not a server", "unix:/PATH"]),
+            ("servers = [\"a:1\"]\nhost = \"a b\"", vec!["kirin.toml:6:8", "\"upstream\""]),
+            ("servers = [\"a:1\"]\nforwarded = \"x\"", vec!["kirin.toml:6:13", "\"both\""]),
+            ("servers = [\"a:1\"]\nvia = \"a b\"", vec!["kirin.toml:6:7", "`via`"]),
+            ("servers = [\"a:1\"]\ntls = {}", vec!["kirin.toml:6:7", "without an https"]),
+            ("servers = [\"https://a\"]\ntls = { ca = \"no.pem\" }", vec!["kirin.toml:6:7", "no.pem"]),
+        ] {
+            let error = check(upstream).unwrap_err();
+            assert!(expected.iter().all(|part| error.contains(part)), "{upstream}: {error}");
+        }
+    }
+}

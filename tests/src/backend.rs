@@ -1,0 +1,181 @@
+//! A server behind Kirin whose every byte a test decides.
+
+use crate::PATIENCE;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A listening socket whose connections are served by a function, each on a thread of its own.
+pub struct Backend {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+}
+
+/// A connection to it.
+pub struct BackendConnection {
+    stream: TcpStream,
+    received: Vec<u8>,
+    /// How many were made before.
+    pub number: usize,
+}
+
+/// A request as it arrived.
+#[derive(Debug)]
+pub struct Asked {
+    /// Request line and fields, without the empty line.
+    pub head: String,
+    /// Body with its framing taken off.
+    pub body: Vec<u8>,
+}
+
+impl Asked {
+    /// The first value of a field.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        field(&self.head, name)
+    }
+
+    /// The request target.
+    pub fn target(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap_or_default()
+    }
+}
+
+fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().skip(1).find_map(|line| {
+        let (field, value) = line.split_once(':')?;
+        field.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
+impl Backend {
+    /// Serves on a free port until the test ends.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn start(serve: impl Fn(BackendConnection) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (count, serve) = (Arc::clone(&connections), Arc::new(serve));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else { return };
+                let number = count.fetch_add(1, Ordering::SeqCst);
+                let serve = Arc::clone(&serve);
+                std::thread::spawn(move || serve(BackendConnection::new(stream, number)));
+            }
+        });
+        Self { address, connections }
+    }
+
+    /// Answers every request with what `answer` gives for it, by connections that stay.
+    pub fn answering(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
+        Self::start(move |mut connection| {
+            while let Some(asked) = connection.read_request() {
+                connection.send(answer(&asked));
+            }
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Connections made so far.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl BackendConnection {
+    fn new(stream: TcpStream, number: usize) -> Self {
+        let _ = stream.set_read_timeout(Some(PATIENCE));
+        let _ = stream.set_nodelay(true);
+        Self { stream, received: Vec::new(), number }
+    }
+
+    /// Reads a request; none when there is no more.
+    pub fn read_request(&mut self) -> Option<Asked> {
+        let head = self.read_head()?;
+        let body = match (field(&head, "transfer-encoding"), field(&head, "content-length")) {
+            (Some(_), _) => self.read_chunks()?,
+            (None, Some(length)) => self.take(length.parse().ok()?)?,
+            (None, None) => Vec::new(),
+        };
+        Some(Asked { head, body })
+    }
+
+    /// Reads a head only.
+    pub fn read_head(&mut self) -> Option<String> {
+        let end = self.find(b"\r\n\r\n")?;
+        let head = self.take(end + 4)?;
+        Some(String::from_utf8_lossy(&head[..end]).into_owned())
+    }
+
+    /// Reads so many bytes.
+    pub fn take(&mut self, length: usize) -> Option<Vec<u8>> {
+        while self.received.len() < length {
+            self.fill()?;
+        }
+        let rest = self.received.split_off(length);
+        Some(std::mem::replace(&mut self.received, rest))
+    }
+
+    /// Sends bytes; false when nobody takes them.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.stream.write_all(bytes.as_ref()).is_ok()
+    }
+
+    /// Waits until the other side has ended or reset the connection; drops what it sends before.
+    pub fn wait_for_end(&mut self) {
+        self.received.clear();
+        while self.fill().is_some() {
+            self.received.clear();
+        }
+    }
+
+    /// Ends our side.
+    pub fn end(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Closes with a reset.
+    pub fn reset(self) {
+        let _ = rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
+    }
+
+    fn read_chunks(&mut self) -> Option<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let end = self.find(b"\r\n")?;
+            let line = self.take(end + 2)?;
+            let size = usize::from_str_radix(std::str::from_utf8(&line[..end]).ok()?, 16).ok()?;
+            let chunk = self.take(size + 2)?;
+            if size == 0 {
+                return Some(body);
+            }
+            body.extend_from_slice(&chunk[..size]);
+        }
+    }
+
+    fn find(&mut self, end: &[u8]) -> Option<usize> {
+        loop {
+            if let Some(at) = self.received.windows(end.len()).position(|window| window == end) {
+                return Some(at);
+            }
+            self.fill()?;
+        }
+    }
+
+    fn fill(&mut self) -> Option<()> {
+        let mut buffer = [0; 64 * 1024];
+        match self.stream.read(&mut buffer) {
+            Ok(count @ 1..) => self.received.extend_from_slice(&buffer[..count]),
+            _ => return None,
+        }
+        Some(())
+    }
+}
