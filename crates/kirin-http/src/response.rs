@@ -15,6 +15,8 @@ pub enum Place {
     App,
     /// A script.
     Lua,
+    /// What was kept of an earlier response.
+    Cache,
     /// Another HTTP server.
     Proxy,
     /// Kirin itself: errors, redirects.
@@ -29,6 +31,7 @@ impl Place {
             Place::Files => "files",
             Place::App => "app",
             Place::Lua => "lua",
+            Place::Cache => "cache",
             Place::Proxy => "proxy",
             Place::Kirin => "kirin",
         }
