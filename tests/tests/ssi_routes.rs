@@ -1,7 +1,7 @@
 //! The `ssi` key of a route: directives in what files and applications answer, and what the responses are like then.
 
 use flate2::read::GzDecoder;
-use kirin_tests::{Kirin, Memcached, Site, wait_for};
+use kirin_tests::{Http2Client, Kirin, Memcached, Site, wait_for};
 use std::io::Read;
 
 const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n\
@@ -251,6 +251,8 @@ fn a_page_begins_before_it_is_whole() {
         client.send(format!("GET {path} HTTP/1.0\r\n\r\n"));
         assert!(client.read_to_end().ends_with(b"<head></head>waited for a part!"), "{path}");
     }
+    let reply = Http2Client::connect(kirin.address()).get("/stored");
+    assert_eq!((reply.text().as_str(), reply.field("etag")), ("<head></head>waited for a part!", None));
     let mut client = kirin.connect();
     let head = client.request("HEAD", "/stored", "");
     assert_eq!(head.field("content-length"), Some("31"));
@@ -299,4 +301,24 @@ fn the_strictest_of_page_and_parts_says_how_long_the_page_is_kept() {
         let reply = kirin.connect().request("GET", "/memory/stored", condition);
         assert_eq!((reply.status, reply.field("cache-control")), (200, control), "{page}");
     }
+}
+
+#[test]
+fn answers_of_other_servers_are_put_together() {
+    let (_origin_site, origin, _) = serve();
+    let site = Site::new();
+    let config = format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemcached = [\"unix:m.sock\"]\n\
+         [[upstream]]\nname = \"origin\"\nservers = [\"{}\"]\n\
+         [[route]]\npath = \"/\"\ntry = [\"proxy:origin\"]\nssi = true\n",
+        origin.address()
+    );
+    let kirin = Kirin::start(&site, &config);
+    let mut memcached = Memcached::connect(&site.path("m.sock"));
+    memcached.set("key", b"here");
+    let reply = kirin.get("/unsaid/page?q=x");
+    assert_eq!((reply.status, reply.text().as_str()), (200, "here, x, GET"));
+    let condition = format!("If-None-Match: {}\r\n", reply.field("etag").unwrap());
+    assert_eq!(kirin.connect().request("GET", "/unsaid/page?q=x", &condition).status, 304);
+    assert_eq!(kirin.get("/plain.css").text(), "/* <!--# nonsense --> */");
 }

@@ -63,9 +63,20 @@ pub enum Unstorable {
     NoFreshness,
     /// It is stale as it comes, and nothing can be done with it then.
     Stale,
+    /// It is too large, or a file, which is nothing to keep in memory. For the caller to say.
+    TooLarge,
 }
 
 impl Unstorable {
+    /// Whether it was about this request alone, so that others for the same target may fare better.
+    pub fn is_of_request(self, asked: Asked<'_>) -> bool {
+        match self {
+            Unstorable::Method | Unstorable::Cookie | Unstorable::Authorization => true,
+            Unstorable::NoStore => asked.no_store,
+            _ => false,
+        }
+    }
+
     /// As a token, for `Cache-Status`.
     pub fn name(self) -> &'static str {
         match self {
@@ -80,6 +91,7 @@ impl Unstorable {
             Unstorable::Vary => "vary",
             Unstorable::NoFreshness => "no-freshness",
             Unstorable::Stale => "stale",
+            Unstorable::TooLarge => "too-large",
         }
     }
 }
@@ -126,13 +138,7 @@ pub fn policy_of(
     // Who names shared caches means them.
     let is_for_all = said.public || said.s_maxage.is_some() || is_targeted;
     let serves_cookies = is_for_all || rules.ignore_cookies || vary.tells_cookies_apart();
-    if asked.has_cookie && !serves_cookies {
-        return Err(Unstorable::Cookie);
-    }
     let serves_authorization = is_for_all || said.must_revalidate;
-    if asked.has_authorization && !serves_authorization {
-        return Err(Unstorable::Authorization);
-    }
     let date = fields.get("date").and_then(parse_date);
     let lifetime = match lifetime(&said, is_targeted, fields, date.unwrap_or(received)) {
         Some(lifetime) => lifetime,
@@ -159,7 +165,13 @@ pub fn policy_of(
         || has_validator(fields)
         || policy.serves_error(received)
         || policy.stale_while_revalidate > policy.stale_for(received);
-    if is_usable { Ok(policy) } else { Err(Unstorable::Stale) }
+    // Last: what nobody could get from the cache is no matter of who asks.
+    match is_usable {
+        false => Err(Unstorable::Stale),
+        true if asked.has_cookie && !serves_cookies => Err(Unstorable::Cookie),
+        true if asked.has_authorization && !serves_authorization => Err(Unstorable::Authorization),
+        true => Ok(policy),
+    }
 }
 
 /// Names of fields that are not stored: this hop's, this visitor's, and those that the response says to keep out.

@@ -8,8 +8,8 @@ pub const CONDITIONS: [&str; 6] =
     ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range"];
 
 /// Fields of a 304 that say nothing of what is stored: about its body, which is ours (section 3.2), or for one visitor.
-const NOT_MERGED: [&str; 6] =
-    ["content-encoding", "content-type", "content-range", "content-length", "set-cookie", "age"];
+const NOT_MERGED: [&str; 5] =
+    ["content-encoding", "content-type", "content-range", "content-length", "set-cookie"];
 
 /// Names and values of the conditions that ask if `stored` is still good. None if it has no validator.
 pub fn conditions(stored: &FieldLines) -> Vec<(&'static str, Vec<u8>)> {
@@ -21,7 +21,7 @@ pub fn conditions(stored: &FieldLines) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// The stored fields brought up to date with those of a 304 (section 3.2): each of its names takes the place of what was
-/// stored by that name.
+/// stored by that name. The age is that of the 304, if it has one: the answer may come from another cache.
 pub fn merge(stored: &FieldLines, not_modified: &FieldLines) -> FieldLines {
     let is_merged = |name: &[u8]| !NOT_MERGED.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()));
     let is_replaced =
@@ -74,14 +74,16 @@ mod tests {
             ("Set-Cookie", "a=b"),
             ("link", "<c>"),
             ("Date", "now"),
+            ("Age", "3"),
         ]);
         let merged = merge(&stored, &fresh);
-        let expected: [(&[u8], &[u8]); 5] = [
+        let expected: [(&[u8], &[u8]); 6] = [
             (b"Content-Type", b"text/html"),
             (b"X-Old", b"kept"),
             (b"cache-control", b"max-age=9"),
             (b"link", b"<c>"),
             (b"Date", b"now"),
+            (b"Age", b"3"),
         ];
         assert_eq!(merged.iter().collect::<Vec<_>>(), expected);
     }

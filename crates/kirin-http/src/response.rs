@@ -13,6 +13,8 @@ pub enum Place {
     Files,
     /// An application's workers.
     App,
+    /// What was kept of an earlier response.
+    Cache,
     /// Another HTTP server.
     Proxy,
     /// Kirin itself: errors, redirects.
@@ -26,6 +28,7 @@ impl Place {
             Place::Store => "store",
             Place::Files => "files",
             Place::App => "app",
+            Place::Cache => "cache",
             Place::Proxy => "proxy",
             Place::Kirin => "kirin",
         }

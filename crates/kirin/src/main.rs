@@ -4,6 +4,7 @@
 mod acme;
 mod admin;
 mod basic_auth;
+mod cache;
 mod coded_fields;
 mod command_line;
 mod compress;

@@ -7,6 +7,7 @@
 use crate::coded_fields;
 use bytes::Bytes;
 use http::StatusCode;
+use kirin_cache::{storable, surrogate};
 use kirin_compress::{AcceptEncoding, Coding, MIN_BYTES};
 use kirin_http::response_head::{self, Field, Framing};
 use kirin_http::{FieldLines, preconditions};
@@ -111,6 +112,20 @@ impl Page {
         let head_bytes = head.as_ref().map_or(0, PageHead::memory_bytes);
         let memory_bytes = size_of::<Page>() + template.memory_bytes() + head_bytes + 64;
         (Page { head, template: Arc::new(template), body, digest, edge: None }, memory_bytes)
+    }
+
+    /// Reads a stored response that is served as it is: one that the cache has kept. The second part is whether the place that
+    /// it is from can be asked if it is still good, the third the memory it takes in bytes. `None` if it is no response.
+    pub fn of_response(value: &Bytes) -> Option<(Page, bool, usize)> {
+        let (status, mut fields, body) = split_response(value)?;
+        let has_validator = storable::has_validator(&fields);
+        surrogate::remove_ours(&mut fields);
+        let template = Template::default();
+        let digest = xxh3_128(&body);
+        let head = PageHead::of(status, fields, &template, digest, body.len());
+        let memory_bytes = size_of::<Page>() + head.memory_bytes() + 64;
+        let page = Page { head: Some(head), template: Arc::new(template), edge: None, body, digest };
+        Some((page, has_validator, memory_bytes))
     }
 }
 

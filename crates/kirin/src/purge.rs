@@ -2,7 +2,8 @@
 //! response, `PURGE`, the admin listener, `kirin purge`.
 
 use crate::push::dictionary::{self, Item};
-use kirin_store::{DeleteOutcome, Invalidation, Now, Store};
+use kirin_cache::key::{target_prefix, target_tag};
+use kirin_store::{DeleteOutcome, Invalidation, Now, Store, TAG_LIMIT_BYTES};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a key, as of a memcached key, and of a prefix.
@@ -68,11 +69,21 @@ impl Purge {
         self.tags.iter().try_for_each(|tag| check_tag(tag))
     }
 
-    /// Takes it out of `store`. When this returns nobody finds it any more.
+    /// Takes it out of `store`. When this returns nobody finds it any more. A key that is a target, and a prefix of some, are
+    /// also those of what routes have cached.
     pub fn apply(&self, store: &Store, now: Now) -> Purged {
-        let is_there = |key: &&String| store.delete(key.as_bytes(), now) == DeleteOutcome::Deleted;
+        let is_there = |key: &&String| {
+            let is_cached = store.invalidate_tag(&target_tag(key.as_bytes()), Invalidation::Hard);
+            store.delete(key.as_bytes(), now) == DeleteOutcome::Deleted || is_cached
+        };
         let is_carried = |tag: &&String| store.invalidate_tag(tag.as_bytes(), Invalidation::Hard);
-        let is_taken = |prefix: &&String| store.invalidate_prefix(prefix.as_bytes(), Invalidation::Hard, now);
+        let is_taken = |prefix: &&String| {
+            let mut cached = target_prefix(prefix.as_bytes());
+            // The longest that the store takes; what is shorter purges no less.
+            cached.truncate(TAG_LIMIT_BYTES);
+            store.invalidate_prefix(&cached, Invalidation::Hard, now);
+            store.invalidate_prefix(prefix.as_bytes(), Invalidation::Hard, now)
+        };
         Purged {
             keys: self.keys.iter().filter(is_there).count(),
             prefixes: self.prefixes.iter().filter(is_taken).count(),

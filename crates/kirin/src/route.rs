@@ -1,17 +1,19 @@
 //! A route with everything it names opened.
 
+use crate::cache::Ask;
+use crate::cache::settings::CacheSettings;
 use crate::config;
 use crate::config::check::{PlaceSite, RouteSite};
 use crate::rules::Rules;
 use crate::store_place::{StorePlace, Terms};
 use crate::subrequest::Lineage;
 use http::{Method, StatusCode};
-use kirin_files::{Files, FilesConfig, FilesError};
+use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
 use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
 use kirin_proxy::ProxyPlace;
 use kirin_ssi::Syntax;
 use kirin_store::Now;
-use kirin_workers::App;
+use kirin_workers::{App, MetaVariables};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,6 +38,8 @@ pub struct Route {
     rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: config::Compress,
+    /// How answers are kept.
+    pub cache: Option<Arc<CacheSettings>>,
     /// What directives are carried out in: not said, pages of the store.
     ssi: Option<bool>,
     esi: bool,
@@ -82,6 +86,7 @@ impl Route {
             request_buffering: route.request_buffering,
             rate_limits: route.rate_limits.clone(),
             compress: route.compress,
+            cache: route.cache.clone(),
             ssi: route.ssi,
             esi: route.esi,
         })
@@ -132,13 +137,32 @@ impl Route {
 
     /// The answer of an application or an upstream, which reads no more of the body than the route allows.
     pub fn limit_body(&self, answer: Answer) -> Answer {
-        match (answer, self.body_limit_bytes) {
-            (Answer::Later(later), Some(limit)) => Answer::Later(Box::new(move |mut body| {
-                body.limit(limit);
-                later(body)
-            })),
-            (answer, _) => answer,
-        }
+        limit_body(answer, self.body_limit_bytes)
+    }
+
+    /// What asks an application, also when the request has been answered.
+    pub fn ask_app(&self, app: &Arc<App>, files: &Rc<AppFiles>, meta: &MetaVariables<'_>) -> Ask {
+        let (app, files, limit_bytes) = (Arc::clone(app), Rc::clone(files), self.body_limit_bytes);
+        let script_name = meta.script_name.to_owned();
+        let (path, user) = (meta.path.map(str::to_owned), meta.user.map(str::to_owned));
+        Rc::new(move |request, origin| {
+            let (path, user) = (path.as_deref(), user.as_deref());
+            let meta = MetaVariables { script_name: &script_name, path, user };
+            limit_body(app.answer(request, origin, &files, &meta), limit_bytes)
+        })
+    }
+
+    /// What asks an upstream, likewise; its servers get `path`.
+    pub fn ask_proxy(&self, proxy: &Rc<ProxyPlace>, path: &str) -> Ask {
+        let (proxy, path, buffered) = (Rc::clone(proxy), path.to_owned(), self.request_buffering);
+        let limit_bytes = self.body_limit_bytes;
+        Rc::new(move |request, origin| {
+            let target = match request.query {
+                Some(query) => format!("{path}?{query}"),
+                None => path.clone(),
+            };
+            limit_body(proxy.answer(request, &target, origin, buffered), limit_bytes)
+        })
     }
 
     /// Whether the last of its places answers everything.
@@ -164,6 +188,16 @@ impl Route {
                 response
             }
         }
+    }
+}
+
+fn limit_body(answer: Answer, limit_bytes: Option<u64>) -> Answer {
+    match (answer, limit_bytes) {
+        (Answer::Later(later), Some(limit)) => Answer::Later(Box::new(move |mut body| {
+            body.limit(limit);
+            later(body)
+        })),
+        (answer, _) => answer,
     }
 }
 

@@ -5,6 +5,8 @@
 //! by [`Routes::answer_by_rules`].
 
 use crate::basic_auth::Admission;
+use crate::cache::settings::CacheSettings;
+use crate::cache::{Ask, Cache, Looked};
 use crate::compress::Compress;
 use crate::compress_threads::CompressThreads;
 use crate::config::check::Site;
@@ -16,9 +18,10 @@ use crate::push::Push;
 use crate::route::{self, Place, Route};
 use crate::rules::Rules;
 use crate::ssi::filter::SsiFilter;
-use crate::store_place::StorePlace;
+use crate::store_place::{StorePlace, key_of};
 use crate::subrequest::{Lineage, Parent};
 use http::{Method, StatusCode};
+use kirin_compress::Codings;
 use kirin_files::{AppFiles, FilesError};
 use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
 use kirin_proxy::{ProxyPlace, Upstream};
@@ -36,6 +39,7 @@ pub struct Routes {
     /// The longest path first.
     routes: Vec<Route>,
     store: StorePlace,
+    cache: Rc<Cache>,
     ssi: SsiFilter,
     push: Rc<Push>,
     purge_requests: PurgeRequests,
@@ -71,6 +75,7 @@ impl Router {
         let open = |route| Route::open(route, apps, &proxies);
         let routes = site.routes.iter().map(open).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
+        let cache = Cache::new(Arc::clone(&store), threads.clone());
         let (ssi, push) = (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store)));
         let purge_requests = PurgeRequests::new(Arc::clone(&store), site.store.purge_from.clone());
         let store = StorePlace::new(store, threads.clone());
@@ -79,6 +84,7 @@ impl Router {
         Ok(Self(Rc::new(Routes {
             routes,
             store,
+            cache,
             ssi,
             push,
             purge_requests,
@@ -185,21 +191,26 @@ impl Routes {
                     let resolved = path_rest::without_dots(lookup.sent.path);
                     let path = lookup.meta.path.or(resolved.as_deref());
                     let meta = MetaVariables { path, ..lookup.meta };
-                    let ask = |request: &RequestHead<'_>| {
+                    let ask = || self.ask_app(route, app, lookup, &meta);
+                    if let Some(settings) = &route.cache {
+                        return self.look_in_cache(route, settings, lookup, origin, ask);
+                    }
+                    return self.filter(route, lookup, origin, |request| {
                         let answer = route.limit_body(app.answer(request, origin, &self.app_files, &meta));
                         self.push.around(lookup.seen, answer)
-                    };
-                    return self.filter(route, lookup, origin, ask);
+                    });
                 }
                 Place::Proxy(proxy) => {
                     let target = path_rest::target(lookup.seen);
+                    if let Some(settings) = &route.cache {
+                        let path = target.split('?').next().unwrap_or(&target);
+                        let ask = || route.ask_proxy(proxy, path);
+                        return self.look_in_cache(route, settings, lookup, origin, ask);
+                    }
                     let buffered = route.request_buffering;
-                    return Compress::around(
-                        lookup.sent,
-                        route.compress.of_app(),
-                        &self.threads,
-                        |request| route.limit_body(proxy.answer(request, &target, origin, buffered)),
-                    );
+                    return self.filter(route, lookup, origin, |request| {
+                        route.limit_body(proxy.answer(request, &target, origin, buffered))
+                    });
                 }
             };
             if let Some(response) = response {
@@ -207,6 +218,40 @@ impl Routes {
             }
         }
         Answer::Now(route.nobody_answered(lookup.seen, &self.store, now))
+    }
+
+    /// The answer from the cache, or the place's, which that may keep.
+    fn look_in_cache(
+        self: &Rc<Self>,
+        route: &Route,
+        settings: &Arc<CacheSettings>,
+        lookup: &Lookup<'_>,
+        origin: Origin<'_>,
+        ask: impl Fn() -> Ask,
+    ) -> Answer {
+        let on_behalf_of = (origin, lookup.meta.user);
+        if route.has_filter() {
+            // What is kept is put together for each visitor anew.
+            return self.filter(route, lookup, origin, |request| {
+                match self.cache.look(settings, request, on_behalf_of, Codings::NONE, &ask) {
+                    Looked::Hit(response) => Answer::Now(response),
+                    Looked::Forward(forward) => forward.answer(request, origin, ask()),
+                }
+            });
+        }
+        match self.cache.look(settings, lookup.sent, on_behalf_of, route.compress.of_app(), &ask) {
+            Looked::Hit(response) => Answer::Now(response),
+            Looked::Forward(forward) => {
+                self.filter(route, lookup, origin, |request| forward.answer(request, origin, ask()))
+            }
+        }
+    }
+
+    /// What asks an application, also when the request has been answered.
+    fn ask_app(&self, route: &Route, app: &Arc<App>, lookup: &Lookup<'_>, meta: &MetaVariables<'_>) -> Ask {
+        let (push, key) = (Rc::clone(&self.push), key_of(lookup.seen).map(<[u8]>::to_vec));
+        let ask = route.ask_app(app, &self.app_files, meta);
+        Rc::new(move |request, origin| push.around_page(&request.method, key.clone(), ask(request, origin)))
     }
 
     /// The answer of a place that runs code, with what the route does to it: `ssi`, then `compress`.

@@ -100,6 +100,21 @@ impl StorePlace {
         Some(Answer::Now(self.plain(&item, &page, head, &asked)))
     }
 
+    /// The response with `page`, which was compiled from `item`: for what another has found and is served as pages are.
+    pub fn stored_response(
+        &self,
+        item: &ItemRef,
+        page: &Arc<Page>,
+        request: &RequestHead<'_>,
+        codings: Codings,
+        now: Now,
+    ) -> Response {
+        let Some(head) = page.head.as_ref() else { return refusal(StatusCode::NOT_FOUND) };
+        let codings = if head.varying.is_some() { codings } else { Codings::NONE };
+        let asked = Asked::of(request, codings.into(), now);
+        self.plain(item, page, head, &asked)
+    }
+
     /// A page as it was stored.
     fn plain(&self, item: &ItemRef, page: &Arc<Page>, head: &PageHead, asked: &Asked<'_>) -> Response {
         // A range is one of the page itself: its variants may be made anew with other bytes.

@@ -5,7 +5,10 @@ use super::admin::check_admin;
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
 use super::upstream::check_upstream;
-use super::{AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, proxies, rules};
+use super::{
+    AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, cache, proxies, rules,
+};
+use crate::cache::settings::CacheSettings;
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
 use crate::user::User;
@@ -157,6 +160,8 @@ pub struct RouteSite {
     pub rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: Compress,
+    /// How answers are kept.
+    pub cache: Option<Arc<CacheSettings>>,
     /// What directives are carried out in.
     pub ssi: Option<bool>,
     /// Whether tags of ESI are carried out.
@@ -241,9 +246,10 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     let named = Named { apps: &apps, upstreams: &upstreams };
     let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error))?;
     let checks = Arc::new(checks);
+    let store = check_store(config, source)?;
     let mut routes: Vec<RouteSite> = Vec::new();
     for route in &config.route {
-        let checked = check_route(route, &named, &checks, source)?;
+        let checked = check_route(route, &named, &checks, store.item_limit_bytes, source)?;
         if routes.iter().any(|other| other.path == checked.path) {
             let message = format!("a second [[route]] with the path `{}`", route.path.get_ref());
             return Err(source.error(route.path.span(), message));
@@ -254,17 +260,7 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     rules::check_together(&routes, &config.route, source)?;
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
     let admin = check_admin(config, source)?;
-    Ok(Site {
-        threads,
-        user,
-        connections,
-        listeners,
-        store: check_store(config, source)?,
-        admin,
-        apps,
-        upstreams,
-        routes,
-    })
+    Ok(Site { threads, user, connections, listeners, store, admin, apps, upstreams, routes })
 }
 
 /// Authorities come by plain HTTP, and certificates are kept under the first of their names.
@@ -438,6 +434,7 @@ fn check_route(
     route: &RouteConfig,
     named: &Named<'_>,
     checks: &Arc<PasswordChecks>,
+    item_limit_bytes: usize,
     source: &Source,
 ) -> Result<RouteSite, ConfigError> {
     let path = route.path.get_ref();
@@ -482,6 +479,12 @@ fn check_route(
     }
     let body_limit = route.body_limit.or(route.request_buffering.then(super::default::body_limit));
     let body_limit_bytes = body_limit.map(|size| size.0);
+    let cache = cache::settings(&route.cache, item_limit_bytes, source)?;
+    let runs_code = matches!(places.last(), Some(PlaceSite::App(_) | PlaceSite::Proxy(_)));
+    if cache.is_some() && !runs_code {
+        let message = format!("`cache` of route `{path}`: there is no app:NAME or proxy:NAME in `try`");
+        return Err(source.error(route.path.span(), message));
+    }
     Ok(RouteSite {
         path: path.trim_end_matches('/').to_owned(),
         places,
@@ -491,6 +494,7 @@ fn check_route(
         request_buffering: route.request_buffering,
         rate_limits,
         compress: route.compress,
+        cache,
         ssi: route.ssi,
         esi: route.esi,
     })

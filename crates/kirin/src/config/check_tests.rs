@@ -47,6 +47,54 @@ fn a_route_says_what_is_compressed() {
 }
 
 #[test]
+fn a_route_says_what_is_cached() {
+    let app = "[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[store]\nitem_limit = \"64KB\"\n";
+    let check = |key: &str| {
+        check_text(&format!("{LISTENER}{app}[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n{key}\n"))
+    };
+    for key in ["", "cache = false"] {
+        assert!(check(key).unwrap().routes[0].cache.is_none(), "{key}");
+    }
+    for key in ["cache = true", "cache = {}"] {
+        let site = check(key).unwrap();
+        let cache = site.routes[0].cache.as_ref().expect(key);
+        assert_eq!(
+            (cache.item_limit_bytes, cache.rules.default_ttl, cache.obeys_reload),
+            (64 << 10, None, false)
+        );
+        assert_eq!((cache.wait, cache.rules.ignore_cookies), (Duration::from_secs(5), false));
+    }
+    let site = check(
+        "[route.cache]\nitem_limit = \"1MB\"\nttl = \"10s\"\nnegative_ttl = \"1m\"\nstale_if_error = \"1h\"\ncookies = \"ignore\"\n\
+         bypass = [\"cookie:a\", \"header:B\", \"query:c\"]\nignore_query = [\"utm_*\"]\nwait = \"1s\"\nreload = true",
+    )
+    .unwrap();
+    let cache = site.routes[0].cache.as_ref().unwrap();
+    let rules = kirin_cache::StorageRules {
+        default_ttl: Some(10),
+        negative_ttl: Some(60),
+        stale_if_error: Some(3600),
+        ignore_cookies: true,
+    };
+    assert_eq!((cache.item_limit_bytes, &cache.rules, cache.bypass.len()), (64 << 10, &rules, 3));
+    assert!(cache.obeys_reload && cache.wait == Duration::from_secs(1) && cache.ignore_query == ["utm_*"]);
+    for (key, expected) in [
+        ("cache = \"yes\"", "true, false or a table"),
+        ("cache = { tl = \"1s\" }", "unknown field `tl`"),
+        ("cache = { cookies = \"drop\" }", "allowed are pass and ignore"),
+        ("cache = { bypass = [\"cookies:a\"] }", "allowed are cookie:NAME"),
+        ("cache = { bypass = [\"cookie:\"] }", "allowed are cookie:NAME"),
+        (
+            "cache = true\n[[route]]\npath = \"/s\"\ntry = [\"store\"]\ncache = true",
+            "there is no app:NAME or proxy:NAME",
+        ),
+    ] {
+        let error = check(key).unwrap_err();
+        assert!(error.contains(expected), "{key}: {error}");
+    }
+}
+
+#[test]
 fn errors_name_line_value_and_what_is_allowed() {
     let route = "[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n";
     for (text, expected) in [

@@ -6,6 +6,7 @@
 pub mod acme;
 pub mod admin;
 mod balancing;
+pub mod cache;
 pub mod check;
 pub mod compress;
 pub mod default;
@@ -322,6 +323,11 @@ pub struct RouteConfig {
     #[serde(default)]
     #[schemars(with = "Option<bool>")]
     pub compress: Compress,
+    /// Whether answers of the route's application or other server are kept in the store's memory and given to others, as
+    /// their `Cache-Control` allows: `true`, or a table of what follows below ([cache.md](cache.md)).
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    pub cache: cache::Cache,
 }
 
 /// A limit on the rate of requests.

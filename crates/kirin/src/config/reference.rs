@@ -3,6 +3,7 @@
 //! `docs/configuration.md` is this text; a test says when it is not.
 
 use super::Config;
+use super::cache::CacheConfig;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -39,6 +40,8 @@ pub fn reference() -> String {
     ] {
         write_section(&mut out, heading, &schema["$defs"][definition], prefix);
     }
+    let cache = schemars::schema_for!(CacheConfig).to_value();
+    write_section(&mut out, "`cache` of a route", &cache, "route.cache.");
     out
 }
 

@@ -61,13 +61,14 @@ impl Push {
     /// The answer of an application, with what it says about the store carried out. `request` is as the `store` place sees it.
     /// Call before the application gets the request.
     pub fn around(self: &Rc<Self>, request: &RequestHead<'_>, answer: Answer) -> Answer {
+        self.around_page(&request.method, key_of(request).map(<[u8]>::to_vec), answer)
+    }
+
+    /// The same of a request with this method, whose page the `store` place would look for under `key`.
+    pub fn around_page(self: &Rc<Self>, method: &Method, key: Option<Vec<u8>>, answer: Answer) -> Answer {
         let Answer::Later(later) = answer else { return answer };
         let push = Rc::clone(self);
-        let asked = Asked {
-            method: request.method.clone(),
-            key: key_of(request).map(<[u8]>::to_vec),
-            began: self.store.moment(),
-        };
+        let asked = Asked { method: method.clone(), key, began: self.store.moment() };
         Answer::later(move |body| async move {
             let response = later(body).await;
             let is_for_us = |(name, _): (&[u8], &[u8])| {

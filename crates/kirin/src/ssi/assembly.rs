@@ -11,6 +11,7 @@ use bytes::Bytes;
 use kirin_http::ClientWatch;
 use kirin_ssi::{Progress, Rendering, Template, Trouble};
 use kirin_store::{Now, Store};
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use xxhash_rust::xxh3::Xxh3;
@@ -95,13 +96,18 @@ impl Assembly {
     pub async fn settle(&mut self, page: &KeptSurroundings, mut ready: impl FnMut(&mut Self)) {
         // Requests end with the set: a client that has gone is not worked for.
         let mut requests = JoinSet::new();
+        let mut ids = HashMap::new();
         loop {
             for (id, waiting) in self.parts.waiting.drain(..) {
-                requests.spawn_local(async move { (id, waiting.part().await) });
+                ids.insert(requests.spawn_local(waiting.part()).id(), id);
             }
             ready(self);
-            let Some(joined) = requests.join_next().await else { break };
-            let Ok((id, part)) = joined else { continue };
+            let Some(joined) = requests.join_next_with_id().await else { break };
+            let (task, part) = match joined {
+                Ok(joined) => joined,
+                Err(error) => (error.id(), Err(Failure::Lost(error.to_string()))),
+            };
+            let Some(id) = ids.remove(&task) else { continue };
             let stage = page.with(|page| {
                 self.fill(id, part, &page);
                 self.run(page)

@@ -8,6 +8,9 @@ use kirin_http::{Answer, Body, FieldLines, Later, RequestBody, Response};
 /// The largest part, in bytes.
 const MAX_PART_BYTES: usize = 4 * 1024 * 1024;
 
+/// All parts of one page together, in bytes.
+pub const MAX_PARTS_BYTES: usize = 16 * 1024 * 1024;
+
 /// A part that is there. Its `Set-Cookie`, like all else but what it says about being kept, is not the page's.
 pub struct Part {
     /// The body.
@@ -25,6 +28,12 @@ pub enum Failure {
     /// Its bytes are compressed.
     #[error("it is there only in a content coding")]
     Coded,
+    /// Who answered it came to a bad end.
+    #[error("{0}")]
+    Lost(String),
+    /// With it the page would be too large.
+    #[error("the parts of the page are larger than {MAX_PARTS_BYTES} bytes together")]
+    TooMuch,
     /// Its body cannot be had.
     #[error(transparent)]
     Body(#[from] CollectError),

@@ -1,7 +1,7 @@
 //! Where the parts of a page come from.
 
 use super::cacheability::Cacheability;
-use super::part::{Answered, Failure, Part, Waiting};
+use super::part::{Answered, Failure, MAX_PARTS_BYTES, Part, Waiting};
 use super::{date, variables};
 use crate::page::Page;
 use crate::session::{self, Session};
@@ -36,6 +36,8 @@ pub struct Parts {
     pub(super) waiting: Vec<(usize, Waiting)>,
     /// What has been requested, by id.
     names: Vec<Bytes>,
+    /// What has come of requests.
+    bytes: usize,
     /// What is to be requested if that fails, with its id.
     alternates: Vec<(usize, Bytes)>,
     /// The visitor's session, when it has been looked for: the page is about one visitor from its beginning to its end.
@@ -54,6 +56,7 @@ impl Parts {
             answered: Vec::new(),
             waiting: Vec::new(),
             names: Vec::new(),
+            bytes: 0,
             alternates: Vec::new(),
             session: None,
         }
@@ -92,6 +95,10 @@ impl Parts {
         part: Result<Part, Failure>,
         page: &Surroundings<'_>,
     ) -> Option<Vec<Bytes>> {
+        let part = part.and_then(|part| {
+            self.bytes += part.pieces.iter().map(Bytes::len).sum::<usize>();
+            if self.bytes > MAX_PARTS_BYTES { Err(Failure::TooMuch) } else { Ok(part) }
+        });
         match part {
             Ok(part) => {
                 self.cacheability.add_part(&part.fields, page.now.unix_seconds());
@@ -147,7 +154,8 @@ impl Source for PageSource<'_> {
         if session::is_variable(name) {
             return self.session()?.variable(name);
         }
-        let variable = variables::variable(name, self.page.parent.as_ref()?);
+        let Parent { request, origin, user, .. } = self.page.parent?;
+        let variable = variables::variable(name, request, origin, user);
         if variable.as_ref().map_or_else(|| variables::is_visitors(name), |variable| variable.is_visitors) {
             self.parts.cacheability.add_visitor();
         }
@@ -200,4 +208,24 @@ impl PageSource<'_> {
 fn is_beside(name: &[u8]) -> bool {
     let path = name.split(|byte| *byte == b'?').next().unwrap_or_default();
     !path.starts_with(b"/") && !path.split(|byte| *byte == b'/').any(|segment| segment == b"..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_beside_the_page_or_below() {
+        for (name, beside) in [
+            ("a.html", true),
+            ("b/a.html?x=../y", true),
+            ("..a", true),
+            ("/a.html", false),
+            ("../a.html", false),
+            ("b/../../a.html", false),
+            ("..", false),
+        ] {
+            assert_eq!(is_beside(name.as_bytes()), beside, "{name}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use super::assembly::{Assembly, KeptSurroundings};
 use crate::subrequest::Parent;
 use bytes::Bytes;
 use http::Method;
-use kirin_http::{Body, BodyStream, FieldLines, RequestFields, StreamError, Version};
+use kirin_http::{Body, BodyStream, FieldLines, RequestFields, RequestHead, StreamError, Version};
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,8 +15,11 @@ use std::task::{Context, Poll};
 
 /// Whether the page with these fields is to begin before it is whole.
 pub fn is_wanted(parent: &Parent<'_>, page: &FieldLines) -> bool {
-    let request = parent.request;
-    if request.method != Method::GET || request.version == Version::Http10 || parent.lineage.is_subrequest() {
+    !parent.lineage.is_subrequest() && is_wanted_by(parent.request, page)
+}
+
+fn is_wanted_by(request: &RequestHead<'_>, page: &FieldLines) -> bool {
+    if request.method != Method::GET || request.version == Version::Http10 {
         return false;
     }
     let asked = RequestFields::of(request);
@@ -74,5 +77,40 @@ impl BodyStream for Streamed {
 
     fn length(&self) -> Option<u64> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kirin_http::request::{self, Parsed};
+    use std::mem::MaybeUninit;
+
+    #[test]
+    fn a_page_begins_early_unless_the_whole_is_worth_more() {
+        for (head, field, wanted) in [
+            ("GET / HTTP/1.1\r\nHost: a", "A: b", true),
+            ("GET / HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1", "Cache-Control: private, no-cache", true),
+            ("HEAD / HTTP/1.1\r\nHost: a", "A: b", false),
+            ("GET / HTTP/1.0\r\nHost: a", "A: b", false),
+            ("GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\"", "A: b", false),
+            ("GET / HTTP/1.1\r\nHost: a\r\nIf-Match: *", "A: b", false),
+            ("GET / HTTP/1.1\r\nHost: a\r\nIf-Modified-Since: x", "A: b", false),
+            ("GET / HTTP/1.1\r\nHost: a", "Cache-Control: Max-Age=5", false),
+            ("GET / HTTP/1.1\r\nHost: a", "Cache-Control: public", false),
+            ("GET / HTTP/1.1\r\nHost: a", "Expires: 0", false),
+        ] {
+            let text = format!("{head}\r\n\r\n");
+            let mut storage = [const { MaybeUninit::uninit() }; request::MAX_FIELDS];
+            let Ok(Parsed::Complete(request, _)) =
+                request::parse(text.as_bytes(), &mut storage, &Default::default())
+            else {
+                panic!("{head}")
+            };
+            let (name, value) = field.split_once(": ").unwrap();
+            let mut page = FieldLines::new();
+            page.try_push(name.as_bytes(), value.as_bytes()).unwrap();
+            assert_eq!(is_wanted_by(&request, &page), wanted, "{head} {field}");
+        }
     }
 }

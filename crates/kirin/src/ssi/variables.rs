@@ -1,9 +1,8 @@
 //! Variables of pages, in nginx's names: of its SSI module and of its core. Apache's come to the same in lower case.
 
 use crate::path_rest;
-use crate::subrequest::Parent;
 use bytes::Bytes;
-use kirin_http::{Client, ListenAddress, Peer};
+use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead};
 
 /// The longest variable of several lines or cookies put together.
 const MAX_JOINED_BYTES: usize = 32 * 1024;
@@ -17,8 +16,12 @@ pub struct Variable {
 }
 
 /// The variable `name`, which is in lower case; none if it has no value.
-pub fn variable(name: &str, parent: &Parent<'_>) -> Option<Variable> {
-    let Parent { request, origin, .. } = parent;
+pub fn variable(
+    name: &str,
+    request: &RequestHead<'_>,
+    origin: Origin<'_>,
+    user: Option<&str>,
+) -> Option<Variable> {
     let ours = |value: &[u8]| Some(Variable { value: Bytes::copy_from_slice(value), is_visitors: false });
     let visitors = |value: &[u8]| Some(Variable { value: Bytes::copy_from_slice(value), is_visitors: true });
     match name {
@@ -41,10 +44,10 @@ pub fn variable(name: &str, parent: &Parent<'_>) -> Option<Variable> {
         "query_string" | "args" => ours(request.query?.as_bytes()),
         "query_string_unescaped" => ours(&unescaped(request.query?)),
         "is_args" => ours(request.query.map_or(b"", |_| b"?")),
-        "host" => ours(without_port(host(parent)).to_ascii_lowercase().as_bytes()),
+        "host" => ours(without_port(host(request)).to_ascii_lowercase().as_bytes()),
         "http_host" => ours(Some(request.host).filter(|host| !host.is_empty())?.as_bytes()),
-        "server_name" => ours(without_port(host(parent)).as_bytes()),
-        "server_port" => ours(local_port(parent).to_string().as_bytes()),
+        "server_name" => ours(without_port(host(request)).as_bytes()),
+        "server_port" => ours(local_port(origin).to_string().as_bytes()),
         "scheme" | "request_scheme" => ours(if origin.secure { b"https" } else { b"http" }),
         "https" => ours(if origin.secure { b"on" } else { b"" }),
         "server_protocol" => ours(request.version.name().as_bytes()),
@@ -54,18 +57,18 @@ pub fn variable(name: &str, parent: &Parent<'_>) -> Option<Variable> {
             Peer::Tcp(address) => visitors(address.port().to_string().as_bytes()),
             Peer::Unix => None,
         },
-        "remote_user" => visitors(parent.user?.as_bytes()),
+        "remote_user" => visitors(user?.as_bytes()),
         "ssl_client_s_dn" => match origin.client {
             Client::Verified(certificate) => visitors(certificate.subject.as_bytes()),
             Client::NotAsked | Client::Anonymous => None,
         },
         _ => {
             if let Some(cookie) = name.strip_prefix("cookie_") {
-                Some(Variable { value: cookie_named(parent, cookie)?, is_visitors: true })
+                Some(Variable { value: cookie_named(request, cookie)?, is_visitors: true })
             } else if let Some(argument) = name.strip_prefix("arg_") {
                 ours(argument_named(request.query?, argument)?.as_bytes())
             } else if let Some(field) = name.strip_prefix("http_") {
-                Some(Variable { value: field_named(parent, field)?, is_visitors: true })
+                Some(Variable { value: field_named(request, field)?, is_visitors: true })
             } else {
                 None
             }
@@ -81,8 +84,8 @@ pub fn is_visitors(name: &str) -> bool {
 }
 
 /// What the client calls this server, or its address.
-fn host<'a>(parent: &Parent<'a>) -> &'a str {
-    if parent.request.host.is_empty() { "localhost" } else { parent.request.host }
+fn host<'a>(request: &RequestHead<'a>) -> &'a str {
+    if request.host.is_empty() { "localhost" } else { request.host }
 }
 
 fn without_port(host: &str) -> &str {
@@ -90,17 +93,17 @@ fn without_port(host: &str) -> &str {
     host[name_end..].find(':').map_or(host, |colon| &host[..name_end + colon])
 }
 
-fn local_port(parent: &Parent<'_>) -> u16 {
-    match parent.origin.local {
+fn local_port(origin: Origin<'_>) -> u16 {
+    match origin.local {
         ListenAddress::Tcp(address) => address.port(),
-        ListenAddress::Unix(_) if parent.origin.secure => 443,
+        ListenAddress::Unix(_) if origin.secure => 443,
         ListenAddress::Unix(_) => 80,
     }
 }
 
 /// The value of a cookie, as it was sent. Names are compared without case, since those of variables have none.
-fn cookie_named(parent: &Parent<'_>, name: &str) -> Option<Bytes> {
-    let lines = parent.request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("cookie"));
+fn cookie_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
+    let lines = request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("cookie"));
     let mut pairs = lines.flat_map(|field| field.value.split(|byte| *byte == b';'));
     pairs.find_map(|pair| {
         let pair = pair.trim_ascii();
@@ -119,7 +122,7 @@ fn argument_named<'a>(query: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// The lines of a field, whose name is written with `_` for `-`.
-fn field_named(parent: &Parent<'_>, name: &str) -> Option<Bytes> {
+fn field_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
     let is_it = |other: &str| {
         other.len() == name.len()
             && other.bytes().zip(name.bytes()).all(|(theirs, ours)| match theirs {
@@ -127,7 +130,7 @@ fn field_named(parent: &Parent<'_>, name: &str) -> Option<Bytes> {
                 theirs => theirs.to_ascii_lowercase() == ours,
             })
     };
-    let mut lines = parent.request.fields.iter().filter(|field| is_it(field.name));
+    let mut lines = request.fields.iter().filter(|field| is_it(field.name));
     let mut value = lines.next()?.value.to_vec();
     let separator: &[u8] = if name == "cookie" { b"; " } else { b", " };
     for line in lines {
@@ -160,4 +163,99 @@ fn unescaped(query: &str) -> Vec<u8> {
         }
     }
     decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kirin_http::request::{self, Parsed};
+    use std::mem::MaybeUninit;
+
+    /// The value of a variable for this request over an encrypted connection, and whether it is the visitor's.
+    fn of(head: &str, name: &str, user: Option<&str>) -> Option<(String, bool)> {
+        let head = format!("{head}\r\n\r\n");
+        let mut storage = [const { MaybeUninit::uninit() }; request::MAX_FIELDS];
+        let Ok(Parsed::Complete(request, _)) =
+            request::parse(head.as_bytes(), &mut storage, &Default::default())
+        else {
+            panic!("{head}")
+        };
+        let peer = Peer::Tcp("192.0.2.7:1234".parse().unwrap());
+        let local = ListenAddress::Tcp("127.0.0.1:8443".parse().unwrap());
+        let origin = Origin { peer: &peer, local: &local, secure: true, client: Client::NotAsked, now: 0 };
+        let variable = variable(name, &request, origin, user)?;
+        Some((String::from_utf8(variable.value.to_vec()).unwrap(), variable.is_visitors))
+    }
+
+    #[test]
+    fn variables_have_nginxs_names() {
+        let head = "GET /a%20b/./c//d%3F?x=1&Y=%41&x=2&flag HTTP/1.1\r\nHost: Example.org:8080\r\n\
+            Cookie: a=1; b==\"2\"; A=3\r\nCookie: c=4\r\nX-One-Two: 1\r\nx-one-two: 2";
+        for (name, value) in [
+            ("request_uri", Some(("/a%20b/./c//d%3F?x=1&Y=%41&x=2&flag", false))),
+            ("uri", Some(("/a b/c/d?", false))),
+            ("document_uri", Some(("/a b/c/d?", false))),
+            ("document_name", Some(("d?", false))),
+            ("query_string", Some(("x=1&Y=%41&x=2&flag", false))),
+            ("args", Some(("x=1&Y=%41&x=2&flag", false))),
+            ("query_string_unescaped", Some(("x=1&Y=A&x=2&flag", false))),
+            ("is_args", Some(("?", false))),
+            ("arg_x", Some(("1", false))),
+            ("arg_y", Some(("%41", false))),
+            ("arg_flag", None),
+            ("arg_", None),
+            ("request_method", Some(("GET", false))),
+            ("host", Some(("example.org", false))),
+            ("server_name", Some(("Example.org", false))),
+            ("http_host", Some(("Example.org:8080", false))),
+            ("server_port", Some(("8443", false))),
+            ("scheme", Some(("https", false))),
+            ("https", Some(("on", false))),
+            ("server_protocol", Some(("HTTP/1.1", false))),
+            ("remote_addr", Some(("192.0.2.7", true))),
+            ("remote_port", Some(("1234", true))),
+            ("remote_user", Some(("mary", true))),
+            ("ssl_client_s_dn", None),
+            ("cookie_a", Some(("1", true))),
+            ("cookie_b", Some(("=\"2\"", true))),
+            ("cookie_c", Some(("4", true))),
+            ("cookie_d", None),
+            ("http_x_one_two", Some(("1, 2", true))),
+            ("http_cookie", Some(("a=1; b==\"2\"; A=3; c=4", true))),
+            ("http_x_one", None),
+            ("none", None),
+        ] {
+            let value = value.map(|(value, is_visitors)| (value.to_owned(), is_visitors));
+            assert_eq!(of(head, name, Some("mary")), value, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_has_no_value() {
+        let head = "GET / HTTP/1.0";
+        for name in
+            ["query_string", "query_string_unescaped", "arg_x", "http_host", "remote_user", "cookie_a"]
+        {
+            assert_eq!(of(head, name, None), None, "{name}");
+        }
+        for (name, value) in [("is_args", ""), ("host", "localhost"), ("document_name", ""), ("uri", "/")] {
+            assert_eq!(of(head, name, None), Some((value.to_owned(), false)), "{name}");
+        }
+        assert_eq!(of("GET / HTTP/1.1\r\nHost: [::1]:80", "host", None).unwrap().0, "[::1]");
+        assert_eq!(of("GET /?a%zz%4 HTTP/1.0", "query_string_unescaped", None).unwrap().0, "a%zz%4");
+    }
+
+    #[test]
+    fn a_variable_without_a_value_may_be_about_the_visitor_too() {
+        for (name, is) in [
+            ("cookie_a", true),
+            ("http_accept", true),
+            ("remote_user", true),
+            ("http_host", false),
+            ("arg_a", false),
+            ("none", false),
+        ] {
+            assert_eq!(is_visitors(name), is, "{name}");
+        }
+    }
 }

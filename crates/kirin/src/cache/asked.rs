@@ -1,0 +1,140 @@
+//! A request as the cache sees it.
+
+use super::settings::CacheSettings;
+use http::Method;
+use httparse::Header;
+use kirin_cache::{RequestDirectives, key, validation};
+use kirin_http::{BodyLength, Client, Origin, RequestHead};
+use kirin_store::KEY_LIMIT_BYTES;
+
+/// What of a request decides whether it is answered from the cache.
+pub struct Asked {
+    /// Under which its target is stored.
+    pub key: Vec<u8>,
+    /// What the client says of caches, as far as the route listens.
+    pub directives: RequestDirectives,
+    /// Whether it has a cookie that counts.
+    pub has_cookie: bool,
+    /// Whether it has `Authorization`, or the application knows by other means who asks.
+    pub has_authorization: bool,
+    /// Whether it is GET without a condition or range, so that the answer to it as it is can be stored.
+    pub is_plain: bool,
+    /// Whether it wants a part, or something only if it has not changed: of no use to others.
+    pub is_partial: bool,
+}
+
+/// Why a request has no business with what is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// Its method.
+    Method,
+    /// The configuration, its length, or that it wants more than a response.
+    Bypass,
+}
+
+impl Asked {
+    /// Looks at `request`, which is on behalf of `user`.
+    pub fn of(
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        user: Option<&str>,
+        settings: &CacheSettings,
+    ) -> Result<Self, Past> {
+        if !request.is_get_or_head() {
+            return Err(Past::Method);
+        }
+        if request.body != BodyLength::None
+            || request.field("upgrade").is_some()
+            || settings.bypass.iter().any(|bypass| bypass.is_in(request))
+        {
+            return Err(Past::Bypass);
+        }
+        let shortened = shortened_query(request, settings);
+        let query = match &shortened {
+            None => request.query,
+            Some(kept) => kept.as_deref(),
+        };
+        let key = key::primary_key(request.path, query, origin.secure, request.host);
+        if key.len() > KEY_LIMIT_BYTES {
+            return Err(Past::Bypass);
+        }
+        let mut asked = Self {
+            key,
+            directives: RequestDirectives::of(request.fields),
+            has_cookie: false,
+            // A certificate, or a name that we have found out ourselves, tells the application as well who it is.
+            has_authorization: user.is_some() || matches!(origin.client, Client::Verified(_)),
+            is_plain: request.method == Method::GET,
+            is_partial: false,
+        };
+        if !settings.obeys_reload {
+            asked.directives = asked.directives.without_reload();
+        }
+        for field in request.fields {
+            let is = |name: &str| field.name.eq_ignore_ascii_case(name);
+            match field.name.len() {
+                6 => asked.has_cookie |= is("cookie") && !settings.rules.ignore_cookies,
+                13 if is("authorization") => asked.has_authorization = true,
+                _ => {}
+            }
+            if validation::CONDITIONS.iter().any(|name| is(name)) {
+                asked.is_plain = false;
+                asked.is_partial |= is("range") || is("if-match") || is("if-unmodified-since");
+            }
+        }
+        Ok(asked)
+    }
+
+    /// Whether it shows who asks.
+    pub fn has_credentials(&self) -> bool {
+        self.has_cookie || self.has_authorization
+    }
+}
+
+/// The query without what the route ignores; `None` for what was there if that changes nothing.
+pub fn shortened_query(request: &RequestHead<'_>, settings: &CacheSettings) -> Option<Option<String>> {
+    let query = request.query?;
+    if settings.ignore_query.is_empty() {
+        return None;
+    }
+    let kept = key::without_arguments(query, &settings.ignore_query);
+    (kept.as_deref() != Some(query)).then_some(kept)
+}
+
+/// Has `ask` ask for what the cache can use: all of it, by GET, without the client's own conditions and without what is left
+/// out of the key, and with `conditions` of the cache's own.
+pub fn as_cache<R>(
+    request: &RequestHead<'_>,
+    settings: &CacheSettings,
+    conditions: &[(&'static str, Vec<u8>)],
+    ask: impl FnOnce(&RequestHead<'_>) -> R,
+) -> R {
+    let is_left_out =
+        |field: &&Header<'_>| validation::CONDITIONS.iter().any(|name| field.name.eq_ignore_ascii_case(name));
+    let mut fields: Vec<Header<'_>> =
+        request.fields.iter().filter(|field| !is_left_out(field)).copied().collect();
+    fields.extend(conditions.iter().map(|(name, value)| Header { name, value }));
+    let whole = RequestHead { method: Method::GET, fields: &fields, ..request.clone() };
+    as_known(&whole, settings, ask)
+}
+
+/// Has `ask` ask for the same, without what is left out of the key and without cookies that do not count.
+pub fn as_known<R>(
+    request: &RequestHead<'_>,
+    settings: &CacheSettings,
+    ask: impl FnOnce(&RequestHead<'_>) -> R,
+) -> R {
+    let mut known = request.clone();
+    let fields: Vec<Header<'_>>;
+    if settings.rules.ignore_cookies {
+        let is_cookie = |field: &&Header<'_>| field.name.eq_ignore_ascii_case("cookie");
+        fields = request.fields.iter().filter(|field| !is_cookie(field)).copied().collect();
+        known.fields = &fields;
+    }
+    let Some(query) = shortened_query(request, settings) else { return ask(&known) };
+    let target = match &query {
+        Some(query) => format!("{}?{query}", request.path),
+        None => request.path.to_owned(),
+    };
+    ask(&RequestHead { target: &target, query: query.as_deref(), ..known })
+}

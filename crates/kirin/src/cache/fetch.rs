@@ -1,0 +1,377 @@
+//! Asking the place for what is not stored, or not any more; on behalf of all who want it at the same time.
+
+use super::asked::{Asked, as_cache, as_known};
+use super::fill::FillingBody;
+use super::flights::{Flight, Joined, Landed};
+use super::forward::said;
+use super::keep::{self, Keep};
+use super::settings::CacheSettings;
+use super::{Ask, Cache, Found, FoundResponse, ttl, unix_now};
+use crate::kept_request::KeptRequest;
+use http::{Method, StatusCode};
+use kirin_cache::validation;
+use kirin_cache::{CacheStatus, Forwarded, Policy, Reuse, Unstorable, policy_of, reuse, storable};
+use kirin_compress::Codings;
+use kirin_http::{Answer, Body, FieldLines, Place, RequestBody, Response};
+use kirin_store::{Moment, Now};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::time::{Instant, timeout_at};
+
+/// A request that is to be answered by the place.
+pub struct Fetch {
+    cache: Rc<Cache>,
+    settings: Arc<CacheSettings>,
+    asked: Asked,
+    /// Where what comes is expected to be stored: what requests wait for each other by.
+    key: Vec<u8>,
+    why: Forwarded,
+    request: KeptRequest,
+    ask: Ask,
+    /// When the place was asked.
+    began: Moment,
+}
+
+impl Fetch {
+    /// For a request; `how` is what it asks, the key it is missing at, and why.
+    pub fn new(
+        cache: &Rc<Cache>,
+        settings: &Arc<CacheSettings>,
+        how: (Asked, Vec<u8>, Forwarded),
+        request: KeptRequest,
+        ask: Ask,
+    ) -> Self {
+        let ((asked, key, why), began) = (how, cache.store.moment());
+        Self { cache: Rc::clone(cache), settings: Arc::clone(settings), asked, key, why, request, ask, began }
+    }
+
+    /// Goes to the place, or waits for somebody who does.
+    pub async fn run(mut self, body: RequestBody) -> Response {
+        let give_up = Instant::now() + self.settings.wait;
+        let mut collapsed = false;
+        loop {
+            let waiting = match self.settings.flights.join(&self.key) {
+                Joined::Leads(flight) => {
+                    // Somebody may have come back between our look and this.
+                    return match self.found_by_now(collapsed) {
+                        Some(response) => response,
+                        None => self.go(Some(flight), body).await,
+                    };
+                }
+                Joined::Full => return self.go(None, body).await,
+                Joined::Waits(waiting) => waiting,
+            };
+            match timeout_at(give_up, waiting.landed()).await {
+                Ok(Landed::Stored) => {
+                    collapsed = true;
+                    if let Some(response) = self.found_by_now(collapsed) {
+                        return response;
+                    }
+                    // It was another variant; those who want ours find each other by its key.
+                    match self.find() {
+                        Found::Nothing { key, .. } if key != self.key => self.key = key,
+                        _ => return self.go(None, body).await,
+                    }
+                }
+                Ok(Landed::Lost) => {}
+                // It is of no use to us, or takes too long.
+                Ok(Landed::NotStored) | Err(_) => return self.go(None, body).await,
+            }
+        }
+    }
+
+    /// Goes to the place as it is.
+    pub async fn pass(self, body: RequestBody) -> Response {
+        let answer = self
+            .request
+            .with(|request, origin| as_known(request, &self.settings, |request| (self.ask)(request, origin)));
+        let (response, delay) = given(answer, body).await;
+        if !self.asked.is_plain {
+            return said(response, self.status());
+        }
+        self.received(None, response, delay).await
+    }
+
+    /// Asks the place, if what is stored is still good or for all of it.
+    pub async fn go(mut self, flight: Option<Flight>, body: RequestBody) -> Response {
+        // It may have waited.
+        self.began = self.cache.store.moment();
+        let stale = match self.find() {
+            Found::Response(found) => Some(found),
+            Found::Nothing { .. } | Found::Pass => None,
+        };
+        let conditions = match &stale {
+            Some(found) => found.conditions(),
+            None => Vec::new(),
+        };
+        let answer = self.request.with(|request, origin| {
+            as_cache(request, &self.settings, &conditions, |request| (self.ask)(request, origin))
+        });
+        let (mut response, delay) = given(answer, body).await;
+        let Some(found) = stale else { return self.received(flight, response, delay).await };
+        if response.status == StatusCode::NOT_MODIFIED && !conditions.is_empty() {
+            complete(&mut response.fields, unix_now());
+            return self.not_modified(flight, found, &response.fields, delay);
+        }
+        if let Some(response) = self.in_place_of_error(&found, response.status) {
+            if let Some(flight) = flight {
+                flight.land(Landed::NotStored);
+            }
+            return response;
+        }
+        self.received(flight, response, delay).await
+    }
+
+    /// What is stored by now, if it is an answer.
+    fn found_by_now(&self, collapsed: bool) -> Option<Response> {
+        let Found::Response(found) = self.find() else { return None };
+        let (cached, now) = (found.cached()?, unix_now());
+        match reuse(&cached.policy, &self.asked.directives, now, found.item.is_stale()) {
+            Reuse::Fresh | Reuse::Stale | Reuse::StaleWhileRevalidate => {}
+            // It has just come from the place, after this was asked.
+            Reuse::ValidateAsked if collapsed => {}
+            Reuse::ValidateAsked | Reuse::ValidateStale => return None,
+        }
+        let ttl = ttl(cached, &found.item, now);
+        let status = match collapsed {
+            true => CacheStatus { collapsed, ttl: Some(ttl), ..self.status() },
+            false => CacheStatus::hit(ttl),
+        };
+        Some(self.respond(&found, status))
+    }
+
+    /// The place says that what is stored is still good: with what it says now, and for as long.
+    fn not_modified(
+        self,
+        flight: Option<Flight>,
+        found: FoundResponse,
+        said_now: &FieldLines,
+        delay: u64,
+    ) -> Response {
+        let status = CacheStatus { forwarded_status: Some(304), ..self.status() };
+        let Some(cached) = found.cached() else { return Response::error(StatusCode::BAD_GATEWAY) };
+        let (page_status, body) = (self.page_status(&found), cached.page.body.clone());
+        let fields = validation::merge(&cached.stored_fields(&found.item), said_now);
+        let received = unix_now();
+        let personal = self.personal_fields(said_now);
+        let (mut response, landed) = match self.policy(page_status, &fields, received, delay) {
+            Ok(policy) => {
+                let kept = self.keep(&policy, page_status, &fields);
+                let renewed = kept.filter(|(keep, _)| keep.store(&self.cache.store, &[body], now()));
+                match (renewed.is_some(), self.find()) {
+                    (true, Found::Response(found)) => {
+                        let ttl = found.cached().map(|cached| ttl(cached, &found.item, received));
+                        let status = CacheStatus { stored: true, ttl, ..status };
+                        (self.respond(&found, status), Landed::Stored)
+                    }
+                    _ => (self.respond(&found, status), Landed::NotStored),
+                }
+            }
+            Err(reason) => {
+                // It was good for this once.
+                self.cache.store.delete(found.item.key(), now());
+                let status = CacheStatus { detail: Some(reason.name()), ..status };
+                (self.respond(&found, status), Landed::NotStored)
+            }
+        };
+        if let Some(flight) = flight {
+            flight.land(landed);
+        }
+        response.fields.append(&personal);
+        response
+    }
+
+    /// What is stored, if the place has failed and that may take its place (RFC 5861 section 4).
+    fn in_place_of_error(&self, found: &FoundResponse, status: StatusCode) -> Option<Response> {
+        let now = unix_now();
+        let cached = found.cached()?;
+        if !matches!(status.as_u16(), 500 | 502 | 503 | 504) || !cached.policy.serves_error(now) {
+            return None;
+        }
+        let status = CacheStatus {
+            forwarded_status: Some(status.as_u16()),
+            ttl: Some(ttl(cached, &found.item, now)),
+            detail: Some("stale-if-error"),
+            ..self.status()
+        };
+        Some(self.respond(found, status))
+    }
+
+    /// A whole response has come, or begins to.
+    async fn received(self, flight: Option<Flight>, mut response: Response, delay: u64) -> Response {
+        let received = unix_now();
+        complete(&mut response.fields, received);
+        let stored = self.policy(response.status, &response.fields, received, delay).and_then(|policy| {
+            let kept = self.keep(&policy, response.status, &response.fields);
+            let length = response.body.length().unwrap_or(0);
+            let fits = |(keep, _): &(Keep, FieldLines)| keep.has_room(&self.cache.store, length);
+            let is_in_memory =
+                matches!(response.body, Body::Empty | Body::Bytes(_) | Body::Segments(_) | Body::Stream(_));
+            kept.filter(fits).filter(|_| is_in_memory).map(|kept| (policy, kept)).ok_or(Unstorable::TooLarge)
+        });
+        let (policy, (keep, fields)) = match stored {
+            Ok(stored) => stored,
+            Err(reason) => {
+                self.remember(reason, &response);
+                if let Some(flight) = flight
+                    && !is_of_gone_client(&response)
+                {
+                    flight.land(Landed::NotStored);
+                }
+                return said(response, CacheStatus { detail: Some(reason.name()), ..self.status() });
+            }
+        };
+        let personal = self.personal_fields(&response.fields);
+        let status = CacheStatus { stored: true, ..self.status() };
+        let pieces = match std::mem::replace(&mut response.body, Body::Empty) {
+            Body::Bytes(bytes) => vec![bytes],
+            Body::Segments(segments) => segments,
+            Body::Stream(source) => {
+                let store = Arc::clone(&self.cache.store);
+                response.body = Body::Stream(Box::new(FillingBody::start(source, keep, store, flight)));
+                response.fields = fields;
+                response.fields.append(&personal);
+                push_age(&mut response.fields, &policy);
+                return said(response, status);
+            }
+            _ => Vec::new(),
+        };
+        let is_stored = keep.store(&self.cache.store, &pieces, now());
+        if let Some(flight) = flight {
+            flight.land(if is_stored { Landed::Stored } else { Landed::NotStored });
+        }
+        if let (true, Found::Response(found)) = (is_stored, self.find()) {
+            let ttl = found.cached().map(|cached| ttl(cached, &found.item, received));
+            let mut response = self.respond(&found, CacheStatus { ttl, ..status });
+            response.fields.append(&personal);
+            return response;
+        }
+        // There was no room, or something has been purged meanwhile.
+        response.body = Body::Segments(pieces);
+        said(response, CacheStatus { stored: false, ..status })
+    }
+
+    fn find(&self) -> Found {
+        self.request.with(|request, _| self.cache.find(&self.asked, request.fields, unix_now()))
+    }
+
+    /// With what is stored. Coded, if at all, by who called the cache.
+    fn respond(&self, found: &FoundResponse, status: CacheStatus) -> Response {
+        self.request.with(|request, _| self.cache.respond(found, request, Codings::NONE, unix_now(), status))
+    }
+
+    fn status(&self) -> CacheStatus {
+        CacheStatus::forwarded(self.why)
+    }
+
+    fn page_status(&self, found: &FoundResponse) -> StatusCode {
+        let head = found.cached().and_then(|cached| cached.page.head.as_ref());
+        head.map_or(StatusCode::OK, |head| head.status)
+    }
+
+    fn storable_request(&self) -> kirin_cache::Asked<'static> {
+        kirin_cache::Asked {
+            method: &Method::GET,
+            has_authorization: self.asked.has_authorization,
+            has_cookie: self.asked.has_cookie,
+            no_store: self.asked.directives.no_store,
+        }
+    }
+
+    fn policy(
+        &self,
+        status: StatusCode,
+        fields: &FieldLines,
+        received: u64,
+        delay: u64,
+    ) -> Result<Policy, Unstorable> {
+        policy_of(self.storable_request(), status, fields, &self.settings.rules, received, delay)
+    }
+
+    /// What is needed to store a response with `said`, and its fields that are stored.
+    fn keep(&self, policy: &Policy, status: StatusCode, said: &FieldLines) -> Option<(Keep, FieldLines)> {
+        let mut fields = said.clone();
+        for name in storable::unstored_fields(said, &self.settings.rules) {
+            fields.remove(&name);
+        }
+        let keep = self.request.with(|request, _| {
+            Keep::of(request, &self.settings, (&self.asked.key, self.began), policy, status, &fields)
+        });
+        keep.map(|keep| (keep, fields))
+    }
+
+    /// Fields that are for this client, and not stored.
+    fn personal_fields(&self, said: &FieldLines) -> FieldLines {
+        let unstored = storable::unstored_fields(said, &self.settings.rules);
+        let is_dropped =
+            |name: &str| name == "age" || name == "set-cookie" && self.settings.rules.ignore_cookies;
+        let mut personal = FieldLines::new();
+        for (name, value) in said.iter() {
+            let is_unstored = unstored
+                .iter()
+                .any(|other| name.eq_ignore_ascii_case(other.as_bytes()) && !is_dropped(other));
+            if is_unstored {
+                // It was a field line before.
+                let _ = personal.try_push(name, value);
+            }
+        }
+        personal
+    }
+
+    /// Has the next requests go by themselves, if it would be the same with them.
+    fn remember(&self, reason: Unstorable, response: &Response) {
+        let is_of_request = reason.is_of_request(self.storable_request());
+        let is_of_visitor = matches!(reason, Unstorable::Cookie | Unstorable::Authorization);
+        // An error passes. Then many come at once, and should find each other.
+        let is_error = response.status.is_server_error() || response.place == Place::Kirin;
+        if is_error || is_of_request && !is_of_visitor {
+            return;
+        }
+        let primary_key = &self.asked.key;
+        let key = if is_of_visitor { keep::credentials_key(primary_key) } else { self.key.clone() };
+        keep::remember_pass(&self.cache.store, &key, primary_key, now());
+    }
+}
+
+impl FoundResponse {
+    fn conditions(&self) -> Vec<(&'static str, Vec<u8>)> {
+        match self.cached() {
+            Some(cached) if cached.has_validator => validation::conditions(&cached.stored_fields(&self.item)),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The response, and the seconds that it took.
+async fn given(answer: Answer, body: RequestBody) -> (Response, u64) {
+    let began = Instant::now();
+    let response = match answer {
+        Answer::Now(response) => response,
+        Answer::Later(later) => later(body).await,
+    };
+    (response, began.elapsed().as_secs())
+}
+
+/// Who passes on a response without a date says when it came (RFC 9110 section 6.6.1).
+fn complete(fields: &mut FieldLines, received: u64) {
+    if !fields.has_date() {
+        let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(received));
+        fields.push("Date", date);
+    }
+}
+
+/// Nobody has waited for it, so it tells nothing of what others would get.
+fn is_of_gone_client(response: &Response) -> bool {
+    response.place == Place::Kirin && response.status.as_u16() == 499
+}
+
+fn push_age(fields: &mut FieldLines, policy: &Policy) {
+    if policy.initial_age > 0 {
+        fields.push("Age", policy.initial_age.to_string());
+    }
+}
+
+fn now() -> Now {
+    Now::from_unix_seconds(unix_now())
+}

@@ -1,0 +1,223 @@
+//! The `cache` of a route: what an application has answered is given to others, as RFC 9111 allows.
+//!
+//! [`Cache::look`] is called by the router before the place is asked. A hit is a response from memory, at once; what else
+//! there is to do is a [`Forward`], which asks the place in the end: [`fetch`] has one request a key go there ([`flights`]), [`keep`] and
+//! [`fill`] store what comes. The rules are in `kirin-cache`, the memory is the store's: a cached response is an item with a key
+//! that no memcached client comes upon ([`kirin_cache::key`]), and it is served as a page is, conditions, ranges and coded
+//! variants included. One cache a loop.
+
+pub mod asked;
+pub mod entry;
+pub mod fetch;
+pub mod fill;
+pub mod flights;
+pub mod forward;
+pub mod keep;
+pub mod settings;
+
+use crate::compress_threads::CompressThreads;
+use crate::kept_request::KeptRequest;
+use crate::store_place::StorePlace;
+use asked::{Asked, Past};
+use entry::{CachedResponse, Entry};
+use fetch::Fetch;
+use flights::Joined;
+use forward::Forward;
+use http::StatusCode;
+use httparse::Header;
+use kirin_cache::{CacheStatus, Forwarded, Reuse, reuse, vary};
+use kirin_compress::Codings;
+use kirin_http::{Answer, Origin, Place, RequestBody, RequestHead, Response};
+use kirin_store::{ItemRef, Now, Store};
+use settings::CacheSettings;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Asks the place behind the cache; as often as it takes, and also after the request itself has been answered.
+pub type Ask = Rc<dyn Fn(&RequestHead<'_>, Origin<'_>) -> Answer>;
+
+/// The cache of one event loop.
+pub struct Cache {
+    store: Arc<Store>,
+    pages: StorePlace,
+}
+
+/// What has been found for a request.
+pub enum Looked {
+    /// The response.
+    Hit(Response),
+    /// The place is to be asked, in this way.
+    Forward(Forward),
+}
+
+/// What is stored for a request.
+enum Found {
+    /// Nothing under this key, where it would be.
+    Nothing { key: Vec<u8>, why: Forwarded },
+    /// That it is no use.
+    Pass,
+    /// A response.
+    Response(FoundResponse),
+}
+
+/// A stored response.
+struct FoundResponse {
+    item: ItemRef,
+    entry: Arc<Entry>,
+}
+
+impl FoundResponse {
+    fn cached(&self) -> Option<&CachedResponse> {
+        self.entry.response()
+    }
+}
+
+impl Cache {
+    /// In `store`.
+    pub fn new(store: Arc<Store>, threads: CompressThreads) -> Rc<Self> {
+        Rc::new(Self { pages: StorePlace::new(Arc::clone(&store), threads), store })
+    }
+
+    /// Answers from memory, or says how the place is to be asked, on behalf of `user`. `codings` is what hits may be coded in. `ask` makes what
+    /// asks the place, for when a response is made anew behind the client's back.
+    pub fn look(
+        self: &Rc<Self>,
+        settings: &Arc<CacheSettings>,
+        request: &RequestHead<'_>,
+        (origin, user): (Origin<'_>, Option<&str>),
+        codings: Codings,
+        ask: impl FnOnce() -> Ask,
+    ) -> Looked {
+        let forward = |how| Looked::Forward(Forward::new(self, settings, how));
+        let asked = match Asked::of(request, origin, user, settings) {
+            Ok(asked) => asked,
+            Err(Past::Method) => return forward(forward::How::Method),
+            Err(Past::Bypass) => return forward(forward::How::Bypass),
+        };
+        let found = self.find(&asked, request.fields, origin.now);
+        let (key, why) = match found {
+            Found::Response(found) => {
+                let Some(cached) = found.cached() else { return forward(forward::How::Bypass) };
+                let policy = cached.policy;
+                let status = CacheStatus::hit(ttl(cached, &found.item, origin.now));
+                match reuse(&policy, &asked.directives, origin.now, found.item.is_stale()) {
+                    Reuse::Fresh | Reuse::Stale => {
+                        return Looked::Hit(self.respond(&found, request, codings, origin.now, status));
+                    }
+                    Reuse::StaleWhileRevalidate => {
+                        let response = self.respond(&found, request, codings, origin.now, status);
+                        if let Joined::Leads(flight) = settings.flights.join(found.item.key()) {
+                            let kept = KeptRequest::of(request, origin);
+                            let how = (asked, found.item.key().to_vec(), Forwarded::Stale);
+                            let fetch = Fetch::new(self, settings, how, kept, ask());
+                            tokio::task::spawn_local(async move {
+                                fetch.go(Some(flight), RequestBody::empty()).await;
+                            });
+                        }
+                        return Looked::Hit(response);
+                    }
+                    Reuse::ValidateStale => (found.item.key().to_vec(), Forwarded::Stale),
+                    Reuse::ValidateAsked => (found.item.key().to_vec(), Forwarded::Request),
+                }
+            }
+            Found::Nothing { key, why } => (key, why),
+            Found::Pass if asked.directives.only_if_cached => return Looked::Hit(not_cached()),
+            Found::Pass => return forward(forward::How::Pass(asked, Forwarded::Bypass)),
+        };
+        if asked.directives.only_if_cached {
+            return Looked::Hit(not_cached());
+        }
+        let is_miss = matches!(why, Forwarded::UriMiss | Forwarded::VaryMiss);
+        // What is for this request alone is asked for as it is.
+        if asked.directives.no_store || is_miss && asked.is_partial {
+            return forward(forward::How::Pass(asked, why));
+        }
+        forward(forward::How::Fetch(asked, key, why))
+    }
+
+    /// Looks for what is stored.
+    fn find(&self, asked: &Asked, fields: &[Header<'_>], now: u64) -> Found {
+        let now = Now::from_unix_seconds(now);
+        let mut found = self.entry(&asked.key, now);
+        let mut variant_key = None;
+        if let Some((_, entry)) = &found
+            && let Entry::Varies(by) = &**entry
+        {
+            let mut key = asked.key.clone();
+            vary::append_secondary_key(by, fields, &mut key);
+            found = self.entry(&key, now);
+            variant_key = Some(key);
+        }
+        if let Some((item, entry)) = found {
+            match &*entry {
+                Entry::Pass => return Found::Pass,
+                Entry::Response(cached) => {
+                    let policy = &cached.policy;
+                    let is_for_it = (policy.serves_cookies || !asked.has_cookie)
+                        && (policy.serves_authorization || !asked.has_authorization);
+                    return match is_for_it {
+                        true => Found::Response(FoundResponse { item, entry }),
+                        false => Found::Pass,
+                    };
+                }
+                Entry::Varies(_) | Entry::Unreadable => {}
+            }
+        }
+        if asked.has_credentials()
+            && let Some((_, entry)) = self.entry(&keep::credentials_key(&asked.key), now)
+            && matches!(*entry, Entry::Pass)
+        {
+            return Found::Pass;
+        }
+        match variant_key {
+            Some(key) => Found::Nothing { key, why: Forwarded::VaryMiss },
+            None => Found::Nothing { key: asked.key.clone(), why: Forwarded::UriMiss },
+        }
+    }
+
+    fn entry(&self, key: &[u8], now: Now) -> Option<(ItemRef, Arc<Entry>)> {
+        let item = self.store.get(key, now)?;
+        let entry = self.store.companion::<Entry>(&item, now, Entry::compile);
+        Some((item, entry))
+    }
+
+    /// The response with what was found: 200, 206, 304 or 412, as the request has it.
+    fn respond(
+        &self,
+        found: &FoundResponse,
+        request: &RequestHead<'_>,
+        codings: Codings,
+        now: u64,
+        status: CacheStatus,
+    ) -> Response {
+        let Some(cached) = found.cached() else { return Response::error(StatusCode::NOT_FOUND) };
+        let seconds = Now::from_unix_seconds(now);
+        let mut response = self.pages.stored_response(&found.item, &cached.page, request, codings, seconds);
+        response.place = Place::Cache;
+        response.fields.push("Age", cached.policy.age(now).to_string());
+        response.fields.push("Cache-Status", status.to_string());
+        response
+    }
+}
+
+/// Seconds of freshness that are left; of what is stale, since when.
+fn ttl(cached: &CachedResponse, item: &ItemRef, now: u64) -> i64 {
+    let seconds = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
+    match cached.policy.fresh_for(now) {
+        fresh_for if fresh_for > 0 && !item.is_stale() => seconds(fresh_for),
+        _ => -seconds(cached.policy.stale_for(now)),
+    }
+}
+
+/// 504 for a client that wants nobody asked (RFC 9111 section 5.2.1.7).
+fn not_cached() -> Response {
+    let mut response = Response::error(StatusCode::GATEWAY_TIMEOUT);
+    response.fields.push("Cache-Status", "Kirin; detail=only-if-cached");
+    response
+}
+
+/// The time after waiting, when the loop's clock has gone on.
+fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
