@@ -1,14 +1,22 @@
-//! Private memos of the memo example.
+//! Private memos of the memo example, by its application and by its Lua script: the same tests for both.
 
-use kirin_tests::memo::{Visitor, csrf_token, names, older_and_newer, serve};
+use kirin_tests::memo::{EXAMPLE, StoppedWorkers, Visitor, csrf_token, names, older_and_newer, serve};
 use kirin_tests::{Kirin, Memcached, Site};
 
 const PERL: &[&str] = &["store", "app:web"];
 
-/// Runs `test` with each way to serve them.
+fn lua() -> String {
+    format!("lua:{EXAMPLE}/lua/private_memo.lua")
+}
+
+/// Runs `test` with the application alone, and with the script in front of it.
 fn with_both(test: impl Fn(&Kirin, &mut Memcached)) {
-    let (_site, kirin, mut memcached): (Site, _, _) = serve(PERL);
-    test(&kirin, &mut memcached);
+    let lua = lua();
+    for places in [PERL, &["store", &lua, "app:web"]] {
+        let (_site, kirin, mut memcached): (Site, _, _) = serve(places);
+        eprintln!("{places:?}");
+        test(&kirin, &mut memcached);
+    }
 }
 
 #[test]
@@ -88,4 +96,44 @@ fn older_and_newer_lead_through_all_memos_of_the_author() {
         assert_eq!(older_and_newer(&mari.get(last).text()).1, Some(newest.clone()));
         assert_eq!(older_and_newer(&mari.get(&newest).text()), (Some(last.clone()), None));
     });
+}
+
+#[test]
+fn the_script_answers_what_the_application_would_to_the_byte_and_without_a_worker() {
+    let lua = lua();
+    let (_site, kirin, mut memcached) = serve(&["store", &lua, "app:web"]);
+    let mut mari = Visitor::member(&kirin, "mari");
+    mari.write("content=Tea");
+    let memo = mari.write("content=Secret+%3C%21--%23+csrf_token+--%3E+%22%26%25%0A%0Atext&is_private=1");
+    mari.write("content=Cake&is_private=1");
+    let paths = [memo.clone(), format!("{memo}/neighbours")];
+    mari.get(&memo);
+    for path in &paths {
+        let by_perl = mari.get(&format!("/perl{path}"));
+        let by_lua = {
+            let _stopped = StoppedWorkers::of(&kirin);
+            mari.get(path)
+        };
+        assert_eq!((by_lua.status, by_lua.text()), (by_perl.status, by_perl.text()));
+        let fields = |head: &str| {
+            let mut lines: Vec<_> =
+                head.lines().filter(|line| !line.starts_with("Date:")).map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(fields(&by_lua.head), fields(&by_perl.head));
+    }
+    // What is missing is the application's, which puts it back.
+    let id = memo.strip_prefix("/memo/").expect("a memo");
+    for key in [mari.session_id(), "author/1/public", "author/1/private", &format!("private/memo/{id}")]
+        .map(str::to_owned)
+    {
+        assert_eq!(memcached.delete(&key), "DELETED", "{key}");
+        assert_eq!(mari.get(&memo).status, 200, "without {key}");
+        assert!(memcached.get(&key).is_some(), "{key} is back");
+    }
+    // Somebody else's under an id that is hers on no list.
+    memcached.set("author/1/private", b"99");
+    memcached.set("private/memo/99", b"2\nof another");
+    assert_eq!(mari.get("/memo/99").status, 404);
 }

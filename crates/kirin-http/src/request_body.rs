@@ -30,6 +30,7 @@ pub struct RequestBody {
 enum Source {
     Http1(Http1Source),
     Http2(Http2Source),
+    Read(Bytes),
 }
 
 struct Http1Source {
@@ -84,6 +85,21 @@ impl RequestBody {
             informational: None,
             client: None,
         }
+    }
+
+    /// This body again, which has been read whole and is `read`: for who is asked after one that has read it.
+    pub fn again(self, read: Bytes) -> Self {
+        let source = (!read.is_empty()).then_some(Source::Read(read));
+        Self { source, read_bytes: 0, ..self }
+    }
+
+    /// A body that is there.
+    pub fn of_bytes(body: Bytes) -> Self {
+        let length = match body.len() as u64 {
+            0 => BodyLength::None,
+            length => BodyLength::Exact(length),
+        };
+        Self { length, ..Self::empty() }.again(body)
     }
 
     pub(crate) fn http1(
@@ -151,6 +167,7 @@ impl RequestBody {
         let next = match source {
             Source::Http1(source) => source.next().await?,
             Source::Http2(source) => source.next().await?,
+            Source::Read(read) => Some(std::mem::take(read)).filter(|read| !read.is_empty()),
         };
         let Some(bytes) = next else {
             self.source = None;

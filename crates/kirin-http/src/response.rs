@@ -13,6 +13,8 @@ pub enum Place {
     Files,
     /// An application's workers.
     App,
+    /// A script.
+    Lua,
     /// What was kept of an earlier response.
     Cache,
     /// Another HTTP server.
@@ -28,6 +30,7 @@ impl Place {
             Place::Store => "store",
             Place::Files => "files",
             Place::App => "app",
+            Place::Lua => "lua",
             Place::Cache => "cache",
             Place::Proxy => "proxy",
             Place::Kirin => "kirin",

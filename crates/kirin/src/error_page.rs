@@ -60,7 +60,8 @@ impl ErrorPages {
             return None;
         }
         // What an application or a stored response says is content, unless the configuration says otherwise.
-        let is_content = matches!(response.place, Place::App | Place::Store | Place::Cache | Place::Proxy);
+        let is_content =
+            matches!(response.place, Place::App | Place::Lua | Place::Store | Place::Cache | Place::Proxy);
         if !self.intercept && is_content {
             return None;
         }

@@ -8,8 +8,8 @@ use crate::admin::{self, Admin};
 use crate::config::check::Site;
 use crate::config::tls::TlsSite;
 use crate::entrance::Entrance;
+use crate::route::PlaceError;
 use crate::router::Router;
-use kirin_files::FilesError;
 use kirin_http::{AccessLog, Forwarding, Limits, ListenAddress, Listener, LogFile, Server, listener};
 use kirin_proxy::Upstream;
 use kirin_store::Store;
@@ -21,6 +21,10 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Barrier, oneshot, watch};
 use tokio::task::LocalSet;
+
+/// Address space for a loop's stack; only what is used of it takes memory. Functions of a script that call each other through C
+/// take more than the usual 2 MB before Lua finds that they nest too deep.
+const STACK_BYTES: usize = 16 << 20;
 
 /// What all loops are to do; only ever goes forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,9 +100,9 @@ pub enum LoopError {
     /// No thread or no epoll.
     #[error("cannot start an event loop: {0}")]
     Start(#[from] std::io::Error),
-    /// A directory of a route cannot be opened.
+    /// A place of a route cannot be opened.
     #[error(transparent)]
-    Files(#[from] FilesError),
+    Place(#[from] PlaceError),
     /// The thread ended.
     #[error("an event loop ended before it had started")]
     Gone,
@@ -109,7 +113,7 @@ pub struct EventLoop {
     /// For what is to run on this loop.
     pub handle: Handle,
     parts: oneshot::Sender<Parts>,
-    opened: mpsc::Receiver<Result<(), FilesError>>,
+    opened: mpsc::Receiver<Result<(), PlaceError>>,
     thread: JoinHandle<()>,
 }
 
@@ -121,13 +125,16 @@ impl EventLoop {
         let handle = runtime.handle().clone();
         let (parts, given) = oneshot::channel();
         let (report, opened) = mpsc::channel();
-        let thread = std::thread::Builder::new().name(format!("loop-{index}")).spawn(move || {
-            runtime.block_on(LocalSet::new().run_until(async move {
-                if let Ok(parts) = given.await {
-                    run(parts, &report).await;
-                }
-            }));
-        })?;
+        let thread = std::thread::Builder::new()
+            .name(format!("loop-{index}"))
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                runtime.block_on(LocalSet::new().run_until(async move {
+                    if let Ok(parts) = given.await {
+                        run(parts, &report).await;
+                    }
+                }));
+            })?;
         Ok(Self { handle, parts, opened, thread })
     }
 
@@ -139,7 +146,7 @@ impl EventLoop {
     }
 }
 
-async fn run(parts: Parts, report: &mpsc::Sender<Result<(), FilesError>>) {
+async fn run(parts: Parts, report: &mpsc::Sender<Result<(), PlaceError>>) {
     let opened = Router::open(&parts.site, Arc::clone(&parts.store), &parts.apps, &parts.upstreams);
     let (router, opened) = match opened {
         Ok(router) => (Some(Rc::new(router)), Ok(())),

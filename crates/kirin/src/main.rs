@@ -16,6 +16,7 @@ mod event_loop;
 mod kept_request;
 mod loaded_invocation;
 mod logs;
+mod lua_place;
 mod memcached;
 mod page;
 mod page_variants;

@@ -3,16 +3,18 @@
 use crate::cache::Ask;
 use crate::cache::settings::CacheSettings;
 use crate::config;
-use crate::config::check::{PlaceSite, RouteSite};
+use crate::config::check::{PlaceSite, RouteSite, Site};
+use crate::lua_place::LuaPlace;
 use crate::rules::Rules;
 use crate::store_place::{StorePlace, Terms};
 use crate::subrequest::Lineage;
 use http::{Method, StatusCode};
 use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
 use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
+use kirin_lua::LuaError;
 use kirin_proxy::ProxyPlace;
 use kirin_ssi::Syntax;
-use kirin_store::Now;
+use kirin_store::{Now, Store};
 use kirin_workers::{App, MetaVariables};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -53,8 +55,21 @@ pub enum Place {
     Files(Box<Files>),
     /// An application.
     App(Arc<App>),
+    /// A script.
+    Lua(Box<LuaPlace>),
     /// An upstream.
     Proxy(Rc<ProxyPlace>),
+}
+
+/// A place of a route that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// A directory.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// A script.
+    #[error(transparent)]
+    Lua(#[from] LuaError),
 }
 
 impl Route {
@@ -63,7 +78,9 @@ impl Route {
         route: &RouteSite,
         apps: &[Arc<App>],
         upstreams: &[Rc<ProxyPlace>],
-    ) -> Result<Self, FilesError> {
+        store: &Arc<Store>,
+        site: &Site,
+    ) -> Result<Self, PlaceError> {
         let mut places = Vec::new();
         for place in &route.places {
             places.push(match place {
@@ -74,6 +91,11 @@ impl Route {
                     Place::Files(Box::new(Files::open(config)?))
                 }
                 PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
+                PlaceSite::Lua(file) => {
+                    let (sessions, limit) = (site.store.session_cookie.clone(), route.body_limit_bytes);
+                    let script = LuaPlace::open(file.clone(), store, sessions, site.lua, limit)?;
+                    Place::Lua(Box::new(script))
+                }
                 PlaceSite::Proxy(index) => Place::Proxy(Rc::clone(&upstreams[*index])),
             });
         }
@@ -175,7 +197,7 @@ impl Route {
         let is_there = |place: &Place| match place {
             Place::Store => store.has(request, now),
             Place::Files(files) => files.has(request, Instant::now()),
-            Place::App(_) | Place::Proxy(_) => false,
+            Place::App(_) | Place::Lua(_) | Place::Proxy(_) => false,
         };
         if request.is_get_or_head() || !self.places.iter().any(is_there) {
             return Response::error(StatusCode::NOT_FOUND);

@@ -12,17 +12,18 @@ use crate::compress_threads::CompressThreads;
 use crate::config::check::Site;
 use crate::error_page;
 use crate::kept_request::KeptRequest;
+use crate::lua_place::LuaPlace;
 use crate::path_rest::{self, meant_path};
 use crate::purge_requests::PurgeRequests;
 use crate::push::Push;
-use crate::route::{self, Place, Route};
+use crate::route::{self, Place, PlaceError, Route};
 use crate::rules::Rules;
 use crate::ssi::filter::SsiFilter;
 use crate::store_place::{StorePlace, key_of};
 use crate::subrequest::{Lineage, Parent};
 use http::{Method, StatusCode};
 use kirin_compress::Codings;
-use kirin_files::{AppFiles, FilesError};
+use kirin_files::AppFiles;
 use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
 use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_store::{Now, Store};
@@ -52,13 +53,24 @@ pub struct Routes {
 }
 
 /// A request as the places of its route get it.
-struct Lookup<'a> {
+pub struct Lookup<'a> {
     /// As it was sent: for applications.
-    sent: &'a RequestHead<'a>,
+    pub sent: &'a RequestHead<'a>,
     /// With its path rewritten: for all others.
-    seen: &'a RequestHead<'a>,
-    meta: MetaVariables<'a>,
-    lineage: &'a Lineage,
+    pub seen: &'a RequestHead<'a>,
+    /// What applications are told besides.
+    pub meta: MetaVariables<'a>,
+    /// Whether it comes of another request.
+    pub lineage: &'a Lineage,
+}
+
+/// A place of a route, by its number.
+#[derive(Clone, Copy)]
+pub struct At {
+    /// Of the route.
+    pub route: usize,
+    /// Of the place in it.
+    pub place: usize,
 }
 
 impl Router {
@@ -68,11 +80,11 @@ impl Router {
         store: Arc<Store>,
         apps: &[Arc<App>],
         upstreams: &[Arc<Upstream>],
-    ) -> Result<Self, FilesError> {
+    ) -> Result<Self, PlaceError> {
         // Routes share an upstream's connections.
         let proxies: Vec<_> =
             upstreams.iter().map(|upstream| Rc::new(ProxyPlace::open(Arc::clone(upstream)))).collect();
-        let open = |route| Route::open(route, apps, &proxies);
+        let open = |route| Route::open(route, apps, &proxies, &store, site);
         let routes = site.routes.iter().map(open).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
         let cache = Cache::new(Arc::clone(&store), threads.clone());
@@ -123,8 +135,8 @@ impl Routes {
                 if let Err(refusal) = route.admit(request, origin, lineage) {
                     return Answer::Now(refusal);
                 }
-                let meta = MetaVariables::default();
-                self.look(route, &Lookup { sent: request, seen: request, meta, lineage }, origin)
+                let (meta, first) = (MetaVariables::default(), At { route: index, place: 0 });
+                self.look(first, &Lookup { sent: request, seen: request, meta, lineage }, origin)
             }
             Some(rules) => self.answer_by_rules(index, rules, request, origin, lineage),
         }
@@ -161,13 +173,13 @@ impl Routes {
         }
     }
 
-    /// Asks one place after the other.
-    fn look(self: &Rc<Self>, route: &Route, lookup: &Lookup<'_>, origin: Origin<'_>) -> Answer {
-        let now = Now::from_unix_seconds(origin.now);
+    /// Asks one place after the other, beginning with `first`.
+    pub fn look(self: &Rc<Self>, first: At, lookup: &Lookup<'_>, origin: Origin<'_>) -> Answer {
+        let (now, route) = (Now::from_unix_seconds(origin.now), &self.routes[first.route]);
         if let Some(response) = self.purge_requests.answer(lookup.seen, origin) {
             return Answer::Now(response);
         }
-        for (index, place) in route.places.iter().enumerate() {
+        for (index, place) in route.places.iter().enumerate().skip(first.place) {
             let is_last = index + 1 == route.places.len();
             let response = match place {
                 Place::Store => {
@@ -187,6 +199,15 @@ impl Routes {
                     }
                 }
                 Place::Files(files) => files.answer(lookup.seen, Instant::now()),
+                Place::Lua(script) => {
+                    let at = At { place: index, ..first };
+                    match script.answer(self, at, lookup, origin) {
+                        // A later answer may be another place's, which has been filtered then.
+                        Some(Answer::Now(response)) => return self.filtered(at, lookup, origin, response),
+                        Some(later) => return later,
+                        None => None,
+                    }
+                }
                 Place::App(app) => {
                     let resolved = path_rest::without_dots(lookup.sent.path);
                     let path = lookup.meta.path.or(resolved.as_deref());
@@ -218,6 +239,30 @@ impl Routes {
             }
         }
         Answer::Now(route.nobody_answered(lookup.seen, &self.store, now))
+    }
+
+    /// The request, at a place of its route, as one that others come of.
+    pub fn parent_at<'a>(self: &'a Rc<Self>, at: At, lookup: &Lookup<'a>, origin: Origin<'a>) -> Parent<'a> {
+        self.parent(&self.routes[at.route], lookup, origin)
+    }
+
+    /// The script at a place.
+    pub fn script(&self, at: At) -> Option<&LuaPlace> {
+        match self.routes.get(at.route)?.places.get(at.place)? {
+            Place::Lua(script) => Some(script),
+            _ => None,
+        }
+    }
+
+    /// What a script has answered after waiting, with what the route does to it.
+    pub fn filtered(
+        self: &Rc<Self>,
+        at: At,
+        lookup: &Lookup<'_>,
+        origin: Origin<'_>,
+        response: Response,
+    ) -> Answer {
+        self.filter(&self.routes[at.route], lookup, origin, |_| Answer::Now(response))
     }
 
     /// The answer from the cache, or the place's, which that may keep.
@@ -339,10 +384,10 @@ impl Routes {
         (origin, lineage): (Origin<'_>, &Lineage),
         user: Option<&str>,
     ) -> Answer {
-        let route = &self.routes[index];
+        let (route, first) = (&self.routes[index], At { route: index, place: 0 });
         let meta = MetaVariables { user, ..MetaVariables::default() };
         let Some(rewrite) = &rules.rewrite else {
-            return self.look(route, &Lookup { sent: request, seen: request, meta, lineage }, origin);
+            return self.look(first, &Lookup { sent: request, seen: request, meta, lineage }, origin);
         };
         let rest = path_rest::rest_below(request.path, &route.path);
         let path = rewrite.path(&rest);
@@ -353,7 +398,7 @@ impl Routes {
         let (script_name, path_info) = rewrite.mount(&route.path, &rest);
         let seen = RequestHead { target: &target, path: &path, ..request.clone() };
         let meta = MetaVariables { script_name, path: Some(&path_info), ..meta };
-        let mut answer = self.look(route, &Lookup { sent: request, seen: &seen, meta, lineage }, origin);
+        let mut answer = self.look(first, &Lookup { sent: request, seen: &seen, meta, lineage }, origin);
         // A directory's redirect to its own path with a slash: the client knows it by another.
         if let Answer::Now(response) = &mut answer
             && response.place == kirin_http::Place::Files
@@ -396,7 +441,7 @@ impl Routes {
                 Answer::Later(_) => None,
             },
             Place::Files(files) => files.answer(&request, Instant::now()),
-            Place::App(_) | Place::Proxy(_) => None,
+            Place::App(_) | Place::Lua(_) | Place::Proxy(_) => None,
         });
         response.filter(error_page::is_page)
     }

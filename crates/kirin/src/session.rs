@@ -56,6 +56,19 @@ pub fn is_variable(name: &str) -> bool {
     name.strip_prefix("session").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
+/// The text of the session that the values of all `Cookie` fields name: for scripts, which read all of it.
+pub fn item_of_cookies<'a>(
+    fields: impl Iterator<Item = &'a [u8]>,
+    cookie: &str,
+    store: &Store,
+    now: Now,
+) -> Option<Bytes> {
+    let item = store.get(session_id(fields, cookie)?, now)?;
+    let is_session =
+        !item.is_stale() && store.companion::<SessionItem>(&item, now, SessionItem::parse).is_session();
+    is_session.then(|| item.value())
+}
+
 /// The value of the first cookie of this name, if it can be a session id. The first, as in Cookie::Baker: page and
 /// application must not take two visitors for one.
 fn session_id<'a>(fields: impl Iterator<Item = &'a [u8]>, cookie: &str) -> Option<&'a [u8]> {

@@ -4,7 +4,7 @@
 //! [`collect`] reads a response's body. No connection, no task: an answer from memory is there at once. Called by includes
 //! (`ssi/`).
 //!
-//! What is asked for is a GET without a body. The visitor's cookies and other fields go with it; what is about the parent's
+//! Pages ask with GET and without a body, scripts as they like. The visitor's cookies and other fields go with it; what is about the parent's
 //! own response does not (conditions, ranges, codings). Rate limits count the visitor's request alone, as in nginx. A password is
 //! asked of a subrequest, too, as Apache does it: a page may name its parts by what visitors send.
 
@@ -86,6 +86,17 @@ impl Parent<'_> {
     /// Asks the routes for `target`, a path and perhaps a query. A relative path is one beside the parent's; bytes that
     /// cannot stand in a target are percent-encoded.
     pub fn get(&self, target: &[u8]) -> Result<Answer, Refused> {
+        self.ask(&Method::GET, target, &[], BodyLength::None)
+    }
+
+    /// Asks with a method, fields in place of the visitor's of the same name, and a body, which is for the answer to read.
+    pub fn ask(
+        &self,
+        method: &Method,
+        target: &[u8],
+        others: &[httparse::Header<'_>],
+        body: BodyLength,
+    ) -> Result<Answer, Refused> {
         let lineage = self.lineage.child()?;
         let target = absolute_target(self.request.path, target).ok_or(Refused::Target)?;
         let (path, query) = match target.split_once('?') {
@@ -94,17 +105,19 @@ impl Parent<'_> {
         };
         let mut fields: Vec<_> =
             self.request.fields.iter().filter(|field| is_kept(field.name)).copied().collect();
+        fields.retain(|field| !others.iter().any(|other| other.name.eq_ignore_ascii_case(field.name)));
+        fields.extend(others.iter().filter(|other| is_own(other.name)));
         // Not left out: one who says nothing takes any coding.
         fields.push(httparse::Header { name: "Accept-Encoding", value: b"identity" });
         let request = RequestHead {
-            method: Method::GET,
+            method: method.clone(),
             target: &target,
             path,
             query,
             version: self.request.version,
             host: self.request.host,
             fields: &fields,
-            body: BodyLength::None,
+            body,
             persistent: true,
             expects_continue: false,
         };
@@ -154,6 +167,23 @@ fn is_kept(name: &str) -> bool {
         && !begins("content-")
         && !begins("transfer-")
         && !about_response.iter().any(|other| name.eq_ignore_ascii_case(other))
+}
+
+/// Whether a script may set a field of its subrequest: framing, connection and codings are not its own.
+fn is_own(name: &str) -> bool {
+    const OTHERS: [&str; 10] = [
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    !OTHERS.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
 /// `target` as it stands in a request line, beside `path` if it is relative.

@@ -6,7 +6,7 @@ use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
 use super::upstream::check_upstream;
 use super::{
-    AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, cache, proxies, rules,
+    AppConfig, Compress, Config, ListenerConfig, RateLimitConfig, RouteConfig, cache, lua, proxies, rules,
 };
 use crate::cache::settings::CacheSettings;
 use crate::password_checks::PasswordChecks;
@@ -55,6 +55,8 @@ pub struct Site {
     pub upstreams: Vec<UpstreamConfig>,
     /// The routes, longest path first.
     pub routes: Vec<RouteSite>,
+    /// What scripts may take.
+    pub lua: kirin_lua::Limits,
 }
 
 /// A listener.
@@ -177,6 +179,8 @@ pub enum PlaceSite {
     Files(PathBuf),
     /// The application of this index.
     App(usize),
+    /// A script.
+    Lua(PathBuf),
     /// The upstream of this index.
     Proxy(usize),
 }
@@ -260,7 +264,18 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     rules::check_together(&routes, &config.route, source)?;
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
     let admin = check_admin(config, source)?;
-    Ok(Site { threads, user, connections, listeners, store, admin, apps, upstreams, routes })
+    Ok(Site {
+        threads,
+        user,
+        connections,
+        listeners,
+        store: check_store(config, source)?,
+        admin,
+        apps,
+        upstreams,
+        routes,
+        lua: lua::limits(&config.lua, source)?,
+    })
 }
 
 /// Authorities come by plain HTTP, and certificates are kept under the first of their names.
@@ -447,7 +462,7 @@ fn check_route(
     let rules = Arc::new(rules::rules(route, checks, source)?);
     if route.places.is_empty() && route.redirect.is_none() {
         let message = format!(
-            "`try` of route `{path}` is empty: name at least one of store, files:DIR, app:NAME, proxy:NAME, or a `redirect`"
+            "`try` of route `{path}` is empty: name at least one of store, files:DIR, lua:FILE, app:NAME, proxy:NAME, or a `redirect`"
         );
         return Err(source.error(route.path.span(), message));
     }
@@ -539,6 +554,13 @@ fn check_place(
             source.error(place.span(), format!("there is no app `{name}`; apps: {known}"))
         });
     }
+    if let Some(file) = text.strip_prefix("lua:") {
+        let path = absolute(&source.directory.join(file));
+        if !path.is_file() {
+            return Err(source.error(place.span(), format!("there is no file {}", path.display())));
+        }
+        return Ok(PlaceSite::Lua(path));
+    }
     if let Some(name) = text.strip_prefix("proxy:") {
         let found = named.upstreams.iter().position(|upstream| upstream.name == name).map(PlaceSite::Proxy);
         return found.ok_or_else(|| {
@@ -547,7 +569,8 @@ fn check_place(
             source.error(place.span(), format!("there is no upstream `{name}`; upstreams: {known}"))
         });
     }
-    let message = format!("`{text}` is not a place; allowed are store, files:DIR, app:NAME and proxy:NAME");
+    let message =
+        format!("`{text}` is not a place; allowed are store, files:DIR, lua:FILE, app:NAME and proxy:NAME");
     Err(source.error(place.span(), message))
 }
 

@@ -12,6 +12,7 @@ pub mod compress;
 pub mod default;
 mod health_check;
 pub mod load;
+pub mod lua;
 mod proxies;
 pub mod reference;
 mod rules;
@@ -56,6 +57,9 @@ pub struct Config {
     /// Applications, each with its own workers.
     #[serde(default)]
     pub app: Vec<AppConfig>,
+    /// Scripts: what each of them may take.
+    #[serde(default)]
+    pub lua: lua::LuaConfig,
     /// Other HTTP servers.
     #[serde(default)]
     pub upstream: Vec<upstream::UpstreamConfig>,
@@ -253,7 +257,7 @@ pub struct RouteConfig {
     #[schemars(with = "String")]
     pub path: Spanned<String>,
     /// Places to look, in order; the first that has the answer gives it. `store`: the item whose key is the request
-    /// target. `files:DIR`: the file of that path below the directory. `app:NAME`: the application, which always answers.
+    /// target. `files:DIR`: the file of that path below the directory. `lua:FILE`: the script ([lua.md](lua.md)). `app:NAME`: the application, which always answers.
     /// `proxy:NAME`: the upstream, which always answers, too.
     /// Needed, unless there is a `redirect`.
     #[serde(default, rename = "try")]

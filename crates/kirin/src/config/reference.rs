@@ -32,6 +32,7 @@ pub fn reference() -> String {
         ("`[store]`: items in memory", "StoreConfig", "store."),
         ("`[admin]`: a listener for operators", "AdminConfig", "admin."),
         ("`[[app]]`: an application", "AppConfig", "app."),
+        ("`[lua]`: what scripts may take", "LuaConfig", "lua."),
         ("`[[upstream]]`: other HTTP servers", "UpstreamConfig", "upstream."),
         ("`health` of an upstream", "UpstreamHealthConfig", "upstream.health."),
         ("`tls` of an upstream", "UpstreamTlsConfig", "upstream.tls."),

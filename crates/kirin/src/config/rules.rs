@@ -62,7 +62,9 @@ pub fn check_together(
     for config in written {
         for page in config.error_pages.values() {
             let has_pages = |route: &RouteSite| {
-                let is_asked = |place: &PlaceSite| !matches!(place, PlaceSite::App(_) | PlaceSite::Proxy(_));
+                let is_asked = |place: &PlaceSite| {
+                    !matches!(place, PlaceSite::App(_) | PlaceSite::Lua(_) | PlaceSite::Proxy(_))
+                };
                 route.places.iter().any(is_asked)
             };
             if !leads_to(page.get_ref()).is_some_and(has_pages) {

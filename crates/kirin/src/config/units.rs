@@ -11,6 +11,10 @@ pub struct ByteSize(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seconds(pub u64);
 
+/// A short time, written as `"100ms"` or `"2s"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Milliseconds(pub u64);
+
 /// A number of requests in a time, written as `"10/s"`, `"100/m"`, `"1000/h"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestRate {
@@ -24,6 +28,7 @@ pub struct RequestRate {
 const MAX_RATE: u64 = 1_000_000;
 
 const SIZE_UNITS: &[(&str, u64)] = &[("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
+const SHORT_TIME_UNITS: &[(&str, u64)] = &[("ms", 1), ("s", 1000)];
 const TIME_UNITS: &[(&str, u64)] = &[("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
 
 impl std::str::FromStr for ByteSize {
@@ -43,6 +48,34 @@ impl std::str::FromStr for Seconds {
         parse(text, TIME_UNITS).filter(|seconds| *seconds > 0).map(Self).ok_or_else(|| {
             format!("`{text}` is not a time: write a number above 0 and s, m, h or d, such as \"30s\"")
         })
+    }
+}
+
+impl std::str::FromStr for Milliseconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse(text, SHORT_TIME_UNITS).filter(|time| *time > 0).map(Self).ok_or_else(|| {
+            format!("`{text}` is not a time: write a number above 0 and ms or s, such as \"100ms\"")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Milliseconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl From<Milliseconds> for Duration {
+    fn from(time: Milliseconds) -> Self {
+        Duration::from_millis(time.0)
+    }
+}
+
+impl serde::Serialize for Milliseconds {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}ms", self.0))
     }
 }
 
@@ -158,6 +191,12 @@ mod tests {
     fn what_is_no_size_or_time_says_what_is() {
         for text in ["", "64", "MB", "-1MB", "1.5MB", "64mb", "99999999999999GB"] {
             assert!(text.parse::<ByteSize>().unwrap_err().contains("64MB"), "{text}");
+        }
+        for (text, time) in [("100ms", 100), ("2s", 2000)] {
+            assert_eq!(text.parse(), Ok(Milliseconds(time)));
+        }
+        for text in ["", "30", "0ms", "1m", "-1s"] {
+            assert!(text.parse::<Milliseconds>().unwrap_err().contains("100ms"), "{text}");
         }
         for text in ["", "30", "0s", "1w", "-1s"] {
             assert!(text.parse::<Seconds>().unwrap_err().contains("30s"), "{text}");

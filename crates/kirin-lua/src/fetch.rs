@@ -1,0 +1,99 @@
+//! Subrequests: what a script asks of other routes of the site, and what it gets. The program makes them; the script waits
+//! meanwhile and the loop does not.
+
+use bytes::Bytes;
+use kirin_http::{FieldLines, Method, StatusCode};
+use mlua::{Error, IntoLua, Lua, LuaString, Result, Table, UserData, Value};
+
+/// Subrequests at most that one script has at once.
+pub(crate) const MAX_AT_ONCE: usize = 64;
+
+/// A request that a script makes.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    /// The method.
+    pub method: Method,
+    /// Path and query, as in a request line.
+    pub target: String,
+    /// Fields beside those of the script's own request that are the visitor's.
+    pub fields: Vec<(String, Vec<u8>)>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The status.
+    pub status: StatusCode,
+    /// The fields.
+    pub fields: FieldLines,
+    /// The body, whole.
+    pub body: Bytes,
+}
+
+impl UserData for Fetch {}
+
+/// Adds what the prelude needs for subrequests.
+pub(crate) fn add(lua: &Lua, host: &Table) -> Result<()> {
+    let request_of = |lua: &Lua, (target, options): (Value, Option<Table>)| {
+        lua.create_userdata(Fetch::of(target, options)?)
+    };
+    host.set("request_of", lua.create_function(request_of)?)
+}
+
+impl Fetch {
+    fn of(target: Value, options: Option<Table>) -> Result<Self> {
+        let Value::String(target) = target else {
+            return Err(Error::runtime("fetch: the first argument is a path, such as \"/page?a=b\""));
+        };
+        let target = target.to_str()?.to_owned();
+        if !target.starts_with('/') || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Error::runtime(format!(
+                "fetch: `{}` is not a path of this site: it begins with / and is percent-encoded",
+                target.escape_debug()
+            )));
+        }
+        let mut fetch = Self { method: Method::GET, target, fields: Vec::new(), body: Bytes::new() };
+        let Some(options) = options else { return Ok(fetch) };
+        if let Some(body) = options.raw_get::<Option<LuaString>>("body")? {
+            fetch.body = Bytes::copy_from_slice(&body.as_bytes());
+            fetch.method = Method::POST;
+        }
+        if let Some(method) = options.raw_get::<Option<LuaString>>("method")? {
+            fetch.method = Method::from_bytes(&method.as_bytes())
+                .ok()
+                .filter(|method| !matches!(*method, Method::CONNECT | Method::TRACE))
+                .ok_or_else(|| Error::runtime(format!("fetch: {} is not a method", method.display())))?;
+        }
+        if let Some(headers) = options.raw_get::<Option<Table>>("headers")? {
+            headers.for_each::<LuaString, LuaString>(|name, value| {
+                // The same rules as for what leaves.
+                FieldLines::new().try_push(&name.as_bytes(), &value.as_bytes()).map_err(Error::external)?;
+                fetch.fields.push((name.to_str()?.to_ascii_lowercase(), value.as_bytes().to_vec()));
+                Ok(())
+            })?;
+        }
+        Ok(fetch)
+    }
+}
+
+impl IntoLua for Fetched {
+    /// A table that could be returned as a response.
+    fn into_lua(self, lua: &Lua) -> Result<Value> {
+        let (table, headers) = (lua.create_table()?, lua.create_table()?);
+        for (name, value) in self.fields.iter() {
+            let name = lua.create_string(name.to_ascii_lowercase())?;
+            let value = lua.create_string(value)?;
+            match headers.raw_get(&name)? {
+                Value::Nil => headers.raw_set(name, value)?,
+                Value::Table(list) => list.raw_push(value)?,
+                first => headers.raw_set(name, lua.create_sequence_from([first, Value::String(value)])?)?,
+            }
+        }
+        table.raw_set("status", self.status.as_u16())?;
+        table.raw_set("headers", headers)?;
+        table.raw_set("body", lua.create_string(&self.body)?)?;
+        Ok(Value::Table(table))
+    }
+}

@@ -1,0 +1,73 @@
+//! Errors of scripts as text: file, line, what is wrong.
+
+use crate::allowance::TIME_IS_UP;
+use mlua::Error;
+
+/// `FILE:LINE: MESSAGE`, in one line.
+pub(crate) fn describe(error: &Error) -> String {
+    let (message, traceback) = parts(error);
+    let message = message.lines().next().unwrap_or("unknown error").to_owned();
+    if has_place(&message) {
+        return message;
+    }
+    match traceback.as_deref().and_then(place) {
+        Some(place) => format!("{place}: {message}"),
+        None => message,
+    }
+}
+
+/// What is wrong, and the way there.
+fn parts(error: &Error) -> (String, Option<String>) {
+    match error {
+        Error::CallbackError { traceback, cause } => {
+            let (message, inner) = parts(cause);
+            // The innermost place is where it happened.
+            (message, inner.or_else(|| Some(traceback.clone())))
+        }
+        Error::RuntimeError(text) | Error::MemoryError(text) => match text.split_once("\nstack traceback:") {
+            Some((message, traceback)) => (message.to_owned(), Some(traceback.to_owned())),
+            None => (text.clone(), None),
+        },
+        Error::SyntaxError { message, .. } => (message.clone(), None),
+        Error::WithContext { context, cause } => {
+            let (message, traceback) = parts(cause);
+            (format!("{context}: {message}"), traceback)
+        }
+        Error::BadArgument { to, pos, name: _, cause } => {
+            let (message, traceback) = parts(cause);
+            let to = to.as_deref().unwrap_or("a function");
+            (format!("bad argument {pos} of {to}: {message}"), traceback)
+        }
+        other => (other.to_string(), None),
+    }
+}
+
+/// Whether a message begins with `FILE:LINE:`.
+pub(crate) fn has_place(message: &str) -> bool {
+    let mut parts = message.splitn(3, ':');
+    let (file, line) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+    file.ends_with(".lua") && !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The first place of a traceback that is in a script.
+fn place(traceback: &str) -> Option<String> {
+    traceback
+        .lines()
+        .map(str::trim)
+        .find(|line| has_place(line))
+        .map(|line| line.splitn(3, ':').take(2).collect::<Vec<_>>().join(":"))
+}
+
+/// Whether the call has ended by its time limit.
+pub(crate) fn is_time(error: &Error) -> bool {
+    parts(error).0.contains(TIME_IS_UP)
+}
+
+/// Whether memory has run out.
+pub(crate) fn is_memory(error: &Error) -> bool {
+    match error {
+        Error::MemoryError(_) => true,
+        Error::CallbackError { cause, .. } | Error::WithContext { cause, .. } => is_memory(cause),
+        other => parts(other).0.contains("not enough memory"),
+    }
+}

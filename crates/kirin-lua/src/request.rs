@@ -1,0 +1,213 @@
+//! The request as a script sees it: a table whose fields are made when they are asked for.
+
+use crate::host::{Host, Moment};
+use crate::json::Json;
+use crate::text_library::unescape_url;
+use kirin_http::request::{BodyLength, Version};
+use kirin_http::{Method, Origin, Peer, RequestHead};
+use mlua::{AnyUserData, Lua, LuaString, Result, Table, UserData, Value};
+use std::ops::Range;
+use std::rc::Rc;
+
+/// The request of one call: a copy, since a script may wait and go on when the connection's buffer holds other bytes.
+#[derive(Debug)]
+pub struct Called {
+    method: Method,
+    version: Version,
+    peer: Peer,
+    secure: bool,
+    has_body: bool,
+    /// All texts behind each other.
+    text: Vec<u8>,
+    target: Range<usize>,
+    path: Range<usize>,
+    query: Option<Range<usize>>,
+    host: Range<usize>,
+    user: Option<Range<usize>>,
+    fields: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl Called {
+    /// Copies. `path` is the path as routes see it, decoded; `user` has given a password.
+    pub fn of(request: &RequestHead<'_>, origin: Origin<'_>, path: &[u8], user: Option<&str>) -> Self {
+        let mut text = Vec::with_capacity(1024);
+        let mut put = |bytes: &[u8]| {
+            let start = text.len();
+            text.extend_from_slice(bytes);
+            start..text.len()
+        };
+        let target = put(request.target.as_bytes());
+        let path = put(path);
+        let query = request.query.map(|query| put(query.as_bytes()));
+        let host = put(request.host.as_bytes());
+        let user = user.map(|user| put(user.as_bytes()));
+        let fields =
+            request.fields.iter().map(|field| (put(field.name.as_bytes()), put(field.value))).collect();
+        Self {
+            method: request.method.clone(),
+            version: request.version,
+            peer: origin.peer.clone(),
+            secure: origin.secure,
+            has_body: request.body != BodyLength::None,
+            text,
+            target,
+            path,
+            query,
+            host,
+            user,
+            fields,
+        }
+    }
+
+    /// The method.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// The path as routes see it, decoded.
+    pub fn path(&self) -> &[u8] {
+        &self.text[self.path.clone()]
+    }
+
+    /// All values of the field `name`.
+    pub fn field_values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        self.fields().filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
+    }
+
+    fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.fields.iter().map(|(name, value)| (&self.text[name.clone()], &self.text[value.clone()]))
+    }
+
+    fn query(&self) -> Option<&[u8]> {
+        self.query.clone().map(|query| &self.text[query])
+    }
+}
+
+/// A request in Lua's hands.
+struct Handle(Rc<Called>);
+
+impl UserData for Handle {}
+
+/// Where the handle is in a request's table.
+const HANDLE: usize = 0;
+
+/// Makes request tables.
+pub(crate) struct Requests {
+    metatable: Table,
+}
+
+impl Requests {
+    /// `host` is the table that the prelude has filled.
+    pub fn new(host: &Table) -> Result<Self> {
+        Ok(Self { metatable: host.get("request_metatable")? })
+    }
+
+    /// The table of one request.
+    pub fn table(&self, lua: &Lua, called: &Rc<Called>) -> Result<Table> {
+        let table = lua.create_table_with_capacity(1, 4)?;
+        table.raw_set(HANDLE, lua.create_userdata(Handle(Rc::clone(called)))?)?;
+        table.raw_set("path", lua.create_string(called.path())?)?;
+        table.raw_set("method", called.method.as_str())?;
+        table.set_metatable(Some(self.metatable.clone()))?;
+        Ok(table)
+    }
+}
+
+/// Adds what the prelude needs for requests.
+pub(crate) fn add(
+    lua: &Lua,
+    host: &Table,
+    json: &Json,
+    moment: &Moment,
+    program: Rc<dyn Host>,
+) -> Result<()> {
+    host.set("methods", lua.create_table()?)?;
+    let has_body = |_: &Lua, request: Table| Ok(handle(&request)?.borrow::<Handle>()?.0.has_body);
+    host.set("has_body", lua.create_function(has_body)?)?;
+    host.set("parse_form", lua.create_function(|lua, text: LuaString| parse_form(lua, &text.as_bytes()))?)?;
+    let (json, moment, metatables) = (json.clone(), moment.clone(), host.clone());
+    let field = move |lua: &Lua, (request, name): (Table, LuaString)| {
+        let handle = handle(&request)?;
+        let handle = handle.borrow::<Handle>()?;
+        let called = &*handle.0;
+        let text = |range: &Range<usize>| lua.create_string(&called.text[range.clone()]).map(Value::String);
+        match &*name.as_bytes() {
+            b"target" => text(&called.target),
+            b"query" => called.query.as_ref().map_or(Ok(Value::Nil), text),
+            b"host" => text(&called.host),
+            b"user" => called.user.as_ref().map_or(Ok(Value::Nil), text),
+            b"scheme" => lua.create_string(if called.secure { "https" } else { "http" }).map(Value::String),
+            b"version" => lua.create_string(called.version.name()).map(Value::String),
+            b"remote_addr" => match &called.peer {
+                Peer::Tcp(address) => lua.create_string(address.ip().to_string()).map(Value::String),
+                Peer::Unix => lua.create_string("unix:").map(Value::String),
+            },
+            b"args" => {
+                parse_form(lua, called.query().unwrap_or_default()).map(|(args, _)| Value::Table(args))
+            }
+            b"headers" => headers(lua, called, metatables.get("headers_metatable")?).map(Value::Table),
+            b"cookies" => cookies(lua, called).map(Value::Table),
+            b"session" => match program.session(called, moment.now()) {
+                None => Ok(Value::Nil),
+                Some(text) => json.decode(lua, &text).or(Ok(Value::Nil)),
+            },
+            _ => Ok(Value::Nil),
+        }
+    };
+    host.set("field", lua.create_function(field)?)
+}
+
+fn handle(request: &Table) -> Result<AnyUserData> {
+    request.raw_get(HANDLE)
+}
+
+/// By lower-case name; values of one name are joined as one line would have them (RFC 9110 section 5.3).
+fn headers(lua: &Lua, called: &Called, metatable: Table) -> Result<Table> {
+    let table = lua.create_table_with_capacity(0, called.fields.len())?;
+    for (name, value) in called.fields() {
+        let name = lua.create_string(name.to_ascii_lowercase())?;
+        let before: Option<LuaString> = table.raw_get(&name)?;
+        match before {
+            None => table.raw_set(name, lua.create_string(value)?)?,
+            Some(before) => {
+                let separator: &[u8] = if *name.as_bytes() == *b"cookie" { b"; " } else { b", " };
+                let joined = [&before.as_bytes(), separator, value].concat();
+                table.raw_set(name, lua.create_string(joined)?)?;
+            }
+        }
+    }
+    table.set_metatable(Some(metatable))?;
+    Ok(table)
+}
+
+/// By name, unescaped; of several the first, as in Plack::Request.
+fn cookies(lua: &Lua, called: &Called) -> Result<Table> {
+    let table = lua.create_table()?;
+    let pairs = called.field_values("cookie").flat_map(|line| line.split(|byte| *byte == b';'));
+    for pair in pairs.map(<[u8]>::trim_ascii) {
+        let Some(at) = memchr::memchr(b'=', pair) else { continue };
+        let (name, value) = (lua.create_string(&pair[..at])?, &pair[at + 1..]);
+        if !table.contains_key(&name)? {
+            let value =
+                value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+            table.raw_set(name, lua.create_string(unescape_url(value, false))?)?;
+        }
+    }
+    Ok(table)
+}
+
+/// A query or urlencoded form: by name, of several values the last, as in Plack::Request; and all pairs in order.
+fn parse_form(lua: &Lua, text: &[u8]) -> Result<(Table, Table)> {
+    let (table, list) = (lua.create_table()?, lua.create_table()?);
+    for pair in text.split(|byte| matches!(byte, b'&' | b';')).filter(|pair| !pair.is_empty()) {
+        let (name, value) = match memchr::memchr(b'=', pair) {
+            Some(at) => (&pair[..at], &pair[at + 1..]),
+            None => (pair, &b""[..]),
+        };
+        let name = lua.create_string(unescape_url(name, true))?;
+        let value = lua.create_string(unescape_url(value, true))?;
+        list.raw_push(lua.create_sequence_from([&name, &value])?)?;
+        table.raw_set(name, value)?;
+    }
+    Ok((table, list))
+}

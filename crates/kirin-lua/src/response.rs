@@ -1,0 +1,139 @@
+//! What a script's function returns, as a response.
+
+use crate::allowance::Allowance;
+use crate::store_library::Piece;
+use bytes::Bytes;
+use kirin_http::{Body, FieldLines, Place, Response, StatusCode};
+use mlua::{Error, LuaString, Result, Table, Value};
+
+/// Pieces from the store that are larger leave as they lie there; smaller ones are copied behind each other.
+const WHOLE_BYTES: usize = 4096;
+
+/// What the connection writes itself.
+const FRAMING: [&str; 4] = ["content-length", "transfer-encoding", "connection", "keep-alive"];
+
+/// The response that `value` describes; none if it is nil.
+pub(crate) fn response(value: &Value, allowance: &Allowance) -> Result<Option<Response>> {
+    let table = match value {
+        Value::Nil => return Ok(None),
+        Value::Table(table) => table,
+        body => {
+            let mut response = Response::new(Place::Lua, StatusCode::OK, whole(body, allowance)?);
+            response.fields.push("Content-Type", HTML);
+            return Ok(Some(response));
+        }
+    };
+    let status: Option<u16> = table.raw_get("status")?;
+    let status = StatusCode::from_u16(status.unwrap_or(200))
+        .ok()
+        .filter(|status| (200..=599).contains(&status.as_u16()));
+    let status =
+        status.ok_or_else(|| Error::runtime("`status` of a response is a number from 200 to 599"))?;
+    let body = whole(&table.raw_get("body")?, allowance)?;
+    let mut response = Response::new(Place::Lua, status, body);
+    if let Some(headers) = table.raw_get::<Option<Table>>("headers")? {
+        headers.for_each::<LuaString, Value>(|name, value| match value {
+            Value::Table(values) => values
+                .sequence_values::<LuaString>()
+                .try_for_each(|value| push(&mut response.fields, &name, &value?)),
+            value => match value {
+                Value::String(value) => push(&mut response.fields, &name, &value),
+                Value::Integer(_) | Value::Number(_) => {
+                    let text = value.to_string()?;
+                    push_bytes(&mut response.fields, &name.as_bytes(), text.as_bytes())
+                }
+                other => Err(Error::runtime(format!(
+                    "header {} is a {}: allowed are strings, numbers and lists of strings",
+                    name.display(),
+                    other.type_name()
+                ))),
+            },
+        })?;
+    }
+    let needs_type = !matches!(response.body, Body::Empty) && !Response::is_bodiless_status(status);
+    if needs_type && response.fields.get("content-type").is_none() {
+        response.fields.push("Content-Type", HTML);
+    }
+    Ok(Some(response))
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+
+fn push(fields: &mut FieldLines, name: &LuaString, value: &LuaString) -> Result<()> {
+    push_bytes(fields, &name.as_bytes(), &value.as_bytes())
+}
+
+fn push_bytes(fields: &mut FieldLines, name: &[u8], value: &[u8]) -> Result<()> {
+    if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing.as_bytes())) {
+        let name = String::from_utf8_lossy(name);
+        return Err(Error::runtime(format!("header {name} is written by Kirin itself")));
+    }
+    fields.try_push(name, value).map_err(Error::external)
+}
+
+/// A body: nothing, text, a piece of the store, or a list of them.
+fn whole(value: &Value, allowance: &Allowance) -> Result<Body> {
+    let mut body = Pieces { allowance, done: Vec::new(), open: Vec::new(), length: 0 };
+    match value {
+        Value::Nil | Value::Boolean(false) => return Ok(Body::Empty),
+        Value::String(text) => return Ok(Body::Bytes(Bytes::copy_from_slice(&text.as_bytes()))),
+        Value::Table(list) => {
+            for index in 1..=list.raw_len() {
+                body.add(&list.raw_get(index)?)?;
+            }
+        }
+        other => body.add(other)?,
+    }
+    Ok(body.finish())
+}
+
+struct Pieces<'a> {
+    allowance: &'a Allowance,
+    done: Vec<Bytes>,
+    open: Vec<u8>,
+    length: usize,
+}
+
+impl Pieces<'_> {
+    fn add(&mut self, value: &Value) -> Result<()> {
+        self.allowance.step()?;
+        match value {
+            Value::String(text) => self.copy(&text.as_bytes()),
+            Value::Integer(_) | Value::Number(_) => self.copy(value.to_string()?.as_bytes()),
+            Value::UserData(data) if data.is::<Piece>() => {
+                let piece = data.borrow::<Piece>()?;
+                if piece.0.len() < WHOLE_BYTES {
+                    return self.copy(&piece.0);
+                }
+                if !self.open.is_empty() {
+                    self.done.push(std::mem::take(&mut self.open).into());
+                }
+                self.done.push(piece.0.clone());
+                Ok(())
+            }
+            other => Err(Error::runtime(format!(
+                "a body is text, a piece of the store or a list of them, not a {}",
+                other.type_name()
+            ))),
+        }
+    }
+
+    /// What is copied is memory of the response; pieces are the store's.
+    fn copy(&mut self, bytes: &[u8]) -> Result<()> {
+        self.length += bytes.len();
+        self.allowance.size(self.length)?;
+        self.open.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Body {
+        if !self.open.is_empty() {
+            self.done.push(self.open.into());
+        }
+        match self.done.len() {
+            0 => Body::Empty,
+            1 => self.done.pop().map_or(Body::Empty, Body::Bytes),
+            _ => Body::Segments(self.done),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A Lua state in which scripts run: LuaJIT without its compiler, with limits on time and memory, and a standard library that
+//! reaches nothing outside.
+//!
+//! The guard is against accidents of the site's own scripts and for what they are given by strangers. It is no wall against
+//! an author who means harm.
+
+use crate::allowance::{Allowance, HOOK_INTERVAL, Limits};
+use crate::host::{Host, Moment};
+use crate::json::Json;
+use crate::modules::Modules;
+use crate::request::{self, Requests};
+use crate::{fetch, problem, store_library, string_library, text_library};
+use kirin_store::Store;
+use mlua::{
+    Error, Function, HookTriggers, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value, VmState,
+};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Memory of a new state, which is not counted against its limit.
+const OWN_BYTES: usize = 256 * 1024;
+
+/// Frames at most between a script and what has failed for it.
+const FRAMES: usize = 20;
+
+/// A state that has no script yet.
+pub(crate) struct Sandbox {
+    pub lua: Lua,
+    pub allowance: Allowance,
+    pub moment: Moment,
+    pub modules: Rc<Modules>,
+    pub requests: Requests,
+    /// Calls a function as a request's call.
+    pub enter: Function,
+    /// What a call that waits yields first.
+    pub wait: Table,
+}
+
+impl Sandbox {
+    /// A state for scripts in `directory`.
+    pub fn new(directory: &Path, store: &Arc<Store>, program: Rc<dyn Host>, limits: &Limits) -> Result<Self> {
+        let libraries =
+            StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::BIT | StdLib::MATH | StdLib::JIT;
+        let lua = Lua::new_with(libraries, LuaOptions::default())?;
+        // No hook is called in compiled code (allowance.rs).
+        lua.load("jit.off()").exec()?;
+        lua.set_memory_limit(limits.memory_bytes + OWN_BYTES)?;
+        let (allowance, moment) = (Allowance::new(limits), Moment::default());
+        let hook = allowance.clone();
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INTERVAL), move |lua, _| {
+            let checked = hook.check().map(|()| VmState::Continue);
+            checked.map_err(|error| Error::runtime(at_place(lua, &problem::describe(&error))))
+        })?;
+        let modules = Modules::new(&lua, directory)?;
+        let host = lua.create_table()?;
+        let json = Json::new(&lua)?;
+        string_library::add(&lua, &host, &allowance)?;
+        request::add(&lua, &host, &json, &moment, program)?;
+        fetch::add(&lua, &host)?;
+        let up = allowance.clone();
+        host.set("is_up", lua.create_function(move |_, ()| Ok(up.is_up()))?)?;
+        let message = |_: &Lua, error: Value| match error {
+            Value::Error(error) => Ok(problem::describe(&error)),
+            other => other.to_string(),
+        };
+        host.set("message", lua.create_function(message)?)?;
+        let required = Rc::downgrade(&modules);
+        let require = move |lua: &Lua, name: LuaString| match required.upgrade() {
+            Some(modules) => modules.require(lua, &name),
+            None => Err(Error::runtime("the script is gone")),
+        };
+        host.set("require", lua.create_function(require)?)?;
+        let kirin = lua.create_table()?;
+        kirin.set("store", store_library::library(&lua, store, &moment)?)?;
+        kirin.set("json", json.library(&lua, &allowance)?)?;
+        kirin.set("log", log(&lua)?)?;
+        text_library::add(&lua, &kirin)?;
+        let time =
+            |_: &Lua, ()| Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
+        kirin.set("time", lua.create_function(time)?)?;
+        kirin.set("pass", lua.create_function(|_, ()| Ok(Value::Nil))?)?;
+        host.set("print", kirin.get::<Table>("log")?.get::<Function>("info")?)?;
+        host.set("kirin", kirin)?;
+        let prelude = lua.load(include_str!("prelude.lua")).set_name("=kirin");
+        let (environment, enter, wait): (Table, Function, Table) = prelude.call(&host)?;
+        modules.set_environment(environment);
+        let requests = Requests::new(&host)?;
+        Ok(Self { lua, allowance, moment, modules, requests, enter, wait })
+    }
+}
+
+/// `kirin.log`: one line in the program's log.
+fn log(lua: &Lua) -> Result<Table> {
+    let log = lua.create_table()?;
+    macro_rules! level {
+        ($level:ident) => {
+            log.set(
+                stringify!($level),
+                lua.create_function(|lua, values: mlua::Variadic<Value>| {
+                    let place = lua.inspect_stack(1, place_of).unwrap_or_default();
+                    tracing::$level!("{place}: {}", line(&values)?);
+                    Ok(())
+                })?,
+            )?;
+        };
+    }
+    level!(debug);
+    level!(info);
+    level!(warn);
+    level!(error);
+    Ok(log)
+}
+
+/// A message behind the innermost place that is in a script.
+fn at_place(lua: &Lua, message: &str) -> String {
+    let places = (0..FRAMES).map_while(|level| lua.inspect_stack(level, place_of));
+    match places.into_iter().find(|place| place.contains(".lua:")) {
+        Some(place) => format!("{place}: {message}"),
+        None => message.to_owned(),
+    }
+}
+
+fn place_of(frame: &mlua::debug::Debug<'_>) -> String {
+    let source = frame.source().short_src.map(|source| source.into_owned()).unwrap_or_default();
+    format!("{source}:{}", frame.current_line().unwrap_or(0))
+}
+
+/// The values with spaces between; control characters, which could make a line look like two, escaped.
+fn line(values: &[Value]) -> Result<String> {
+    let texts = values.iter().map(Value::to_string).collect::<Result<Vec<_>>>()?;
+    Ok(texts
+        .join(" ")
+        .chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .collect())
+}

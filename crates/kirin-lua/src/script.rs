@@ -1,0 +1,286 @@
+//! A script, loaded: one version of its file in one state of one loop. Calls of it run in coroutines, so that one may wait
+//! while others run.
+
+use crate::allowance::Limits;
+use crate::error::{Fault, LuaError};
+use crate::fetch::{Fetch, Fetched, MAX_AT_ONCE};
+use crate::host::Host;
+use crate::modules::{Modules, Stamp};
+use crate::problem;
+use crate::request::Called;
+use crate::response::response;
+use crate::sandbox::Sandbox;
+use bytes::Bytes;
+use kirin_http::Response;
+use kirin_store::{Now, Store};
+use mlua::thread::ThreadStatus;
+use mlua::{Error, Function, MultiValue, Result, Table, Thread, UserDataRef, Value};
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Finished coroutines that are kept for the next calls.
+const MAX_IDLE: usize = 16;
+
+/// Calls of one script on one loop that may wait at once.
+const MAX_WAITING: usize = 4096;
+
+/// Time for a script to load.
+const LOAD_TIME: Duration = Duration::from_secs(5);
+
+/// How far a call has come.
+pub enum Step {
+    /// It has answered.
+    Answered(Response),
+    /// The next place is to answer.
+    Passed,
+    /// It failed.
+    Failed(Fault),
+    /// It waits.
+    Waiting(Suspended),
+}
+
+/// What a call waits for.
+#[derive(Debug)]
+pub enum Wanted {
+    /// The body of its request.
+    Body,
+    /// Answers to subrequests, in this order.
+    Fetches(Vec<Fetch>),
+}
+
+/// What it is given then.
+#[derive(Debug)]
+pub enum Supply {
+    /// The body.
+    Body(Bytes),
+    /// The answers, in the order of the requests.
+    Fetched(Vec<Fetched>),
+    /// Nothing: why.
+    Refused(String),
+}
+
+/// A loaded script.
+pub(crate) struct Script {
+    path: PathBuf,
+    sandbox: Sandbox,
+    handler: Function,
+    idle: RefCell<Vec<Thread>>,
+    limits: Limits,
+    waiting: Cell<usize>,
+    /// Whether its memory has run out: another state is to take its place.
+    is_spent: Cell<bool>,
+}
+
+/// A call that waits.
+pub struct Suspended {
+    script: Rc<Script>,
+    called: Rc<Called>,
+    thread: Thread,
+    left: Duration,
+    wanted: Option<Wanted>,
+}
+
+impl Drop for Suspended {
+    fn drop(&mut self) {
+        self.script.waiting.set(self.script.waiting.get() - 1);
+    }
+}
+
+impl Script {
+    /// Loads the script at `path`. With the files that were looked at, whether that works or not.
+    pub fn load(
+        path: &Path,
+        store: &Arc<Store>,
+        program: Rc<dyn Host>,
+        limits: Limits,
+    ) -> (std::result::Result<Rc<Self>, LuaError>, Vec<Stamp>) {
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        let failed =
+            |error: &Error| LuaError::Load { path: path.to_owned(), problem: problem::describe(error) };
+        let sandbox = match Sandbox::new(directory, store, program, &limits) {
+            Ok(sandbox) => sandbox,
+            Err(error) => return (Err(failed(&error)), vec![Stamp::of(path)]),
+        };
+        sandbox.allowance.begin(LOAD_TIME);
+        let handler = load_handler(&sandbox, path);
+        let stamps = sandbox.modules.stamps();
+        let script = handler.map(|handler| {
+            let path = path.to_owned();
+            let (idle, waiting, is_spent) = (RefCell::default(), Cell::new(0), Cell::new(false));
+            Rc::new(Self { path, sandbox, handler, idle, limits, waiting, is_spent })
+        });
+        (script.map_err(|error| failed(&error)), stamps)
+    }
+
+    /// The files that it was made of so far.
+    pub fn stamps(&self) -> Vec<Stamp> {
+        self.sandbox.modules.stamps()
+    }
+
+    pub fn is_spent(&self) -> bool {
+        self.is_spent.get()
+    }
+
+    /// Calls it for a request.
+    pub fn call(self: &Rc<Self>, called: Called, now: Now) -> Step {
+        let called = Rc::new(called);
+        self.sandbox.allowance.begin(self.limits.time);
+        self.sandbox.moment.set(now);
+        let begun = self.thread().and_then(|thread| {
+            let request = self.sandbox.requests.table(&self.sandbox.lua, &called)?;
+            Ok((thread.resume((&self.handler, request)), thread))
+        });
+        match begun {
+            Ok((yielded, thread)) => self.step(called, thread, yielded),
+            Err(error) => Step::Failed(self.fault(&called, &error)),
+        }
+    }
+
+    /// A coroutine about to call.
+    fn thread(&self) -> Result<Thread> {
+        if let Some(thread) = self.idle.borrow_mut().pop() {
+            thread.reset(self.sandbox.enter.clone())?;
+            return Ok(thread);
+        }
+        self.sandbox.lua.create_thread(self.sandbox.enter.clone())
+    }
+
+    /// Looks at where a coroutine has come to.
+    fn step(self: &Rc<Self>, called: Rc<Called>, thread: Thread, yielded: Result<MultiValue>) -> Step {
+        let step = yielded.and_then(|values| {
+            let mut values = values.into_iter();
+            let first = values.next().unwrap_or(Value::Nil);
+            if thread.status() == ThreadStatus::Resumable {
+                let is_wait = matches!(&first, Value::Table(table) if *table == self.sandbox.wait);
+                let wanted = if is_wait { wanted(values) } else { Err(Error::runtime(OUTSIDE)) }?;
+                if self.waiting.get() >= MAX_WAITING {
+                    return Err(Error::runtime(format!("{MAX_WAITING} calls wait already")));
+                }
+                return Ok(Err(wanted));
+            }
+            Ok(Ok(response(&first, &self.sandbox.allowance)?))
+        });
+        match step {
+            Ok(Err(wanted)) => {
+                self.waiting.set(self.waiting.get() + 1);
+                let left = self.sandbox.allowance.left();
+                Step::Waiting(Suspended {
+                    script: Rc::clone(self),
+                    called,
+                    thread,
+                    left,
+                    wanted: Some(wanted),
+                })
+            }
+            Ok(Ok(response)) => {
+                self.tidy(thread);
+                response.map_or(Step::Passed, Step::Answered)
+            }
+            Err(error) => Step::Failed(self.fault(&called, &error)),
+        }
+    }
+
+    /// After a call that went well.
+    fn tidy(&self, thread: Thread) {
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < MAX_IDLE {
+            idle.push(thread);
+        }
+        // A full collection before memory runs out: LuaJIT makes none when it does.
+        let half = self.limits.memory_bytes / 2;
+        if self.sandbox.lua.used_memory() > half {
+            let collected = self.sandbox.lua.gc_collect();
+            if collected.is_err() || self.sandbox.lua.used_memory() > half {
+                tracing::warn!(script = %self.path.display(), "more than half of the script's memory is in use; it is loaded anew");
+                self.is_spent.set(true);
+            }
+        }
+    }
+
+    /// Logs why a call failed.
+    fn fault(&self, called: &Called, error: &Error) -> Fault {
+        let fault = match error {
+            _ if self.sandbox.allowance.is_up() || problem::is_time(error) => Fault::Time,
+            error if problem::is_memory(error) => Fault::Memory,
+            _ => Fault::Error,
+        };
+        // What the collector would have to take together would keep the next calls waiting.
+        self.is_spent.set(self.is_spent.get() || fault == Fault::Memory);
+        let path = String::from_utf8_lossy(called.path());
+        // A function that was called as the last thing of a script has no line of that to tell, nor has a lack of memory.
+        let file = self.path.file_name().unwrap_or_default().display();
+        let problem = problem::describe(error);
+        let problem = if problem::has_place(&problem) { problem } else { format!("{file}: {problem}") };
+        tracing::error!(script = %self.path.display(), method = %called.method(), ?path, "{problem}");
+        fault
+    }
+}
+
+const OUTSIDE: &str = "coroutine.yield outside of a coroutine";
+
+/// Runs the file; what it returns is called for every request.
+fn load_handler(sandbox: &Sandbox, path: &Path) -> Result<Function> {
+    let chunk = Modules::compile(&sandbox.modules, &sandbox.lua, path)?;
+    match chunk.call::<Value>(())? {
+        Value::Function(handler) => Ok(handler),
+        other => Err(Error::runtime(format!(
+            "{}: it must return a function, as in `return function(request) … end`, and returns {}",
+            path.file_name().unwrap_or_default().display(),
+            other.type_name()
+        ))),
+    }
+}
+
+/// What the prelude's `wait` asks for.
+fn wanted(mut values: impl Iterator<Item = Value>) -> Result<Wanted> {
+    match (values.next(), values.next()) {
+        (Some(Value::String(kind)), None | Some(Value::Nil)) if *kind.as_bytes() == *b"body" => {
+            Ok(Wanted::Body)
+        }
+        (Some(Value::String(kind)), Some(Value::Table(list))) if *kind.as_bytes() == *b"fetch" => {
+            if list.raw_len() > MAX_AT_ONCE {
+                return Err(Error::runtime(format!("fetch_all: {MAX_AT_ONCE} requests at most")));
+            }
+            let fetches = list.sequence_values::<UserDataRef<Fetch>>();
+            fetches.map(|fetch| Ok(fetch?.clone())).collect::<Result<_>>().map(Wanted::Fetches)
+        }
+        _ => Err(Error::runtime(OUTSIDE)),
+    }
+}
+
+impl Suspended {
+    /// What it waits for; once.
+    pub fn wanted(&mut self) -> Option<Wanted> {
+        self.wanted.take()
+    }
+
+    /// Goes on with what has been waited for.
+    pub fn resume(self, supply: Supply, now: Now) -> Step {
+        let (script, called, thread) =
+            (Rc::clone(&self.script), Rc::clone(&self.called), self.thread.clone());
+        let left = self.left;
+        drop(self);
+        script.sandbox.allowance.begin(left);
+        script.sandbox.moment.set(now);
+        let yielded = match supplied(&script, supply) {
+            Ok(arguments) => thread.resume(arguments),
+            Err(error) => Err(error),
+        };
+        script.step(called, thread, yielded)
+    }
+}
+
+fn supplied(script: &Script, supply: Supply) -> Result<(Value, Option<String>)> {
+    let lua = &script.sandbox.lua;
+    match supply {
+        Supply::Body(body) => Ok((Value::String(lua.create_string(&body)?), None)),
+        Supply::Refused(problem) => Ok((Value::Nil, Some(problem))),
+        Supply::Fetched(fetched) => {
+            let list: Table = lua.create_sequence_from(fetched)?;
+            Ok((Value::Table(list), None))
+        }
+    }
+}

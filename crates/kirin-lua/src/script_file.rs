@@ -1,0 +1,80 @@
+//! A script's file on one loop: the version that is loaded, and the next when the file changes.
+
+use crate::allowance::Limits;
+use crate::error::LuaError;
+use crate::host::Host;
+use crate::modules::Stamp;
+use crate::request::Called;
+use crate::script::{Script, Step};
+use kirin_store::{Now, Store};
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A script that is called, and kept up to date.
+pub struct ScriptFile {
+    path: PathBuf,
+    store: Arc<Store>,
+    program: Rc<dyn Host>,
+    limits: Limits,
+    script: RefCell<Rc<Script>>,
+    /// The second in which its files were looked at last.
+    looked: Cell<Now>,
+    /// The files of the last version, be it the one that runs or one that did not load.
+    seen: RefCell<Option<Vec<Stamp>>>,
+}
+
+impl ScriptFile {
+    /// Loads the script at `path`.
+    pub fn open(
+        path: PathBuf,
+        store: Arc<Store>,
+        program: Rc<dyn Host>,
+        limits: Limits,
+    ) -> Result<Self, LuaError> {
+        let (script, _) = Script::load(&path, &store, Rc::clone(&program), limits);
+        let (script, looked) = (RefCell::new(script?), Cell::new(Now::from_unix_seconds(0)));
+        Ok(Self { path, store, program, limits, script, looked, seen: RefCell::default() })
+    }
+
+    /// Calls it for a request, in its newest version that works; its files are looked at once a second.
+    pub fn call(&self, called: Called, now: Now) -> Step {
+        if self.looked.get() != now {
+            self.looked.set(now);
+            self.look();
+        }
+        let script = Rc::clone(&self.script.borrow());
+        let step = script.call(called, now);
+        if script.is_spent() && Rc::ptr_eq(&script, &self.script.borrow()) {
+            self.load();
+        }
+        step
+    }
+
+    fn look(&self) {
+        let is_outdated = match &*self.seen.borrow() {
+            Some(seen) => seen.iter().any(Stamp::is_outdated),
+            None => self.script.borrow().stamps().iter().any(Stamp::is_outdated),
+        };
+        if is_outdated {
+            self.load();
+        }
+    }
+
+    /// Loads it anew; a version that does not load leaves the old one in its place.
+    fn load(&self) {
+        let (script, stamps) = Script::load(&self.path, &self.store, Rc::clone(&self.program), self.limits);
+        match script {
+            Ok(script) => {
+                tracing::info!(script = %self.path.display(), "loaded");
+                *self.script.borrow_mut() = script;
+                *self.seen.borrow_mut() = None;
+            }
+            Err(error) => {
+                tracing::error!(%error, "the version before goes on");
+                *self.seen.borrow_mut() = Some(stamps);
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! `kirin.store`: the items in memory, without a socket. The words and their outcomes are memcached's.
+
+use crate::host::Moment;
+use bytes::Bytes;
+use kirin_store::{
+    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires, Invalidation,
+    ItemRef, NewItem, Now, Store, StoreMode, StoreOutcome, StoreRequest, TAG_LIMIT_BYTES, TAGS_PER_ITEM,
+};
+use mlua::{
+    Error, FromLua, Lua, LuaString, MetaMethod, MultiValue, Result, Table, UserData, UserDataMethods, Value,
+};
+use std::sync::Arc;
+
+/// Integers up to this one are numbers in Lua; a CAS above it is given as text.
+const EXACT: u64 = 1 << 53;
+
+/// Keys at most of one `get_multi`.
+const MAX_KEYS: usize = 10_000;
+
+/// A value as it lies in the store, for the body of a response: it never becomes a Lua string.
+pub(crate) struct Piece(pub Bytes);
+
+impl UserData for Piece {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_meta_method(MetaMethod::Len, |_, piece, ()| Ok(piece.0.len()));
+        methods.add_meta_method(MetaMethod::ToString, |lua, piece, ()| lua.create_string(&piece.0));
+        methods.add_method("sub", |_, piece, (first, last): (i64, Option<i64>)| {
+            let length = piece.0.len() as i64;
+            let at = |index: i64| if index < 0 { (length + index + 1).max(0) } else { index };
+            let (first, last) = (at(first).max(1), at(last.unwrap_or(-1)).min(length));
+            if first > last {
+                return Ok(Piece(Bytes::new()));
+            }
+            Ok(Piece(piece.0.slice(first as usize - 1..last as usize)))
+        });
+    }
+}
+
+#[derive(Clone)]
+struct Access {
+    store: Arc<Store>,
+    moment: Moment,
+}
+
+/// The table of functions.
+pub(crate) fn library(lua: &Lua, store: &Arc<Store>, moment: &Moment) -> Result<Table> {
+    let access = Access { store: Arc::clone(store), moment: moment.clone() };
+    let library = lua.create_table()?;
+    macro_rules! add {
+        ($name:literal, $function:expr) => {
+            let access = access.clone();
+            let function = $function;
+            library
+                .set($name, lua.create_function(move |lua, arguments| function(&access, lua, arguments))?)?;
+        };
+    }
+    add!("get", get);
+    add!("piece", |access: &Access, _: &Lua, key: LuaString| Ok(access
+        .item(&key)
+        .map(|item| Piece(item.value()))));
+    add!("get_multi", get_multi);
+    add!("set", |access: &Access, lua: &Lua, (key, value, options): Storing| {
+        access.put(lua, StoreMode::Set, None, &key, &value, options)
+    });
+    add!("add", |access: &Access, lua: &Lua, (key, value, options): Storing| {
+        access.put(lua, StoreMode::Add, None, &key, &value, options)
+    });
+    add!("replace", |access: &Access, lua: &Lua, (key, value, options): Storing| {
+        access.put(lua, StoreMode::Replace, None, &key, &value, options)
+    });
+    add!("append", |access: &Access, lua: &Lua, (key, value): (LuaString, LuaString)| {
+        access.put(lua, StoreMode::Append, None, &key, &value, Options::default())
+    });
+    add!("prepend", |access: &Access, lua: &Lua, (key, value): (LuaString, LuaString)| {
+        access.put(lua, StoreMode::Prepend, None, &key, &value, Options::default())
+    });
+    add!("cas", |access: &Access, lua: &Lua, (key, value, cas, options): Comparing| {
+        access.put(lua, StoreMode::Set, Some(cas.0), &key, &value, options)
+    });
+    add!("incr", |access: &Access, lua: &Lua, arguments: Counting| count(
+        access,
+        lua,
+        Direction::Up,
+        arguments
+    ));
+    add!("decr", |access: &Access, lua: &Lua, arguments: Counting| count(
+        access,
+        lua,
+        Direction::Down,
+        arguments
+    ));
+    add!("delete", |access: &Access, _: &Lua, (key, cas): (LuaString, Option<Cas>)| {
+        let request = DeleteRequest { compare_cas: cas.map(|cas| cas.0), ..DeleteRequest::default() };
+        Ok(access.store.meta_delete(&key.as_bytes(), &request, access.moment.now()) == DeleteOutcome::Deleted)
+    });
+    add!("touch", |access: &Access, _: &Lua, (key, ttl): (LuaString, Ttl)| {
+        let now = access.moment.now();
+        Ok(access.store.touch(&key.as_bytes(), ttl.expires(now), now))
+    });
+    add!("invalidate_tag", |access: &Access, _: &Lua, (tag, how): (LuaString, How)| {
+        Ok(access.store.invalidate_tag(&tag.as_bytes(), how.0))
+    });
+    add!("invalidate_prefix", |access: &Access, _: &Lua, (prefix, how): (LuaString, How)| {
+        Ok(access.store.invalidate_prefix(&prefix.as_bytes(), how.0, access.moment.now()))
+    });
+    Ok(library)
+}
+
+type Storing = (LuaString, LuaString, Options);
+type Comparing = (LuaString, LuaString, Cas, Options);
+type Counting = (LuaString, Option<u64>, Counter);
+
+impl Access {
+    fn item(&self, key: &LuaString) -> Option<ItemRef> {
+        self.store.get(&key.as_bytes(), self.moment.now())
+    }
+
+    /// Stores; gives the new CAS, or nil and why not.
+    fn put(
+        &self,
+        lua: &Lua,
+        mode: StoreMode,
+        compare_cas: Option<u64>,
+        key: &LuaString,
+        value: &LuaString,
+        options: Options,
+    ) -> Result<(Value, Option<&'static str>)> {
+        let now = self.moment.now();
+        let tags: Vec<_> = options.tags.iter().map(LuaString::as_bytes).collect();
+        let tags: Vec<&[u8]> = tags.iter().map(|tag| &**tag).collect();
+        let value = value.as_bytes();
+        let item = NewItem::new(&*value).flags(options.flags).expires(options.ttl.expires(now)).tags(&tags);
+        let request = StoreRequest { mode, compare_cas, ..StoreRequest::default() };
+        let refusal = match self.store.store(&key.as_bytes(), item, &request, now) {
+            StoreOutcome::Stored { cas } => return Ok((number(lua, cas)?, None)),
+            StoreOutcome::NotStored => "not stored",
+            StoreOutcome::Exists => "exists",
+            StoreOutcome::NotFound => "not found",
+            StoreOutcome::TooLarge => "too large",
+            StoreOutcome::OutOfMemory => "out of memory",
+        };
+        Ok((Value::Nil, Some(refusal)))
+    }
+}
+
+/// Value, CAS, flags; nil if it is not there.
+fn get(access: &Access, lua: &Lua, key: LuaString) -> Result<MultiValue> {
+    let Some(item) = access.item(&key) else { return Ok(MultiValue::from_iter([Value::Nil])) };
+    let value = Value::String(lua.create_string(item.value_slice())?);
+    Ok(MultiValue::from_iter([value, number(lua, item.cas())?, Value::Number(item.flags().into())]))
+}
+
+/// A table of the values that are there, by key.
+fn get_multi(access: &Access, lua: &Lua, keys: Table) -> Result<Table> {
+    let count = keys.raw_len();
+    if count > MAX_KEYS {
+        return Err(Error::runtime(format!("get_multi: {count} keys; {MAX_KEYS} are allowed")));
+    }
+    let found = lua.create_table_with_capacity(0, count)?;
+    for index in 1..=count {
+        let key: LuaString = keys.raw_get(index)?;
+        if let Some(item) = access.item(&key) {
+            found.raw_set(key, lua.create_string(item.value_slice())?)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Counts; gives the new value, or nil and why not.
+fn count(
+    access: &Access,
+    lua: &Lua,
+    direction: Direction,
+    (key, delta, options): Counting,
+) -> Result<(Value, Option<&'static str>)> {
+    let now = access.moment.now();
+    let request = ArithmeticRequest {
+        direction,
+        delta: delta.unwrap_or(1),
+        vivify: options.initial.map(|_| options.ttl.expires(now)),
+        initial: options.initial.unwrap_or(0),
+        ..ArithmeticRequest::default()
+    };
+    let refusal = match access.store.arithmetic(&key.as_bytes(), &request, now) {
+        ArithmeticOutcome::Counted(counted) => return Ok((number(lua, counted.value)?, None)),
+        ArithmeticOutcome::NotFound => "not found",
+        ArithmeticOutcome::NonNumeric => "not a number",
+        ArithmeticOutcome::Exists => "exists",
+        ArithmeticOutcome::OutOfMemory => "out of memory",
+    };
+    Ok((Value::Nil, Some(refusal)))
+}
+
+/// A number, or its digits where a double is not exact.
+fn number(lua: &Lua, number: u64) -> Result<Value> {
+    if number <= EXACT {
+        return Ok(Value::Number(number as f64));
+    }
+    Ok(Value::String(lua.create_string(itoa::Buffer::new().format(number))?))
+}
+
+/// A CAS as [`number`] gave it.
+struct Cas(u64);
+
+impl FromLua for Cas {
+    fn from_lua(value: Value, lua: &Lua) -> Result<Self> {
+        let text = lua.coerce_string(value)?.ok_or_else(|| Error::runtime("a CAS is needed"))?;
+        let text = text.to_str()?;
+        text.parse().map(Self).map_err(|_| Error::runtime(format!("`{}` is not a CAS", &*text)))
+    }
+}
+
+/// Seconds from now; 0 and nil for ever.
+#[derive(Clone, Copy, Default)]
+struct Ttl(u64);
+
+impl Ttl {
+    fn expires(self, now: Now) -> Expires {
+        if self.0 == 0 { Expires::NEVER } else { Expires::after_seconds(self.0, now) }
+    }
+}
+
+impl FromLua for Ttl {
+    fn from_lua(value: Value, lua: &Lua) -> Result<Self> {
+        match value {
+            Value::Nil => Ok(Self::default()),
+            other => match lua.coerce_number(other)? {
+                // What is shorter than a second is one.
+                Some(seconds) if seconds >= 0.0 => Ok(Self(seconds.ceil() as u64)),
+                _ => Err(Error::runtime("ttl is a number of seconds, 0 or more")),
+            },
+        }
+    }
+}
+
+/// `{ ttl =, flags =, tags = }`, or a ttl alone.
+#[derive(Default)]
+struct Options {
+    ttl: Ttl,
+    flags: u32,
+    tags: Vec<LuaString>,
+}
+
+impl FromLua for Options {
+    fn from_lua(value: Value, lua: &Lua) -> Result<Self> {
+        let Value::Table(table) = value else {
+            return Ok(Self { ttl: Ttl::from_lua(value, lua)?, ..Self::default() });
+        };
+        let tags: Option<Vec<LuaString>> = table.raw_get("tags")?;
+        let tags = tags.unwrap_or_default();
+        let is_tag = |tag: &LuaString| (1..=TAG_LIMIT_BYTES).contains(&tag.as_bytes().len());
+        if tags.len() > TAGS_PER_ITEM || !tags.iter().all(is_tag) {
+            return Err(Error::runtime(format!(
+                "an item has at most {TAGS_PER_ITEM} tags of 1 to {TAG_LIMIT_BYTES} bytes"
+            )));
+        }
+        let flags: Option<u32> = table.raw_get("flags")?;
+        Ok(Self { ttl: table.raw_get("ttl")?, flags: flags.unwrap_or(0), tags })
+    }
+}
+
+/// `{ initial =, ttl = }`: what a counter that is not there begins with.
+#[derive(Default)]
+struct Counter {
+    initial: Option<u64>,
+    ttl: Ttl,
+}
+
+impl FromLua for Counter {
+    fn from_lua(value: Value, lua: &Lua) -> Result<Self> {
+        match Option::<Table>::from_lua(value, lua)? {
+            None => Ok(Self::default()),
+            Some(table) => Ok(Self { initial: table.raw_get("initial")?, ttl: table.raw_get("ttl")? }),
+        }
+    }
+}
+
+/// `"soft"` or nothing.
+struct How(Invalidation);
+
+impl FromLua for How {
+    fn from_lua(value: Value, lua: &Lua) -> Result<Self> {
+        match Option::<LuaString>::from_lua(value, lua)? {
+            None => Ok(Self(Invalidation::Hard)),
+            Some(text) if *text.as_bytes() == *b"soft" => Ok(Self(Invalidation::Soft)),
+            Some(_) => Err(Error::runtime("how to invalidate is \"soft\", or nothing for at once")),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! `find`, `match`, `gmatch` and `gsub` of the string library, over `pattern.rs`, so that they end with the call's time.
+//!
+//! `gmatch`, and `gsub` by a function or table, are loops in `prelude.lua` over [`next_match`]: a function that they call may wait.
+
+use crate::allowance::Allowance;
+use crate::pattern::{self, Capture, Match, PatternError};
+use mlua::{Error, IntoLua, Lua, LuaString, MultiValue, Result, Table, Value};
+
+/// Adds the functions to the host's table.
+pub(crate) fn add(lua: &Lua, host: &Table, allowance: &Allowance) -> Result<()> {
+    let time = allowance.clone();
+    let find = move |lua: &Lua, (subject, pattern, init, plain): FindArguments| {
+        search(lua, &time, &subject, &pattern, init, plain.unwrap_or(false), true)
+    };
+    host.set("find", lua.create_function(find)?)?;
+    let time = allowance.clone();
+    let matching = move |lua: &Lua, (subject, pattern, init): (LuaString, LuaString, Option<i64>)| {
+        search(lua, &time, &subject, &pattern, init, false, false)
+    };
+    host.set("match", lua.create_function(matching)?)?;
+    let time = allowance.clone();
+    host.set("next_match", lua.create_function(move |lua, arguments| next_match(lua, &time, arguments))?)?;
+    let time = allowance.clone();
+    host.set("gsub", lua.create_function(move |lua, arguments| gsub(lua, &time, arguments))?)
+}
+
+type FindArguments = (LuaString, LuaString, Option<i64>, Option<bool>);
+
+/// The offset of Lua's `init`: from 1 on, or negative from the end.
+fn offset(init: Option<i64>, length: usize) -> usize {
+    let init = init.unwrap_or(1);
+    let offset = if init > 0 {
+        init - 1
+    } else if init < 0 {
+        length as i64 + init
+    } else {
+        0
+    };
+    usize::try_from(offset.max(0)).unwrap_or(usize::MAX)
+}
+
+fn run(
+    time: &Allowance,
+    subject: &[u8],
+    pattern: &[u8],
+    from: usize,
+    anchors: bool,
+) -> Result<Option<Match>> {
+    pattern::find(subject, pattern, from, anchors, &mut || time.step()).map_err(|error| match error {
+        PatternError::Malformed(what) => Error::runtime(what),
+        PatternError::Stopped(error) => error,
+    })
+}
+
+/// `find`, with positions, and `match`, without.
+fn search(
+    lua: &Lua,
+    time: &Allowance,
+    subject: &LuaString,
+    pattern: &LuaString,
+    init: Option<i64>,
+    plain: bool,
+    positions: bool,
+) -> Result<MultiValue> {
+    let (subject, pattern) = (subject.as_bytes(), pattern.as_bytes());
+    let from = offset(init, subject.len());
+    // Lua 5.1 looks at the end then; a match of nothing is found there.
+    let from = from.min(subject.len());
+    let found = if plain || pattern::is_plain(&pattern) {
+        memchr::memmem::find(&subject[from..], &pattern).map(|at| Match {
+            start: from + at,
+            end: from + at + pattern.len(),
+            captures: Vec::new(),
+        })
+    } else {
+        run(time, &subject, &pattern, from, true)?
+    };
+    let Some(found) = found else { return Ok(MultiValue::from_iter([Value::Nil])) };
+    let mut results = Vec::with_capacity(found.captures.len() + 2);
+    if positions {
+        results.push(Value::Integer(found.start as i64 + 1));
+        results.push(Value::Integer(found.end as i64));
+        for capture in &found.captures {
+            results.push(value(lua, &subject, capture)?);
+        }
+    } else {
+        push_captures(lua, &subject, &found, &mut results)?;
+    }
+    Ok(MultiValue::from_vec(results))
+}
+
+/// First and last byte of the first match at a position or behind it, and its captures.
+fn next_match(
+    lua: &Lua,
+    time: &Allowance,
+    (subject, pattern, from, anchors): (LuaString, LuaString, usize, Option<bool>),
+) -> Result<MultiValue> {
+    let (subject, pattern) = (subject.as_bytes(), pattern.as_bytes());
+    let found = match from.saturating_sub(1) {
+        from if from > subject.len() => None,
+        from => run(time, &subject, &pattern, from, anchors.unwrap_or(false))?,
+    };
+    let Some(found) = found else { return Ok(MultiValue::from_iter([Value::Nil])) };
+    let mut results = vec![Value::Integer(found.start as i64 + 1), Value::Integer(found.end as i64)];
+    push_captures(lua, &subject, &found, &mut results)?;
+    Ok(MultiValue::from_vec(results))
+}
+
+fn push_captures(lua: &Lua, subject: &[u8], found: &Match, results: &mut Vec<Value>) -> Result<()> {
+    if found.captures.is_empty() {
+        results.push(Value::String(lua.create_string(&subject[found.start..found.end])?));
+    }
+    for capture in &found.captures {
+        results.push(value(lua, subject, capture)?);
+    }
+    Ok(())
+}
+
+fn value(lua: &Lua, subject: &[u8], capture: &Capture) -> Result<Value> {
+    match *capture {
+        Capture::Bytes { start, end } => Ok(Value::String(lua.create_string(&subject[start..end])?)),
+        Capture::Position(at) => (at + 1).into_lua(lua),
+    }
+}
+
+/// `gsub` by a string.
+fn gsub(
+    lua: &Lua,
+    time: &Allowance,
+    (subject, pattern, replacement, most): (LuaString, LuaString, LuaString, Option<usize>),
+) -> Result<(LuaString, usize)> {
+    let (text, pattern, replacement) = (subject.as_bytes(), pattern.as_bytes(), replacement.as_bytes());
+    let most = most.unwrap_or(usize::MAX);
+    let is_anchored = pattern.first() == Some(&b'^');
+    let (mut out, mut count, mut from, mut copied) = (Vec::new(), 0, 0, 0);
+    while count < most && from <= text.len() {
+        time.step()?;
+        let Some(found) = run(time, &text, &pattern, from, true)? else { break };
+        count += 1;
+        out.extend_from_slice(&text[copied..found.start]);
+        expand(&mut out, &text, &replacement, &found)?;
+        time.size(out.len())?;
+        copied = found.end;
+        from = if found.end > found.start { found.end } else { found.start + 1 };
+        if is_anchored {
+            break;
+        }
+    }
+    if count == 0 {
+        return Ok((subject.clone(), 0));
+    }
+    out.extend_from_slice(&text[copied..]);
+    Ok((lua.create_string(&out)?, count))
+}
+
+/// A replacement with its `%0` to `%9`.
+fn expand(out: &mut Vec<u8>, text: &[u8], replacement: &[u8], found: &Match) -> Result<()> {
+    let mut bytes = replacement.iter();
+    while let Some(&byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        match bytes.next() {
+            Some(b'0') => out.extend_from_slice(&text[found.start..found.end]),
+            Some(b'1') if found.captures.is_empty() => out.extend_from_slice(&text[found.start..found.end]),
+            Some(digit @ b'1'..=b'9') => match found.captures.get(usize::from(digit - b'1')) {
+                Some(&Capture::Bytes { start, end }) => out.extend_from_slice(&text[start..end]),
+                Some(&Capture::Position(at)) => {
+                    out.extend_from_slice(itoa::Buffer::new().format(at + 1).as_bytes());
+                }
+                None => return Err(Error::runtime("invalid capture index")),
+            },
+            Some(other) => out.push(*other),
+            None => out.push(b'%'),
+        }
+    }
+    Ok(())
+}
