@@ -3,6 +3,7 @@
 use crate::allowance::Allowance;
 use crate::json_decode::Decoder;
 use crate::json_encode::Encoder;
+use crate::memory::{SMALL_BYTES, without_limit};
 use mlua::{Lua, LuaString, Result, Table, Value};
 use serde::de::DeserializeSeed;
 
@@ -36,9 +37,18 @@ impl Json {
 
     /// The value of a text; the error says what is wrong with it.
     pub fn decode(&self, lua: &Lua, text: &[u8]) -> std::result::Result<Value, String> {
+        if text.len() <= SMALL_BYTES {
+            return without_limit(lua, || self.decode_any(lua, text));
+        }
+        self.decode_any(lua, text)
+    }
+
+    fn decode_any(&self, lua: &Lua, text: &[u8]) -> std::result::Result<Value, String> {
         let mut parser = serde_json::Deserializer::from_slice(text);
         let value = Decoder { lua, json: self }.deserialize(&mut parser);
-        value.and_then(|value| parser.end().map(|()| value)).map_err(|error| error.to_string())
+        let value =
+            value.and_then(|value| parser.end().map(|()| value)).map_err(|error| error.to_string())?;
+        value.into_value(lua).map_err(|error| error.to_string())
     }
 
     /// The table of functions.

@@ -13,6 +13,7 @@ mod host;
 mod json;
 mod json_decode;
 mod json_encode;
+mod memory;
 mod modules;
 mod pattern;
 mod problem;

@@ -2,6 +2,7 @@
 
 use crate::host::{Host, Moment};
 use crate::json::Json;
+use crate::memory::without_limit;
 use crate::text_library::unescape_url;
 use kirin_http::request::{BodyLength, Version};
 use kirin_http::{Method, Origin, Peer, RequestHead};
@@ -104,12 +105,14 @@ impl Requests {
 
     /// The table of one request.
     pub fn table(&self, lua: &Lua, called: &Rc<Called>) -> Result<Table> {
-        let table = lua.create_table_with_capacity(1, 4)?;
-        table.raw_set(HANDLE, lua.create_userdata(Handle(Rc::clone(called)))?)?;
-        table.raw_set("path", lua.create_string(called.path())?)?;
-        table.raw_set("method", called.method.as_str())?;
-        table.set_metatable(Some(self.metatable.clone()))?;
-        Ok(table)
+        without_limit(lua, || {
+            let table = lua.create_table_with_capacity(1, 4)?;
+            table.raw_set(HANDLE, lua.create_userdata(Handle(Rc::clone(called)))?)?;
+            table.raw_set("path", lua.create_string(called.path())?)?;
+            table.raw_set("method", called.method.as_str())?;
+            table.set_metatable(Some(self.metatable.clone()))?;
+            Ok(table)
+        })
     }
 }
 

@@ -66,7 +66,8 @@ fn called(method: Method, target: &str, fields: &[(&str, &str)], body: BodyLengt
         expects_continue: false,
     };
     let (peer, local) = (Peer::Tcp("192.0.2.7:1234".parse().unwrap()), ListenAddress::Unix("x".into()));
-    let origin = Origin { peer: &peer, local: &local, secure: true, client: Client::NotAsked, now: 0 };
+    let origin =
+        Origin { peer: &peer, local: &local, secure: true, client: Client::NotAsked, proxy: None, now: 0 };
     Called::of(&request, origin, path.as_bytes(), None)
 }
 

@@ -193,6 +193,7 @@ impl Exchange<'_> {
             if let Poll::Ready(read) = socket.poll_read(context, buffer.room()) {
                 return Poll::Ready(Event::Read(read));
             }
+            buffer.rest();
             if sending.is_none()
                 && let Some(time) = continue_time
                 && time.as_mut().poll(context).is_ready()

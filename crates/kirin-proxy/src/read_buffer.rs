@@ -1,4 +1,4 @@
-//! Buffers that exchanges read into. A loop keeps some; a connection that is idle has none.
+//! Buffers that exchanges read into. A loop keeps some; a connection that waits for its server has none.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,6 +15,7 @@ pub(crate) struct Buffers(Rc<RefCell<Vec<Box<[u8]>>>>);
 
 /// A buffer with what has been read and not used. Goes back when dropped.
 pub(crate) struct ReadBuffer {
+    /// Empty until something is to be read.
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
@@ -22,10 +23,18 @@ pub(crate) struct ReadBuffer {
 }
 
 impl Buffers {
+    /// One that takes its memory when it is read into.
     pub(crate) fn take(&self) -> ReadBuffer {
-        let kept = self.0.borrow_mut().pop();
-        let bytes = kept.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice());
-        ReadBuffer { bytes, start: 0, end: 0, home: self.clone() }
+        ReadBuffer { bytes: Box::default(), start: 0, end: 0, home: self.clone() }
+    }
+}
+
+impl Buffers {
+    fn keep(&self, bytes: Box<[u8]>) {
+        let mut kept = self.0.borrow_mut();
+        if !bytes.is_empty() && kept.len() < KEPT_BUFFERS {
+            kept.push(bytes);
+        }
     }
 }
 
@@ -41,7 +50,7 @@ impl ReadBuffer {
 
     /// Whether there is no room for more.
     pub(crate) fn is_full(&self) -> bool {
-        self.end - self.start == self.bytes.len()
+        self.end - self.start == BUFFER_BYTES
     }
 
     /// Takes `count` bytes off the front.
@@ -54,11 +63,23 @@ impl ReadBuffer {
 
     /// Room behind what is there, to be read into; followed by [`ReadBuffer::add`].
     pub(crate) fn room(&mut self) -> &mut [u8] {
+        if self.bytes.is_empty() {
+            let kept = self.home.0.borrow_mut().pop();
+            self.bytes = kept.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice());
+        }
         if self.start > 0 && self.end == self.bytes.len() {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
         &mut self.bytes[self.end..]
+    }
+
+    /// Nothing has come: a request that waits keeps no memory for its response.
+    pub(crate) fn rest(&mut self) {
+        if self.is_empty() && !self.bytes.is_empty() {
+            let bytes = std::mem::take(&mut self.bytes);
+            self.home.keep(bytes);
+        }
     }
 
     /// So many bytes have been read into the room.
@@ -69,10 +90,8 @@ impl ReadBuffer {
 
 impl Drop for ReadBuffer {
     fn drop(&mut self) {
-        let mut kept = self.home.0.borrow_mut();
-        if kept.len() < KEPT_BUFFERS {
-            kept.push(std::mem::take(&mut self.bytes));
-        }
+        let bytes = std::mem::take(&mut self.bytes);
+        self.home.keep(bytes);
     }
 }
 
@@ -99,5 +118,20 @@ mod tests {
         drop(buffer);
         assert!(buffers.take().is_empty());
         assert_eq!(buffers.0.borrow().len(), 1);
+    }
+
+    #[test]
+    fn a_buffer_without_content_rests_without_memory() {
+        let buffers = Buffers::default();
+        let (mut one, mut other) = (buffers.take(), buffers.take());
+        for buffer in [&mut one, &mut other] {
+            assert_eq!(buffer.room().len(), BUFFER_BYTES);
+            buffer.rest();
+        }
+        assert_eq!(buffers.0.borrow().len(), 1, "both have used the same");
+        one.room()[0] = b'x';
+        one.add(1);
+        one.rest();
+        assert_eq!(one.unused(), b"x");
     }
 }

@@ -89,7 +89,10 @@ impl ResponseBody {
             let socket = &link.connection.socket;
             let read = match &mut self.decoder {
                 BodyDecoder::Chunked(_) => {
-                    let read = std::task::ready!(socket.poll_read(context, self.buffer.room()));
+                    let Poll::Ready(read) = socket.poll_read(context, self.buffer.room()) else {
+                        self.buffer.rest();
+                        return Poll::Pending;
+                    };
                     if let Ok(count) = read {
                         self.buffer.add(count);
                         let decoded = self.decoder.decode(self.buffer.unused(), &mut self.data);
