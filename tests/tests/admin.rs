@@ -169,6 +169,27 @@ fn the_command_purges_by_admin_listener_or_by_memcached_port() {
 }
 
 #[test]
+fn a_soft_purge_leaves_what_it_names_stale() {
+    let (site, kirin) = serve(TCP);
+    let address = admin_address(&kirin).to_string();
+    let mut memcached = fill(&site);
+    let mut stale = || {
+        let is_stale = |key: &&str| memcached.send(format!("mg {key}\r\n")).line().contains('X');
+        ["/a", "/b", "/c/1", "/d"].into_iter().filter(is_stale).collect::<Vec<_>>()
+    };
+    let output = run_kirin(&site, &["purge", "--soft", "-k", "/a", "-k", "/never", "--admin", &address]);
+    assert_eq!(said(&output), "purged softly 1 of 2 keys\n");
+    assert_eq!(stale(), ["/a"]);
+    // By the memcached port.
+    let output = run_kirin(&site, &["purge", "--soft", "-k", "/b", "-p", "/c/"]);
+    assert_eq!(said(&output), "purged softly 1 of 1 keys, 1 of 1 prefixes\n");
+    assert_eq!(stale(), ["/a", "/b", "/c/1"]);
+    let form = format!("{HOST}\r\nContent-Type: application/x-www-form-urlencoded\r\nKirin-Admin: 1");
+    assert_eq!(ask(&kirin, "POST", "/purge", &form, "tag=z&soft=true").0, 200);
+    assert_eq!(stale(), ["/a", "/b", "/c/1", "/d"]);
+}
+
+#[test]
 fn the_command_says_why_it_could_not() {
     let site =
         Site::new().with("app.psgi", APP).with("none.toml", config("")).with("kirin.toml", config(UNIX));

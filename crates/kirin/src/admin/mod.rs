@@ -112,7 +112,7 @@ impl Handler for Admin {
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(
                 StatusCode::OK,
                 "GET /status\nPOST /purge with Content-Type: application/json, such as {\"keys\": [\"/\"], \"prefixes\": \
-                 [\"/recent/\"], \"tags\": [\"memo-7\"]}\n",
+                 [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}\n",
             )),
             ("/status" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
             ("/purge", _) => Answer::Now(not_allowed("POST")),
