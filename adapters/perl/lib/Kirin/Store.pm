@@ -376,7 +376,8 @@ Three names for the same.
 =item purge(keys => [KEY, ...], prefixes => [PREFIX, ...], tags => [TAG, ...], soft => 1)
 
 Deletes everything that is named: items by their keys, those whose keys begin with a prefix, those that carry a tag. With C<soft> they stay and are stale,
-so that they are served on while they are made anew (F<docs/purge.md>). A single
+so that they are served on while they are made anew (F<docs/purge.md>). Keys and prefixes that begin
+with C</> are also those of what the caches of routes keep (F<docs/cache.md>). A single
 name needs no array. Returns for how many of the names there was something (a prefix always counts), or C<undef>. Call it after
 the change is committed: what reads the old row before that may be stored. An answer that Kirin stores by C<Kirin-Store> and that
 was begun before is not stored after it (F<docs/pages.md>).
