@@ -1,9 +1,9 @@
 //! The admin listener, and the commands that use it, through the built program.
 
-use kirin_tests::{Client, Kirin, Memcached, Site, kirin_command, run_kirin, wait_for};
+use kirin_tests::{Backend, Client, Kirin, Memcached, Site, kirin_command, run_kirin, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
@@ -169,6 +169,27 @@ fn the_command_purges_by_admin_listener_or_by_memcached_port() {
 }
 
 #[test]
+fn a_soft_purge_leaves_what_it_names_stale() {
+    let (site, kirin) = serve(TCP);
+    let address = admin_address(&kirin).to_string();
+    let mut memcached = fill(&site);
+    let mut stale = || {
+        let is_stale = |key: &&str| memcached.send(format!("mg {key}\r\n")).line().contains('X');
+        ["/a", "/b", "/c/1", "/d"].into_iter().filter(is_stale).collect::<Vec<_>>()
+    };
+    let output = run_kirin(&site, &["purge", "--soft", "-k", "/a", "-k", "/never", "--admin", &address]);
+    assert_eq!(said(&output), "purged softly 1 of 2 keys\n");
+    assert_eq!(stale(), ["/a"]);
+    // By the memcached port.
+    let output = run_kirin(&site, &["purge", "--soft", "-k", "/b", "-p", "/c/"]);
+    assert_eq!(said(&output), "purged softly 1 of 1 keys, 1 of 1 prefixes\n");
+    assert_eq!(stale(), ["/a", "/b", "/c/1"]);
+    let form = format!("{HOST}\r\nContent-Type: application/x-www-form-urlencoded\r\nKirin-Admin: 1");
+    assert_eq!(ask(&kirin, "POST", "/purge", &form, "tag=z&soft=true").0, 200);
+    assert_eq!(stale(), ["/a", "/b", "/c/1", "/d"]);
+}
+
+#[test]
 fn the_command_says_why_it_could_not() {
     let site =
         Site::new().with("app.psgi", APP).with("none.toml", config("")).with("kirin.toml", config(UNIX));
@@ -213,4 +234,54 @@ fn the_next_program_has_the_admin_listener() {
     kill_process(Pid::from_raw(second).expect("a pid"), Signal::TERM).expect("kill");
     wait_for("its end", || (!site.path("pid").exists()).then_some(()));
     assert_eq!((answered, mode & 0o777), (Some(second as u64), 0o600));
+}
+
+#[test]
+fn the_status_counts_what_caches_do_and_shows_the_servers_of_upstreams() {
+    let backend = Backend::answering(|request| {
+        let fields = match request.head.split(' ').nth(1) {
+            Some("/kept") => "Cache-Control: max-age=60\r\n",
+            Some("/stale") => {
+                "Cache-Control: max-age=60, stale-while-revalidate=60\r\nAge: 61\r\nETag: \"a\"\r\n"
+            }
+            _ => "",
+        };
+        format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n{fields}\r\nok")
+    });
+    let nobody = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let more = format!(
+        "{TCP}\n[[upstream]]\nname = \"api\"\nservers = [\"{}\", \"{nobody}\"]\nmax_failures = 1\n\
+         [[route]]\npath = \"/api\"\ntry = [\"proxy:api\"]\ncache = {{ bypass = [\"query:past\"] }}\nrewrite = \"/\"\n",
+        backend.address()
+    );
+    let site = Site::new().with("app.psgi", APP);
+    let kirin = Kirin::start(&site, &config(&more));
+    let mut client = kirin.connect();
+    for (path, times) in [("/kept", 4), ("/stale", 2), ("/private", 3), ("/kept?past", 1)] {
+        for _ in 0..times {
+            assert_eq!(client.get(&format!("/api{path}")).text(), "ok", "{path}");
+        }
+    }
+    let status = || {
+        let (_, body) = ask(&kirin, "GET", "/status", HOST, "");
+        serde_json::from_str::<Value>(&body).expect(&body)
+    };
+    // The stale one is asked for behind the client's back.
+    let json = wait_for("both answers to be stored again", || {
+        let json = status();
+        (json["cache"]["stored"].as_u64() >= Some(3)).then_some(json)
+    });
+    let cache = &json["cache"];
+    let count = |name: &str| cache[name].as_u64().unwrap_or_else(|| panic!("no {name}: {json:#}"));
+    assert_eq!((count("hits"), count("stale_hits")), (3, 1), "{json:#}");
+    assert_eq!((count("misses"), count("validations"), count("not_modified")), (3, 1, 0), "{json:#}");
+    assert_eq!((count("passed"), count("bypassed"), count("collapsed")), (2, 1, 0), "{json:#}");
+    let servers = json["upstreams"]["api"]["servers"].as_array().expect("servers");
+    let [well, other] = servers.as_slice() else { panic!("{json:#}") };
+    assert_eq!(well["server"], backend.address().to_string());
+    assert_eq!((&well["availability"], &well["in_flight"]), (&"available".into(), &0.into()), "{json:#}");
+    assert!(well["requests"].as_u64() >= Some(8) && well["failures"] == 0, "{json:#}");
+    assert!(well["latency_ms"].as_f64() > Some(0.0), "{json:#}");
+    assert_eq!((&other["availability"], &other["ejections"]), (&"ejected".into(), &1.into()), "{json:#}");
+    assert!(other["failures"].as_u64() >= Some(1), "{json:#}");
 }

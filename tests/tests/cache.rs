@@ -4,8 +4,9 @@
 //! test waits for time to pass: what is to be stale says that it is old (`Age`).
 
 use base64::Engine as _;
-use kirin_tests::{Client, Kirin, Memcached, Reply, Site, wait_for};
+use kirin_tests::{Client, Kirin, Memcached, Reply, Site, run_kirin, wait_for};
 use std::io::Read;
+use std::process::Command;
 use std::thread;
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n[store]\n\
@@ -490,6 +491,54 @@ fn a_soft_purge_makes_it_stale_and_no_more() {
     // What was validated still has its names.
     assert_eq!(memcached.send("md k Ptag\r\n").line(), "HD");
     assert!(!is_hit(&client.get(good)));
+}
+
+#[test]
+fn a_soft_purge_is_the_same_from_an_application_the_command_and_perl() {
+    let tested = serve();
+    std::fs::write(tested.site.path("kirin.toml"), CONFIG).expect("a configuration");
+    let mut client = tested.kirin.connect();
+    let long = format!("/{}?cc=max-age=60", "x".repeat(200));
+    for (index, target) in ["/soft/a?cc=max-age=60", long.as_str()].into_iter().enumerate() {
+        let mut call = 0;
+        let kinds = if index == 0 { 0..4 } else { 1..4 };
+        for kind in kinds {
+            let stale = loop {
+                let reply = client.get(target);
+                if is_hit(&reply) {
+                    break reply;
+                }
+                call += 1;
+                assert_eq!(reply.text(), format!("call {call}"));
+            };
+            assert_eq!(stale.text(), format!("call {call}"));
+            match kind {
+                0 => drop(client.get("/purge?Kirin-Purge=prefixes=%22/soft/%22,soft")),
+                1 => {
+                    // By the memcached port: there is no admin listener.
+                    let output = run_kirin(&tested.site, &["purge", "--soft", "--key", target]);
+                    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+                    assert_eq!(said, "purged softly 1 of 1 keys\n");
+                }
+                2 => perl_purges(&tested, &format!("soft => 1, keys => ['{target}']")),
+                _ => perl_purges(&tested, &format!("soft => 1, prefixes => '{}'", &target[..5])),
+            }
+            let next = client.get(target);
+            assert!(status(&next).starts_with("Kirin; fwd=stale"), "{kind} {target}: {}", next.head);
+            call += 1;
+        }
+    }
+}
+
+fn perl_purges(tested: &Tested, what: &str) {
+    let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../adapters/perl/lib");
+    let address = format!("unix:{}", tested.site.path("m.sock").display());
+    let code = format!(
+        "my $s = Kirin::Store->new(address => '{address}'); my $n = $s->purge({what}) // die $s->error; print $n"
+    );
+    let output =
+        Command::new("perl").args(["-I", library, "-MKirin::Store", "-e", &code]).output().expect("perl");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1", "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

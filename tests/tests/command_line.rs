@@ -46,11 +46,9 @@ fn mistakes_are_named_with_file_and_line() {
 #[test]
 fn what_cannot_be_served_is_named() {
     let site = Site::new().with("x.toml", "");
-    for (target, expected) in [
-        ("gone.psgi", "no such file or directory"),
-        ("x.toml", "kirin serve --config x.toml"),
-        ("http://127.0.0.1:3000", "does not proxy"),
-    ] {
+    for (target, expected) in
+        [("gone.psgi", "no such file or directory"), ("x.toml", "kirin serve --config x.toml")]
+    {
         let (code, said) = run(&site, &["serve", target]);
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains(expected), "{said}");

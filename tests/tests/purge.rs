@@ -53,6 +53,11 @@ fn a_page_its_prefix_and_tags_are_purged_by_who_may() {
     assert_eq!(running.left(), ["/a?x=1", "/b/1", "/b/2", "/v2/c"]);
     let reply = running.purge("/a", "");
     assert_eq!((reply.status, reply.text().as_str()), (200, "{\"keys\":0,\"prefixes\":0,\"tags\":0}\n"));
+    running.memcached.send("ms /soft 13\r\ntext/plain\r\np\r\n").line();
+    let reply = running.purge("/soft", "Kirin-Purge: soft\r\n");
+    assert_eq!((reply.status, reply.text().as_str()), (200, "{\"keys\":1,\"prefixes\":0,\"tags\":0}\n"));
+    // `X`: it is stale.
+    assert_eq!(running.memcached.send("mg /soft t\r\n").line(), "HD t-1 X W");
     running.purge("/b/*", "");
     assert_eq!(running.left(), ["/a?x=1", "/v2/c"]);
     running.purge("/v1/c", "");

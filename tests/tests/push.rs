@@ -6,7 +6,8 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [store]\nmemory = \"16MB\"\nitem_limit = \"100KB\"\nmemcached = [\"unix:m.sock\"]\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
     [[route]]\npath = \"/\"\ntry = [\"store\", \"app:web\"]\n\
-    [[route]]\npath = \"/v1\"\ntry = [\"store\", \"app:web\"]\nrewrite = \"/v2\"\n";
+    [[route]]\npath = \"/v1\"\ntry = [\"store\", \"app:web\"]\nrewrite = \"/v2\"\n\
+    [[route]]\npath = \"/only\"\ntry = [\"store\", \"files:.\"]\n";
 
 /// Says in each body how often it has run. The fields `X-Store` and `X-Purge` of a request come back as Kirin's, `X-Status` as the
 /// status.
@@ -297,4 +298,38 @@ fn includes_of_a_stored_response_are_filled_when_it_is_served() {
     assert_eq!(running.get("/includes", ""), "run 1one");
     running.memcached().set("title", b"two");
     assert_eq!(running.get("/includes", ""), "run 1two");
+}
+
+#[test]
+fn a_page_that_is_purged_softly_is_served_on_while_one_request_makes_it_anew() {
+    let mut running = serve();
+    assert_eq!(running.get("/page", "tags=\"memo-7\""), "run 1");
+    running.purge("tags=\"memo-7\", soft");
+    assert!(running.is_stored("/page"));
+    // A HEAD is no request that could renew it.
+    assert_eq!(running.client.request("HEAD", "/page", "").status, 200);
+    assert_eq!(running.client.get("/page").text(), "run 3", "this one has gone to the application");
+    wait_for("the page for others", || (running.client.get("/page").text() == "run 1").then_some(()));
+    // The first has stored nothing, so that another goes.
+    let renewed = wait_for("the next", || {
+        let text = running.get("/page", "tags=\"memo-7\"");
+        (text != "run 1").then_some(text)
+    });
+    assert_eq!(
+        [running.client.get("/page").text(), running.client.get("/page").text()],
+        [renewed.clone(), renewed]
+    );
+    running.purge("keys=\"/page\", soft=?0");
+    assert!(!running.is_stored("/page"));
+}
+
+#[test]
+fn a_stale_page_that_no_application_is_behind_is_served_as_it_is() {
+    let running = serve();
+    running.memcached().set("/only/a", b"text/plain\r\na");
+    let mut memcached = running.memcached();
+    assert_eq!(memcached.send("md /only/ Pprefix I\r\n").line(), "HD");
+    for _ in 0..3 {
+        assert_eq!(running.kirin.get("/only/a").text(), "a");
+    }
 }

@@ -127,6 +127,11 @@ subtest 'tags and prefixes' => sub {
     is $store->purge(prefixes => '/t', keys => 'one'), 2, 'single names';
     is $left->(), '', 'all of them are gone';
     is $store->purge(keys => []), 0, 'nothing at all';
+    $store->set('soft', 'here', 0, tags => ['soft']);
+    is $store->purge(keys => 'soft', tags => 'soft', soft => 1), 2, 'softly';
+    is $store->get('soft'), 'here', 'it stays';
+    is $store->purge(keys => 'soft', soft => 0), 1, 'not softly';
+    is $store->get('soft'), undef, 'it is gone';
     $store->set("many$_", 1) for 1 .. 1000;
     is $store->purge(keys => [map "many$_", 1 .. 1000]), 1000, 'more than are sent at once';
     is_deeply $store->get_multi(map "many$_", 1 .. 1000), {}, 'all of them are gone';

@@ -59,7 +59,8 @@ pub enum Command {
     /// Purge pages and other items of a running Kirin, by its admin listener or its memcached port
     #[command(after_help = "Examples:
   kirin purge --key / --prefix /recent/
-  kirin purge --tag memo-7 --tag user-3 --config /etc/kirin/kirin.toml")]
+  kirin purge --tag memo-7 --tag user-3 --config /etc/kirin/kirin.toml
+  kirin purge --prefix /blog/ --soft")]
     Purge {
         /// An item, by its key: of a page its path and query. May be given more than once, as the others
         #[arg(long = "key", short, required_unless_present_any = ["prefixes", "tags"], value_name = "KEY")]
@@ -70,6 +71,9 @@ pub enum Command {
         /// All items that carry a tag
         #[arg(long = "tag", short, value_name = "TAG")]
         tags: Vec<String>,
+        /// Only mark it stale: it is served on while it is made anew
+        #[arg(long)]
+        soft: bool,
         #[command(flatten)]
         at: Running,
     },

@@ -5,6 +5,7 @@
 
 use crate::acme::Challenges;
 use crate::admin::{self, Admin};
+use crate::cache::counters::CacheCounters;
 use crate::config::check::Site;
 use crate::config::tls::TlsSite;
 use crate::entrance::Entrance;
@@ -78,6 +79,8 @@ pub struct Parts {
     pub apps: Vec<Arc<App>>,
     /// The upstreams, shared by all loops.
     pub upstreams: Vec<Arc<Upstream>>,
+    /// Where this loop counts what its caches do.
+    pub cache_counters: Arc<CacheCounters>,
     /// HTTP listeners.
     pub doors: Vec<Door>,
     /// Listeners for operators, and what answers there.
@@ -147,7 +150,8 @@ impl EventLoop {
 }
 
 async fn run(parts: Parts, report: &mpsc::Sender<Result<(), PlaceError>>) {
-    let opened = Router::open(&parts.site, Arc::clone(&parts.store), &parts.apps, &parts.upstreams);
+    let Parts { site, store, apps, upstreams, cache_counters, .. } = &parts;
+    let opened = Router::open(site, Arc::clone(store), apps, upstreams, Arc::clone(cache_counters));
     let (router, opened) = match opened {
         Ok(router) => (Some(Rc::new(router)), Ok(())),
         Err(error) => (None, Err(error)),

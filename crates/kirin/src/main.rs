@@ -19,6 +19,7 @@ mod logs;
 mod lua_place;
 mod memcached;
 mod page;
+mod page_renewal;
 mod page_variants;
 mod password_checks;
 mod password_file;
@@ -86,8 +87,8 @@ fn main() -> ExitCode {
         Command::ServeLoaded { directory, app_parent, pid_file } => {
             serve_loaded(&directory, app_parent, pid_file)
         }
-        Command::Purge { keys, prefixes, tags, at } => {
-            at.target().and_then(|target| purge(&target, Purge { keys, prefixes, tags }))
+        Command::Purge { keys, prefixes, tags, soft, at } => {
+            at.target().and_then(|target| purge(&target, Purge { keys, prefixes, tags, soft }))
         }
         Command::Status { at } => {
             at.target().and_then(|target| target.status()).and_then(|status| print(&status))

@@ -5,6 +5,7 @@
 //! by its key.
 
 use crate::coded_fields;
+use crate::page_renewal::PageRenewal;
 use bytes::Bytes;
 use http::StatusCode;
 use kirin_cache::{storable, surrogate};
@@ -28,6 +29,8 @@ pub struct Page {
     pub body: Bytes,
     /// Digest of the whole item.
     pub digest: u128,
+    /// Who makes it anew when it is stale.
+    pub renewal: PageRenewal,
     /// The same for routes with `esi`, when it makes a difference.
     edge: Option<Arc<Page>>,
 }
@@ -111,7 +114,8 @@ impl Page {
         let head = head.map(|(status, fields)| PageHead::of(status, fields, &template, digest, body.len()));
         let head_bytes = head.as_ref().map_or(0, PageHead::memory_bytes);
         let memory_bytes = size_of::<Page>() + template.memory_bytes() + head_bytes + 64;
-        (Page { head, template: Arc::new(template), body, digest, edge: None }, memory_bytes)
+        let renewal = PageRenewal::default();
+        (Page { head, template: Arc::new(template), body, digest, renewal, edge: None }, memory_bytes)
     }
 
     /// Reads a stored response that is served as it is: one that the cache has kept. The second part is whether the place that
@@ -124,7 +128,8 @@ impl Page {
         let digest = xxh3_128(&body);
         let head = PageHead::of(status, fields, &template, digest, body.len());
         let memory_bytes = size_of::<Page>() + head.memory_bytes() + 64;
-        let page = Page { head: Some(head), template: Arc::new(template), edge: None, body, digest };
+        let (template, renewal) = (Arc::new(template), PageRenewal::default());
+        let page = Page { head: Some(head), template, edge: None, body, digest, renewal };
         Some((page, has_validator, memory_bytes))
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::acme::{Acme, AcmeError};
 use crate::admin::{self, Admin};
+use crate::cache::counters::CacheCounters;
 use crate::config::check::{ListenerSite, Site};
 use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage, StoreDoor};
 use crate::loaded_invocation;
@@ -193,19 +194,24 @@ async fn supervise(
     }
     let (stage, watching) = watch::channel(Stage::Prepare);
     let drained = Arc::new(Barrier::new(loops.len()));
+    let cache_counters: Vec<Arc<CacheCounters>> = loops.iter().map(|_| Arc::default()).collect();
     let admin = Admin {
         store: Arc::clone(&store),
         apps: apps.clone(),
+        upstreams: upstreams.clone(),
+        cache_counters: cache_counters.clone(),
         connections,
         started: std::time::Instant::now(),
     };
     let mut threads = Vec::new();
-    for ((event_loop, doors), memcached) in loops.into_iter().zip(doors).zip(memcached) {
+    let parts = loops.into_iter().zip(doors).zip(memcached).zip(cache_counters);
+    for (((event_loop, doors), memcached), cache_counters) in parts {
         threads.push(event_loop.serve(Parts {
             site: Arc::clone(&site),
             store: Arc::clone(&store),
             apps: apps.clone(),
             upstreams: upstreams.clone(),
+            cache_counters,
             doors,
             // The first loop has them all.
             admin: (std::mem::take(&mut admin_listeners), admin.clone()),

@@ -1,9 +1,9 @@
-//! What is to leave the store: keys, prefixes of keys, tags. However it is asked for: `Kirin-Purge` of an application's
+//! What is to leave the store, or only to become stale there: keys, prefixes of keys, tags. However it is asked for: `Kirin-Purge` of an application's
 //! response, `PURGE`, the admin listener, `kirin purge`.
 
 use crate::push::dictionary::{self, Item};
 use kirin_cache::key::{target_prefix, target_tag};
-use kirin_store::{DeleteOutcome, Invalidation, Now, Store, TAG_LIMIT_BYTES};
+use kirin_store::{DeleteOutcome, DeleteRequest, Invalidation, Now, Store, TAG_LIMIT_BYTES};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a key, as of a memcached key, and of a prefix.
@@ -16,9 +16,10 @@ pub const MAX_TAG_BYTES: usize = 64;
 const MAX_NAMES: usize = 1000;
 
 /// How `Kirin-Purge` is written.
-pub const FORM: &str = "`tags=\"memo-7 user-3\", keys=\"/ /recent/0\", prefixes=\"/recent/\"`";
+pub const FORM: &str =
+    "`tags=\"memo-7 user-3\", keys=\"/ /recent/0\", prefixes=\"/recent/\"`, and `, soft` behind it";
 
-/// Names of what is to leave.
+/// Names of what is to leave, or to become stale.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Purge {
     /// Keys of items; of a page its request target.
@@ -27,6 +28,8 @@ pub struct Purge {
     pub prefixes: Vec<String>,
     /// Tags that items carry.
     pub tags: Vec<String>,
+    /// It stays, and is stale from now on.
+    pub soft: bool,
 }
 
 /// How many of the names there was something for. Of a prefix that is not known.
@@ -46,6 +49,13 @@ impl Purge {
         let mut purge = Purge::default();
         for (name, item) in dictionary::parse(value).map_err(|error| error.to_string())? {
             let names = match name.as_str() {
+                "soft" => {
+                    let Item::Boolean(soft) = item else {
+                        return Err("`soft` is neither `?0` nor `?1`".into());
+                    };
+                    purge.soft = soft;
+                    continue;
+                }
                 "keys" => &mut purge.keys,
                 "prefixes" => &mut purge.prefixes,
                 "tags" => &mut purge.tags,
@@ -56,6 +66,11 @@ impl Purge {
         }
         purge.check()?;
         Ok(purge)
+    }
+
+    /// Whether anything is named.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.prefixes.is_empty() && self.tags.is_empty()
     }
 
     /// Whether every name can be one.
@@ -69,20 +84,22 @@ impl Purge {
         self.tags.iter().try_for_each(|tag| check_tag(tag))
     }
 
-    /// Takes it out of `store`. When this returns nobody finds it any more. A key that is a target, and a prefix of some, are
+    /// Takes it out of `store`, or marks it there. When this returns nobody finds it any more, or it is stale for everybody. A key that is a target, and a prefix of some, are
     /// also those of what routes have cached.
     pub fn apply(&self, store: &Store, now: Now) -> Purged {
+        let how = if self.soft { Invalidation::Soft } else { Invalidation::Hard };
+        let delete = DeleteRequest { invalidate: self.soft, ..DeleteRequest::default() };
         let is_there = |key: &&String| {
-            let is_cached = store.invalidate_tag(&target_tag(key.as_bytes()), Invalidation::Hard);
-            store.delete(key.as_bytes(), now) == DeleteOutcome::Deleted || is_cached
+            let is_cached = store.invalidate_tag(&target_tag(key.as_bytes()), how);
+            store.meta_delete(key.as_bytes(), &delete, now) == DeleteOutcome::Deleted || is_cached
         };
-        let is_carried = |tag: &&String| store.invalidate_tag(tag.as_bytes(), Invalidation::Hard);
+        let is_carried = |tag: &&String| store.invalidate_tag(tag.as_bytes(), how);
         let is_taken = |prefix: &&String| {
             let mut cached = target_prefix(prefix.as_bytes());
             // The longest that the store takes; what is shorter purges no less.
             cached.truncate(TAG_LIMIT_BYTES);
-            store.invalidate_prefix(&cached, Invalidation::Hard, now);
-            store.invalidate_prefix(prefix.as_bytes(), Invalidation::Hard, now)
+            store.invalidate_prefix(&cached, how, now);
+            store.invalidate_prefix(prefix.as_bytes(), how, now)
         };
         Purged {
             keys: self.keys.iter().filter(is_there).count(),
@@ -128,12 +145,23 @@ mod tests {
     }
 
     #[test]
+    fn it_is_soft_when_it_says_so() {
+        for (value, soft) in
+            [("tags=\"a\", soft", true), ("soft=?1", true), ("soft=?0", false), ("keys=\"/\"", false)]
+        {
+            assert_eq!(Purge::parse(value.as_bytes()).map(|purge| purge.soft), Ok(soft), "{value}");
+        }
+    }
+
+    #[test]
     fn what_is_no_name_is_refused() {
         let long = format!("keys=\"{}\"", "x".repeat(251));
         let many = format!("tags=\"{}\"", "x ".repeat(1001));
         for (value, message) in [
             ("tag=\"a\"", "`tag` is not known"),
             ("tags=7", "`tags` is no string"),
+            ("tags", "`tags` is no string"),
+            ("soft=1", "`soft` is neither"),
             ("tags=a", "double quotes"),
             ("tags=\"a,b\"", "no space, comma"),
             (long.as_str(), "1 to 250 bytes"),
@@ -158,5 +186,19 @@ mod tests {
             .filter(|key| store.get(key.as_bytes(), now).is_some())
             .collect();
         assert_eq!(left, ["/d", "/e"]);
+    }
+
+    #[test]
+    fn what_is_named_softly_stays_and_is_stale() {
+        let now = Now::from_unix_seconds(1_700_000_000);
+        let store = Store::new(StoreConfig::default());
+        let keys = ["/a", "/b", "/c/1", "/d"];
+        for (key, tag) in keys.into_iter().zip(["x", "y", "x", "z"]) {
+            store.set(key.as_bytes(), NewItem::new(b"text/plain\r\n").tags(&[tag.as_bytes()]), now);
+        }
+        let purge = Purge::parse(br#"tags="y", keys="/a /gone", prefixes="/c/", soft"#).unwrap();
+        assert_eq!(purge.apply(&store, now), Purged { keys: 1, prefixes: 1, tags: 1 });
+        let stale = keys.map(|key| store.get(key.as_bytes(), now).map(|item| item.is_stale()));
+        assert_eq!(stale, [Some(true), Some(true), Some(true), Some(false)]);
     }
 }

@@ -57,16 +57,17 @@ impl PurgeRequests {
     }
 }
 
-/// What `Kirin-Purge` names, or else the target; with `*` at its end all that begins so.
+/// What `Kirin-Purge` names, or if that is nothing the target; with `*` at its end all that begins so.
 fn named(request: &RequestHead<'_>) -> Result<Purge, String> {
-    if let Some(value) = request.field("kirin-purge") {
-        return Purge::parse(value)
-            .map_err(|error| format!("Kirin-Purge: {error}; it is written as {}", purge::FORM));
+    let said = Purge::parse(request.field("kirin-purge").unwrap_or_default())
+        .map_err(|error| format!("Kirin-Purge: {error}; it is written as {}", purge::FORM))?;
+    if !said.is_empty() {
+        return Ok(said);
     }
     let key = key_of(request).ok_or("the target has more than 250 bytes: no page has such a key")?;
     let key = String::from_utf8_lossy(key).into_owned();
     Ok(match key.strip_suffix('*') {
-        Some(prefix) => Purge { prefixes: vec![prefix.to_owned()], ..Purge::default() },
-        None => Purge { keys: vec![key], ..Purge::default() },
+        Some(prefix) => Purge { prefixes: vec![prefix.to_owned()], ..said },
+        None => Purge { keys: vec![key], ..said },
     })
 }

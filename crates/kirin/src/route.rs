@@ -131,7 +131,13 @@ impl Route {
 
     /// How it wants the store asked.
     pub fn store_terms(&self, is_last: bool) -> Terms {
-        Terms { codings: self.compress.of_pages(), is_last, includes: self.ssi.unwrap_or(true) }
+        let runs_code = |place: &Place| matches!(place, Place::App(_) | Place::Lua(_) | Place::Proxy(_));
+        Terms {
+            codings: self.compress.of_pages(),
+            is_last,
+            is_renewable: !is_last && self.places.iter().any(runs_code),
+            includes: self.ssi.unwrap_or(true),
+        }
     }
 
     /// Counts a client's request; gives the refusal when it is one too many.

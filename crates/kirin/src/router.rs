@@ -5,6 +5,7 @@
 //! by [`Routes::answer_by_rules`].
 
 use crate::basic_auth::Admission;
+use crate::cache::counters::CacheCounters;
 use crate::cache::settings::CacheSettings;
 use crate::cache::{Ask, Cache, Looked};
 use crate::compress::Compress;
@@ -74,12 +75,14 @@ pub struct At {
 }
 
 impl Router {
-    /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`, `upstreams` in that of `site.upstreams`.
+    /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`, `upstreams` in that of `site.upstreams`. What the
+    /// caches do is counted in `counters`.
     pub fn open(
         site: &Site,
         store: Arc<Store>,
         apps: &[Arc<App>],
         upstreams: &[Arc<Upstream>],
+        counters: Arc<CacheCounters>,
     ) -> Result<Self, PlaceError> {
         // Routes share an upstream's connections.
         let proxies: Vec<_> =
@@ -87,7 +90,7 @@ impl Router {
         let open = |route| Route::open(route, apps, &proxies, &store, site);
         let routes = site.routes.iter().map(open).collect::<Result<_, _>>()?;
         let threads = CompressThreads::default();
-        let cache = Cache::new(Arc::clone(&store), threads.clone());
+        let cache = Cache::new(Arc::clone(&store), threads.clone(), counters);
         let (ssi, push) = (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store)));
         let purge_requests = PurgeRequests::new(Arc::clone(&store), site.store.purge_from.clone());
         let store = StorePlace::new(store, threads.clone());

@@ -42,6 +42,8 @@ pub struct Terms {
     pub codings: PlaceCodings,
     /// No other place of the route could make a page anew, so that one with a part missing is better than none.
     pub is_last: bool,
+    /// Whether a place behind it runs code, which can push a stale page anew.
+    pub is_renewable: bool,
     /// Whether directives are carried out.
     pub includes: bool,
 }
@@ -84,9 +86,13 @@ impl StorePlace {
         let key = key_of(request)?;
         let item = self.store.get(key, now)?;
         let syntax = parent.map_or(Syntax::SSI, |parent| parent.syntax);
-        let page = self.store.companion::<Page>(&item, now, Page::compile).read_with(syntax);
+        let page = self.store.companion::<Page>(&item, now, Page::compile);
+        let Terms { codings, is_last, is_renewable, includes } = terms;
+        if item.is_stale() && is_renewable && request.method == Method::GET && page.renewal.is_due(now) {
+            return None;
+        }
+        let page = page.read_with(syntax);
         let head = page.head.as_ref()?;
-        let Terms { codings, is_last, includes } = terms;
         let codings = if head.varying.is_some() { codings } else { Codings::NONE.into() };
         let asked = Asked::of(request, codings, now);
         if let Some(coding) = head.stored_coding

@@ -3,6 +3,7 @@ use v5.16;
 use warnings;
 
 use Carp ();
+use MIME::Base64 ();
 use Kirin::Store::Connection;
 use Kirin::Worker;
 
@@ -20,6 +21,9 @@ use constant KEYS_A_LINE => 1000;
 
 # Commands sent before their answers are read; these fit into the buffers of a socket.
 use constant COMMANDS_AT_ONCE => 100;
+
+# Bytes of a key before it is written in base64, which has KEY_BYTES at most.
+use constant BASE64_KEY_BYTES => 186;
 
 use constant { KEY_BYTES => 250, TAG_BYTES => 64, TAGS => 16 };
 
@@ -85,23 +89,41 @@ sub purge {
     my $self = shift;
     return $self->delete(@_) if @_ == 1;
     my %names = @_;
+    my $stale = delete $names{soft} ? ' I' : '';
     return $self->guarded(sub {
         my %suffix = (keys => '', prefixes => ' Pprefix', tags => ' Ptag');
         if (my @unknown = grep { !$suffix{$_} && $_ ne 'keys' } sort keys %names) {
-            die "purge takes keys, prefixes and tags, not @unknown\n";
+            die "purge takes keys, prefixes, tags and soft, not @unknown\n";
         }
         my @commands;
         for my $kind (sort keys %names) {
             my $list = ref $names{$kind} eq 'ARRAY' ? $names{$kind} : [$names{$kind}];
-            push @commands, map { 'md ' . ($kind eq 'tags' ? check_tag($_) : $self->name_of($_)) . $suffix{$kind} } @$list;
+            for (@$list) {
+                my $name   = $kind eq 'tags' ? check_tag($_) : $self->name_of($_);
+                my $cached = $kind eq 'tags' ? undef : cached_name($name, $kind);
+                push @commands, [map { "md $_$stale\r\n" } $name . $suffix{$kind}, $cached // ()];
+            }
         }
         my $purged = 0;
         while (my @some = splice @commands, 0, COMMANDS_AT_ONCE) {
-            $self->connection->send(join '', map { "$_\r\n" } @some);
-            $purged += $self->verdict('HD') ? 1 : 0 for @some;
+            $self->connection->send(join '', map @$_, @some);
+            for my $command (@some) {
+                my $found = grep { $self->verdict('HD') } @$command;
+                $purged += $found ? 1 : 0;
+            }
         }
         return $purged;
     });
+}
+
+# What the cache of a route keeps for a target, or for all that begin with it (docs/cache.md). One that is too long to be named takes
+# those with it that begin as it does.
+sub cached_name {
+    my ($target, $kind) = @_;
+    return undef if $target !~ m{\A/};    ## no critic: one value
+    my $name   = "\0c$target";
+    my $suffix = $kind eq 'keys' && length $name <= BASE64_KEY_BYTES ? ' b Ptag' : ' b Pprefix';
+    return MIME::Base64::encode_base64(substr($name, 0, BASE64_KEY_BYTES), '') . $suffix;
 }
 
 sub touch {
@@ -351,9 +373,11 @@ TTL in seconds; none or 0 is for ever. A TTL is a duration however long it is. U
 
 Three names for the same.
 
-=item purge(keys => [KEY, ...], prefixes => [PREFIX, ...], tags => [TAG, ...])
+=item purge(keys => [KEY, ...], prefixes => [PREFIX, ...], tags => [TAG, ...], soft => 1)
 
-Deletes everything that is named: items by their keys, those whose keys begin with a prefix, those that carry a tag. A single
+Deletes everything that is named: items by their keys, those whose keys begin with a prefix, those that carry a tag. With C<soft> they stay and are stale,
+so that they are served on while they are made anew (F<docs/purge.md>). Keys and prefixes that begin
+with C</> are also those of what the caches of routes keep (F<docs/cache.md>). A single
 name needs no array. Returns for how many of the names there was something (a prefix always counts), or C<undef>. Call it after
 the change is committed: what reads the old row before that may be stored. An answer that Kirin stores by C<Kirin-Store> and that
 was begun before is not stored after it (F<docs/pages.md>).

@@ -5,6 +5,9 @@ use crate::config::check::check_memcached;
 use crate::config::load;
 use crate::config::load::Source;
 use crate::purge::{Purge, Purged};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use kirin_cache::key::target_prefix;
 use kirin_http::ListenAddress;
 use kirin_http::response_head::{self, Field};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -81,8 +84,9 @@ impl Target {
 }
 
 fn purge_by_admin(address: &ListenAddress, purge: &Purge) -> Result<Purged, String> {
+    let Purge { keys, prefixes, tags, soft } = purge;
     let body =
-        serde_json::json!({ "keys": purge.keys, "prefixes": purge.prefixes, "tags": purge.tags }).to_string();
+        serde_json::json!({ "keys": keys, "prefixes": prefixes, "tags": tags, "soft": soft }).to_string();
     let answer = ask(address, "POST", "/purge", &body)?;
     serde_json::from_str(&answer).map_err(|error| format!("what came is no answer of Kirin: {error}"))
 }
@@ -134,22 +138,46 @@ fn ask(address: &ListenAddress, method: &str, path: &str, body: &str) -> Result<
     Ok(body)
 }
 
+/// Bytes of a key before it is written in base64, which has 250 at most.
+const BASE64_KEY_BYTES: usize = 186;
+
+/// The command for what routes have cached under a target, or under all that begin with one; none if `name` is no target.
+fn cached_command(name: &str, suffix: &str, mark: &str) -> Option<String> {
+    if !name.starts_with('/') {
+        return None;
+    }
+    let mut cached = target_prefix(name.as_bytes());
+    // A target that is too long to be named takes those with it that begin as it does.
+    let suffix = if suffix.is_empty() && cached.len() <= BASE64_KEY_BYTES { " Ptag" } else { " Pprefix" };
+    cached.truncate(BASE64_KEY_BYTES);
+    Some(format!("md {} b{suffix}{mark}\r\n", BASE64_STANDARD.encode(cached)))
+}
+
 /// By the meta commands with Kirin's `P` flag.
 fn purge_by_memcached(address: &ListenAddress, purge: &Purge) -> Result<Purged, String> {
     let mut stream = BufReader::new(connect(address).map_err(|error| error.to_string())?);
+    let mark = if purge.soft { " I" } else { "" };
+    let mut found = |command: String| {
+        stream.get_mut().write_all(command.as_bytes())?;
+        let mut line = String::new();
+        stream.by_ref().take(1024).read_line(&mut line)?;
+        match line.trim_end() {
+            "HD" => Ok(true),
+            "NF" => Ok(false),
+            other => Err(io::Error::other(format!("it answers `{}`", other.escape_debug()))),
+        }
+    };
     let mut count = |names: &[String], suffix: &str| {
         let mut purged = 0;
         for name in names {
-            stream.get_mut().write_all(format!("md {name}{suffix}\r\n").as_bytes())?;
-            let mut line = String::new();
-            stream.by_ref().take(1024).read_line(&mut line)?;
-            purged += match line.trim_end() {
-                "HD" => 1,
-                "NF" => 0,
-                other => return Err(io::Error::other(format!("it answers `{}`", other.escape_debug()))),
+            let is_cached = match cached_command(name, suffix, mark).filter(|_| suffix != " Ptag") {
+                Some(command) => found(command)?,
+                None => false,
             };
+            let is_there = found(format!("md {name}{suffix}{mark}\r\n"))?;
+            purged += usize::from(is_there || is_cached);
         }
-        Ok(purged)
+        Ok::<usize, io::Error>(purged)
     };
     let mut all = || {
         Ok(Purged {
@@ -173,5 +201,6 @@ pub fn describe(purge: &Purge, purged: Purged) -> String {
             parts.push(format!("{found} of {named} {what}"));
         }
     }
-    format!("purged {}\n", parts.join(", "))
+    let softly = if purge.soft { " softly" } else { "" };
+    format!("purged{softly} {}\n", parts.join(", "))
 }

@@ -8,6 +8,7 @@ pub mod client;
 mod purge_body;
 mod status;
 
+use crate::cache::counters::CacheCounters;
 use crate::config::Site;
 use crate::event_loop::{Stage, drains};
 use crate::sockets::{SocketError, Sockets};
@@ -18,6 +19,7 @@ use kirin_http::{
     Answer, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, Origin, Place, RequestBody,
     RequestHead, Response, Server,
 };
+use kirin_proxy::Upstream;
 use kirin_store::{Now, Store};
 use kirin_workers::App;
 use purge_body::Form;
@@ -42,6 +44,10 @@ pub struct Admin {
     pub store: Arc<Store>,
     /// The applications.
     pub apps: Vec<Arc<App>>,
+    /// The upstreams.
+    pub upstreams: Vec<Arc<Upstream>>,
+    /// What the caches of the routes have done, by event loop.
+    pub cache_counters: Vec<Arc<CacheCounters>>,
     /// Of all listeners but this one.
     pub connections: Arc<ConnectionCount>,
     /// When the program began to serve.
@@ -112,7 +118,7 @@ impl Handler for Admin {
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(
                 StatusCode::OK,
                 "GET /status\nPOST /purge with Content-Type: application/json, such as {\"keys\": [\"/\"], \"prefixes\": \
-                 [\"/recent/\"], \"tags\": [\"memo-7\"]}\n",
+                 [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}\n",
             )),
             ("/status" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
             ("/purge", _) => Answer::Now(not_allowed("POST")),

@@ -6,9 +6,9 @@ use serde::Deserialize;
 /// How a body is written.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
-    /// `{"keys": ["/"], "prefixes": ["/recent/"], "tags": ["memo-7"]}`
+    /// `{"keys": ["/"], "prefixes": ["/recent/"], "tags": ["memo-7"], "soft": true}`
     Json,
-    /// `key=/&prefix=/recent/&tag=memo-7`, each as often as need be.
+    /// `key=/&prefix=/recent/&tag=memo-7`, each as often as need be, and `soft=1`.
     UrlEncoded,
 }
 
@@ -19,6 +19,7 @@ struct Names {
     keys: Vec<String>,
     prefixes: Vec<String>,
     tags: Vec<String>,
+    soft: bool,
 }
 
 /// Reads a body. At least one name must be in it.
@@ -26,12 +27,12 @@ pub fn parse(form: Form, body: &[u8]) -> Result<Purge, String> {
     let purge = match form {
         Form::Json => {
             let names: Names = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-            Purge { keys: names.keys, prefixes: names.prefixes, tags: names.tags }
+            Purge { keys: names.keys, prefixes: names.prefixes, tags: names.tags, soft: names.soft }
         }
         Form::UrlEncoded => parse_form(body)?,
     };
     purge.check()?;
-    if purge == Purge::default() {
+    if purge.is_empty() {
         return Err("nothing is named: give keys, prefixes or tags".into());
     }
     Ok(purge)
@@ -46,8 +47,18 @@ fn parse_form(body: &[u8]) -> Result<Purge, String> {
             b"key" => purge.keys.push(value),
             b"prefix" => purge.prefixes.push(value),
             b"tag" => purge.tags.push(value),
+            b"soft" => {
+                purge.soft = match value.as_str() {
+                    "1" | "true" => true,
+                    "0" | "false" => false,
+                    _ => return Err("`soft` is none of 1, true, 0 and false".into()),
+                }
+            }
             name => {
-                return Err(format!("`{}` is none of key, prefix and tag", String::from_utf8_lossy(name)));
+                return Err(format!(
+                    "`{}` is none of key, prefix, tag and soft",
+                    String::from_utf8_lossy(name)
+                ));
             }
         }
     }
@@ -90,11 +101,21 @@ mod tests {
             keys: vec!["/".into(), "/a?b=c".into()],
             prefixes: vec!["/recent/".into()],
             tags: vec!["memo-7".into()],
+            soft: false,
         };
         let json = r#"{"keys": ["/", "/a?b=c"], "tags": ["memo-7"], "prefixes": ["/recent/"]}"#;
         assert_eq!(parse_text(Form::Json, json), Ok(expected.clone()));
         let form = "key=/&tag=memo-7&key=%2fa%3Fb%3dc&&prefix=/recent/";
         assert_eq!(parse_text(Form::UrlEncoded, form), Ok(expected));
+        for (form, body, soft) in [
+            (Form::Json, r#"{"tags": ["a"], "soft": true}"#, true),
+            (Form::Json, r#"{"tags": ["a"], "soft": false}"#, false),
+            (Form::UrlEncoded, "tag=a&soft=1", true),
+            (Form::UrlEncoded, "soft=true&tag=a", true),
+            (Form::UrlEncoded, "soft=0&tag=a", false),
+        ] {
+            assert_eq!(parse_text(form, body).map(|purge| purge.soft), Ok(soft), "{body}");
+        }
     }
 
     #[test]
@@ -102,6 +123,9 @@ mod tests {
         for (form, body, message) in [
             (Form::Json, "{}", "nothing is named"),
             (Form::Json, "", "EOF"),
+            (Form::Json, r#"{"soft": true}"#, "nothing is named"),
+            (Form::Json, r#"{"tags": ["a"], "soft": 1}"#, "expected a boolean"),
+            (Form::UrlEncoded, "soft=yes&tag=a", "none of 1, true"),
             (Form::Json, r#"{"tag": ["a"]}"#, "unknown field `tag`"),
             (Form::Json, r#"{"tags": ["a b"]}"#, "no space"),
             (Form::Json, r#"{"keys": [""]}"#, "1 to 250"),

@@ -1,12 +1,19 @@
 //! What the program knows of itself at the moment.
 
 use super::Admin;
+use crate::cache::counters;
+use kirin_proxy::{Availability, Observed, Upstream};
 use kirin_workers::{App, AppState};
 use serde_json::{Map, Value, json};
 
 /// `GET /status`.
 pub fn status(admin: &Admin) -> Value {
     let stats = admin.store.stats();
+    let upstreams: Map<String, Value> = admin
+        .upstreams
+        .iter()
+        .map(|upstream| (upstream.name().to_owned(), status_of_upstream(upstream)))
+        .collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
@@ -24,6 +31,31 @@ pub fn status(admin: &Admin) -> Value {
             "evictions": stats.evictions,
         },
         "apps": admin.apps.iter().map(|app| status_of(app)).collect::<Vec<_>>(),
+        "upstreams": upstreams,
+        "cache": counters::sum(&admin.cache_counters),
+    })
+}
+
+/// The servers of an upstream, with the addresses that they have now.
+fn status_of_upstream(upstream: &Upstream) -> Value {
+    let servers = upstream.observed().iter().map(status_of_server).collect::<Vec<_>>();
+    json!({ "servers": servers })
+}
+
+fn status_of_server(server: &Observed) -> Value {
+    let availability = match server.availability {
+        Availability::Available => "available",
+        Availability::Ejected => "ejected",
+        Availability::Unhealthy => "unhealthy",
+    };
+    json!({
+        "server": server.name,
+        "availability": availability,
+        "in_flight": server.in_flight,
+        "requests": server.requests,
+        "failures": server.failures,
+        "ejections": server.ejections,
+        "latency_ms": server.latency.as_micros() as f64 / 1000.0,
     })
 }
 

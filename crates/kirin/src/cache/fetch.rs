@@ -83,6 +83,11 @@ impl Fetch {
 
     /// Goes to the place as it is.
     pub async fn pass(self, body: RequestBody) -> Response {
+        let counters = &self.cache.counters;
+        match self.why {
+            Forwarded::Bypass => counters.passed.add(),
+            _ => counters.misses.add(),
+        }
         let answer = self
             .request
             .with(|request, origin| as_known(request, &self.settings, |request| (self.ask)(request, origin)));
@@ -105,12 +110,17 @@ impl Fetch {
             Some(found) => found.conditions(),
             None => Vec::new(),
         };
+        match conditions.is_empty() {
+            true => self.cache.counters.misses.add(),
+            false => self.cache.counters.validations.add(),
+        }
         let answer = self.request.with(|request, origin| {
             as_cache(request, &self.settings, &conditions, |request| (self.ask)(request, origin))
         });
         let (mut response, delay) = given(answer, body).await;
         let Some(found) = stale else { return self.received(flight, response, delay).await };
         if response.status == StatusCode::NOT_MODIFIED && !conditions.is_empty() {
+            self.cache.counters.not_modified.add();
             complete(&mut response.fields, unix_now());
             return self.not_modified(flight, found, &response.fields, delay);
         }
@@ -135,8 +145,14 @@ impl Fetch {
         }
         let ttl = ttl(cached, &found.item, now);
         let status = match collapsed {
-            true => CacheStatus { collapsed, ttl: Some(ttl), ..self.status() },
-            false => CacheStatus::hit(ttl),
+            true => {
+                self.cache.counters.collapsed.add();
+                CacheStatus { collapsed, ttl: Some(ttl), ..self.status() }
+            }
+            false => {
+                self.cache.counters.hits.add();
+                CacheStatus::hit(ttl)
+            }
         };
         Some(self.respond(&found, status))
     }
@@ -189,6 +205,7 @@ impl Fetch {
         if !matches!(status.as_u16(), 500 | 502 | 503 | 504) || !cached.policy.serves_error(now) {
             return None;
         }
+        self.cache.counters.stale_if_error.add();
         let status = CacheStatus {
             forwarded_status: Some(status.as_u16()),
             ttl: Some(ttl(cached, &found.item, now)),
@@ -213,6 +230,7 @@ impl Fetch {
         let (policy, (keep, fields)) = match stored {
             Ok(stored) => stored,
             Err(reason) => {
+                self.cache.counters.not_stored.add();
                 self.remember(reason, &response);
                 if let Some(flight) = flight
                     && !is_of_gone_client(&response)
@@ -228,8 +246,8 @@ impl Fetch {
             Body::Bytes(bytes) => vec![bytes],
             Body::Segments(segments) => segments,
             Body::Stream(source) => {
-                let store = Arc::clone(&self.cache.store);
-                response.body = Body::Stream(Box::new(FillingBody::start(source, keep, store, flight)));
+                let body = FillingBody::start(source, keep, Rc::clone(&self.cache), flight);
+                response.body = Body::Stream(Box::new(body));
                 response.fields = fields;
                 response.fields.append(&personal);
                 push_age(&mut response.fields, &policy);
@@ -237,7 +255,7 @@ impl Fetch {
             }
             _ => Vec::new(),
         };
-        let is_stored = keep.store(&self.cache.store, &pieces, now());
+        let is_stored = self.cache.store(&keep, &pieces);
         if let Some(flight) = flight {
             flight.land(if is_stored { Landed::Stored } else { Landed::NotStored });
         }

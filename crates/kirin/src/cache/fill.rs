@@ -6,14 +6,13 @@
 
 use super::flights::{Flight, Landed};
 use super::keep::Keep;
-use super::unix_now;
+use super::{Cache, unix_now};
 use bytes::Bytes;
 use kirin_http::body::{BodyStream, StreamError};
-use kirin_store::{Now, Store};
+use kirin_store::Now;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// What the client reads.
@@ -42,11 +41,11 @@ enum State {
 
 impl FillingBody {
     /// Begins to read `source`. Call on a `LocalSet`.
-    pub fn start(source: Box<dyn BodyStream>, keep: Keep, store: Arc<Store>, flight: Option<Flight>) -> Self {
+    pub fn start(source: Box<dyn BodyStream>, keep: Keep, cache: Rc<Cache>, flight: Option<Flight>) -> Self {
         let length = source.length();
         let shared = Shared { pieces: Vec::new(), state: State::Filling, client: None };
         let shared = Rc::new(RefCell::new(shared));
-        tokio::task::spawn_local(fill(source, keep, store, flight, Rc::clone(&shared)));
+        tokio::task::spawn_local(fill(source, keep, cache, flight, Rc::clone(&shared)));
         Self { shared, length, read: 0 }
     }
 }
@@ -99,7 +98,7 @@ impl Shared {
 async fn fill(
     mut source: Box<dyn BodyStream>,
     keep: Keep,
-    store: Arc<Store>,
+    cache: Rc<Cache>,
     flight: Option<Flight>,
     shared: Rc<RefCell<Shared>>,
 ) {
@@ -110,9 +109,10 @@ async fn fill(
                 bytes += piece.len() as u64;
                 let mut shared = shared.borrow_mut();
                 shared.pieces.push(piece);
-                if !keep.has_room(&store, bytes) {
+                if !keep.has_room(&cache.store, bytes) {
                     shared.change(State::HandedOver(source));
-                    keep.remember_pass(&store, Now::from_unix_seconds(unix_now()));
+                    cache.counters.not_stored.add();
+                    keep.remember_pass(&cache.store, Now::from_unix_seconds(unix_now()));
                     if let Some(flight) = flight {
                         flight.land(Landed::NotStored);
                     }
@@ -125,7 +125,7 @@ async fn fill(
         }
     }
     let mut shared = shared.borrow_mut();
-    let is_stored = keep.store(&store, &shared.pieces, Now::from_unix_seconds(unix_now()));
+    let is_stored = cache.store(&keep, &shared.pieces);
     if let Some(flight) = flight {
         flight.land(if is_stored { Landed::Stored } else { Landed::NotStored });
     }

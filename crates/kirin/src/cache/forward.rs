@@ -51,6 +51,7 @@ impl Forward {
         let Self { cache, settings, how } = self;
         match how {
             How::Bypass => {
+                cache.counters.bypassed.add();
                 let status = CacheStatus::forwarded(Forwarded::Bypass);
                 around(ask(request, origin), move |response| said(response, status))
             }

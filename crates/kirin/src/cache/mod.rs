@@ -7,6 +7,7 @@
 //! variants included. One cache a loop.
 
 pub mod asked;
+pub mod counters;
 pub mod entry;
 pub mod fetch;
 pub mod fill;
@@ -19,12 +20,15 @@ use crate::compress_threads::CompressThreads;
 use crate::kept_request::KeptRequest;
 use crate::store_place::StorePlace;
 use asked::{Asked, Past};
+use bytes::Bytes;
+use counters::CacheCounters;
 use entry::{CachedResponse, Entry};
 use fetch::Fetch;
 use flights::Joined;
 use forward::Forward;
 use http::StatusCode;
 use httparse::Header;
+use keep::Keep;
 use kirin_cache::{CacheStatus, Forwarded, Reuse, reuse, vary};
 use kirin_compress::Codings;
 use kirin_http::{Answer, Origin, Place, RequestBody, RequestHead, Response};
@@ -41,6 +45,7 @@ pub type Ask = Rc<dyn Fn(&RequestHead<'_>, Origin<'_>) -> Answer>;
 pub struct Cache {
     store: Arc<Store>,
     pages: StorePlace,
+    counters: Arc<CacheCounters>,
 }
 
 /// What has been found for a request.
@@ -74,9 +79,9 @@ impl FoundResponse {
 }
 
 impl Cache {
-    /// In `store`.
-    pub fn new(store: Arc<Store>, threads: CompressThreads) -> Rc<Self> {
-        Rc::new(Self { pages: StorePlace::new(Arc::clone(&store), threads), store })
+    /// In `store`. What it does is counted in `counters`, by this event loop alone.
+    pub fn new(store: Arc<Store>, threads: CompressThreads, counters: Arc<CacheCounters>) -> Rc<Self> {
+        Rc::new(Self { pages: StorePlace::new(Arc::clone(&store), threads), store, counters })
     }
 
     /// Answers from memory, or says how the place is to be asked, on behalf of `user`. `codings` is what hits may be coded in. `ask` makes what
@@ -101,11 +106,17 @@ impl Cache {
                 let Some(cached) = found.cached() else { return forward(forward::How::Bypass) };
                 let policy = cached.policy;
                 let status = CacheStatus::hit(ttl(cached, &found.item, origin.now));
-                match reuse(&policy, &asked.directives, origin.now, found.item.is_stale()) {
+                let reuse = reuse(&policy, &asked.directives, origin.now, found.item.is_stale());
+                match reuse {
                     Reuse::Fresh | Reuse::Stale => {
+                        match reuse {
+                            Reuse::Fresh => self.counters.hits.add(),
+                            _ => self.counters.stale_hits.add(),
+                        }
                         return Looked::Hit(self.respond(&found, request, codings, origin.now, status));
                     }
                     Reuse::StaleWhileRevalidate => {
+                        self.counters.stale_hits.add();
                         let response = self.respond(&found, request, codings, origin.now, status);
                         if let Joined::Leads(flight) = settings.flights.join(found.item.key()) {
                             let kept = KeptRequest::of(request, origin);
@@ -180,6 +191,16 @@ impl Cache {
         let item = self.store.get(key, now)?;
         let entry = self.store.companion::<Entry>(&item, now, Entry::compile);
         Some((item, entry))
+    }
+
+    /// Stores a response with its body, and counts it.
+    fn store(&self, keep: &Keep, body: &[Bytes]) -> bool {
+        let is_stored = keep.store(&self.store, body, Now::from_unix_seconds(unix_now()));
+        match is_stored {
+            true => self.counters.stored.add(),
+            false => self.counters.not_stored.add(),
+        }
+        is_stored
     }
 
     /// The response with what was found: 200, 206, 304 or 412, as the request has it.

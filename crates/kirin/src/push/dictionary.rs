@@ -1,4 +1,4 @@
-//! Structured fields (RFC 9651), as far as the fields of applications need them: a dictionary of integers and strings.
+//! Structured fields (RFC 9651), as far as the fields of applications need them: a dictionary of integers, strings and booleans.
 //!
 //! Pure. What is well-formed but of another kind is refused with its name, so that the log can say what was meant.
 
@@ -7,6 +7,8 @@ use std::fmt;
 /// A value of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
+    /// `?1`, or only the name of the member (RFC 9651 sections 3.2 and 3.3.6).
+    Boolean(bool),
     /// `15` (RFC 9651 section 3.3.1).
     Integer(i64),
     /// `"text"` (section 3.3.3): printable ASCII.
@@ -38,10 +40,13 @@ pub fn parse(value: &[u8]) -> Result<Vec<(String, Item)>, Malformed> {
     input.skip(b" ");
     while input.peek().is_some() {
         let name = input.key()?;
-        if input.next() != Some(b'=') {
-            return Err(input.wrong_before("no `=`"));
-        }
-        let item = input.item()?;
+        let item = match input.peek() {
+            Some(b'=') => {
+                input.at += 1;
+                input.item()?
+            }
+            _ => Item::Boolean(true),
+        };
         members.retain(|(other, _)| *other != name);
         members.push((name, item));
         input.skip(b" \t");
@@ -110,8 +115,17 @@ impl Input<'_> {
     fn item(&mut self) -> Result<Item, Malformed> {
         match self.peek() {
             Some(b'"') => self.string(),
+            Some(b'?') => self.boolean(),
             Some(b'-' | b'0'..=b'9') => self.integer(),
-            _ => Err(self.wrong("neither a number nor a string in double quotes")),
+            _ => Err(self.wrong("neither a number, `?0` or `?1` nor a string in double quotes")),
+        }
+    }
+
+    fn boolean(&mut self) -> Result<Item, Malformed> {
+        self.at += 1;
+        match self.next() {
+            Some(digit @ (b'0' | b'1')) => Ok(Item::Boolean(digit == b'1')),
+            _ => Err(self.wrong_before("neither `?0` nor `?1`")),
         }
     }
 
@@ -153,7 +167,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn members_are_integers_and_strings() {
+    fn members_are_integers_strings_and_booleans() {
         let text = |text: &str| Item::String(text.into());
         for (value, expected) in [
             ("", vec![]),
@@ -161,6 +175,10 @@ mod tests {
             (
                 "  a=-1,b=\"x y\" ,\t c_1.*-=\"\"",
                 vec![("a", Item::Integer(-1)), ("b", text("x y")), ("c_1.*-", text(""))],
+            ),
+            (
+                "a, b=?0 , c=?1",
+                vec![("a", Item::Boolean(true)), ("b", Item::Boolean(false)), ("c", Item::Boolean(true))],
             ),
             (r#"q="\"\\""#, vec![("q", text(r#""\"#))]),
             ("a=1, b=2, a=3", vec![("b", Item::Integer(2)), ("a", Item::Integer(3))]),
@@ -174,10 +192,12 @@ mod tests {
     #[test]
     fn what_is_malformed_is_refused_with_its_place() {
         for (value, at, what) in [
-            ("ttl", 3, "no `=`"),
+            ("soft=?", 6, "`?0`"),
+            ("soft=?2", 6, "`?0`"),
+            ("soft;a", 4, "a parameter"),
             ("ttl=", 4, "neither a number"),
             ("ttl=x", 4, "neither a number"),
-            ("ttl =1", 3, "no `=`"),
+            ("ttl =1", 4, "no comma"),
             ("ttl= 1", 4, "neither a number"),
             ("ttl=1.5", 4, "not whole"),
             ("ttl=1234567890123456", 4, "15 digits"),
