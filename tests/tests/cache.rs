@@ -734,3 +734,30 @@ fn directives_in_what_is_kept_are_carried_out_for_each_request() {
     assert_eq!((part.status, part.text().as_str()), (200, "call 1:call 3"));
     assert_eq!(tested.count("/ssi"), 1);
 }
+
+#[test]
+fn what_another_server_answers_is_kept_as_well() {
+    let tested = serve();
+    let site = Site::new();
+    let config = format!(
+        "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[upstream]]\nname = \"web\"\nservers = [\"{}\"]\n\
+         [[route]]\npath = \"/\"\ntry = [\"proxy:web\"]\ncache = {{ ignore_query = [\"x\"] }}\n",
+        tested.kirin.address()
+    );
+    let proxy = Kirin::start(&site, &config);
+    let mut client = proxy.connect();
+    // A route that keeps nothing itself.
+    let target = "/off?cc=max-age=60&ETag=%22e%22&bytes=1000";
+    let first = client.get(&format!("{target}&x=1"));
+    assert!(first.body.len() == 1000 && status(&first).ends_with("stored"), "{}", first.head);
+    let hit = client.get(&format!("{target}&x=2"));
+    assert_eq!((is_hit(&hit), hit.body), (true, first.body));
+    assert_eq!(client.request("GET", target, "If-None-Match: \"e\"\r\n").status, 304);
+    assert_eq!(client.request("GET", target, "Range: bytes=0-9\r\n").status, 206);
+    assert_eq!(tested.calls().len(), 1);
+    assert!(!tested.calls()[0].contains("x="), "{:?}", tested.calls());
+    for text in ["call 1", "call 1"] {
+        assert_eq!(client.get("/off/n?cc=no-cache&ETag=%22e%22").text(), text);
+    }
+    assert_eq!(tested.count("/off/n"), 2);
+}

@@ -2,6 +2,7 @@
 
 use crate::tunnel::Tunnel;
 use bytes::Bytes;
+use http::HeaderMap;
 use std::fs::File;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -44,6 +45,16 @@ pub trait BodyStream {
 
     /// The exact length in bytes, when it is known before.
     fn length(&self) -> Option<u64>;
+
+    /// Whether trailers may follow the end, so that it is to be waited for even if the length is known.
+    fn may_have_trailers(&self) -> bool {
+        false
+    }
+
+    /// Fields that follow the end (RFC 9110 section 6.5). Asked for once, after the end. HTTP/2 clients get them.
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        None
+    }
 }
 
 /// No bytes, of a body whose length nobody has said: the answer to a HEAD, for which `Content-Length: 0` would be a lie.

@@ -11,16 +11,21 @@ use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
-/// Connects to `server`, handshake included, within `limit`.
-pub(crate) async fn connect(server: &Server, tls: &ClientTls, limit: Duration) -> Result<Stream, Failure> {
-    match tokio::time::timeout(limit, open(server, tls)).await {
+/// Connects to `server`, handshake included, within `limit`. `http1_only`: HTTP/2 is not offered.
+pub(crate) async fn connect(
+    server: &Server,
+    tls: &ClientTls,
+    http1_only: bool,
+    limit: Duration,
+) -> Result<Stream, Failure> {
+    match tokio::time::timeout(limit, open(server, tls, http1_only)).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) => Err(Failure::Connect(error)),
         Err(_) => Err(Failure::ConnectTimeout),
     }
 }
 
-async fn open(server: &Server, tls: &ClientTls) -> io::Result<Stream> {
+async fn open(server: &Server, tls: &ClientTls, http1_only: bool) -> io::Result<Stream> {
     let stream = match &server.endpoint {
         Endpoint::Unix(path) => return UnixStream::connect(path).await.map(Stream::Unix),
         Endpoint::Tcp(address) => TcpStream::connect(address).await?,
@@ -29,7 +34,7 @@ async fn open(server: &Server, tls: &ClientTls) -> io::Result<Stream> {
     if server.scheme() != Scheme::Https {
         return Ok(Stream::Tcp(stream));
     }
-    let Some(config) = &tls.config else {
+    let Some(config) = (if http1_only { &tls.http1_config } else { &tls.config }) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "TLS is not set up"));
     };
     let name = match &tls.server_name {

@@ -16,8 +16,8 @@ pub(crate) enum Failure {
     Connect(io::Error),
     #[error("connecting took too long")]
     ConnectTimeout,
-    /// Nothing of the request has reached it.
-    #[error("ended the connection before the request was sent: {0}")]
+    /// Nothing of the request has reached it, or it says that it has looked at nothing of it.
+    #[error("ended the connection before it saw the request: {0}")]
     NotSent(io::Error),
     /// It may have seen the request, and has said nothing.
     #[error("ended the connection without a response{0}")]
@@ -38,6 +38,11 @@ pub(crate) enum Failure {
     TooManyInformational,
     #[error("body of the response: {0}")]
     Body(String),
+    #[error("reset the stream or ended the connection: {0}")]
+    Stream(io::Error),
+    /// Nothing that HTTP/2 has a place for, which is the client's fault.
+    #[error("target or host cannot be sent by HTTP/2")]
+    NotForHttp2,
     /// The client's own fault.
     #[error(transparent)]
     RequestBody(#[from] BodyError),
@@ -69,6 +74,7 @@ impl Failure {
                 StatusCode::GATEWAY_TIMEOUT
             }
             Failure::RequestBody(error) => error.status(),
+            Failure::NotForHttp2 => StatusCode::BAD_REQUEST,
             Failure::Spool(error) => error.status(),
             // 499, as nginx logs it: nobody gets it.
             Failure::ClientGone => StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
@@ -99,7 +105,7 @@ impl Failure {
 
     /// Whether it is the upstream's doing, or our own, and belongs in the log.
     pub(crate) fn is_worth_a_line(&self) -> bool {
-        !matches!(self, Failure::ClientGone | Failure::RequestBody(_))
+        !matches!(self, Failure::ClientGone | Failure::RequestBody(_) | Failure::NotForHttp2)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! One task an upstream, on the runtime that started it and never on an event loop.
 
+use crate::address::Scheme;
 use crate::config::{HealthConfig, UpstreamConfig};
 use crate::connect::connect;
 use crate::server::Server;
@@ -55,7 +56,12 @@ async fn probe_all(upstream: &Arc<Upstream>, health: &HealthConfig) {
 /// Whether `server` answers as it should.
 async fn probe(server: &Server, config: &UpstreamConfig, health: &HealthConfig) -> Result<(), String> {
     let asking = async {
-        let stream = connect(server, &config.tls, health.timeout).await.map_err(|error| error.to_string())?;
+        let stream =
+            connect(server, &config.tls, true, health.timeout).await.map_err(|error| error.to_string())?;
+        // There, being reached is all that is asked for.
+        if server.scheme() == Scheme::H2c {
+            return Ok(None);
+        }
         let host = health.host.as_deref().unwrap_or(&server.authority);
         let request = format!(
             "GET {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: kirin-health\r\nAccept: */*\r\nConnection: close\r\n\r\n",
@@ -66,13 +72,14 @@ async fn probe(server: &Server, config: &UpstreamConfig, health: &HealthConfig) 
             Stream::Unix(stream) => ask(stream, &request).await,
             Stream::Tls(stream) => ask(*stream, &request).await,
         }
+        .map(Some)
     };
     let status = tokio::time::timeout(health.timeout, asking)
         .await
         .map_err(|_| format!("no answer within {:?}", health.timeout))??;
-    match health.status.contains(&status) {
-        true => Ok(()),
-        false => Err(format!("status {status}")),
+    match status {
+        Some(status) if !health.status.contains(&status) => Err(format!("status {status}")),
+        _ => Ok(()),
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! A request's way: `request_head` encodes the head, `content` looks at the body, `choose` picks a server, `pool` gives a
 //! connection that is idle or `connect` a new one, `exchange` sends the request and reads the response's head, `response_body` is
-//! read at the client's pace.
+//! read at the client's pace. Servers that speak HTTP/2 have one `http2_connection` a loop, and `http2_exchange` a stream of it for
+//! each request.
 
 mod address;
 mod choose;
@@ -18,10 +19,13 @@ mod exchange;
 mod failure;
 mod forwarding_fields;
 mod health;
+mod http2_connection;
+mod http2_exchange;
+mod http2_head;
 mod place;
 mod pool;
 mod read_buffer;
-mod request_head;
+pub mod request_head;
 mod resolve;
 mod response_body;
 mod sending;
@@ -30,7 +34,7 @@ mod socket;
 mod tls;
 mod tunnel;
 mod upstream;
-mod upstream_response;
+pub mod upstream_response;
 
 pub use address::{AddressError, Location, Scheme, ServerAddress};
 pub use config::{

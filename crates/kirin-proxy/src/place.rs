@@ -1,5 +1,6 @@
 //! An upstream as a place of routes on one event loop: its connections, and the answer to a request.
 
+use crate::address::Scheme;
 use crate::choose::{Choice, Chooser};
 use crate::config::UpstreamConfig;
 use crate::connect::connect;
@@ -7,6 +8,8 @@ use crate::content::Content;
 use crate::deadlines::Deadlines;
 use crate::exchange::{Call, exchange};
 use crate::failure::Failure;
+use crate::http2_connection::{Http2Connection, Sender};
+use crate::http2_exchange;
 use crate::pool::{Connection, Pool};
 use crate::read_buffer::Buffers;
 use crate::request_head::{HeadPolicy, encode};
@@ -34,10 +37,17 @@ pub(crate) struct State {
     upstream: Arc<Upstream>,
     chooser: Chooser,
     /// By the server's number.
-    pools: RefCell<HashMap<u64, Rc<Pool>>>,
+    links: RefCell<HashMap<u64, Rc<Links>>>,
     pub(crate) deadlines: Rc<Deadlines>,
     pub(crate) buffers: Buffers,
     keeps_house: Cell<bool>,
+}
+
+/// The connections to one server.
+#[derive(Default)]
+struct Links {
+    idle: Pool,
+    http2: Http2Connection,
 }
 
 /// A connection that a request has for itself.
@@ -46,7 +56,7 @@ pub(crate) struct Link {
     pub(crate) server: Arc<Server>,
     /// Counts as long as the response is not whole.
     pub(crate) attempt: Attempt,
-    pool: Rc<Pool>,
+    links: Rc<Links>,
 }
 
 impl ProxyPlace {
@@ -55,7 +65,7 @@ impl ProxyPlace {
         Self(Rc::new(State {
             upstream,
             chooser: Chooser::new(),
-            pools: RefCell::default(),
+            links: RefCell::default(),
             deadlines: Rc::default(),
             buffers: Buffers::default(),
             keeps_house: Cell::new(false),
@@ -83,12 +93,30 @@ impl ProxyPlace {
     }
 }
 
+/// A server that has been chosen.
+struct Asked<'a> {
+    server: &'a Arc<Server>,
+    known: &'a Arc<Servers>,
+    index: usize,
+}
+
+impl Asked<'_> {
+    fn attempt(&self) -> Attempt {
+        Attempt::begin(self.known, self.index, Instant::now())
+    }
+
+    fn link(&self, connection: Connection, links: &Rc<Links>) -> Link {
+        let server = Arc::clone(self.server);
+        Link { connection, server, attempt: self.attempt(), links: Rc::clone(links) }
+    }
+}
+
 impl Link {
     /// Keeps the connection for another request, for as long as the server says that it keeps it.
     pub(crate) fn give_back(mut self, place: &State, server_time: Option<Duration>) {
         self.connection.served += 1;
         self.connection.socket.read_deadline.set(0);
-        self.pool.put(self.connection, &place.deadlines, &place.config().pool, server_time);
+        self.links.idle.put(self.connection, &place.deadlines, &place.config().pool, server_time);
     }
 }
 
@@ -122,15 +150,25 @@ impl State {
         // Those of one time, so that numbers mean the same to the end.
         let set = self.upstream.set();
         let mut next = self.chooser.choose(&set, &self.config().balancing, &choice);
+        let mut repeated = false;
         loop {
             let Some((index, server)) = next.and_then(|index| Some((index, set.servers.get(index)?))) else {
                 let none = if set.servers.is_empty() { Failure::NoServer } else { Failure::AllUnhealthy };
                 return self.refuse(&call, None, &none);
             };
-            let failure = match self.ask(server, &set.known, index, &mut call, &mut content).await {
-                Ok(response) => return self.stick(response, &choice, set.known.id(index)),
-                Err(failure) => failure,
-            };
+            let failure =
+                match self.ask(&Asked { server, known: &set.known, index }, &mut call, &mut content).await {
+                    Ok(response) => return self.stick(response, &choice, set.known.id(index)),
+                    Err(failure) => failure,
+                };
+            // A server that has looked at nothing may do so at the second time: it was about to go, or had too much to do.
+            if matches!(failure, Failure::NotSent(_))
+                && content.is_whole()
+                && !std::mem::replace(&mut repeated, true)
+            {
+                self.log(&call, Some(server), &failure, "request is sent again");
+                continue;
+            }
             if failure.is_servers() && set.known.failed(index, Instant::now()) {
                 tracing::warn!(upstream = self.upstream.name(), %server, "has failed too often and gets no requests for a while");
             }
@@ -157,37 +195,88 @@ impl State {
         response
     }
 
-    /// Has `server` answer; by a new connection if an idle one has been ended in the moment in which it was used.
+    /// Has `server` answer; by a new connection if one that was there has been ended in the moment in which it was used.
     async fn ask(
         self: &Rc<Self>,
-        server: &Arc<Server>,
-        known: &Arc<Servers>,
-        index: usize,
+        asked: &Asked<'_>,
         call: &mut Call,
         content: &mut Content,
     ) -> Result<Response, Failure> {
-        let pool = self.pool(server);
-        let idle =
-            poll_fn(|context| Poll::Ready(pool.take(&self.deadlines, &self.config().pool, context))).await;
+        let server = asked.server;
+        let links = self.links(server);
+        let http1_only = call.head.upgrades() && server.scheme() != Scheme::H2c;
+        if !http1_only && let Some(sender) = links.http2.take(self.deadlines.now()).await {
+            match self.ask_by_http2(&links, sender, asked, call, content).await {
+                Err(Failure::NotSent(_)) if content.is_whole() => {}
+                answered => return answered,
+            }
+        }
+        let limits = &self.config().pool;
+        let idle = poll_fn(|context| Poll::Ready(links.idle.take(&self.deadlines, limits, context))).await;
         if let Some(connection) = idle {
-            let attempt = Attempt::begin(known, index, Instant::now());
-            let link = Link { connection, server: Arc::clone(server), attempt, pool: Rc::clone(&pool) };
-            match exchange(self, link, call, content).await {
+            match exchange(self, asked.link(connection, &links), call, content).await {
                 Err(Failure::NotSent(_)) if content.is_whole() => {}
                 Err(Failure::Closed(_)) if content.is_whole() && call.head.is_idempotent() => {}
                 answered => return answered,
             }
         }
-        let attempt = Attempt::begin(known, index, Instant::now());
-        let stream = connect(server, &self.config().tls, self.config().timeouts.connect).await?;
+        self.ask_anew(&links, asked, call, content, http1_only).await
+    }
+
+    /// The same by a new connection. Where HTTP/2 is known to be spoken, requests that come meanwhile wait for it and share it.
+    async fn ask_anew(
+        self: &Rc<Self>,
+        links: &Rc<Links>,
+        asked: &Asked<'_>,
+        call: &mut Call,
+        content: &mut Content,
+        http1_only: bool,
+    ) -> Result<Response, Failure> {
+        let (server, limit) = (asked.server, self.config().timeouts.connect);
+        // Who waits for a connection is at the server already.
+        let attempt = asked.attempt();
+        let is_shared = !http1_only && (server.scheme() == Scheme::H2c || links.http2.is_known.get());
+        let mut connecting = None;
+        if is_shared {
+            let turn = tokio::time::timeout(limit, links.http2.connecting.lock()).await;
+            connecting = Some(turn.map_err(|_| Failure::ConnectTimeout)?);
+            if let Some(sender) = links.http2.take(self.deadlines.now()).await {
+                drop((connecting, attempt));
+                return self.ask_by_http2(links, sender, asked, call, content).await;
+            }
+        }
+        let stream = connect(server, &self.config().tls, http1_only, limit).await?;
+        if server.scheme() == Scheme::H2c || stream.has_chosen_http2() {
+            let sender = links.http2.begin(stream, self.deadlines.now()).await?;
+            drop((connecting, attempt));
+            return self.ask_by_http2(links, sender, asked, call, content).await;
+        }
+        drop((connecting, attempt));
         let socket = Rc::new(Socket::new(stream));
         self.deadlines.add(&socket);
         let connection = Connection { socket, served: 0, born: self.deadlines.now() };
-        exchange(self, Link { connection, server: Arc::clone(server), attempt, pool }, call, content).await
+        exchange(self, asked.link(connection, links), call, content).await
     }
 
-    fn pool(&self, server: &Server) -> Rc<Pool> {
-        Rc::clone(self.pools.borrow_mut().entry(server.id).or_default())
+    async fn ask_by_http2(
+        self: &Rc<Self>,
+        links: &Links,
+        sender: Sender,
+        asked: &Asked<'_>,
+        call: &Call,
+        content: &mut Content,
+    ) -> Result<Response, Failure> {
+        let attempt = asked.attempt();
+        let answered = http2_exchange::exchange(self, sender, asked.server, attempt, call, content).await;
+        // One that takes nothing or says nothing may have lost the way to the server.
+        if let Err(Failure::NotSent(_) | Failure::SendTimeout | Failure::FirstByteTimeout) = &answered {
+            links.http2.give_up();
+        }
+        answered
+    }
+
+    fn links(&self, server: &Server) -> Rc<Links> {
+        Rc::clone(self.links.borrow_mut().entry(server.id).or_default())
     }
 
     fn refuse(&self, call: &Call, server: Option<&Server>, failure: &Failure) -> Response {
@@ -215,11 +304,14 @@ impl State {
     fn sweep(&self) {
         self.deadlines.tick();
         let set = self.upstream.set();
-        self.pools.borrow_mut().retain(|id, pool| {
-            pool.sweep(self.deadlines.now(), &self.config().pool);
+        let (now, limits) = (self.deadlines.now(), &self.config().pool);
+        self.links.borrow_mut().retain(|id, links| {
+            links.idle.sweep(now, limits);
+            links.http2.sweep(now, limits.idle_time.as_secs(), limits.max_age.map(|age| age.as_secs()));
             let is_there = set.servers.iter().any(|server| server.id == *id);
             if !is_there {
-                pool.clear();
+                links.idle.clear();
+                links.http2.give_up();
             }
             is_there
         });

@@ -12,24 +12,31 @@ use std::ops::Range;
 
 /// What of a configuration decides about request heads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HeadPolicy<'a> {
-    pub(crate) host: &'a HostPolicy,
-    pub(crate) forwarded: ForwardedPolicy,
-    pub(crate) via: Option<&'a str>,
+pub struct HeadPolicy<'a> {
+    /// Which host servers get.
+    pub host: &'a HostPolicy,
+    /// How they hear of the client.
+    pub forwarded: ForwardedPolicy,
+    /// Our name in `Via`.
+    pub via: Option<&'a str>,
 }
 
 /// How the body behind a head is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutgoingFraming {
+pub enum OutgoingFraming {
+    /// There is none.
     Nothing,
+    /// `Content-Length`.
     Length(u64),
+    /// Chunked transfer coding.
     Chunked,
 }
 
 /// An encoded head. It can be sent more than once, to one server or another.
 #[derive(Debug)]
-pub(crate) struct OutgoingHead {
-    pub(crate) method: Method,
+pub struct OutgoingHead {
+    /// The method.
+    pub method: Method,
     /// Request line and field lines up to `fields.end`; behind that what [`OutgoingHead::finish`] has added.
     bytes: Vec<u8>,
     target: Range<usize>,
@@ -39,14 +46,13 @@ pub(crate) struct OutgoingHead {
     /// To which protocol the client wants to switch.
     upgrade: Option<Vec<u8>>,
     /// Whether the client waits for a `100 Continue`, and may be kept waiting for the server's.
-    pub(crate) expects_continue: bool,
+    pub expects_continue: bool,
     /// Whether the client takes trailers.
-    #[expect(dead_code, reason = "for HTTP/2")]
-    pub(crate) takes_trailers: bool,
+    pub takes_trailers: bool,
 }
 
 /// Encodes the head of `request`, whose path and query are `target`.
-pub(crate) fn encode(
+pub fn encode(
     request: &RequestHead<'_>,
     target: &str,
     origin: Origin<'_>,
@@ -121,7 +127,7 @@ pub(crate) fn encode(
 
 impl OutgoingHead {
     /// Fills in what is known last. [`OutgoingHead::as_http1`] can be sent then.
-    pub(crate) fn finish(&mut self, framing: OutgoingFraming, authority: &str) {
+    pub fn finish(&mut self, framing: OutgoingFraming, authority: &str) {
         let bytes = &mut self.bytes;
         bytes.truncate(self.fields.end);
         if self.host.is_none() {
@@ -154,27 +160,41 @@ impl OutgoingHead {
     }
 
     /// The head on the wire.
-    pub(crate) fn as_http1(&self) -> &[u8] {
+    pub fn as_http1(&self) -> &[u8] {
         &self.bytes
     }
 
+    /// The host that the server is asked for; none if it is its own.
+    pub fn host(&self) -> Option<&str> {
+        self.bytes.get(self.host.clone()?).and_then(|host| std::str::from_utf8(host).ok())
+    }
+
+    /// Names and values of the fields, but for host and framing.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let lines = self.bytes.get(self.fields.clone()).unwrap_or_default().split(|byte| *byte == b'\n');
+        lines.filter_map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            Some((line.get(..colon)?, line.get(colon + 1..)?.trim_ascii()))
+        })
+    }
+
     /// Path and query.
-    pub(crate) fn target(&self) -> &str {
+    pub fn target(&self) -> &str {
         self.bytes.get(self.target.clone()).and_then(|target| std::str::from_utf8(target).ok()).unwrap_or("/")
     }
 
     /// Whether a 101 may follow.
-    pub(crate) fn upgrades(&self) -> bool {
+    pub fn upgrades(&self) -> bool {
         self.upgrade.is_some()
     }
 
     /// Whether the request may be sent again when it is not known what became of it (RFC 9110 section 9.2.2).
-    pub(crate) fn is_idempotent(&self) -> bool {
+    pub fn is_idempotent(&self) -> bool {
         self.method.is_idempotent() && self.upgrade.is_none()
     }
 
     /// For the log.
-    pub(crate) fn request_line(&self) -> String {
+    pub fn request_line(&self) -> String {
         format!("{} {}", self.method, self.target())
     }
 }

@@ -45,7 +45,11 @@ fn what_is_between_the_client_and_us_stays_there() {
         Keep-Alive: 5\r\nTE: trailers, gzip\r\nTrailer: x\r\nUpgrade: websocket\r\nProxy-Connection: x\r\n\
         Proxy-Authorization: y\r\nProxy: z\r\nCookie: c\r\nVia: 1.0 first\r\n\r\n";
     let head = encode_text(request, &STRANGER, HeadPolicy { via: Some("kirin"), ..PLAIN });
-    assert!(!head.upgrades());
+    assert!(head.takes_trailers && !head.upgrades());
+    let fields: Vec<_> = head.fields().collect();
+    let expected: [(&[u8], &[u8]); 4] =
+        [(b"Accept", b"x"), (b"Cookie", b"c"), (b"Via", b"1.0 first"), (b"Via", b"1.1 kirin")];
+    assert_eq!((head.host(), &fields[..]), (Some("h"), &expected[..]));
     assert_eq!(
         wire(head, OutgoingFraming::Nothing),
         "GET /a?b HTTP/1.1\r\nHost: h\r\nAccept: x\r\nCookie: c\r\nVia: 1.0 first\r\nVia: 1.1 kirin\r\n\r\n"

@@ -1,4 +1,4 @@
-//! One server's socket: the only file that reads from or writes to a server by HTTP/1.
+//! One server's socket: the only file that reads from or writes to a server.
 
 use bytes::BytesMut;
 use bytes::buf::Limit;
@@ -29,6 +29,53 @@ macro_rules! with_stream {
             Stream::Tls($inner) => $work,
         }
     };
+}
+
+impl Stream {
+    /// Whether the TLS handshake has chosen HTTP/2.
+    pub(crate) fn has_chosen_http2(&self) -> bool {
+        match self {
+            Stream::Tcp(_) | Stream::Unix(_) => false,
+            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(crate::tls::ALPN_HTTP2),
+        }
+    }
+}
+
+/// As the h2 crate wants it.
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        with_stream!(self.get_mut(), stream => Pin::new(stream).poll_read(context, buffer))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        with_stream!(self.get_mut(), stream => Pin::new(stream).poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        with_stream!(self.get_mut(), stream => Pin::new(stream).poll_write_vectored(context, slices))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        with_stream!(self.get_mut(), stream => Pin::new(stream).poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        with_stream!(self.get_mut(), stream => Pin::new(stream).poll_shutdown(context))
+    }
 }
 
 /// A socket with how long it is waited for. Shared by what sends a request and what reads its response.

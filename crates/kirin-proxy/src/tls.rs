@@ -8,13 +8,16 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// HTTP/1.1 in the handshake's choice of protocols (RFC 7301).
+/// The protocols in the handshake's choice (RFC 7301).
+pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
 /// How servers are met by TLS. Sessions are remembered, so that most handshakes are short.
 #[derive(Clone, Debug, Default)]
 pub struct ClientTls {
     pub(crate) config: Option<Arc<ClientConfig>>,
+    /// The same without HTTP/2, which has no upgrades.
+    pub(crate) http1_config: Option<Arc<ClientConfig>>,
     /// The name that certificates must be for, if it is not the server's.
     pub(crate) server_name: Option<ServerName<'static>>,
 }
@@ -74,6 +77,8 @@ impl ClientTls {
             }
         };
         config.alpn_protocols = vec![ALPN_HTTP1.to_vec()];
+        let http1_config = Some(Arc::new(config.clone()));
+        config.alpn_protocols.insert(0, ALPN_HTTP2.to_vec());
         let server_name = match &settings.server_name {
             None => None,
             Some(name) => {
@@ -81,7 +86,7 @@ impl ClientTls {
                 Some(parsed.map_err(|_| ClientTlsError::ServerName(name.clone()))?)
             }
         };
-        Ok(Self { config: Some(Arc::new(config)), server_name })
+        Ok(Self { config: Some(Arc::new(config)), http1_config, server_name })
     }
 }
 

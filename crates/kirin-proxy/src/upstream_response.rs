@@ -6,31 +6,41 @@ use std::time::Duration;
 
 /// A head as it comes from a server.
 #[derive(Debug)]
-pub(crate) enum AnyHead {
+pub enum AnyHead {
     /// Of an informational response; another head follows.
-    Informational { status: StatusCode, fields: FieldLines },
+    Informational {
+        /// Above 100, 101 excepted.
+        status: StatusCode,
+        /// Those that go on to the client.
+        fields: FieldLines,
+    },
     /// The server has switched to another protocol.
-    Switched { fields: FieldLines },
+    Switched {
+        /// Those that go on to the client.
+        fields: FieldLines,
+    },
     /// Of the response.
     Final(UpstreamHead),
 }
 
 /// A response head, and what comes after it.
 #[derive(Debug)]
-pub(crate) struct UpstreamHead {
-    pub(crate) status: StatusCode,
+pub struct UpstreamHead {
+    /// The status.
+    pub status: StatusCode,
     /// Those that go on to the client.
-    pub(crate) fields: FieldLines,
-    pub(crate) body: UpstreamBody,
+    pub fields: FieldLines,
+    /// What follows.
+    pub body: UpstreamBody,
     /// Whether the server closes the connection after this response.
-    pub(crate) close: bool,
+    pub close: bool,
     /// For how long it keeps an idle connection, if it says so.
-    pub(crate) keep_alive: Option<Duration>,
+    pub keep_alive: Option<Duration>,
 }
 
 /// The body that a server sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UpstreamBody {
+pub enum UpstreamBody {
     /// None, because of the method or status; the length that it would have, if the server said so.
     Withheld(Option<u64>),
     /// One that is framed like this.
@@ -38,7 +48,7 @@ pub(crate) enum UpstreamBody {
 }
 
 /// Reads the head at the start of `input`; `None` when it is not all there. `via`: our name in `Via`.
-pub(crate) fn read_head(
+pub fn read_head(
     input: &[u8],
     is_head: bool,
     via: Option<&str>,

@@ -283,6 +283,7 @@ impl Sending<'_> {
     /// The source is asked for more when there is room for some.
     async fn stream(&mut self, mut source: Box<dyn BodyStream>) -> Result<(), Ended> {
         let expected = source.length();
+        let may_have_trailers = source.may_have_trailers();
         loop {
             self.room(1).await?;
             let chunk = poll_fn(|context| {
@@ -297,12 +298,20 @@ impl Sending<'_> {
                     if expected.is_some_and(|expected| total > expected) {
                         return Err(Ended::Cut);
                     }
-                    self.bytes(chunk, expected == Some(total)).await?;
-                    if expected == Some(total) {
+                    let is_last = expected == Some(total) && !may_have_trailers;
+                    self.bytes(chunk, is_last).await?;
+                    if is_last {
                         return Ok(());
                     }
                 }
-                None if expected.is_none() => return self.hand_over(Bytes::new(), true),
+                None if expected.is_none_or(|expected| *self.sent == expected) => {
+                    return match source.take_trailers() {
+                        Some(trailers) if !trailers.is_empty() => {
+                            self.stream.send_trailers(trailers).map_err(|_| Ended::ResetByClient)
+                        }
+                        _ => self.hand_over(Bytes::new(), true),
+                    };
+                }
                 None | Some(Err(_)) => return Err(Ended::Cut),
             }
         }

@@ -59,9 +59,6 @@ pub fn server(entry: &Spanned<ServerEntry>, source: &Source) -> Result<ServerCon
     let ServerEntry { address, weight, backup } = entry.get_ref();
     let mut address: ServerAddress =
         address.parse().map_err(|error| source.error(entry.span(), format!("{error}")))?;
-    if address.scheme == Scheme::H2c {
-        return Err(source.error(entry.span(), "this version of Kirin does not speak h2c with servers yet"));
-    }
     if let kirin_proxy::Location::Unix(path) = &mut address.location {
         *path = absolute(&source.directory.join(&path));
     }

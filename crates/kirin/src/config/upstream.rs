@@ -26,8 +26,9 @@ pub struct UpstreamConfig {
     /// The name that routes use: `proxy:NAME`.
     #[schemars(with = "String")]
     pub name: Spanned<String>,
-    /// Servers that answer the same requests: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST`; or one with
-    /// more to say, such as `{ address = "10.0.0.2:80", weight = 3, backup = true }`. A name stands for all of its addresses. One
+    /// Servers that answer the same requests: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST` (HTTP/2 if
+    /// they take it), `h2c://HOST:PORT` for HTTP/2 without TLS; or one with more to say, such as
+    /// `{ address = "10.0.0.2:80", weight = 3, backup = true }`. A name stands for all of its addresses. One
     /// with `weight = 3` (default 1) gets three times as much, a `backup` nothing as long as another can be asked.
     #[schemars(with = "Vec<String>")]
     pub servers: Vec<Spanned<ServerEntry>>,
@@ -269,7 +270,7 @@ mod tests {
     #[test]
     fn what_is_said_of_an_upstream_is_taken() {
         let upstream = check(
-            "servers = [\"a.test:1\"]\nhost = \"www.a.test:8080\"\nforwarded = \"none\"\nvia = \"\"\n\
+            "servers = [\"h2c://a.test:1\"]\nhost = \"www.a.test:8080\"\nforwarded = \"none\"\nvia = \"\"\n\
              first_byte_timeout = \"5m\"\nkeep_connections = 0\nmax_age = \"1h\"\n",
         )
         .unwrap();

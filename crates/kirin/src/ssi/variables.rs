@@ -182,7 +182,14 @@ mod tests {
         };
         let peer = Peer::Tcp("192.0.2.7:1234".parse().unwrap());
         let local = ListenAddress::Tcp("127.0.0.1:8443".parse().unwrap());
-        let origin = Origin { peer: &peer, local: &local, secure: true, client: Client::NotAsked, now: 0 };
+        let origin = Origin {
+            peer: &peer,
+            local: &local,
+            secure: true,
+            client: Client::NotAsked,
+            proxy: None,
+            now: 0,
+        };
         let variable = variable(name, &request, origin, user)?;
         Some((String::from_utf8(variable.value.to_vec()).unwrap(), variable.is_visitors))
     }

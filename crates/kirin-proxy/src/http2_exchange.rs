@@ -1,0 +1,356 @@
+//! One request on a stream of an HTTP/2 connection: what `exchange` and `response_body` are for HTTP/1.
+
+use crate::content::Content;
+use crate::exchange::Call;
+use crate::failure::Failure;
+use crate::http2_connection::Sender;
+use crate::http2_head;
+use crate::place::State;
+use crate::request_head::OutgoingFraming;
+use crate::sending::{SendError, Sending};
+use crate::server::Server;
+use bytes::Bytes;
+use h2::client::ResponseFuture;
+use h2::{RecvStream, SendStream};
+use http::{HeaderMap, Method};
+use kirin_balance::Attempt;
+use kirin_http::{
+    Body, BodyStream, FieldLines, Place, RequestBody, Response, StatusCode, StreamError, UnknownLength,
+};
+use std::fs::File;
+use std::future::{Future, pending, poll_fn};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, timeout};
+
+/// Bytes of a body that are handed over at once.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// Has a server answer `call` on a stream of its own.
+pub(crate) async fn exchange(
+    place: &Rc<State>,
+    mut sender: Sender,
+    server: &Arc<Server>,
+    attempt: Attempt,
+    call: &Call,
+    content: &mut Content,
+) -> Result<Response, Failure> {
+    let config = place.config();
+    let framing = content.framing();
+    let request = http2_head::request(&call.head, server.scheme(), &server.authority, framing);
+    let request = request.ok_or(Failure::NotForHttp2)?;
+    let is_ended = framing == OutgoingFraming::Nothing;
+    match timeout(config.timeouts.send, poll_fn(|context| sender.poll_ready(context))).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(Failure::NotSent(io::Error::other(error))),
+        Err(_) => return Err(Failure::SendTimeout),
+    }
+    let (response, stream) =
+        sender.send_request(request, is_ended).map_err(|error| Failure::NotSent(io::Error::other(error)))?;
+    // It would keep the connection open.
+    drop(sender);
+    let limit = config.timeouts.send;
+    let sending: Option<Sending> = match content {
+        Content::Nothing | Content::Spent => None,
+        Content::Memory(bytes) => Some(Box::pin(send_memory(stream, bytes.clone(), limit))),
+        Content::File { file, length } => Some(Box::pin(send_file(stream, Rc::clone(file), *length, limit))),
+        Content::Streamed { .. } => match std::mem::replace(content, Content::Spent) {
+            Content::Streamed { first, body } => Some(Box::pin(send_streamed(stream, first, body, limit))),
+            _ => None,
+        },
+    };
+    let mut waiting = Waiting { response, sending, patience: Patience::new(config.timeouts.first_byte) };
+    let head = loop {
+        match waiting.next(call).await {
+            Event::Head(head) => break head.map_err(|error| of_stream(&error))?,
+            Event::Informational(head) => {
+                if let Some(client) = &call.informational
+                    && head.status() != StatusCode::CONTINUE
+                    && let Ok(fields) = http2_head::fields(head.headers(), None)
+                {
+                    // If the client has gone, sending the response will find out.
+                    let _ = client.send(head.status(), &fields).await;
+                }
+            }
+            Event::Sent(Ok(())) => {}
+            Event::Sent(Err(SendError::Client(error))) => return Err(error.into()),
+            Event::Sent(Err(SendError::Server(error))) if error.kind() == io::ErrorKind::TimedOut => {
+                return Err(Failure::SendTimeout);
+            }
+            // It may have said why, or will fail there.
+            Event::Sent(Err(SendError::Server(_))) => {}
+            Event::Overdue => return Err(Failure::FirstByteTimeout),
+            Event::ClientGone => return Err(Failure::ClientGone),
+        }
+    };
+    attempt.answered(std::time::Instant::now());
+    let (parts, received) = head.into_parts();
+    let fields = http2_head::fields(&parts.headers, config.via.as_deref())?;
+    let length = http2_head::length(&parts.headers);
+    let (status, is_head) = (parts.status, call.head.method == Method::HEAD);
+    if status.is_informational() {
+        return Err(Failure::Unasked101);
+    }
+    let bodiless = is_head || Response::is_bodiless_status(status);
+    if bodiless || received.is_end_stream() {
+        let body = match (is_head, length) {
+            (true, Some(length)) => Body::Withheld(length),
+            _ if bodiless => Body::Stream(Box::new(UnknownLength)),
+            _ => Body::Empty,
+        };
+        return Ok(respond(status, fields, body));
+    }
+    let body = Http2Body {
+        received,
+        sending: waiting.sending,
+        length,
+        trailers: None,
+        patience: Patience::new(config.timeouts.idle),
+        place: Rc::clone(place),
+        server: Arc::clone(server),
+        attempt,
+    };
+    Ok(respond(status, fields, Body::Stream(Box::new(body))))
+}
+
+fn respond(status: StatusCode, fields: FieldLines, body: Body) -> Response {
+    Response { status, fields, body, place: Place::Proxy }
+}
+
+/// What a stream's error says of the request. One that the server has refused, or that a GOAWAY leaves out, it has not seen
+/// (RFC 9113 sections 8.7 and 6.8).
+fn of_stream(error: &h2::Error) -> Failure {
+    let unseen =
+        error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM));
+    let error = io::Error::other(error.to_string());
+    if unseen { Failure::NotSent(error) } else { Failure::Stream(error) }
+}
+
+/// A request that is being sent and whose response is awaited.
+struct Waiting {
+    response: ResponseFuture,
+    sending: Option<Sending>,
+    /// From the end of the request on.
+    patience: Patience,
+}
+
+enum Event {
+    Head(Result<http::Response<RecvStream>, h2::Error>),
+    Informational(http::Response<()>),
+    Sent(Result<(), SendError>),
+    Overdue,
+    ClientGone,
+}
+
+impl Waiting {
+    async fn next(&mut self, call: &Call) -> Event {
+        let client = call.client.as_ref().filter(|_| self.sending.is_none());
+        let mut gone = pin!(async {
+            match client {
+                Some(client) => client.gone().await,
+                None => pending().await,
+            }
+        });
+        poll_fn(|context| {
+            if let Some(sending) = &mut self.sending
+                && let Poll::Ready(sent) = sending.as_mut().poll(context)
+            {
+                self.sending = None;
+                return Poll::Ready(Event::Sent(sent));
+            }
+            if let Poll::Ready(Some(Ok(head))) = self.response.poll_informational(context) {
+                return Poll::Ready(Event::Informational(head));
+            }
+            if let Poll::Ready(head) = Pin::new(&mut self.response).poll(context) {
+                return Poll::Ready(Event::Head(head));
+            }
+            if self.sending.is_none() && self.patience.poll_over(context).is_ready() {
+                return Poll::Ready(Event::Overdue);
+            }
+            gone.as_mut().poll(context).map(|()| Event::ClientGone)
+        })
+        .await
+    }
+}
+
+/// A time limit that begins when it is first waited for.
+struct Patience {
+    limit: Duration,
+    sleep: Option<Pin<Box<Sleep>>>,
+    is_waiting: bool,
+}
+
+impl Patience {
+    fn new(limit: Duration) -> Self {
+        Self { limit, sleep: None, is_waiting: false }
+    }
+
+    fn poll_over(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let limit = self.limit;
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        if !std::mem::replace(&mut self.is_waiting, true) {
+            sleep.as_mut().reset(Instant::now() + limit);
+        }
+        sleep.as_mut().poll(context)
+    }
+
+    /// What was waited for has come.
+    fn end(&mut self) {
+        self.is_waiting = false;
+    }
+}
+
+/// A body that a server is still sending. Dropping it resets the stream.
+struct Http2Body {
+    received: RecvStream,
+    /// The rest of the request, which a server may take while it answers.
+    sending: Option<Sending>,
+    length: Option<u64>,
+    trailers: Option<HeaderMap>,
+    patience: Patience,
+    place: Rc<State>,
+    server: Arc<Server>,
+    /// Counts as long as the response is not whole.
+    attempt: Attempt,
+}
+
+impl BodyStream for Http2Body {
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+        if let Some(sending) = &mut self.sending
+            && let Poll::Ready(sent) = sending.as_mut().poll(context)
+        {
+            self.sending = None;
+            if let Err(SendError::Client(error)) = sent {
+                return Poll::Ready(Some(Err(self.cut(&error.to_string()))));
+            }
+        }
+        let chunk = match self.poll_next(context) {
+            Poll::Pending if self.patience.poll_over(context).is_ready() => {
+                Err("nothing came for too long".into())
+            }
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(chunk) => chunk,
+        };
+        self.patience.end();
+        Poll::Ready(match chunk {
+            Ok(chunk) => chunk.map(Ok),
+            Err(error) => Some(Err(self.cut(&error))),
+        })
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    fn may_have_trailers(&self) -> bool {
+        true
+    }
+
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        self.trailers.take()
+    }
+}
+
+impl Http2Body {
+    /// The next data. Taking it makes room for as much to come.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, String>> {
+        loop {
+            match ready!(self.received.poll_data(context)) {
+                Some(Ok(data)) => {
+                    let released = self.received.flow_control().release_capacity(data.len());
+                    if let Err(error) = released {
+                        return Poll::Ready(Err(error.to_string()));
+                    }
+                    if !data.is_empty() {
+                        return Poll::Ready(Ok(Some(data)));
+                    }
+                }
+                Some(Err(error)) => return Poll::Ready(Err(error.to_string())),
+                None => break,
+            }
+        }
+        self.trailers = ready!(self.received.poll_trailers(context)).map_err(|error| error.to_string())?;
+        Poll::Ready(Ok(None))
+    }
+
+    /// It ended before its end.
+    fn cut(&mut self, error: &str) -> StreamError {
+        self.sending = None;
+        self.attempt.failed(std::time::Instant::now());
+        let upstream = self.place.config().name.as_str();
+        tracing::warn!(upstream, server = %self.server, error, "response was cut");
+        StreamError(error.to_owned())
+    }
+}
+
+async fn send_memory(mut stream: SendStream<Bytes>, bytes: Bytes, limit: Duration) -> Result<(), SendError> {
+    send(&mut stream, bytes, true, limit).await
+}
+
+async fn send_file(
+    mut stream: SendStream<Bytes>,
+    file: Rc<File>,
+    length: u64,
+    limit: Duration,
+) -> Result<(), SendError> {
+    let mut offset = 0;
+    while offset < length {
+        let mut piece = vec![0; (length - offset).min(PIECE_BYTES as u64) as usize];
+        file.read_exact_at(&mut piece, offset).map_err(SendError::Server)?;
+        offset += piece.len() as u64;
+        send(&mut stream, Bytes::from(piece), offset == length, limit).await?;
+    }
+    Ok(())
+}
+
+async fn send_streamed(
+    mut stream: SendStream<Bytes>,
+    mut first: Option<Bytes>,
+    mut body: Box<RequestBody>,
+    limit: Duration,
+) -> Result<(), SendError> {
+    loop {
+        let chunk = match first.take() {
+            Some(chunk) => Some(chunk),
+            None => body.chunk().await.map_err(SendError::Client)?,
+        };
+        match chunk {
+            Some(chunk) => send(&mut stream, chunk, false, limit).await?,
+            None => {
+                return stream
+                    .send_data(Bytes::new(), true)
+                    .map_err(|error| SendError::Server(io::Error::other(error)));
+            }
+        }
+    }
+}
+
+/// Sends `bytes` as the server makes room for them.
+async fn send(
+    stream: &mut SendStream<Bytes>,
+    mut bytes: Bytes,
+    last: bool,
+    limit: Duration,
+) -> Result<(), SendError> {
+    let failed = |error: h2::Error| SendError::Server(io::Error::other(error));
+    while !bytes.is_empty() {
+        stream.reserve_capacity(bytes.len().min(PIECE_BYTES));
+        let room = poll_fn(|context| match stream.capacity() {
+            0 => stream.poll_capacity(context),
+            room => Poll::Ready(Some(Ok(room))),
+        });
+        let room = match timeout(limit, room).await {
+            Ok(Some(room)) => room.map_err(failed)?,
+            Ok(None) => return Err(SendError::Server(io::ErrorKind::BrokenPipe.into())),
+            Err(_) => return Err(SendError::Server(io::ErrorKind::TimedOut.into())),
+        };
+        let piece = bytes.split_to(room.min(bytes.len()));
+        stream.send_data(piece, last && bytes.is_empty()).map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Heads in HTTP/2's form: requests made of what `request_head` has encoded, responses as they go on to the client. No I/O.
+
+use crate::address::Scheme;
+use crate::request_head::{OutgoingFraming, OutgoingHead};
+use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TE};
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderMap, Request, Uri, Version};
+use kirin_http::FieldLines;
+use kirin_http::response_head::BadResponse;
+
+/// Fields of a connection, which a response of HTTP/2 must not have (RFC 9113 section 8.2.2); and those of a proxy.
+const OF_A_CONNECTION: [&str; 8] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+    "upgrade",
+    "trailer",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+];
+
+/// The request of `head` to a server whose own host is `authority`; `None` if HTTP/2 has no place for its target or host.
+pub(crate) fn request(
+    head: &OutgoingHead,
+    scheme: Scheme,
+    authority: &str,
+    framing: OutgoingFraming,
+) -> Option<Request<()>> {
+    let mut request = Request::new(());
+    *request.method_mut() = head.method.clone();
+    *request.version_mut() = Version::HTTP_2;
+    let host = head.host().filter(|host| !host.is_empty()).unwrap_or(authority);
+    let mut uri = http::uri::Parts::default();
+    uri.scheme =
+        Some(if scheme == Scheme::Https { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP });
+    uri.authority = Some(Authority::try_from(host).ok()?);
+    uri.path_and_query = Some(PathAndQuery::try_from(head.target()).ok()?);
+    *request.uri_mut() = Uri::from_parts(uri).ok()?;
+    let fields = request.headers_mut();
+    for (name, value) in head.fields() {
+        // They were field lines before.
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+            fields.try_append(name, value).ok()?;
+        }
+    }
+    if let OutgoingFraming::Length(length) = framing {
+        fields.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    if head.takes_trailers {
+        fields.insert(TE, HeaderValue::from_static("trailers"));
+    }
+    Some(request)
+}
+
+/// The fields of a response that go on to the client. `via`: our name in `Via`.
+pub(crate) fn fields(headers: &HeaderMap, via: Option<&str>) -> Result<FieldLines, BadResponse> {
+    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>();
+    let mut fields = FieldLines::with_capacity(bytes + 32);
+    for (name, value) in headers {
+        if name != CONTENT_LENGTH && !OF_A_CONNECTION.contains(&name.as_str()) {
+            fields.try_push(name.as_str().as_bytes(), value.as_bytes())?;
+        }
+    }
+    if let Some(name) = via {
+        fields.try_push(b"Via", &[b"2.0 ", name.as_bytes()].concat())?;
+    }
+    Ok(fields)
+}
+
+/// How long a response says that its body is.
+pub(crate) fn length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

@@ -1,0 +1,46 @@
+//! What the proxy passes on: a request that is parsed goes out as exactly one request with the framing that it was given, and a
+//! response's head never panics.
+#![no_main]
+
+use kirin_http::request::{FieldStorage, HeadLimits, MAX_FIELDS, Parsed, parse};
+use kirin_http::{BodyLength, Client, ListenAddress, Origin, Peer};
+use kirin_proxy::request_head::{HeadPolicy, OutgoingFraming, encode};
+use kirin_proxy::upstream_response::read_head;
+use kirin_proxy::{ForwardedPolicy, HostPolicy};
+use libfuzzer_sys::fuzz_target;
+use std::mem::MaybeUninit;
+
+fuzz_target!(|input: &[u8]| {
+    for is_head in [false, true] {
+        if let Ok(Some((_, length))) = read_head(input, is_head, Some("kirin")) {
+            assert!(length <= input.len());
+        }
+    }
+    let mut storage: FieldStorage<'_> = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let Ok(Parsed::Complete(request, _)) = parse(input, &mut storage, &HeadLimits::default()) else { return };
+    let local = ListenAddress::Unix("/s".into());
+    let (peer, client) = (Peer::Unix, Client::NotAsked);
+    let origin = Origin { peer: &peer, local: &local, secure: false, client, proxy: None, now: 0 };
+    let host = if request.host.is_empty() { HostPolicy::Upstream } else { HostPolicy::Client };
+    let policy = HeadPolicy { host: &host, forwarded: ForwardedPolicy::Both, via: Some("kirin") };
+    let mut head = encode(&request, request.target, origin, policy);
+    for (framing, expected) in [
+        (OutgoingFraming::Nothing, BodyLength::None),
+        (OutgoingFraming::Length(7), BodyLength::Exact(7)),
+        (OutgoingFraming::Chunked, BodyLength::Chunked),
+    ] {
+        head.finish(framing, "server");
+        let sent = head.as_http1();
+        let mut storage: FieldStorage<'_> = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let limits = HeadLimits { head_bytes: 1 << 20, request_line_bytes: 1 << 20 };
+        match parse(sent, &mut storage, &limits) {
+            Ok(Parsed::Complete(again, length)) => {
+                assert_eq!((length, again.body), (sent.len(), expected));
+                assert_eq!((again.method, again.target), (request.method.clone(), request.target));
+            }
+            // We add some fields to as many as there may be.
+            Err(kirin_http::request::Reject::HeadTooLarge) => {}
+            other => panic!("{:?} is not one request: {other:?}", String::from_utf8_lossy(sent)),
+        }
+    }
+});

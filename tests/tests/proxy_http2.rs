@@ -1,0 +1,323 @@
+//! HTTP/2 between Kirin and its servers: gRPC with the h2 crate on both ends, and what streams and connections may suffer.
+
+use bytes::Bytes;
+use h2::{Reason, RecvStream};
+use http::{HeaderMap, Request, Response, StatusCode};
+use kirin_tests::{Authority, Http2Client, Kirin, PATIENCE, Site, wait_for};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A server that speaks HTTP/2 only.
+struct Http2Backend {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Http2Backend {
+    fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.set_nonblocking(true).expect("nonblocking");
+        let address = listener.local_addr().expect("its address");
+        let (connections, asked) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let counts = (Arc::clone(&connections), Arc::clone(&asked));
+        std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async move {
+                let listener = TcpListener::from_std(listener).expect("a listener");
+                while let Ok((stream, _)) = listener.accept().await {
+                    counts.0.fetch_add(1, Ordering::SeqCst);
+                    tokio::spawn(serve(stream, Arc::clone(&counts.1)));
+                }
+            });
+        });
+        Self { address, connections, asked }
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    fn proxy(&self) -> (Site, Kirin) {
+        let site = Site::new();
+        let kirin = Kirin::start(
+            &site,
+            &format!(
+                "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+                 [[upstream]]\nname = \"api\"\nservers = [\"h2c://{}\"]\nfirst_byte_timeout = \"1s\"\n\
+                 [[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n",
+                self.address
+            ),
+        );
+        (site, kirin)
+    }
+}
+
+async fn serve(stream: TcpStream, asked: Arc<AtomicUsize>) {
+    let Ok(mut connection) = h2::server::handshake(stream).await else { return };
+    while let Some(Ok((request, mut respond))) = connection.accept().await {
+        let number = asked.fetch_add(1, Ordering::SeqCst);
+        match request.uri().path() {
+            "/refused" if number == 0 => {
+                respond.send_reset(Reason::REFUSED_STREAM);
+                continue;
+            }
+            "/goaway" => connection.graceful_shutdown(),
+            _ => {}
+        }
+        tokio::spawn(answer(request, respond));
+    }
+}
+
+fn grpc() -> http::response::Builder {
+    Response::builder().header("content-type", "application/grpc")
+}
+
+fn trailers(status: &'static str) -> HeaderMap {
+    HeaderMap::from_iter([("grpc-status".parse().expect("a name"), status.parse().expect("a value"))])
+}
+
+async fn answer(request: Request<RecvStream>, mut respond: h2::server::SendResponse<Bytes>) {
+    let (parts, mut body) = request.into_parts();
+    let fields = parts.headers;
+    match parts.uri.path() {
+        "/unary" => {
+            assert_eq!(fields.get("te").map(http::HeaderValue::as_bytes), Some(&b"trailers"[..]));
+            let all = read_all(&mut body).await;
+            let mut stream =
+                respond.send_response(grpc().body(()).expect("a head"), false).expect("a stream");
+            let _ = stream.send_data(all, false);
+            let _ = stream.send_trailers(trailers("0"));
+        }
+        "/sized" => {
+            let head = grpc().header("content-length", "5").body(()).expect("a head");
+            let mut stream = respond.send_response(head, false).expect("a stream");
+            let _ = stream.send_data(Bytes::from_static(b"hello"), false);
+            let _ = stream.send_trailers(trailers("0"));
+        }
+        "/stream" => {
+            let mut stream =
+                respond.send_response(grpc().body(()).expect("a head"), false).expect("a stream");
+            while let Some(Ok(data)) = body.data().await {
+                let _ = body.flow_control().release_capacity(data.len());
+                let _ = stream.send_data(data, false);
+            }
+            let _ = stream.send_trailers(trailers("0"));
+        }
+        "/only" => {
+            let head = grpc().header("grpc-status", "12").body(()).expect("a head");
+            let _ = respond.send_response(head, true);
+        }
+        "/cut" => {
+            let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
+            let _ = stream.send_data(Bytes::from_static(b"part"), false);
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            stream.send_reset(Reason::INTERNAL_ERROR);
+        }
+        "/hang" => std::future::pending().await,
+        "/reset" => respond.send_reset(Reason::INTERNAL_ERROR),
+        "/teapot" => {
+            let mut head = Response::new(());
+            *head.status_mut() = StatusCode::IM_A_TEAPOT;
+            let _ = respond.send_response(head, true);
+        }
+        _ => {
+            let all = read_all(&mut body).await;
+            let via = fields.get("via").and_then(|via| via.to_str().ok()).unwrap_or("none");
+            let text = format!("{} {} {via} {}", parts.method, parts.uri, all.len());
+            let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
+            let _ = stream.send_data(Bytes::from(text), true);
+        }
+    }
+}
+
+async fn read_all(body: &mut RecvStream) -> Bytes {
+    let mut all = Vec::new();
+    while let Some(Ok(data)) = body.data().await {
+        let _ = body.flow_control().release_capacity(data.len());
+        all.extend_from_slice(&data);
+    }
+    Bytes::from(all)
+}
+
+/// A gRPC call: the messages are sent one by one, each when the answer to the one before has come. Gives the head's fields, the
+/// data and the trailers.
+fn call(
+    kirin: &Kirin,
+    path: &str,
+    messages: &[&[u8]],
+    in_turn: bool,
+) -> (HeaderMap, Vec<u8>, Option<HeaderMap>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let work = async {
+            let socket = TcpStream::connect(kirin.address()).await.expect("connect");
+            let (mut client, connection) = h2::client::handshake(socket).await.expect("HTTP/2");
+            tokio::spawn(connection);
+            let request = Request::post(format!("http://test{path}")).header("te", "trailers");
+            let request = request.header("content-type", "application/grpc").body(()).expect("a request");
+            let (response, mut stream) = client.send_request(request, false).expect("a stream");
+            let mut messages = messages.iter().map(|message| Bytes::copy_from_slice(message));
+            let mut send = |stream: &mut h2::SendStream<Bytes>| match messages.next() {
+                Some(message) => stream.send_data(message, false).expect("sent"),
+                None => stream.send_data(Bytes::new(), true).expect("ended"),
+            };
+            for _ in 0..if in_turn { 1 } else { 2 } {
+                send(&mut stream);
+            }
+            let (head, mut body) = response.await.expect("a response").into_parts();
+            let mut data = Vec::new();
+            while let Some(piece) = body.data().await {
+                let piece = piece.expect("data");
+                let _ = body.flow_control().release_capacity(piece.len());
+                data.extend_from_slice(&piece);
+                if in_turn {
+                    send(&mut stream);
+                }
+            }
+            (head.headers, data, body.trailers().await.expect("an end"))
+        };
+        tokio::time::timeout(PATIENCE, work).await.expect("an answer in time")
+    })
+}
+
+#[test]
+fn a_unary_call_has_its_trailers() {
+    let backend = Http2Backend::start();
+    let (_site, kirin) = backend.proxy();
+    for path in ["/unary", "/sized"] {
+        let (_, data, trailers) = call(&kirin, path, &[b"hello"], false);
+        assert_eq!(
+            (&data[..], &trailers.expect(path)["grpc-status"]),
+            (&b"hello"[..], &"0".parse().unwrap())
+        );
+    }
+    let (fields, data, trailers) = call(&kirin, "/only", &[b"hello"], false);
+    assert_eq!((&fields["grpc-status"], data.len(), trailers), (&"12".parse().unwrap(), 0, None));
+    assert_eq!(backend.connections(), 1);
+}
+
+#[test]
+fn messages_of_both_sides_cross_while_the_call_lasts() {
+    let backend = Http2Backend::start();
+    let (_site, kirin) = backend.proxy();
+    let (_, data, trailers) = call(&kirin, "/stream", &[b"one", b"two", b"three"], true);
+    assert_eq!(data, b"onetwothree");
+    assert_eq!(trailers.expect("trailers")["grpc-status"], "0");
+}
+
+#[test]
+fn clients_of_both_protocols_share_one_connection() {
+    let backend = Http2Backend::start();
+    let (_site, kirin) = backend.proxy();
+    let mut http1 = kirin.connect();
+    let mut http2 = Http2Client::connect(kirin.address());
+    for _ in 0..3 {
+        let reply = http1.get("/a?b");
+        assert_eq!(
+            (reply.text().as_str(), reply.field("via")),
+            ("GET http://test/a?b 1.1 kirin 0", Some("2.0 kirin"))
+        );
+        assert_eq!(http2.get("/c").text(), "GET http://test/c 2.0 kirin 0");
+    }
+    assert_eq!(
+        http1.post("/p", "text/plain", &vec![b'x'; 1_000_000]).text(),
+        "POST http://test/p 1.1 kirin 1000000"
+    );
+    assert_eq!(http1.get("/teapot").status, 418);
+    assert_eq!(http1.request("HEAD", "/a", "").status, 200);
+    assert_eq!(http1.request("GET", "/a", "Connection: Upgrade\r\nUpgrade: websocket\r\n").status, 200);
+    assert_eq!(backend.connections(), 1);
+}
+
+#[test]
+fn streams_that_end_in_the_middle_are_cut_and_those_that_were_refused_are_repeated() {
+    let backend = Http2Backend::start();
+    let (_site, kirin) = backend.proxy();
+    let mut client = kirin.connect();
+    let reply = client.post("/refused", "text/plain", b"12345");
+    assert_eq!(
+        reply.text(),
+        "POST http://test/refused 1.1 kirin 5",
+        "nothing was done of it: {}",
+        kirin.log()
+    );
+    assert_eq!(client.post("/reset", "text/plain", b"12345").status, 502);
+    assert_eq!(client.get("/hang").status, 504);
+    client.send("GET /cut HTTP/1.1\r\nHost: test\r\n\r\n");
+    client.read_until(b"part");
+    assert!(!client.read_to_end().ends_with(b"0\r\n\r\n"));
+    kirin.wait_for_log("response was cut");
+    let mut http2 = Http2Client::connect(kirin.address());
+    let pending = http2.begin("GET", "/cut", &[]);
+    assert!(http2.try_finish(pending).is_err());
+}
+
+#[test]
+fn a_server_that_says_goodbye_gets_no_more_requests_on_that_connection() {
+    let backend = Http2Backend::start();
+    let (_site, kirin) = backend.proxy();
+    let mut client = kirin.connect();
+    for _ in 0..10 {
+        assert_eq!(client.get("/goaway").text(), "GET http://test/goaway 1.1 kirin 0");
+    }
+    wait_for("the requests", || (backend.asked.load(Ordering::SeqCst) >= 10).then_some(()));
+    assert!(backend.connections() > 5, "{}", backend.connections());
+}
+
+#[test]
+fn many_streams_at_once_come_back_to_who_asked() {
+    let backend = Http2Backend::start();
+    let (_site, kirin) = backend.proxy();
+    let address = kirin.address();
+    let threads: Vec<_> = (0..8)
+        .map(|thread| {
+            std::thread::spawn(move || {
+                let mut client = kirin_tests::Client::connect(address);
+                for number in 0..50 {
+                    let path = format!("/{thread}-{number}");
+                    assert_eq!(client.get(&path).text(), format!("GET http://test{path} 1.1 kirin 0"));
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("right answers"));
+    assert_eq!(backend.connections(), 1);
+}
+
+#[test]
+fn a_tls_server_that_takes_http_2_gets_it() {
+    let authority = Authority::new("inside");
+    let server_site = Site::new().with("public/hello.txt", "hello");
+    authority.issue(&["localhost"]).write(&server_site, "a");
+    let server = Kirin::start(
+        &server_site,
+        "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[listener.tls]\n\
+         certificates = [{ chain = \"a.pem\", key = \"a.key\" }]\n[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n",
+    );
+    let site = Site::new().with("ca.pem", authority.pem());
+    let kirin = Kirin::start(
+        &site,
+        &format!(
+            "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[upstream]]\nname = \"api\"\n\
+             servers = [\"https://localhost:{}\"]\ntls = {{ ca = \"ca.pem\" }}\n\
+             [[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n",
+            server.address().port()
+        ),
+    );
+    let mut client = kirin.connect();
+    for _ in 0..3 {
+        let reply = client.get("/hello.txt");
+        assert_eq!(
+            (reply.text().as_str(), reply.field("via")),
+            ("hello", Some("2.0 kirin")),
+            "{}",
+            kirin.log()
+        );
+    }
+    let reply = client.request("GET", "/hello.txt", "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+    assert_eq!(reply.field("via"), Some("1.1 kirin"), "upgrades are HTTP/1.1's");
+}
