@@ -2,7 +2,7 @@
 
 use super::check::absolute;
 use super::load::{ConfigError, Source};
-use kirin_proxy::{Scheme, ServerAddress, ServerConfig};
+use kirin_proxy::{ServerAddress, ServerConfig};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};

@@ -2,6 +2,7 @@
 
 use super::balancing::balancing;
 use super::check::absolute;
+use super::fastcgi::fastcgi;
 use super::health_check::{UpstreamHealthConfig, check_health};
 use super::load::{ConfigError, Source};
 use super::server_entry::{ServerEntry, server};
@@ -19,7 +20,7 @@ use std::time::Duration;
 /// Idle connections at most that may be kept.
 const MAX_IDLE: usize = 65_536;
 
-/// Other HTTP servers.
+/// Other servers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamConfig {
@@ -93,10 +94,10 @@ pub struct UpstreamConfig {
     #[serde(default = "default::patience")]
     #[schemars(with = "String", default = "default::patience")]
     pub idle_timeout: Seconds,
-    /// Idle connections that are kept, for each server and event loop; 0 for none.
-    #[serde(default = "default::keep_connections")]
-    #[schemars(with = "usize", default = "default::keep_connections_plain")]
-    pub keep_connections: Spanned<usize>,
+    /// Idle connections that are kept, for each server and event loop; 0 for none. Default: 64, and with FastCGI 0, because a
+    /// process of php-fpm serves nobody else as long as a connection to it is open.
+    #[schemars(with = "Option<usize>")]
+    pub keep_connections: Option<Spanned<usize>>,
     /// For how long an idle connection is kept, or a second less than the server says in `Keep-Alive` if that is shorter. Should
     /// be shorter than what the server itself has.
     #[serde(default = "default::keep_time")]
@@ -116,6 +117,17 @@ pub struct UpstreamConfig {
     /// the system.
     #[schemars(with = "Option<UpstreamTlsConfig>")]
     pub tls: Option<Spanned<UpstreamTlsConfig>>,
+    /// For `fastcgi://` servers: the directory of their scripts, which is `DOCUMENT_ROOT` and the beginning of `SCRIPT_FILENAME`.
+    /// If it is not on this machine, an absolute path of theirs.
+    #[schemars(with = "Option<String>")]
+    pub root: Option<Spanned<String>>,
+    /// For `fastcgi://` servers: the script of a directory, and of the root for all paths that name no script. Default:
+    /// `index.php`.
+    #[schemars(with = "Option<String>")]
+    pub index: Option<Spanned<String>>,
+    /// For `fastcgi://` servers: what names of scripts end in. Default: `.php`.
+    #[schemars(with = "Option<String>")]
+    pub extension: Option<Spanned<String>>,
 }
 
 /// TLS to servers.
@@ -151,11 +163,16 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
         let message = format!("upstream `{name}` needs `servers`, such as [\"127.0.0.1:3000\"]");
         return Err(source.error(config.name.span(), message));
     }
-    let idle = *config.keep_connections.get_ref();
-    if idle > MAX_IDLE {
-        let message = format!("`keep_connections` is {idle}: allowed is 0 to {MAX_IDLE}");
-        return Err(source.error(config.keep_connections.span(), message));
-    }
+    let fastcgi = fastcgi(config, &servers, source)?;
+    let idle = match &config.keep_connections {
+        Some(idle) if *idle.get_ref() > MAX_IDLE => {
+            let message = format!("`keep_connections` is {}: allowed is 0 to {MAX_IDLE}", idle.get_ref());
+            return Err(source.error(idle.span(), message));
+        }
+        Some(idle) => *idle.get_ref(),
+        None if fastcgi.is_some() => 0,
+        None => PoolLimits::default().idle,
+    };
     let uses_tls = servers.iter().any(|server| server.address.scheme == Scheme::Https);
     Ok(Settings {
         name: name.clone(),
@@ -178,6 +195,7 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
         forwarded: forwarded(&config.forwarded, source)?,
         via: via(&config.via, source)?,
         tls: tls(config, uses_tls, source)?,
+        fastcgi,
         resolve: config.resolve.into(),
         spool_directory: std::env::temp_dir(),
     })
