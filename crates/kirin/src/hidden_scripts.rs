@@ -22,7 +22,7 @@ impl HiddenScripts {
                 || files.starts_with(&root)
                 || root.starts_with(&files)
             {
-                hidden.push(fastcgi.extension.to_ascii_lowercase());
+                hidden.push(fastcgi.extension.clone());
             }
         }
         Self(hidden)
@@ -34,8 +34,12 @@ impl HiddenScripts {
             return false;
         }
         let Ok(meant) = meant_path(path) else { return true };
-        let meant = meant.to_ascii_lowercase();
-        self.0.iter().any(|extension| meant.ends_with(extension.as_bytes()))
+        let end = meant.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+        let name = meant.get(..end).unwrap_or_default();
+        self.0.iter().any(|extension| {
+            let end = name.len().checked_sub(extension.len()).and_then(|start| name.get(start..));
+            end.is_some_and(|end| end.eq_ignore_ascii_case(extension.as_bytes()))
+        })
     }
 }
 
@@ -46,7 +50,7 @@ mod tests {
     #[test]
     fn scripts_are_hidden_however_their_names_are_written() {
         let hidden = HiddenScripts(vec![".php".into()]);
-        for path in ["/a.php", "/a.%70hp", "/b/../a.php", "/a.PHP", "/a.php/", "/x.php/.", "/%"] {
+        for path in ["/a.php", "/a.%70hp", "/b/../a.php", "/a.PHP", "/a.php/", "/x.php/.", "/%00"] {
             assert!(hidden.hide(path), "{path}");
         }
         for path in ["/", "/a.phpx", "/a.css", "/a.php/b", "/php"] {

@@ -447,7 +447,7 @@ impl Routes {
             Place::Files(files, hidden) if !hidden.hide(request.path) => {
                 files.answer(&request, Instant::now())
             }
-            Place::App(_) | Place::Lua(_) | Place::Proxy(_) => None,
+            Place::Files(..) | Place::App(_) | Place::Lua(_) | Place::Proxy(_) => None,
         });
         response.filter(error_page::is_page)
     }

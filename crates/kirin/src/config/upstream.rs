@@ -28,7 +28,8 @@ pub struct UpstreamConfig {
     #[schemars(with = "String")]
     pub name: Spanned<String>,
     /// Servers that answer the same requests: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST` (HTTP/2 if
-    /// they take it), `h2c://HOST:PORT` for HTTP/2 without TLS; or one with more to say, such as
+    /// they take it), `h2c://HOST:PORT` for HTTP/2 without TLS; or `fastcgi://unix:PATH`,
+    /// `fastcgi://HOST:PORT`, and the same with `scgi` or `uwsgi`; or one with more to say, such as
     /// `{ address = "10.0.0.2:80", weight = 3, backup = true }`. A name stands for all of its addresses. One
     /// with `weight = 3` (default 1) gets three times as much, a `backup` nothing as long as another can be asked.
     #[schemars(with = "Vec<String>")]
@@ -63,7 +64,8 @@ pub struct UpstreamConfig {
     #[serde(default = "default::retry_percent")]
     #[schemars(with = "u32", default = "default::retry_percent_plain")]
     pub retry_percent: Spanned<u32>,
-    /// Asks each server now and then whether it is well, such as `{ path = "/health" }`. Default: nobody asks.
+    /// Asks each server now and then whether it is well, such as `{ path = "/health" }`. Of servers that speak no HTTP/1 it is
+    /// enough that they can be connected to. Default: nobody asks.
     pub health: Option<UpstreamHealthConfig>,
     /// The `Host` that they get: `"client"`, the one that was asked for; `"upstream"`, the one in `servers`; or a name.
     #[serde(default = "default::host")]
@@ -299,6 +301,23 @@ mod tests {
     }
 
     #[test]
+    fn fastcgi_servers_have_a_root_and_keep_no_connections_by_themselves() {
+        let upstream = check("servers = [\"fastcgi://unix:/run/php.sock\"]\nroot = \"public\"").unwrap();
+        let fastcgi = upstream.fastcgi.unwrap();
+        assert!(fastcgi.root.starts_with('/') && fastcgi.root.ends_with("/public"), "{fastcgi:?}");
+        assert_eq!((fastcgi.index.as_str(), fastcgi.extension.as_str()), ("index.php", ".php"));
+        assert_eq!(upstream.pool.idle, 0);
+        let upstream = check(
+            "servers = [\"fastcgi://a:9000\"]\nroot = \"/x\"\nextension = \".fcgi\"\nkeep_connections = 4",
+        )
+        .unwrap();
+        let fastcgi = upstream.fastcgi.unwrap();
+        assert_eq!((fastcgi.root.as_str(), fastcgi.index.as_str()), ("/x", "index.fcgi"));
+        assert_eq!(upstream.pool.idle, 4);
+        assert!(check("servers = [\"scgi://a:1\", \"scgi://unix:/x\"]").unwrap().fastcgi.is_none());
+    }
+
+    #[test]
     fn balancing_and_health_checks_are_taken() {
         let upstream = check(
             "servers = [\"a.test:1\", { address = \"b.test:2\", weight = 3 }, { address = \"c.test:3\", backup = true }]\n\
@@ -339,6 +358,23 @@ mod tests {
             ("servers = [\"a:1\"]\nforwarded = \"x\"", vec!["kirin.toml:6:13", "\"both\""]),
             ("servers = [\"a:1\"]\nvia = \"a b\"", vec!["kirin.toml:6:7", "`via`"]),
             ("servers = [\"a:1\"]\ntls = {}", vec!["kirin.toml:6:7", "without an https"]),
+            ("servers = [\"a:1\"]\nroot = \"x\"", vec!["kirin.toml:6:8", "without a fastcgi"]),
+            ("servers = [\"scgi://a:1\"]\nindex = \"x.php\"", vec!["kirin.toml:6:9", "without a fastcgi"]),
+            ("servers = [\"fastcgi://a:1\"]", vec!["kirin.toml:4:8", "needs `root`"]),
+            ("servers = [\"fastcgi://a\"]\nroot = \"x\"", vec!["kirin.toml:5:12", "no port"]),
+            (
+                "servers = [\"a:1\", \"fastcgi://a:2\"]\nroot = \"x\"",
+                vec!["kirin.toml:5:19", "in one upstream"],
+            ),
+            ("servers = [\"scgi://a:1\", \"uwsgi://a:2\"]", vec!["kirin.toml:5:26", "in one upstream"]),
+            (
+                "servers = [\"fastcgi://a:1\"]\nroot = \"x\"\nextension = \"php\"",
+                vec!["kirin.toml:7:13", "a dot"],
+            ),
+            (
+                "servers = [\"fastcgi://a:1\"]\nroot = \"x\"\nindex = \"index.html\"",
+                vec!["kirin.toml:7:9", "ends in `.php`"],
+            ),
             ("servers = [\"https://a\"]\ntls = { ca = \"no.pem\" }", vec!["kirin.toml:6:7", "no.pem"]),
         ] {
             let error = check(upstream).unwrap_err();
