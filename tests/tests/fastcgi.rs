@@ -229,6 +229,22 @@ fn php_sees_the_request_as_web_servers_show_it() {
 }
 
 #[test]
+fn a_rewritten_path_finds_the_script_and_the_sent_one_is_told() {
+    let site = site();
+    let _php = Php::start(&site);
+    let kirin = start(&site, "", "[[route]]\npath = \"/v\"\nrewrite = \"/\"\ntry = [\"proxy:php\"]\n");
+    let reply = kirin.get("/v/index.php/a?b=c");
+    for (name, expected) in [
+        ("SCRIPT_NAME", "/index.php"),
+        ("PATH_INFO", "/a"),
+        ("REQUEST_URI", "/v/index.php/a?b=c"),
+        ("QUERY_STRING", "b=c"),
+    ] {
+        assert_eq!(value(&reply, name).as_deref(), Some(expected), "{name}: {}", reply.text());
+    }
+}
+
+#[test]
 fn files_are_served_and_the_source_of_scripts_never_is() {
     let site = site();
     let _php = Php::start(&site);
@@ -427,8 +443,11 @@ fn a_script_that_says_nothing_for_too_long_is_given_up() {
     std::fs::write(site.path("go"), "").expect("go");
 }
 
+/// What CGI knows of a request: names and values.
+type Variables = Vec<(String, String)>;
+
 /// Everything before the body of a request by SCGI: names and values.
-fn read_scgi(connection: &mut BackendConnection) -> Option<Vec<(String, String)>> {
+fn read_scgi(connection: &mut BackendConnection) -> Option<Variables> {
     let mut digits = String::new();
     loop {
         match connection.take(1)?[0] {
@@ -444,7 +463,7 @@ fn read_scgi(connection: &mut BackendConnection) -> Option<Vec<(String, String)>
 }
 
 /// The same by uwsgi.
-fn read_uwsgi(connection: &mut BackendConnection) -> Option<Vec<(String, String)>> {
+fn read_uwsgi(connection: &mut BackendConnection) -> Option<Variables> {
     let head = connection.take(4)?;
     assert_eq!((head[0], head[3]), (0, 0));
     let packet = connection.take(usize::from(u16::from_le_bytes([head[1], head[2]])))?;
@@ -469,7 +488,7 @@ fn of<'a>(variables: &'a [(String, String)], name: &str) -> &'a str {
 fn simple(
     scheme: &str,
     route: &str,
-    read: fn(&mut BackendConnection) -> Option<Vec<(String, String)>>,
+    read: fn(&mut BackendConnection) -> Option<Variables>,
     is_http: bool,
 ) -> (Site, Backend, Kirin) {
     let backend = Backend::start(move |mut connection| {
