@@ -163,7 +163,7 @@ fn push(block: &mut Vec<u8>, name: &str, value: &str) {
 }
 
 /// `PATH_INFO` is the path with its percent-encoding taken off (RFC 3875 section 4.1.5). The `*` of `OPTIONS *` is no path.
-fn push_decoded_path(block: &mut Vec<u8>, path: &str) -> Result<(), NulInPath> {
+pub(crate) fn push_decoded_path(block: &mut Vec<u8>, path: &str) -> Result<(), NulInPath> {
     let mut rest = if path == "*" { &[][..] } else { path.as_bytes() };
     while let Some(percent) = memchr::memchr(b'%', rest) {
         block.extend_from_slice(&rest[..percent]);

@@ -3,6 +3,8 @@
 //! The same rule as nginx's documented `fastcgi_split_path_info ^(.+?\.php)(/.*)$`, with an index file for directories. Whether
 //! the file exists is the other server's business: it may be on another machine.
 
+use crate::request_block::push_decoded_path;
+
 /// A script of a FastCGI server, in the parts that CGI has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
@@ -13,6 +15,26 @@ pub struct Script {
 }
 
 impl Script {
+    /// The script that the percent-encoded `path` means, where `exists` says of a script's name whether there is one. As with
+    /// web servers that ask the file system, what names no script that is there is for the index of the root: a front controller.
+    pub fn find(path: &str, extension: &str, index: &str, exists: impl FnOnce(&str) -> bool) -> Option<Self> {
+        let mut decoded = Vec::with_capacity(path.len());
+        push_decoded_path(&mut decoded, path).ok()?;
+        // The NUL that ends a variable.
+        decoded.pop();
+        let path = String::from_utf8(decoded).ok()?;
+        let script = Self::of(&path, extension, index)?;
+        match exists(&script.name) {
+            true => Some(script),
+            false => Some(Self { name: ["/", index].concat(), path_info: path }),
+        }
+    }
+
+    /// `PATH_INFO`, percent-encoded as far as [`crate::MetaVariables`] need it.
+    pub fn encoded_path_info(&self) -> String {
+        self.path_info.replace('%', "%25")
+    }
+
     /// The script that `path` means, which is decoded and begins with `/`. `extension` is such as `.php`; `index` is the file
     /// name for paths that name none. `None` if the path has a segment `..`, which must not leave the root.
     pub fn of(path: &str, extension: &str, index: &str) -> Option<Self> {
@@ -58,6 +80,27 @@ mod tests {
         }
         let script = Script::of("/a.php", ".php", "index.php").unwrap();
         assert_eq!(script.file_name("/srv/www/"), "/srv/www/a.php");
+    }
+
+    #[test]
+    fn what_is_not_there_is_for_the_front_controller() {
+        let exists = |name: &str| ["/index.php", "/admin/index.php", "/a b.php"].contains(&name);
+        for (path, name, path_info) in [
+            ("/", "/index.php", ""),
+            ("/admin/", "/admin/index.php", ""),
+            ("/2024/hello/", "/index.php", "/2024/hello/"),
+            ("/old.php", "/index.php", "/old.php"),
+            ("/uploads/a.jpg/x.php", "/index.php", "/uploads/a.jpg/x.php"),
+            ("/a%20b.php/c%25", "/a b.php", "/c%"),
+        ] {
+            let script = Script::find(path, ".php", "index.php", exists).unwrap();
+            assert_eq!((script.name.as_str(), script.path_info.as_str()), (name, path_info), "{path}");
+        }
+        let script = Script::find("/index.php/c%25", ".php", "index.php", exists).unwrap();
+        assert_eq!(script.encoded_path_info(), "/c%25");
+        for path in ["/%ff", "/a%00.php", "/%2e%2e/a.php"] {
+            assert_eq!(Script::find(path, ".php", "index.php", |_| true), None, "{path}");
+        }
     }
 
     #[test]

@@ -14,6 +14,12 @@ pub enum Scheme {
     Https,
     /// HTTP/2 without TLS, by prior knowledge (RFC 9113 section 3.3).
     H2c,
+    /// FastCGI, such as php-fpm's.
+    FastCgi,
+    /// SCGI.
+    Scgi,
+    /// The uwsgi protocol, uWSGI's own.
+    Uwsgi,
 }
 
 /// Where a server is.
@@ -28,7 +34,7 @@ pub enum Location {
 }
 
 /// A server as it is written: `127.0.0.1:3000`, `app.internal:3000`, `unix:/run/app.sock`, `http://HOST`, `https://HOST:8443`,
-/// `h2c://HOST:50051`.
+/// `h2c://HOST:50051`, `fastcgi://unix:/run/php.sock`, `scgi://HOST:4000`, `uwsgi://HOST:3031`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAddress {
     /// How it is spoken with.
@@ -40,7 +46,8 @@ pub struct ServerAddress {
 /// Text that is no address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a server: {reason}; write HOST:PORT, unix:/PATH, http://HOST, https://HOST or h2c://HOST:PORT"
+    "`{text}` is not a server: {reason}; write HOST:PORT, unix:/PATH, http://HOST, https://HOST, h2c://HOST:PORT, fastcgi://HOST:PORT, \
+     fastcgi://unix:/PATH, or the same with scgi or uwsgi"
 )]
 pub struct AddressError {
     text: String,
@@ -67,15 +74,32 @@ impl ServerAddress {
             Location::Tcp(address) => address.port(),
             Location::Unix(_) => return self.host(),
         };
-        if port == self.scheme.default_port() { self.host() } else { format!("{}:{port}", self.host()) }
+        if Some(port) == self.scheme.default_port() { self.host() } else { format!("{}:{port}", self.host()) }
     }
 }
 
 impl Scheme {
-    fn default_port(self) -> u16 {
+    /// By their name before `://`.
+    const NAMED: [(&str, Self); 6] = [
+        ("http", Scheme::Http),
+        ("https", Scheme::Https),
+        ("h2c", Scheme::H2c),
+        ("fastcgi", Scheme::FastCgi),
+        ("scgi", Scheme::Scgi),
+        ("uwsgi", Scheme::Uwsgi),
+    ];
+
+    /// Whether requests are CGI's variables and not HTTP.
+    pub fn is_cgi(self) -> bool {
+        matches!(self, Scheme::FastCgi | Scheme::Scgi | Scheme::Uwsgi)
+    }
+
+    fn default_port(self) -> Option<u16> {
         match self {
-            Scheme::Http | Scheme::H2c => 80,
-            Scheme::Https => 443,
+            Scheme::Http | Scheme::H2c => Some(80),
+            Scheme::Https => Some(443),
+            // Every installation has its own.
+            Scheme::FastCgi | Scheme::Scgi | Scheme::Uwsgi => None,
         }
     }
 }
@@ -87,10 +111,10 @@ impl FromStr for ServerAddress {
         let error = |reason| AddressError { text: text.into(), reason };
         let (scheme, rest) = match text.split_once("://") {
             None => (None, text),
-            Some(("http", rest)) => (Some(Scheme::Http), rest),
-            Some(("https", rest)) => (Some(Scheme::Https), rest),
-            Some(("h2c", rest)) => (Some(Scheme::H2c), rest),
-            Some(_) => return Err(error("the scheme is not http, https or h2c")),
+            Some((name, rest)) => match Scheme::NAMED.iter().find(|(other, _)| *other == name) {
+                Some((_, scheme)) => (Some(*scheme), rest),
+                None => return Err(error("the scheme is not http, https, h2c, fastcgi, scgi or uwsgi")),
+            },
         };
         if let Some(path) = rest.strip_prefix("unix:") {
             if path.is_empty() || scheme == Some(Scheme::Https) {
@@ -115,7 +139,7 @@ impl FromStr for ServerAddress {
         };
         let port = match (port, scheme) {
             (Some(port), _) => port,
-            (None, Some(scheme)) => scheme.default_port(),
+            (None, Some(scheme)) => scheme.default_port().ok_or(error("there is no port"))?,
             (None, None) => return Err(error("there is no port")),
         };
         let scheme = scheme.unwrap_or(Scheme::Http);
@@ -139,10 +163,10 @@ impl FromStr for ServerAddress {
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.scheme {
-            Scheme::Http => {}
-            Scheme::Https => f.write_str("https://")?,
-            Scheme::H2c => f.write_str("h2c://")?,
+        if let Some((name, _)) =
+            Scheme::NAMED.iter().find(|(_, scheme)| *scheme == self.scheme && *scheme != Scheme::Http)
+        {
+            write!(f, "{name}://")?;
         }
         match &self.location {
             Location::Name(name, port) => write!(f, "{name}:{port}"),
@@ -169,6 +193,10 @@ mod tests {
             ("https://[::1]:8443", "https://[::1]:8443", "[::1]:8443"),
             ("h2c://a_b:50051", "h2c://a_b:50051", "a_b:50051"),
             ("h2c://unix:/x", "h2c://unix:/x", "localhost"),
+            ("fastcgi://unix:/x", "fastcgi://unix:/x", "localhost"),
+            ("fastcgi://[::1]:9000", "fastcgi://[::1]:9000", "[::1]:9000"),
+            ("scgi://a.test:4000", "scgi://a.test:4000", "a.test:4000"),
+            ("uwsgi://a.test:3031", "uwsgi://a.test:3031", "a.test:3031"),
         ] {
             let address: ServerAddress = text.parse().expect(text);
             assert_eq!(
@@ -196,6 +224,7 @@ mod tests {
             ("[x]:80", "IPv6"),
             ("a b:80", "name"),
             ("http://", "name"),
+            ("fastcgi://a", "no port"),
         ] {
             let error = text.parse::<ServerAddress>().expect_err(text).to_string();
             assert!(error.contains(reason) && error.contains("unix:/PATH"), "{error}");
@@ -204,7 +233,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics_and_what_is_read_reads_the_same_again(text in "(https?://|h2c://|unix:)?[a-z0-9:./@\\[\\]-]{0,20}") {
+        fn no_text_panics_and_what_is_read_reads_the_same_again(text in "(https?://|h2c://|fastcgi://|unix:)?[a-z0-9:./@\\[\\]-]{0,20}") {
             if let Ok(address) = text.parse::<ServerAddress>() {
                 prop_assert_eq!(address.to_string().parse(), Ok(address));
             }

@@ -30,10 +30,23 @@ pub struct UpstreamConfig {
     pub via: Option<String>,
     /// For those that are spoken with by TLS.
     pub tls: ClientTls,
+    /// Which scripts requests mean, of servers that speak FastCGI. All servers speak the same then.
+    pub fastcgi: Option<FastCgiConfig>,
     /// How often names are looked up.
     pub resolve: Duration,
     /// Where request bodies go that are read whole first and are large.
     pub spool_directory: PathBuf,
+}
+
+/// Which scripts requests to FastCGI servers mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FastCgiConfig {
+    /// The directory of scripts, as the servers see it.
+    pub root: String,
+    /// The script of a directory.
+    pub index: String,
+    /// What the names of scripts end in, with its dot.
+    pub extension: String,
 }
 
 /// One server, or as many as its name has addresses.

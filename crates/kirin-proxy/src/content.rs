@@ -79,6 +79,14 @@ impl Content {
         }
     }
 
+    /// How long it is; 0 if nobody knows.
+    pub(crate) fn length(&self) -> u64 {
+        match self.framing() {
+            OutgoingFraming::Length(length) => length,
+            OutgoingFraming::Nothing | OutgoingFraming::Chunked => 0,
+        }
+    }
+
     /// Whether all of it is still here.
     pub(crate) fn is_whole(&self) -> bool {
         !matches!(self, Content::Spent)

@@ -1,6 +1,7 @@
 //! One request on one connection: send it, read the response's head, and as much of the body as has come with it. The hot path
 //! of the crate.
 
+use crate::cgi::{self, CgiRequest};
 use crate::content::Content;
 use crate::failure::{Because, Failure};
 use crate::place::{Link, State};
@@ -33,6 +34,8 @@ const MAX_INFORMATIONAL: usize = 64;
 /// A request as far as it matters for exchanging it.
 pub(crate) struct Call {
     pub(crate) head: OutgoingHead,
+    /// The request in CGI's variables, for servers that take such.
+    pub(crate) cgi: Option<CgiRequest>,
     /// Where informational responses go.
     pub(crate) informational: Option<Informational>,
     /// Who waits for the response.
@@ -60,7 +63,9 @@ pub(crate) async fn exchange(
         limit: timeouts.send,
     };
     let hold = call.head.expects_continue;
-    let begun = writer.begin(call.head.as_http1(), content, hold).await.map_err(Failure::NotSent)?;
+    let cgi = call.cgi.as_mut().map(|cgi| cgi.encode(link.server.scheme(), content.length())).transpose()?;
+    let head = cgi.as_deref().unwrap_or_else(|| call.head.as_http1());
+    let begun = writer.begin(head, content, hold).await.map_err(Failure::NotSent)?;
     let mut exchange =
         Exchange { place, link, sending: None, held: None, refused: None, continue_time: None };
     match begun {
@@ -136,16 +141,14 @@ impl Exchange<'_> {
                 Event::Read(Ok(count @ 1..)) => {
                     has_begun = true;
                     buffer.add(count);
-                    while let Some((head, length)) =
-                        read_head(buffer.unused(), call.is_head(), self.place.config().via.as_deref())?
-                    {
+                    while let Some((head, length)) = self.read_head(buffer.unused(), call)? {
                         buffer.consume(length);
                         match head {
                             AnyHead::Final(head) => {
                                 self.link.connection.socket.read_deadline.set(0);
                                 return Ok(Head::Final(head));
                             }
-                            AnyHead::Switched { fields } if call.head.upgrades() => {
+                            AnyHead::Switched { fields } if call.head.upgrades() && !self.has_records() => {
                                 self.link.connection.socket.read_deadline.set(0);
                                 return Ok(Head::Switched(fields));
                             }
@@ -169,6 +172,17 @@ impl Exchange<'_> {
                 }
             }
         }
+    }
+
+    fn read_head(&self, input: &[u8], call: &Call) -> Result<Option<(AnyHead, usize)>, Failure> {
+        if call.cgi.is_some() {
+            return Ok(cgi::read_head(input, call.is_head(), self.has_records())?);
+        }
+        Ok(read_head(input, call.is_head(), self.place.config().via.as_deref())?)
+    }
+
+    fn has_records(&self) -> bool {
+        self.link.connection.socket.records().is_some()
     }
 
     /// Drives the sending and waits for bytes from the server.
@@ -256,10 +270,13 @@ impl Exchange<'_> {
                 buffer.consume(used);
             }
         }
+        // What has its end marked may be here whole without having said its length.
+        let has_ended =
+            matches!(decoder, BodyDecoder::UntilClose) && self.link.connection.socket.has_ended_response();
         let (status, fields) = (head.status, head.fields);
         let is_whole = self.sending.is_none() && self.held.is_none() && self.refused.is_none();
-        if decoder.is_done() {
-            if !buffer.is_empty() {
+        if decoder.is_done() || has_ended {
+            if !buffer.is_empty() && !self.link.server.scheme().is_cgi() {
                 self.place.log_excess(&self.link, buffer.unused().len());
             } else if is_whole && !head.close {
                 self.link.give_back(self.place, head.keep_alive);

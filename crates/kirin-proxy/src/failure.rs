@@ -30,6 +30,12 @@ pub(crate) enum Failure {
     FirstByteTimeout,
     #[error(transparent)]
     Response(#[from] BadResponse),
+    /// From a server that speaks CGI's way.
+    #[error(transparent)]
+    CgiHead(#[from] kirin_cgi::BadHead),
+    /// The client's own fault, more or less.
+    #[error(transparent)]
+    RequestTooLong(#[from] kirin_cgi::uwsgi::TooLong),
     #[error("response head is longer than 64 KiB")]
     HeadTooLong,
     #[error("101 Switching Protocols for a request that did not ask for it")]
@@ -76,6 +82,7 @@ impl Failure {
             Failure::RequestBody(error) => error.status(),
             Failure::NotForHttp2 => StatusCode::BAD_REQUEST,
             Failure::Spool(error) => error.status(),
+            Failure::RequestTooLong(_) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             // 499, as nginx logs it: nobody gets it.
             Failure::ClientGone => StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
             Failure::Connect(error) if is_exhaustion(error) => StatusCode::SERVICE_UNAVAILABLE,
@@ -99,6 +106,7 @@ impl Failure {
             Failure::Connect(error) => !is_exhaustion(error),
             Failure::NoServer | Failure::AllUnhealthy => false,
             Failure::RequestBody(_) | Failure::Spool(_) | Failure::ClientGone => false,
+            Failure::RequestTooLong(_) => false,
             _ => true,
         }
     }

@@ -59,7 +59,7 @@ async fn probe(server: &Server, config: &UpstreamConfig, health: &HealthConfig) 
         let stream =
             connect(server, &config.tls, true, health.timeout).await.map_err(|error| error.to_string())?;
         // There, being reached is all that is asked for.
-        if server.scheme() == Scheme::H2c {
+        if !matches!(server.scheme(), Scheme::Http | Scheme::Https) {
             return Ok(None);
         }
         let host = health.host.as_deref().unwrap_or(&server.authority);

@@ -4,12 +4,17 @@
 //! An [`Upstream`] is shared by all event loops: its configuration, and its [`Server`]s, each one address. Each loop has a
 //! [`ProxyPlace`] with connections of its own; [`ProxyPlace::answer`] is what a route calls for each request.
 //!
+//! Servers that speak FastCGI, SCGI or uwsgi have the same exchange; `cgi` has what is different there.
+//!
 //! A request's way: `request_head` encodes the head, `content` looks at the body, `choose` picks a server, `pool` gives a
 //! connection that is idle or `connect` a new one, `exchange` sends the request and reads the response's head, `response_body` is
 //! read at the client's pace. Servers that speak HTTP/2 have one `http2_connection` a loop, and `http2_exchange` a stream of it for
 //! each request.
+//!
+//! Servers that speak FastCGI, SCGI or uwsgi have the same exchange; `cgi` has what is different there.
 
 mod address;
+mod cgi;
 mod choose;
 mod config;
 mod connect;
@@ -38,8 +43,8 @@ pub mod upstream_response;
 
 pub use address::{AddressError, Location, Scheme, ServerAddress};
 pub use config::{
-    Balancing, ForwardedPolicy, HashKey, HealthConfig, HostPolicy, PoolLimits, ServerConfig, Timeouts,
-    UpstreamConfig,
+    Balancing, FastCgiConfig, ForwardedPolicy, HashKey, HealthConfig, HostPolicy, PoolLimits, ServerConfig,
+    Timeouts, UpstreamConfig,
 };
 pub use kirin_balance::{Availability, Method, Observed};
 pub use place::ProxyPlace;

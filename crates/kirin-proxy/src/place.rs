@@ -1,6 +1,7 @@
 //! An upstream as a place of routes on one event loop: its connections, and the answer to a request.
 
 use crate::address::Scheme;
+use crate::cgi::{self, CgiRequest, Records};
 use crate::choose::{Choice, Chooser};
 use crate::config::UpstreamConfig;
 use crate::connect::connect;
@@ -17,7 +18,8 @@ use crate::server::Server;
 use crate::socket::Socket;
 use crate::upstream::Upstream;
 use kirin_balance::{Attempt, Servers};
-use kirin_http::{Answer, Origin, RequestBody, RequestHead, Response};
+use kirin_cgi::MetaVariables;
+use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -72,21 +74,31 @@ impl ProxyPlace {
         }))
     }
 
+    /// What the names of scripts end in that its servers run.
+    pub fn script_extension(&self) -> Option<&str> {
+        self.0.config().fastcgi.as_ref().map(|fastcgi| fastcgi.extension.as_str())
+    }
+
     /// Answers one request, of which the servers get `target` as path and query. Call on an event loop, from a task of its
-    /// `LocalSet`. `buffered`: the request's body is read whole before a server hears of it.
+    /// `LocalSet`. `meta` is for servers that speak FastCGI, SCGI or uwsgi. `buffered`: the request's body is read whole before a server hears of it.
     pub fn answer(
         &self,
         request: &RequestHead<'_>,
         target: &str,
         origin: Origin<'_>,
+        meta: &MetaVariables<'_>,
         buffered: bool,
     ) -> Answer {
         let config = self.0.config();
+        let cgi = match CgiRequest::of(request, target, origin, meta, config) {
+            Ok(cgi) => cgi,
+            Err(response) => return Answer::Now(response),
+        };
         let policy =
             HeadPolicy { host: &config.host, forwarded: config.forwarded, via: config.via.as_deref() };
         let mut head = encode(request, target, origin, policy);
-        head.expects_continue &= !buffered;
-        let call = Call { head, informational: None, client: None };
+        head.expects_continue &= !buffered && cgi.is_none();
+        let call = Call { head, cgi, informational: None, client: None };
         let choice = Choice::of(request, target, origin, &config.balancing);
         let state = Rc::clone(&self.0);
         Answer::later(move |body| state.answer_later(call, choice, body, buffered))
@@ -113,7 +125,16 @@ impl Asked<'_> {
 
 impl Link {
     /// Keeps the connection for another request, for as long as the server says that it keeps it.
-    pub(crate) fn give_back(mut self, place: &State, server_time: Option<Duration>) {
+    pub(crate) fn give_back(mut self, place: &Rc<State>, server_time: Option<Duration>) {
+        if let Some(records) = self.connection.socket.records() {
+            if !records.borrow_mut().has_ended() {
+                tokio::task::spawn_local(cgi::linger(self, Rc::clone(place)));
+                return;
+            }
+            if !records.borrow_mut().begin_next() {
+                return;
+            }
+        }
         self.connection.served += 1;
         self.connection.socket.read_deadline.set(0);
         self.links.idle.put(self.connection, &place.deadlines, &place.config().pool, server_time);
@@ -141,6 +162,8 @@ impl State {
         self.keep_house();
         call.informational = body.informational();
         call.client = body.client();
+        // CGI has to know the length.
+        let buffered = buffered || (call.cgi.is_some() && body.length() == BodyLength::Chunked);
         let spool = buffered.then_some(self.config().spool_directory.as_path());
         let mut content = match Content::prepare(body, spool, call.head.expects_continue).await {
             Ok(content) => content,
@@ -252,7 +275,9 @@ impl State {
             return self.ask_by_http2(links, sender, asked, call, content).await;
         }
         drop((connecting, attempt));
-        let socket = Rc::new(Socket::new(stream));
+        let records =
+            (server.scheme() == Scheme::FastCgi).then(|| Records::new(self.upstream.name(), server));
+        let socket = Rc::new(Socket::new(stream, records));
         self.deadlines.add(&socket);
         let connection = Connection { socket, served: 0, born: self.deadlines.now() };
         exchange(self, asked.link(connection, links), call, content).await

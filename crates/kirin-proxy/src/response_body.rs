@@ -115,6 +115,9 @@ impl ResponseBody {
             };
             match read {
                 Ok(1..) => {}
+                Ok(_) if socket.has_ended_response() && matches!(self.decoder, BodyDecoder::UntilClose) => {
+                    self.end();
+                }
                 Ok(_) if matches!(self.decoder, BodyDecoder::UntilClose) && !socket.is_overdue() => {
                     self.link = None;
                 }
@@ -130,7 +133,7 @@ impl ResponseBody {
     /// All of it has been read.
     fn end(&mut self) {
         let Some(link) = self.link.take() else { return };
-        if !self.buffer.is_empty() {
+        if !self.buffer.is_empty() && !link.server.scheme().is_cgi() {
             self.place.log_excess(&link, self.buffer.unused().len());
         } else if self.may_be_kept && self.sending.is_none() {
             link.give_back(&self.place, self.keep_alive);

@@ -1,6 +1,7 @@
 //! Sending a request. What the socket takes at once is sent at once; the rest is a future beside the reading of the response,
 //! which may come before the request has been sent (RFC 9112 section 9.5).
 
+use crate::cgi::{MAX_RECORD_BYTES, in_records, stdin_header};
 use crate::content::Content;
 use crate::deadlines::Deadlines;
 use crate::request_head::OutgoingFraming;
@@ -50,6 +51,14 @@ pub(crate) struct Writer {
     pub(crate) limit: Duration,
 }
 
+/// What is between the pieces of a body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Nothing,
+    Chunks,
+    Records,
+}
+
 impl Writer {
     /// Begins to send `head` and `content`. An error means that nothing of it has been sent.
     pub(crate) async fn begin(self, head: &[u8], content: &mut Content, hold: bool) -> io::Result<Begun> {
@@ -61,17 +70,26 @@ impl Writer {
                 return Ok(Begun::Sending(Box::pin(self.send_file(head, file, length))));
             }
             Content::Streamed { .. } => {
-                let is_chunked = content.framing() == OutgoingFraming::Chunked;
+                let framing = match content.framing() {
+                    _ if self.socket.records().is_some() => Framing::Records,
+                    OutgoingFraming::Chunked => Framing::Chunks,
+                    _ => Framing::Nothing,
+                };
                 let head = Bytes::copy_from_slice(head);
                 let Content::Streamed { first, body } = std::mem::replace(content, Content::Spent) else {
                     return Ok(Begun::Sent);
                 };
                 if hold {
-                    let body = self.clone().send_stream(Bytes::new(), None, body, is_chunked);
+                    let body = self.clone().send_stream(Bytes::new(), None, body, framing);
                     return Ok(Begun::Held(Box::pin(self.send_rest([head, Bytes::new()])), Box::pin(body)));
                 }
-                return Ok(Begun::Sending(Box::pin(self.send_stream(head, first, body, is_chunked))));
+                return Ok(Begun::Sending(Box::pin(self.send_stream(head, first, body, framing))));
             }
+        };
+        let records = self.socket.records().map(|_| in_records(head, &memory));
+        let (head, memory) = match &records {
+            Some(records) => (&records[..], Bytes::new()),
+            None => (head, memory),
         };
         let taken = poll_fn(|context| {
             let slices = [IoSlice::new(head), IoSlice::new(&memory)];
@@ -100,14 +118,15 @@ impl Writer {
     }
 
     async fn send_file(self, mut head: Bytes, file: Rc<File>, length: u64) -> Result<(), SendError> {
+        let framing = if self.socket.records().is_some() { Framing::Records } else { Framing::Nothing };
         let mut offset = 0;
         while offset < length {
             let mut piece = vec![0; (length - offset).min(PIECE_BYTES) as usize];
             file.read_exact_at(&mut piece, offset).map_err(SendError::Server)?;
             offset += piece.len() as u64;
-            self.write_all([std::mem::take(&mut head), Bytes::from(piece), Bytes::new()]).await?;
+            self.write_piece(std::mem::take(&mut head), Bytes::from(piece), framing).await?;
         }
-        Ok(())
+        self.write_end(framing).await
     }
 
     /// Sends what the client sends, at the pace of the slower of the two.
@@ -116,7 +135,7 @@ impl Writer {
         mut head: Bytes,
         mut first: Option<Bytes>,
         mut body: Box<RequestBody>,
-        is_chunked: bool,
+        framing: Framing,
     ) -> Result<(), SendError> {
         loop {
             let chunk = match first.take() {
@@ -127,18 +146,39 @@ impl Writer {
                 }
             };
             let Some(chunk) = chunk else { break };
-            if !is_chunked {
-                self.write_all([std::mem::take(&mut head), chunk, Bytes::new()]).await?;
-                continue;
+            self.write_piece(std::mem::take(&mut head), chunk, framing).await?;
+        }
+        self.write_end(framing).await
+    }
+
+    /// A piece of a body, behind `head` if that is still to be sent.
+    async fn write_piece(&self, head: Bytes, mut piece: Bytes, framing: Framing) -> Result<(), SendError> {
+        match framing {
+            Framing::Nothing => self.write_all([head, piece, Bytes::new()]).await,
+            Framing::Chunks => {
+                let mut start = Vec::from(head);
+                write_chunk_head(piece.len(), &mut start);
+                self.write_all([Bytes::from(start), piece, Bytes::from_static(b"\r\n")]).await
             }
-            let mut start = Vec::from(std::mem::take(&mut head));
-            write_chunk_head(chunk.len(), &mut start);
-            self.write_all([Bytes::from(start), chunk, Bytes::from_static(b"\r\n")]).await?;
+            Framing::Records => {
+                let mut start = Vec::from(head);
+                while !piece.is_empty() {
+                    let part = piece.split_to(piece.len().min(MAX_RECORD_BYTES));
+                    start.extend_from_slice(&stdin_header(part.len()));
+                    self.write_all([Bytes::from(std::mem::take(&mut start)), part, Bytes::new()]).await?;
+                }
+                Ok(())
+            }
         }
-        if is_chunked {
-            self.write_all([Bytes::from_static(LAST_CHUNK), Bytes::new(), Bytes::new()]).await?;
-        }
-        Ok(())
+    }
+
+    async fn write_end(&self, framing: Framing) -> Result<(), SendError> {
+        let end = match framing {
+            Framing::Nothing => return Ok(()),
+            Framing::Chunks => Bytes::from_static(LAST_CHUNK),
+            Framing::Records => Bytes::copy_from_slice(&stdin_header(0)),
+        };
+        self.write_all([end, Bytes::new(), Bytes::new()]).await
     }
 
     async fn write_all(&self, mut pieces: [Bytes; 3]) -> Result<(), SendError> {

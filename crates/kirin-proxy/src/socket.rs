@@ -1,5 +1,7 @@
 //! One server's socket: the only file that reads from or writes to a server.
 
+use crate::cgi::Records;
+use bytes::BufMut;
 use bytes::BytesMut;
 use bytes::buf::Limit;
 use rustix::net::Shutdown;
@@ -85,16 +87,29 @@ pub(crate) struct Socket {
     pub(crate) read_deadline: Cell<u64>,
     pub(crate) write_deadline: Cell<u64>,
     overdue: Cell<bool>,
+    /// What is said on it is in FastCGI's records; reading takes the response out of them.
+    records: Option<RefCell<Records>>,
 }
 
 impl Socket {
-    pub(crate) fn new(stream: Stream) -> Self {
+    pub(crate) fn new(stream: Stream, records: Option<Records>) -> Self {
         Self {
             stream: RefCell::new(stream),
             read_deadline: Cell::new(0),
             write_deadline: Cell::new(0),
             overdue: Cell::new(false),
+            records: records.map(RefCell::new),
         }
+    }
+
+    /// The records on it, if it is FastCGI's.
+    pub(crate) fn records(&self) -> Option<&RefCell<Records>> {
+        self.records.as_ref()
+    }
+
+    /// Whether the end of a response is marked on it and has been read.
+    pub(crate) fn has_ended_response(&self) -> bool {
+        self.records.as_ref().is_some_and(|records| records.borrow_mut().has_ended())
     }
 
     /// Whether the socket has been ended because it was waited for too long.
@@ -140,6 +155,14 @@ impl Socket {
 
     /// Reads what is there into `buffer`, which has room; 0 at the end.
     pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        if let Some(records) = &self.records {
+            let read = |input: &mut BytesMut| self.poll_input(context, input);
+            return records.borrow_mut().poll_response(read, |there| {
+                let count = there.len().min(buffer.len());
+                buffer[..count].copy_from_slice(&there[..count]);
+                count
+            });
+        }
         let mut read = ReadBuf::new(buffer);
         ready!(
             with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_read(context, &mut read))
@@ -153,7 +176,20 @@ impl Socket {
         context: &mut Context<'_>,
         buffer: &mut Limit<BytesMut>,
     ) -> Poll<io::Result<usize>> {
+        if let Some(records) = &self.records {
+            let read = |input: &mut BytesMut| self.poll_input(context, input);
+            return records.borrow_mut().poll_response(read, |there| {
+                let count = there.len().min(buffer.remaining_mut());
+                buffer.put_slice(&there[..count]);
+                count
+            });
+        }
         with_stream!(&mut *self.stream.borrow_mut(), stream => pin!(stream.read_buf(buffer)).poll(context))
+    }
+
+    /// Reads records, or pieces of them, behind what is in `input`.
+    fn poll_input(&self, context: &mut Context<'_>, input: &mut BytesMut) -> Poll<io::Result<usize>> {
+        with_stream!(&mut *self.stream.borrow_mut(), stream => pin!(stream.read_buf(input)).poll(context))
     }
 
     /// Writes some of the slices. What is encrypted may wait then: [`Socket::poll_flush`] sends it.

@@ -13,6 +13,7 @@ mod config;
 mod entrance;
 mod error_page;
 mod event_loop;
+mod hidden_scripts;
 mod kept_request;
 mod loaded_invocation;
 mod logs;

@@ -4,6 +4,7 @@ use crate::cache::Ask;
 use crate::cache::settings::CacheSettings;
 use crate::config;
 use crate::config::check::{PlaceSite, RouteSite, Site};
+use crate::hidden_scripts::HiddenScripts;
 use crate::lua_place::LuaPlace;
 use crate::rules::Rules;
 use crate::store_place::{StorePlace, Terms};
@@ -52,7 +53,7 @@ pub enum Place {
     /// The store.
     Store,
     /// A directory.
-    Files(Box<Files>),
+    Files(Box<Files>, HiddenScripts),
     /// An application.
     App(Arc<App>),
     /// A script.
@@ -88,7 +89,7 @@ impl Route {
                 PlaceSite::Files(root) => {
                     let (listing, compress) = (route.listing, route.compress.of_shared());
                     let config = FilesConfig { listing, compress, ..FilesConfig::new(root) };
-                    Place::Files(Box::new(Files::open(config)?))
+                    Place::Files(Box::new(Files::open(config)?), HiddenScripts::of(root, route, site))
                 }
                 PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
                 PlaceSite::Lua(file) => {
@@ -181,15 +182,19 @@ impl Route {
     }
 
     /// What asks an upstream, likewise; its servers get `path`.
-    pub fn ask_proxy(&self, proxy: &Rc<ProxyPlace>, path: &str) -> Ask {
+    pub fn ask_proxy(&self, proxy: &Rc<ProxyPlace>, path: &str, meta: &MetaVariables<'_>) -> Ask {
         let (proxy, path, buffered) = (Rc::clone(proxy), path.to_owned(), self.request_buffering);
         let limit_bytes = self.body_limit_bytes;
+        let script_name = meta.script_name.to_owned();
+        let (path_info, user) = (meta.path.map(str::to_owned), meta.user.map(str::to_owned));
         Rc::new(move |request, origin| {
+            let (path_info, user) = (path_info.as_deref(), user.as_deref());
+            let meta = MetaVariables { script_name: &script_name, path: path_info, user };
             let target = match request.query {
                 Some(query) => format!("{path}?{query}"),
                 None => path.clone(),
             };
-            limit_body(proxy.answer(request, &target, origin, buffered), limit_bytes)
+            limit_body(proxy.answer(request, &target, origin, &meta, buffered), limit_bytes)
         })
     }
 
@@ -202,7 +207,8 @@ impl Route {
     pub fn nobody_answered(&self, request: &RequestHead<'_>, store: &StorePlace, now: Now) -> Response {
         let is_there = |place: &Place| match place {
             Place::Store => store.has(request, now),
-            Place::Files(files) => files.has(request, Instant::now()),
+            Place::Files(_, hidden) if hidden.hide(request.path) => false,
+            Place::Files(files, _) => files.has(request, Instant::now()),
             Place::App(_) | Place::Lua(_) | Place::Proxy(_) => false,
         };
         if request.is_get_or_head() || !self.places.iter().any(is_there) {

@@ -193,7 +193,8 @@ impl Routes {
                         None => None,
                     }
                 }
-                Place::Files(files) if route.has_filter() => {
+                Place::Files(_, hidden) if hidden.hide(lookup.seen.path) => None,
+                Place::Files(files, _) if route.has_filter() => {
                     let (parent, compress) = (self.parent(route, lookup, origin), route.compress.of_pages());
                     let ask = |request: &RequestHead<'_>| files.answer(request, Instant::now());
                     match self.ssi.around_files(parent, lookup.seen, (compress, &self.threads), ask) {
@@ -201,7 +202,7 @@ impl Routes {
                         None => None,
                     }
                 }
-                Place::Files(files) => files.answer(lookup.seen, Instant::now()),
+                Place::Files(files, _) => files.answer(lookup.seen, Instant::now()),
                 Place::Lua(script) => {
                     let at = At { place: index, ..first };
                     match script.answer(self, at, lookup, origin) {
@@ -226,14 +227,17 @@ impl Routes {
                 }
                 Place::Proxy(proxy) => {
                     let target = path_rest::target(lookup.seen);
+                    let resolved = path_rest::without_dots(lookup.sent.path);
+                    let meta =
+                        MetaVariables { path: lookup.meta.path.or(resolved.as_deref()), ..lookup.meta };
                     if let Some(settings) = &route.cache {
                         let path = target.split('?').next().unwrap_or(&target);
-                        let ask = || route.ask_proxy(proxy, path);
+                        let ask = || route.ask_proxy(proxy, path, &meta);
                         return self.look_in_cache(route, settings, lookup, origin, ask);
                     }
                     let buffered = route.request_buffering;
                     return self.filter(route, lookup, origin, |request| {
-                        route.limit_body(proxy.answer(request, &target, origin, buffered))
+                        route.limit_body(proxy.answer(request, &target, origin, &meta, buffered))
                     });
                 }
             };
@@ -443,8 +447,10 @@ impl Routes {
                 Answer::Now(response) => Some(response),
                 Answer::Later(_) => None,
             },
-            Place::Files(files) => files.answer(&request, Instant::now()),
-            Place::App(_) | Place::Lua(_) | Place::Proxy(_) => None,
+            Place::Files(files, hidden) if !hidden.hide(request.path) => {
+                files.answer(&request, Instant::now())
+            }
+            Place::Files(..) | Place::App(_) | Place::Lua(_) | Place::Proxy(_) => None,
         });
         response.filter(error_page::is_page)
     }

@@ -182,14 +182,6 @@ pub(super) fn connect_timeout() -> Seconds {
     Seconds(kirin_proxy::Timeouts::default().connect.as_secs())
 }
 
-pub(super) fn keep_connections_plain() -> usize {
-    kirin_proxy::PoolLimits::default().idle
-}
-
-pub(super) fn keep_connections() -> Spanned<usize> {
-    Spanned::new(0..0, keep_connections_plain())
-}
-
 pub(super) fn keep_time() -> Seconds {
     Seconds(kirin_proxy::PoolLimits::default().idle_time.as_secs())
 }

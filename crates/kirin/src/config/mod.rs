@@ -10,6 +10,7 @@ pub mod cache;
 pub mod check;
 pub mod compress;
 pub mod default;
+mod fastcgi;
 mod health_check;
 pub mod load;
 pub mod lua;

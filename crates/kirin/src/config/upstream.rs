@@ -2,6 +2,7 @@
 
 use super::balancing::balancing;
 use super::check::absolute;
+use super::fastcgi::fastcgi;
 use super::health_check::{UpstreamHealthConfig, check_health};
 use super::load::{ConfigError, Source};
 use super::server_entry::{ServerEntry, server};
@@ -19,7 +20,7 @@ use std::time::Duration;
 /// Idle connections at most that may be kept.
 const MAX_IDLE: usize = 65_536;
 
-/// Other HTTP servers.
+/// Other servers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamConfig {
@@ -27,7 +28,8 @@ pub struct UpstreamConfig {
     #[schemars(with = "String")]
     pub name: Spanned<String>,
     /// Servers that answer the same requests: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST` (HTTP/2 if
-    /// they take it), `h2c://HOST:PORT` for HTTP/2 without TLS; or one with more to say, such as
+    /// they take it), `h2c://HOST:PORT` for HTTP/2 without TLS; or `fastcgi://unix:PATH`,
+    /// `fastcgi://HOST:PORT`, and the same with `scgi` or `uwsgi`; or one with more to say, such as
     /// `{ address = "10.0.0.2:80", weight = 3, backup = true }`. A name stands for all of its addresses. One
     /// with `weight = 3` (default 1) gets three times as much, a `backup` nothing as long as another can be asked.
     #[schemars(with = "Vec<String>")]
@@ -62,7 +64,8 @@ pub struct UpstreamConfig {
     #[serde(default = "default::retry_percent")]
     #[schemars(with = "u32", default = "default::retry_percent_plain")]
     pub retry_percent: Spanned<u32>,
-    /// Asks each server now and then whether it is well, such as `{ path = "/health" }`. Default: nobody asks.
+    /// Asks each server now and then whether it is well, such as `{ path = "/health" }`. Of servers that speak no HTTP/1 it is
+    /// enough that they can be connected to. Default: nobody asks.
     pub health: Option<UpstreamHealthConfig>,
     /// The `Host` that they get: `"client"`, the one that was asked for; `"upstream"`, the one in `servers`; or a name.
     #[serde(default = "default::host")]
@@ -93,10 +96,10 @@ pub struct UpstreamConfig {
     #[serde(default = "default::patience")]
     #[schemars(with = "String", default = "default::patience")]
     pub idle_timeout: Seconds,
-    /// Idle connections that are kept, for each server and event loop; 0 for none.
-    #[serde(default = "default::keep_connections")]
-    #[schemars(with = "usize", default = "default::keep_connections_plain")]
-    pub keep_connections: Spanned<usize>,
+    /// Idle connections that are kept, for each server and event loop; 0 for none. Default: 64, and with FastCGI 0, because a
+    /// process of php-fpm serves nobody else as long as a connection to it is open.
+    #[schemars(with = "Option<usize>")]
+    pub keep_connections: Option<Spanned<usize>>,
     /// For how long an idle connection is kept, or a second less than the server says in `Keep-Alive` if that is shorter. Should
     /// be shorter than what the server itself has.
     #[serde(default = "default::keep_time")]
@@ -116,6 +119,17 @@ pub struct UpstreamConfig {
     /// the system.
     #[schemars(with = "Option<UpstreamTlsConfig>")]
     pub tls: Option<Spanned<UpstreamTlsConfig>>,
+    /// For `fastcgi://` servers: the directory of their scripts, which is `DOCUMENT_ROOT` and the beginning of `SCRIPT_FILENAME`.
+    /// If it is not on this machine, an absolute path of theirs.
+    #[schemars(with = "Option<String>")]
+    pub root: Option<Spanned<String>>,
+    /// For `fastcgi://` servers: the script of a directory, and of the root for all paths that name no script. Default:
+    /// `index.php`.
+    #[schemars(with = "Option<String>")]
+    pub index: Option<Spanned<String>>,
+    /// For `fastcgi://` servers: what names of scripts end in. Default: `.php`.
+    #[schemars(with = "Option<String>")]
+    pub extension: Option<Spanned<String>>,
 }
 
 /// TLS to servers.
@@ -151,11 +165,16 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
         let message = format!("upstream `{name}` needs `servers`, such as [\"127.0.0.1:3000\"]");
         return Err(source.error(config.name.span(), message));
     }
-    let idle = *config.keep_connections.get_ref();
-    if idle > MAX_IDLE {
-        let message = format!("`keep_connections` is {idle}: allowed is 0 to {MAX_IDLE}");
-        return Err(source.error(config.keep_connections.span(), message));
-    }
+    let fastcgi = fastcgi(config, &servers, source)?;
+    let idle = match &config.keep_connections {
+        Some(idle) if *idle.get_ref() > MAX_IDLE => {
+            let message = format!("`keep_connections` is {}: allowed is 0 to {MAX_IDLE}", idle.get_ref());
+            return Err(source.error(idle.span(), message));
+        }
+        Some(idle) => *idle.get_ref(),
+        None if fastcgi.is_some() => 0,
+        None => PoolLimits::default().idle,
+    };
     let uses_tls = servers.iter().any(|server| server.address.scheme == Scheme::Https);
     Ok(Settings {
         name: name.clone(),
@@ -178,6 +197,7 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
         forwarded: forwarded(&config.forwarded, source)?,
         via: via(&config.via, source)?,
         tls: tls(config, uses_tls, source)?,
+        fastcgi,
         resolve: config.resolve.into(),
         spool_directory: std::env::temp_dir(),
     })
@@ -281,6 +301,23 @@ mod tests {
     }
 
     #[test]
+    fn fastcgi_servers_have_a_root_and_keep_no_connections_by_themselves() {
+        let upstream = check("servers = [\"fastcgi://unix:/run/php.sock\"]\nroot = \"public\"").unwrap();
+        let fastcgi = upstream.fastcgi.unwrap();
+        assert!(fastcgi.root.starts_with('/') && fastcgi.root.ends_with("/public"), "{fastcgi:?}");
+        assert_eq!((fastcgi.index.as_str(), fastcgi.extension.as_str()), ("index.php", ".php"));
+        assert_eq!(upstream.pool.idle, 0);
+        let upstream = check(
+            "servers = [\"fastcgi://a:9000\"]\nroot = \"/x\"\nextension = \".fcgi\"\nkeep_connections = 4",
+        )
+        .unwrap();
+        let fastcgi = upstream.fastcgi.unwrap();
+        assert_eq!((fastcgi.root.as_str(), fastcgi.index.as_str()), ("/x", "index.fcgi"));
+        assert_eq!(upstream.pool.idle, 4);
+        assert!(check("servers = [\"scgi://a:1\", \"scgi://unix:/x\"]").unwrap().fastcgi.is_none());
+    }
+
+    #[test]
     fn balancing_and_health_checks_are_taken() {
         let upstream = check(
             "servers = [\"a.test:1\", { address = \"b.test:2\", weight = 3 }, { address = \"c.test:3\", backup = true }]\n\
@@ -321,6 +358,23 @@ mod tests {
             ("servers = [\"a:1\"]\nforwarded = \"x\"", vec!["kirin.toml:6:13", "\"both\""]),
             ("servers = [\"a:1\"]\nvia = \"a b\"", vec!["kirin.toml:6:7", "`via`"]),
             ("servers = [\"a:1\"]\ntls = {}", vec!["kirin.toml:6:7", "without an https"]),
+            ("servers = [\"a:1\"]\nroot = \"x\"", vec!["kirin.toml:6:8", "without a fastcgi"]),
+            ("servers = [\"scgi://a:1\"]\nindex = \"x.php\"", vec!["kirin.toml:6:9", "without a fastcgi"]),
+            ("servers = [\"fastcgi://a:1\"]", vec!["kirin.toml:4:8", "needs `root`"]),
+            ("servers = [\"fastcgi://a\"]\nroot = \"x\"", vec!["kirin.toml:5:12", "no port"]),
+            (
+                "servers = [\"a:1\", \"fastcgi://a:2\"]\nroot = \"x\"",
+                vec!["kirin.toml:5:19", "in one upstream"],
+            ),
+            ("servers = [\"scgi://a:1\", \"uwsgi://a:2\"]", vec!["kirin.toml:5:26", "in one upstream"]),
+            (
+                "servers = [\"fastcgi://a:1\"]\nroot = \"x\"\nextension = \"php\"",
+                vec!["kirin.toml:7:13", "a dot"],
+            ),
+            (
+                "servers = [\"fastcgi://a:1\"]\nroot = \"x\"\nindex = \"index.html\"",
+                vec!["kirin.toml:7:9", "ends in `.php`"],
+            ),
             ("servers = [\"https://a\"]\ntls = { ca = \"no.pem\" }", vec!["kirin.toml:6:7", "no.pem"]),
         ] {
             let error = check(upstream).unwrap_err();

@@ -1,0 +1,255 @@
+//! What a FastCGI server says, taken out of its records; and a request's body put into some. Beneath the socket, so that an
+//! exchange reads the response as if it were alone on the connection.
+
+use crate::server::Server;
+use bytes::{Buf, Bytes, BytesMut};
+use kirin_cgi::fastcgi::{Decoder, Event, MAX_CONTENT_BYTES, stdin_header};
+use std::io;
+use std::task::{Poll, ready};
+
+/// Bytes read at once.
+const INPUT_BYTES: usize = 32 * 1024;
+
+/// Of a line of error output, as much as comes into the log.
+const MAX_LINE_BYTES: usize = 2048;
+
+/// Lines of error output in the log for one response.
+const MAX_LINES: usize = 50;
+
+/// The records that come on one connection.
+pub(crate) struct Records {
+    decoder: Decoder,
+    /// Read and not looked at.
+    input: BytesMut,
+    /// Of the response, read and not given.
+    response: Bytes,
+    has_ended: bool,
+    errors: ErrorOutput,
+}
+
+impl Records {
+    /// Of a connection to `server`.
+    pub(crate) fn new(upstream: &str, server: &Server) -> Self {
+        Self {
+            decoder: Decoder::default(),
+            input: BytesMut::new(),
+            response: Bytes::new(),
+            has_ended: false,
+            errors: ErrorOutput {
+                upstream: upstream.into(),
+                server: server.to_string(),
+                line: Vec::new(),
+                lines: 0,
+            },
+        }
+    }
+
+    /// Has `take` take of the response what it has room for; 0 at its end. `read` appends what has come to the input. A
+    /// connection that ends before the response is an error.
+    pub(crate) fn poll_response(
+        &mut self,
+        mut read: impl FnMut(&mut BytesMut) -> Poll<io::Result<usize>>,
+        mut take: impl FnMut(&[u8]) -> usize,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            self.decode()?;
+            if !self.response.is_empty() {
+                let count = take(&self.response);
+                self.response.advance(count);
+                return Poll::Ready(Ok(count));
+            }
+            if self.has_ended {
+                return Poll::Ready(Ok(0));
+            }
+            self.input.reserve(INPUT_BYTES);
+            if ready!(read(&mut self.input))? == 0 {
+                self.errors.end();
+                let reason = "without the record that ends a FastCGI request";
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, reason)));
+            }
+        }
+    }
+
+    /// Goes on in what has been read, up to the next piece of the response.
+    fn decode(&mut self) -> io::Result<()> {
+        while self.response.is_empty() && !self.has_ended {
+            let event = self.decoder.next(&mut self.input);
+            match event.map_err(|bad| io::Error::new(io::ErrorKind::InvalidData, bad))? {
+                Some(Event::Stdout(bytes)) => self.response = bytes,
+                Some(Event::Stderr(bytes)) => self.errors.take(&bytes),
+                Some(Event::End) => {
+                    self.has_ended = true;
+                    self.errors.end();
+                }
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the end has been read, and nothing of the response is left.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        // What is wrong is seen by the next who reads.
+        let _ = self.decode();
+        self.has_ended && self.response.is_empty()
+    }
+
+    /// Makes ready for another request; false if something has followed the end.
+    pub(crate) fn begin_next(&mut self) -> bool {
+        self.has_ended = false;
+        self.errors.lines = 0;
+        // An idle connection has no buffer.
+        let is_clean = self.input.is_empty() && !self.decoder.is_inside_record();
+        self.input = BytesMut::new();
+        is_clean
+    }
+}
+
+/// The error output of a server, line by line into the log.
+struct ErrorOutput {
+    upstream: String,
+    server: String,
+    /// What is there of a line.
+    line: Vec<u8>,
+    /// How many there have been.
+    lines: usize,
+}
+
+impl ErrorOutput {
+    fn take(&mut self, bytes: &[u8]) {
+        for (number, part) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            if number > 0 {
+                self.end_line();
+            }
+            let room = MAX_LINE_BYTES - self.line.len();
+            self.line.extend_from_slice(part.get(..room).unwrap_or(part));
+        }
+    }
+
+    /// The response has ended.
+    fn end(&mut self) {
+        self.end_line();
+        self.line = Vec::new();
+        if let Some(dropped) = self.lines.checked_sub(MAX_LINES).filter(|dropped| *dropped > 0) {
+            let (upstream, server) = (self.upstream.as_str(), self.server.as_str());
+            tracing::warn!(upstream, server, dropped, "more error output of a FastCGI server than is logged");
+        }
+        self.lines = 0;
+    }
+
+    fn end_line(&mut self) {
+        let line = String::from_utf8_lossy(self.line.trim_ascii()).into_owned();
+        self.line.clear();
+        if line.is_empty() {
+            return;
+        }
+        self.lines += 1;
+        if self.lines <= MAX_LINES {
+            let (upstream, server) = (self.upstream.as_str(), self.server.as_str());
+            tracing::warn!(upstream, server, line, "error output of a FastCGI server");
+        }
+    }
+}
+
+/// The records that begin a request, and behind them those of its whole body.
+pub(crate) fn in_records(begin: &[u8], body: &[u8]) -> Vec<u8> {
+    let mut records = Vec::with_capacity(begin.len() + body.len() + body.len() / 4096 + 16);
+    records.extend_from_slice(begin);
+    for part in body.chunks(MAX_CONTENT_BYTES) {
+        records.extend_from_slice(&stdin_header(part.len()));
+        records.extend_from_slice(part);
+    }
+    records.extend_from_slice(&stdin_header(0));
+    records
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ServerConfig;
+    use crate::server::Endpoint;
+
+    fn records() -> Records {
+        let address = "fastcgi://127.0.0.1:9000".parse().unwrap();
+        let config = ServerConfig { address, weight: 1, backup: false };
+        let endpoint = Endpoint::of(&config.address.location).unwrap();
+        Records::new("php", &Server::new(&config, endpoint))
+    }
+
+    fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+        let [.., high, low] = content.len().to_be_bytes();
+        [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
+    }
+
+    /// Reads everything, in pieces of `piece` bytes to where there is room for `room`.
+    fn response(records: &mut Records, mut wire: &[u8], piece: usize, room: usize) -> io::Result<Vec<u8>> {
+        let mut response = Vec::new();
+        loop {
+            let read = |input: &mut BytesMut| {
+                let (now, later) = wire.split_at(piece.min(wire.len()));
+                wire = later;
+                input.extend_from_slice(now);
+                Poll::Ready(Ok(now.len()))
+            };
+            let read = records.poll_response(read, |there| {
+                let count = there.len().min(room);
+                response.extend_from_slice(&there[..count]);
+                count
+            });
+            let Poll::Ready(count) = read else { panic!("nothing waits") };
+            if count? == 0 {
+                return Ok(response);
+            }
+        }
+    }
+
+    #[test]
+    fn the_response_is_the_same_however_it_comes_and_is_taken() {
+        let wire =
+            [record(6, b"Status: 200\r\n\r\n"), record(7, b"oh\nno"), record(6, b"body"), record(3, &[0; 8])]
+                .concat();
+        for piece in [1, 7, 1000] {
+            for room in [1, 3, 1000] {
+                let mut records = records();
+                for _ in 0..2 {
+                    let read = response(&mut records, &wire, piece, room).unwrap();
+                    assert_eq!(read, b"Status: 200\r\n\r\nbody", "{piece} {room}");
+                    assert!(records.has_ended() && records.begin_next());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_ended_is_an_error_and_what_follows_spoils_the_connection() {
+        let cut = response(&mut records(), &record(6, b"body"), 1000, 1000).unwrap_err();
+        assert_eq!(cut.kind(), io::ErrorKind::UnexpectedEof);
+        let garbage = response(&mut records(), b"HTTP/1.1 200 OK\r\n\r\n", 1000, 1000).unwrap_err();
+        assert_eq!(garbage.kind(), io::ErrorKind::InvalidData);
+        let wire = [record(3, &[0; 8]), record(6, b"more")].concat();
+        let mut records = records();
+        assert_eq!(response(&mut records, &wire, 1000, 1000).unwrap(), b"");
+        assert!(records.has_ended() && !records.begin_next());
+    }
+
+    #[test]
+    fn error_output_is_kept_short() {
+        let mut records = records();
+        records.errors.take(&[b'x'; 10_000]);
+        assert_eq!(records.errors.line.len(), MAX_LINE_BYTES);
+        records.errors.take(&b"\ny".repeat(1000));
+        assert_eq!((records.errors.lines, records.errors.line.as_slice()), (1000, &b"y"[..]));
+        records.errors.end();
+        assert_eq!((records.errors.lines, records.errors.line.capacity()), (0, 0));
+    }
+
+    #[test]
+    fn a_body_is_in_records_that_have_an_end() {
+        let whole = in_records(b"begin", &[b'x'; MAX_CONTENT_BYTES + 1]);
+        assert_eq!(&whole[..5], b"begin");
+        assert_eq!(whole[5..13], stdin_header(MAX_CONTENT_BYTES));
+        let second = 13 + MAX_CONTENT_BYTES;
+        assert_eq!(whole[second..second + 9], [&stdin_header(1)[..], b"x"].concat());
+        assert_eq!(whole[second + 9..], stdin_header(0));
+    }
+}

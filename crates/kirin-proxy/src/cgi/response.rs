@@ -1,0 +1,72 @@
+//! Response heads of servers that speak FastCGI, SCGI or uwsgi. Pure.
+
+use crate::upstream_response::{AnyHead, UpstreamBody, UpstreamHead};
+use kirin_cgi::{BadHead, parse_head};
+use kirin_http::Response;
+use kirin_http::response_head::Framing;
+
+/// Reads the head at the start of `input`; `None` when it is not all there. It is CGI's, or begins with a status line as HTTP
+/// has it: uWSGI's always does, and those of some SCGI servers. `is_kept`: the connection is good for more than one.
+pub(crate) fn read_head(
+    input: &[u8],
+    is_head: bool,
+    is_kept: bool,
+) -> Result<Option<(AnyHead, usize)>, BadHead> {
+    if input.starts_with(b"HTTP/") {
+        let mut read = crate::upstream_response::read_head(input, is_head, None)?;
+        if let Some((AnyHead::Final(head), _)) = &mut read {
+            head.close = !is_kept;
+        }
+        return Ok(read);
+    }
+    let Some((head, length)) = parse_head(input)? else { return Ok(None) };
+    let body = match head.framing {
+        Framing::Length(length) if is_head => UpstreamBody::Withheld(Some(length)),
+        _ if is_head || Response::is_bodiless_status(head.status) => UpstreamBody::Withheld(None),
+        framing => UpstreamBody::Framed(framing),
+    };
+    let (status, fields) = (head.status, head.fields);
+    let head = UpstreamHead { status, fields, body, close: !is_kept, keep_alive: None };
+    Ok(Some((AnyHead::Final(head), length)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str, is_head: bool) -> UpstreamHead {
+        match read_head(text.as_bytes(), is_head, false) {
+            Ok(Some((AnyHead::Final(head), length))) if length == text.len() => head,
+            other => panic!("{other:?} of {text}"),
+        }
+    }
+
+    #[test]
+    fn heads_of_cgi_and_of_http_say_what_follows() {
+        for (text, is_head, status, body) in [
+            ("Content-Type: a/b\r\n\r\n", false, 200, UpstreamBody::Framed(Framing::UntilClose)),
+            (
+                "Status: 404\r\nContent-Length: 3\r\n\r\n",
+                false,
+                404,
+                UpstreamBody::Framed(Framing::Length(3)),
+            ),
+            ("Status: 200\r\nContent-Length: 3\r\n\r\n", true, 200, UpstreamBody::Withheld(Some(3))),
+            ("Status: 304\r\n\r\n", false, 304, UpstreamBody::Withheld(None)),
+            ("HTTP/1.1 201 Made\r\n\r\n", false, 201, UpstreamBody::Framed(Framing::UntilClose)),
+        ] {
+            let head = head(text, is_head);
+            assert_eq!((head.status.as_u16(), head.body, head.close), (status, body, true), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_head_that_is_not_all_there_waits_and_a_wrong_one_is_refused() {
+        for text in ["H", "HTTP", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\n", "Status: 2"] {
+            assert!(read_head(text.as_bytes(), false, true).unwrap().is_none(), "{text}");
+        }
+        for text in ["HTTP/9 200 OK\r\n\r\n", "PHP Fatal\r\n\r\n", "X-A: b\r\n\r\n"] {
+            assert!(read_head(text.as_bytes(), false, true).is_err(), "{text}");
+        }
+    }
+}
