@@ -74,11 +74,6 @@ impl ProxyPlace {
         }))
     }
 
-    /// What the names of scripts end in that its servers run.
-    pub fn script_extension(&self) -> Option<&str> {
-        self.0.config().fastcgi.as_ref().map(|fastcgi| fastcgi.extension.as_str())
-    }
-
     /// Answers one request, of which the servers get `target` as path and query. Call on an event loop, from a task of its
     /// `LocalSet`. `meta` is for servers that speak FastCGI, SCGI or uwsgi. `buffered`: the request's body is read whole before a server hears of it.
     pub fn answer(
