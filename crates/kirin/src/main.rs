@@ -10,6 +10,7 @@ mod command_line;
 mod compress;
 mod compress_threads;
 mod config;
+mod doors;
 mod entrance;
 mod error_page;
 mod event_loop;

@@ -6,9 +6,10 @@ use crate::acme::{Acme, AcmeError};
 use crate::admin::{self, Admin};
 use crate::cache::counters::CacheCounters;
 use crate::config::check::{ListenerSite, Site};
-use crate::event_loop::{Door, EventLoop, LoopError, Parts, Stage, StoreDoor};
+use crate::doors::{open_doors, open_memcached};
+use crate::event_loop::{EventLoop, LoopError, Parts, Stage};
 use crate::loaded_invocation;
-use crate::logs::{self, LogError, Logs};
+use crate::logs::{LogError, Logs};
 use crate::pid_file::PidFile;
 use crate::run_directory::{INVOCATION, RunDirectory, WORKERS_SOCKET};
 use crate::serving::{Ending, Serving};
@@ -17,8 +18,8 @@ use crate::sockets::{SocketError, Sockets};
 use crate::systemd::Systemd;
 use crate::upgrade::{self, Invocation, Predecessor, Upgrade, UpgradeError};
 use crate::user::UserError;
+use kirin_http::ConnectionCount;
 use kirin_http::listener::ListenError;
-use kirin_http::{Admission, ConnectionCount, Limits as HttpLimits, ListenAddress, Listener};
 use kirin_inherited::{Inherited, Source};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
@@ -425,78 +426,6 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
     }
 }
 
-/// Opens the listeners for each loop; the outer list is by loop. Also gives their addresses, as clients name them.
-fn open_doors(
-    site: &Site,
-    sockets: &mut Sockets,
-    logs: &mut Logs,
-    connections: &Arc<ConnectionCount>,
-) -> Result<(Vec<Vec<Door>>, Vec<String>), ProgramError> {
-    let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
-    let mut urls = Vec::new();
-    for listener in &site.listeners {
-        let log = match &listener.access_log {
-            None => None,
-            Some(target) => Some(logs::open(target, logs)?),
-        };
-        let admission = Admission::new(Arc::clone(connections), listener.connections_per_address);
-        let limits = HttpLimits { admission: Some(admission), ..listener.limits.clone() };
-        let opened = sockets.open(&listener.address, site.threads)?;
-        for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
-            for listener_of_loop in listeners {
-                let redirect_to_https = listener.redirect_to_https;
-                let address = listener_of_loop.address()?;
-                let url = url(&address, listener.tls.is_some());
-                if !urls.contains(&url) {
-                    urls.push(url);
-                }
-                doors.push(Door {
-                    listener: listener_of_loop,
-                    address,
-                    log: log.clone(),
-                    limits: limits.clone(),
-                    tls: listener.tls.clone(),
-                    redirect_to_https,
-                    forwarding: listener.forwarding.clone(),
-                    proxy_protocol: listener.proxy_protocol,
-                });
-            }
-        }
-    }
-    Ok((by_loop, urls))
-}
-
-/// Opens the memcached port for each loop, and the unix socket for applications that Kirin starts.
-fn open_memcached(
-    site: &Site,
-    sockets: &mut Sockets,
-    run_directory: &RunDirectory,
-    has_successor: &watch::Receiver<bool>,
-    upgrades: bool,
-) -> Result<Vec<Vec<StoreDoor>>, ProgramError> {
-    let mut by_loop: Vec<Vec<StoreDoor>> = (0..site.threads).map(|_| Vec::new()).collect();
-    for address in &site.store.memcached {
-        let opened = sockets.open(address, site.threads)?;
-        let has_successor = if opened.is_inherited { watch::channel(true).1 } else { has_successor.clone() };
-        for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
-            let door = |listener| {
-                let has_predecessor = upgrades && opened.is_inherited;
-                StoreDoor { listener, has_successor: has_successor.clone(), has_predecessor }
-            };
-            doors.extend(listeners.into_iter().map(door));
-        }
-        tracing::debug!("memcached protocol on {address}");
-    }
-    if !site.apps.is_empty() {
-        let own = ListenAddress::Unix(run_directory.store_socket());
-        for (doors, listener) in by_loop.iter_mut().zip(Listener::bind(&own, site.threads)?) {
-            let has_successor = watch::channel(false).1;
-            doors.push(StoreDoor { listener, has_successor, has_predecessor: false });
-        }
-    }
-    Ok(by_loop)
-}
-
 /// Takes expired items out of the store, a bounded number each second.
 async fn sweep(store: Arc<Store>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
@@ -504,13 +433,5 @@ async fn sweep(store: Arc<Store>) {
         second.tick().await;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         store.sweep(Now::from_unix_seconds(now), SWEEP_ITEMS);
-    }
-}
-
-fn url(address: &ListenAddress, is_tls: bool) -> String {
-    let scheme = if is_tls { "https" } else { "http" };
-    match address {
-        ListenAddress::Tcp(address) => format!("{scheme}://{address}/"),
-        ListenAddress::Unix(path) => format!("unix:{}", path.display()),
     }
 }

@@ -8,6 +8,7 @@ pub mod admin;
 mod balancing;
 pub mod cache;
 pub mod check;
+mod check_route;
 pub mod compress;
 pub mod default;
 mod fastcgi;

@@ -1,0 +1,195 @@
+//! Routes: from what a configuration says of them to what it means.
+
+use super::check::{AppSite, absolute, existing_directory, within};
+use super::load::{ConfigError, Source};
+use super::{Compress, RateLimitConfig, RouteConfig, cache, rules};
+use crate::cache::settings::CacheSettings;
+use crate::password_checks::PasswordChecks;
+use crate::rules::Rules;
+use kirin_http::{RateKey, RateLimit};
+use kirin_proxy::UpstreamConfig;
+use serde_spanned::Spanned;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Requests at most that a rate limit may let pass at once.
+const MAX_BURST: usize = 1_000_000;
+
+/// A route.
+#[derive(Debug)]
+pub struct RouteSite {
+    /// Path without a slash at its end; empty for `/`.
+    pub path: String,
+    /// Where to look, in order.
+    pub places: Vec<PlaceSite>,
+    /// Whether directories are listed.
+    pub listing: bool,
+    /// What it says besides.
+    pub rules: Arc<Rules>,
+    /// Largest request body in bytes.
+    pub body_limit_bytes: Option<u64>,
+    /// Whether an upstream gets whole bodies only.
+    pub request_buffering: bool,
+    /// Limits on the rate of requests; shared by all loops.
+    pub rate_limits: Vec<Arc<RateLimit>>,
+    /// What is compressed.
+    pub compress: Compress,
+    /// How answers are kept.
+    pub cache: Option<Arc<CacheSettings>>,
+    /// What directives are carried out in.
+    pub ssi: Option<bool>,
+    /// Whether tags of ESI are carried out.
+    pub esi: bool,
+}
+
+/// A place of a route.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PlaceSite {
+    /// The store.
+    Store,
+    /// A directory.
+    Files(PathBuf),
+    /// The application of this index.
+    App(usize),
+    /// A script.
+    Lua(PathBuf),
+    /// The upstream of this index.
+    Proxy(usize),
+}
+
+/// What routes name.
+pub(super) struct Named<'a> {
+    pub(super) apps: &'a [AppSite],
+    pub(super) upstreams: &'a [UpstreamConfig],
+}
+
+/// Checks `route`.
+pub(super) fn check_route(
+    route: &RouteConfig,
+    named: &Named<'_>,
+    checks: &Arc<PasswordChecks>,
+    item_limit_bytes: usize,
+    source: &Source,
+) -> Result<RouteSite, ConfigError> {
+    let path = route.path.get_ref();
+    if !path.starts_with('/') || path.contains(['?', '#', '%']) {
+        let message = format!(
+            "route path `{path}`: it must begin with `/` and is written decoded, without `%`, `?` and `#`"
+        );
+        return Err(source.error(route.path.span(), message));
+    }
+    let rules = Arc::new(rules::rules(route, checks, source)?);
+    if route.places.is_empty() && route.redirect.is_none() {
+        let message = format!(
+            "`try` of route `{path}` is empty: name at least one of store, files:DIR, lua:FILE, app:NAME, proxy:NAME, or a `redirect`"
+        );
+        return Err(source.error(route.path.span(), message));
+    }
+    let mut places = Vec::new();
+    for (index, place) in route.places.iter().enumerate() {
+        let checked = check_place(place, named, source)?;
+        if matches!(checked, PlaceSite::App(_) | PlaceSite::Proxy(_)) && index + 1 < route.places.len() {
+            let message = format!("`{}` always answers: it must be the last in `try`", place.get_ref());
+            return Err(source.error(place.span(), message));
+        }
+        places.push(checked);
+    }
+    if route.listing && !places.iter().any(|place| matches!(place, PlaceSite::Files(_))) {
+        let message = format!("`listing` of route `{path}`: there is no files:DIR in `try`");
+        return Err(source.error(route.path.span(), message));
+    }
+    if route.esi && route.ssi == Some(false) {
+        let message = format!(
+            "`esi` of route `{path}`: pages of the store with ESI have SSI, too; leave out `ssi = false`"
+        );
+        return Err(source.error(route.path.span(), message));
+    }
+    let rate_limits =
+        route.rate_limit.iter().map(|limit| check_rate_limit(limit, source)).collect::<Result<_, _>>()?;
+    let has_proxy = matches!(places.last(), Some(PlaceSite::Proxy(_)));
+    if route.request_buffering && !has_proxy {
+        let message = format!("`request_buffering` of route `{path}`: there is no proxy:NAME in `try`");
+        return Err(source.error(route.path.span(), message));
+    }
+    let body_limit = route.body_limit.or(route.request_buffering.then(super::default::body_limit));
+    let body_limit_bytes = body_limit.map(|size| size.0);
+    let cache = cache::settings(&route.cache, item_limit_bytes, source)?;
+    let runs_code = matches!(places.last(), Some(PlaceSite::App(_) | PlaceSite::Proxy(_)));
+    if cache.is_some() && !runs_code {
+        let message = format!("`cache` of route `{path}`: there is no app:NAME or proxy:NAME in `try`");
+        return Err(source.error(route.path.span(), message));
+    }
+    Ok(RouteSite {
+        path: path.trim_end_matches('/').to_owned(),
+        places,
+        listing: route.listing,
+        rules,
+        body_limit_bytes,
+        request_buffering: route.request_buffering,
+        rate_limits,
+        compress: route.compress,
+        cache,
+        ssi: route.ssi,
+        esi: route.esi,
+    })
+}
+
+fn check_rate_limit(limit: &RateLimitConfig, source: &Source) -> Result<Arc<RateLimit>, ConfigError> {
+    let text = limit.key.get_ref();
+    let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+    let key = match text.split_once(':') {
+        None if text == "address" => Some(RateKey::Address),
+        Some(("header", name)) => named(name).map(RateKey::Header),
+        Some(("cookie", name)) => named(name).map(RateKey::Cookie),
+        _ => None,
+    };
+    let Some(key) = key else {
+        let message = format!("rate limit key `{text}`: allowed are address, header:NAME and cookie:NAME");
+        return Err(source.error(limit.key.span(), message));
+    };
+    let burst = within(&limit.burst, MAX_BURST, "`burst`", source)?;
+    let per = Duration::from_secs(limit.rate.seconds);
+    Ok(Arc::new(RateLimit::new(key, limit.rate.requests, per, burst as u64, Instant::now())))
+}
+
+fn check_place(
+    place: &Spanned<String>,
+    named: &Named<'_>,
+    source: &Source,
+) -> Result<PlaceSite, ConfigError> {
+    let text = place.get_ref();
+    if text == "store" {
+        return Ok(PlaceSite::Store);
+    }
+    if let Some(directory) = text.strip_prefix("files:") {
+        let directory = Spanned::new(place.span(), directory.to_owned());
+        return existing_directory(&directory, source).map(PlaceSite::Files);
+    }
+    if let Some(name) = text.strip_prefix("app:") {
+        let found = named.apps.iter().position(|app| app.name == name).map(PlaceSite::App);
+        return found.ok_or_else(|| {
+            let names: Vec<&str> = named.apps.iter().map(|app| app.name.as_str()).collect();
+            let known = if names.is_empty() { "there is no [[app]]".into() } else { names.join(", ") };
+            source.error(place.span(), format!("there is no app `{name}`; apps: {known}"))
+        });
+    }
+    if let Some(file) = text.strip_prefix("lua:") {
+        let path = absolute(&source.directory.join(file));
+        if !path.is_file() {
+            return Err(source.error(place.span(), format!("there is no file {}", path.display())));
+        }
+        return Ok(PlaceSite::Lua(path));
+    }
+    if let Some(name) = text.strip_prefix("proxy:") {
+        let found = named.upstreams.iter().position(|upstream| upstream.name == name).map(PlaceSite::Proxy);
+        return found.ok_or_else(|| {
+            let names: Vec<&str> = named.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
+            let known = if names.is_empty() { "there is no [[upstream]]".into() } else { names.join(", ") };
+            source.error(place.span(), format!("there is no upstream `{name}`; upstreams: {known}"))
+        });
+    }
+    let message =
+        format!("`{text}` is not a place; allowed are store, files:DIR, lua:FILE, app:NAME and proxy:NAME");
+    Err(source.error(place.span(), message))
+}
