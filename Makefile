@@ -43,7 +43,7 @@ test-browser: build ## The memo example through Kirin, in a headless Chromium
 
 bench: bench-packages ## Comparisons with nginx, h2o, memcached, Starlet, …; takes about half an hour
 	$(CARGO) build --release -p kirin -p kirin-floor
-	bench/compare.py
+	bench/compare.py all
 
 score: bench-packages ## A contest on the memo example: nginx + Starman + memcached against Kirin; takes four minutes
 	$(CARGO) build --release -p kirin -p kirin-score
