@@ -71,7 +71,7 @@ address = "127.0.0.1:{port}"
 
 [store]
 memory = "{cache_megabytes or 64}MB"
-item_limit = "4MB"
+item_limit = "{min(4, (cache_megabytes or 64) // 2)}MB"
 
 [[upstream]]
 name = "behind"
