@@ -13,8 +13,9 @@
 //! Expiry is an absolute time, so lifetimes go on counting while the program is stopped. Reading
 //! goes over the file twice: once to check every byte of it, and only then to load it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -166,7 +167,10 @@ fn write_and_rename(
     now: Now,
 ) -> Result<SnapshotSummary, SnapshotError> {
     let cannot = |action| move |source| SnapshotError::File { path: temporary.to_path_buf(), action, source };
-    let file = File::create(temporary).map_err(cannot("create it"))?;
+    // For nobody else to read: items are sessions and pages of one visitor, too.
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(temporary);
+    let file = file.map_err(cannot("create it"))?;
     let mut to = BufWriter::with_capacity(1 << 20, file);
     let summary = store.write_snapshot(&mut to, now)?;
     let file = to.into_inner().map_err(|error| cannot("write it")(error.into_error()))?;

@@ -167,3 +167,13 @@ fn a_smaller_store_loads_what_it_has_room_for() {
     assert_eq!(loaded.items + loaded.skipped, 10_000);
     assert!(after.used_bytes() <= 1 << 20);
 }
+
+#[test]
+fn a_snapshot_file_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("snapshot");
+    save_snapshot_file(&small(), &path, NOW).expect("a file");
+    let mode = path.metadata().expect("its metadata").permissions().mode();
+    assert_eq!(mode & 0o077, 0, "{mode:o}");
+}
