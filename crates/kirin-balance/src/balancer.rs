@@ -1,8 +1,7 @@
-//! Choosing a server.
-//!
-//! First among those that are available, then among the backups, and when all of them have failed, among all that health
-//! checks do not speak against: somebody may be back, and a client that gets an error has lost nothing by the attempt.
+//! Choosing a server among the candidates that have room.
 
+use crate::attempt::Attempt;
+use crate::candidates::Claim;
 use crate::rendezvous;
 use crate::round_robin::RoundRobin;
 use crate::server::{Server, Servers};
@@ -46,14 +45,6 @@ pub struct Balancer {
     random: Cell<u64>,
 }
 
-/// Which servers come into question.
-#[derive(Clone, Copy)]
-enum Tier {
-    Primary,
-    Backup,
-    LastResort,
-}
-
 impl Balancer {
     /// `seed` makes loops choose differently from each other.
     pub fn new(servers: Arc<Servers>, method: Method, seed: u64) -> Self {
@@ -66,30 +57,28 @@ impl Balancer {
         &self.servers
     }
 
-    /// The server to ask next; `None` when there is none left that could answer.
-    pub fn choose(&self, wish: &Wish, now: Instant) -> Option<usize> {
-        let millis = self.servers.millis(now);
-        if let Some(index) = wish.sticky.and_then(|id| self.servers.with_id(id))
-            && !wish.tried.has(index)
-            && self.servers.all().get(index).is_some_and(|server| self.servers.is_in(server, millis))
-        {
-            return Some(index);
+    /// Begins a request to the server that is to get it. Those that wait come first.
+    pub fn begin(&self, wish: &Wish, now: Instant) -> Claim {
+        if self.servers.queue().has_waiting() {
+            return Claim::Full;
         }
-        [Tier::Primary, Tier::Backup, Tier::LastResort]
-            .into_iter()
-            .find_map(|tier| self.choose_in(tier, wish, millis))
+        while let Some(index) = self.choose(wish, now) {
+            // Unless another loop has taken the last slot meanwhile.
+            if let Some(attempt) = Attempt::begin(&self.servers, index, now) {
+                return Claim::Given(attempt);
+            }
+        }
+        if self.servers.has_candidate(wish, now) { Claim::Full } else { Claim::NoServer }
     }
 
-    fn choose_in(&self, tier: Tier, wish: &Wish, millis: u64) -> Option<usize> {
+    /// The server to ask next; `None` when there is none left that could answer, or none of them has room.
+    pub fn choose(&self, wish: &Wish, now: Instant) -> Option<usize> {
         let servers = &self.servers;
+        let millis = servers.millis(now);
+        let candidates = servers.candidates(wish, millis)?;
         let all = servers.all().iter().map(|server| &**server);
         let candidates = all.enumerate().filter(|(index, server)| {
-            !wish.tried.has(*index)
-                && match tier {
-                    Tier::Primary => !server.backup && servers.is_in(server, millis),
-                    Tier::Backup => server.backup && servers.is_in(server, millis),
-                    Tier::LastResort => servers.is_last_resort(server),
-                }
+            servers.is_candidate(*index, candidates, wish, millis) && server.has_room()
         });
         let weight = |server: &Server| servers.weight(server, millis);
         match (self.method, wish.key) {

@@ -11,10 +11,11 @@ const SETTINGS: Settings = Settings {
     healthy_after: 2,
     unhealthy_after: 2,
     slow_start: Duration::ZERO,
+    queue_length: 0,
 };
 
 fn server(name: &str, weight: u32, backup: bool) -> ServerSettings {
-    ServerSettings { name: name.into(), weight, backup }
+    ServerSettings { name: name.into(), weight, backup, max_in_flight: None }
 }
 
 fn balancer(method: Method, servers: &[(&str, u32, bool)], settings: Settings, now: Instant) -> Balancer {
@@ -34,7 +35,7 @@ fn counts(balancer: &Balancer, requests: usize, now: Instant) -> Vec<usize> {
 
 fn fail(balancer: &Balancer, index: usize, times: usize, now: Instant) {
     (0..times).for_each(|_| {
-        Attempt::begin(balancer.servers(), index, now).failed(now);
+        Attempt::begin(balancer.servers(), index, now).unwrap().failed(now);
     });
 }
 
@@ -51,7 +52,7 @@ fn requests_are_spread_by_weight() {
         for key in 0..4000 {
             let index = balancer.choose(&Wish { key: Some(key), ..Wish::default() }, now).unwrap();
             counts[index] += 1;
-            attempts.push(Attempt::begin(balancer.servers(), index, now));
+            attempts.push(Attempt::begin(balancer.servers(), index, now).unwrap());
         }
         assert!((900..1100).contains(&counts[0]), "{method:?}: {counts:?}");
     }
@@ -69,7 +70,7 @@ fn a_server_that_fails_gets_nothing_until_one_request_has_tried_it() {
         assert_eq!(balancer.servers().observed(start)[0].availability, Availability::Ejected);
 
         let later = start + Duration::from_secs(11);
-        let trial = Attempt::begin(balancer.servers(), 0, later);
+        let trial = Attempt::begin(balancer.servers(), 0, later).unwrap();
         assert_eq!(counts(&balancer, 1000, later), [0, 1000], "{method:?}: one at a time");
         trial.answered(later);
         drop(trial);
@@ -138,11 +139,11 @@ fn a_server_that_comes_back_gets_more_and_more() {
 fn a_slow_server_gets_little_by_latency() {
     let now = Instant::now();
     let balancer = balancer(Method::PeakEwma, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);
-    Attempt::begin(balancer.servers(), 0, now).answered(now + Duration::from_millis(200));
-    Attempt::begin(balancer.servers(), 1, now).answered(now + Duration::from_millis(2));
+    Attempt::begin(balancer.servers(), 0, now).unwrap().answered(now + Duration::from_millis(200));
+    Attempt::begin(balancer.servers(), 1, now).unwrap().answered(now + Duration::from_millis(2));
     assert_eq!(counts(&balancer, 1000, now), [0, 1000]);
     // Until the other one is busier than that.
-    let _attempts: Vec<_> = (0..150).map(|_| Attempt::begin(balancer.servers(), 1, now)).collect();
+    let _attempts: Vec<_> = (0..150).map(|_| Attempt::begin(balancer.servers(), 1, now).unwrap()).collect();
     assert_eq!(counts(&balancer, 1000, now), [1000, 0]);
 }
 
@@ -166,7 +167,7 @@ fn a_visitor_stays_with_a_server_as_long_as_it_is_available() {
 fn what_is_under_way_is_counted_as_long_as_it_lives() {
     let now = Instant::now();
     let balancer = balancer(Method::LeastConnections, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);
-    let attempt = Attempt::begin(balancer.servers(), 0, now);
+    let attempt = Attempt::begin(balancer.servers(), 0, now).unwrap();
     attempt.answered(now);
     assert_eq!(balancer.servers().observed(now)[0].in_flight, 1);
     assert_eq!(counts(&balancer, 100, now), [0, 100]);
@@ -191,7 +192,7 @@ fn keys_of_a_failed_server_are_spread_and_come_back() {
         assert!(*during != 0 && (before == during || *before == 0));
     }
     let later = now + Duration::from_secs(11);
-    Attempt::begin(balancer.servers(), 0, later).answered(later);
+    Attempt::begin(balancer.servers(), 0, later).unwrap().answered(later);
     assert_eq!(all(later), before);
 }
 
@@ -200,7 +201,7 @@ fn a_server_that_stays_is_known_when_others_are_exchanged() {
     let now = Instant::now();
     let old = balancer(Method::RoundRobin, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);
     fail(&old, 1, 2, now);
-    let attempt = Attempt::begin(old.servers(), 1, now);
+    let attempt = Attempt::begin(old.servers(), 1, now).unwrap();
     let servers = old.servers().exchanged([server("b", 1, false), server("c", 1, false)]);
     let new = Balancer::new(Arc::new(servers), Method::RoundRobin, 7);
     let observed = new.servers().observed(now);

@@ -42,6 +42,19 @@ impl Ejection {
         }
     }
 
+    /// Failures since the last answer.
+    pub(crate) fn failures_in_a_row(&self) -> u32 {
+        self.failures.load(Relaxed)
+    }
+
+    /// For how much longer nothing is sent.
+    pub(crate) fn left(&self, max_failures: u32, now: u64) -> Duration {
+        match self.standing(max_failures, now) {
+            Standing::Out => Duration::from_millis(self.until.load(Relaxed).saturating_sub(now)),
+            Standing::In | Standing::Trial => Duration::ZERO,
+        }
+    }
+
     /// Returns whether the server has been ejected by this one.
     pub(crate) fn failed(&self, max_failures: u32, time: Duration, now: u64) -> bool {
         let was = self.standing(max_failures, now);

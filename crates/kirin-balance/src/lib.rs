@@ -3,15 +3,18 @@
 //!
 //! No I/O: the proxy says what it has seen of a server, this says which one to ask next. [`Servers`] is what all event loops
 //! know together (who is ejected, unhealthy, how busy and how fast); a [`Balancer`] is one loop's way to choose among them.
-//! A request is an [`Attempt`], which counts as long as it lives. [`RetryBudget`] says whether there may be another.
+//! A request is an [`Attempt`], which counts as long as it lives; when all servers are at their limit it waits in the [`Queue`].
+//! [`RetryBudget`] says whether there may be another.
 
 mod attempt;
 mod balancer;
 #[cfg(test)]
 mod balancer_tests;
+mod candidates;
 mod ejection;
 mod health;
 mod latency;
+mod queue;
 mod rendezvous;
 mod retry_budget;
 mod round_robin;
@@ -21,6 +24,8 @@ mod tried;
 
 pub use attempt::Attempt;
 pub use balancer::{Balancer, Method, Wish};
+pub use candidates::Claim;
+pub use queue::{Entered, Leaving, Queue, QueueObserved, Refused, Ticket, Wait};
 pub use rendezvous::key_of;
 pub use retry_budget::RetryBudget;
 pub use server::{Availability, Observed, ServerSettings, Servers, Settings};

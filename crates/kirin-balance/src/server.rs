@@ -3,9 +3,11 @@
 use crate::ejection::{Ejection, Standing};
 use crate::health::Health;
 use crate::latency::Latency;
+use crate::queue::{Queue, QueueObserved};
 use crate::slow_start;
+use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -18,6 +20,8 @@ pub struct ServerSettings {
     pub weight: u32,
     /// Whether it is only asked when no other can be.
     pub backup: bool,
+    /// Requests at most that it is at at the same time; none for any number.
+    pub max_in_flight: Option<NonZeroU32>,
 }
 
 /// What goes for all servers of an upstream.
@@ -33,6 +37,8 @@ pub struct Settings {
     pub unhealthy_after: u32,
     /// In which a server that has come back grows to its weight; zero for at once.
     pub slow_start: Duration,
+    /// Requests at most that wait for a server below its limit.
+    pub queue_length: usize,
 }
 
 /// The servers of one upstream, for all loops.
@@ -41,6 +47,10 @@ pub struct Servers {
     servers: Box<[Arc<Server>]>,
     settings: Settings,
     start: Instant,
+    /// The same for all that take each other's place.
+    queue: Arc<Queue>,
+    /// Counts the exchanges.
+    pub(crate) generation: u64,
 }
 
 /// One of them.
@@ -50,7 +60,13 @@ pub(crate) struct Server {
     pub(crate) id: u64,
     weight: u64,
     pub(crate) backup: bool,
+    /// At most this many at the same time.
+    max_in_flight: Option<NonZeroU32>,
+    /// Each is a slot that a request has. Changed and read in one order with the number of those that wait, so that no slot is
+    /// freed unseen (`queue.rs`).
     pub(crate) in_flight: AtomicU32,
+    /// Whether the one request that tries an ejected server is under way.
+    on_trial: AtomicBool,
     pub(crate) latency: Latency,
     ejection: Ejection,
     health: Health,
@@ -81,12 +97,18 @@ pub struct Observed {
     pub availability: Availability,
     /// Requests that it is at.
     pub in_flight: u32,
+    /// Requests that it may be at.
+    pub max_in_flight: Option<NonZeroU32>,
     /// Requests since the start.
     pub requests: u64,
     /// Of them, those that failed.
     pub failures: u64,
+    /// Failures since the last answer.
+    pub failures_in_a_row: u32,
     /// Times that it was ejected.
     pub ejections: u64,
+    /// For how much longer it is ejected.
+    pub ejected_for: Duration,
     /// How long it takes to begin an answer; recent bad ones count most.
     pub latency: Duration,
 }
@@ -94,17 +116,34 @@ pub struct Observed {
 impl Servers {
     /// All available. No more than [`crate::Tried::MOST`] are ever asked.
     pub fn new(servers: impl IntoIterator<Item = ServerSettings>, settings: Settings, now: Instant) -> Self {
-        let none = Self { servers: Box::default(), settings, start: now };
+        let queue = Arc::new(Queue::new(settings.queue_length));
+        let none = Self { servers: Box::default(), settings, start: now, queue, generation: 0 };
         none.exchanged(servers)
     }
 
     /// Other servers in their place, as names have new addresses. What is known of those that stay goes with them, and counts
-    /// for both.
+    /// for both. [`Servers::begin_serving`] makes it known to those that wait.
     pub fn exchanged(&self, servers: impl IntoIterator<Item = ServerSettings>) -> Self {
         let kept = |settings: &ServerSettings| self.servers.iter().find(|old| old.is_of(settings)).cloned();
         let of = |settings| kept(&settings).unwrap_or_else(|| Arc::new(Server::new(settings)));
         let servers = servers.into_iter().take(crate::Tried::MOST).map(of).collect();
-        Self { servers, settings: self.settings.clone(), start: self.start }
+        let (settings, queue) = (self.settings.clone(), Arc::clone(&self.queue));
+        Self { servers, settings, start: self.start, queue, generation: self.generation + 1 }
+    }
+
+    /// These are what requests get from now on: those that wait for others do so for these.
+    pub fn begin_serving(&self) {
+        self.queue.exchange(self.generation);
+    }
+
+    /// The requests that wait for one of them.
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    /// What has been seen of the requests that wait.
+    pub fn observed_queue(&self) -> QueueObserved {
+        self.queue.observed()
     }
 
     /// How many there are.
@@ -139,6 +178,7 @@ impl Servers {
             server.ejection.answered(self.settings.max_failures);
             server.came_back(self.millis(now));
         }
+        self.queue.serve_all(now);
         Some(is_well)
     }
 
@@ -153,9 +193,12 @@ impl Servers {
                 Standing::Trial | Standing::Out => Availability::Ejected,
             },
             in_flight: server.in_flight.load(Relaxed),
+            max_in_flight: server.max_in_flight,
             requests: server.requests.load(Relaxed),
             failures: server.failures.load(Relaxed),
+            failures_in_a_row: server.ejection.failures_in_a_row(),
             ejections: server.ejections.load(Relaxed),
+            ejected_for: server.ejection.left(self.settings.max_failures, millis),
             latency: Duration::from_micros(server.latency.now(millis) as u64),
         };
         self.servers.iter().map(observe).collect()
@@ -174,7 +217,7 @@ impl Servers {
         !server.health.is_down()
             && match server.ejection.standing(self.settings.max_failures, millis) {
                 Standing::In => true,
-                Standing::Trial => server.in_flight.load(Relaxed) == 0,
+                Standing::Trial => !server.on_trial.load(SeqCst),
                 Standing::Out => false,
             }
     }
@@ -197,16 +240,30 @@ impl Servers {
         server.weight * part
     }
 
-    pub(crate) fn began(&self, index: usize) {
-        if let Some(server) = self.servers.get(index) {
-            server.in_flight.fetch_add(1, Relaxed);
-            server.requests.fetch_add(1, Relaxed);
+    /// Takes a slot of a server, if it has one. Returns whether the request is the one that tries an ejected server.
+    pub(crate) fn began(&self, index: usize, now: Instant) -> Option<bool> {
+        let server = self.servers.get(index).filter(|server| server.take_slot())?;
+        server.requests.fetch_add(1, Relaxed);
+        let standing = server.ejection.standing(self.settings.max_failures, self.millis(now));
+        Some(standing == Standing::Trial && !server.on_trial.swap(true, SeqCst))
+    }
+
+    /// The request is over, and its slot is free.
+    pub(crate) fn ended(&self, index: usize, is_trial: bool) {
+        let Some(server) = self.servers.get(index) else { return };
+        if is_trial {
+            server.on_trial.store(false, SeqCst);
+        }
+        server.in_flight.fetch_sub(1, SeqCst);
+        if self.queue.has_waiting() {
+            self.queue.serve(Instant::now());
         }
     }
 
-    pub(crate) fn ended(&self, index: usize) {
+    /// The trial of an ejected server has come to something before its request is over.
+    pub(crate) fn tried(&self, index: usize) {
         if let Some(server) = self.servers.get(index) {
-            server.in_flight.fetch_sub(1, Relaxed);
+            server.on_trial.store(false, SeqCst);
         }
     }
 
@@ -216,6 +273,7 @@ impl Servers {
         server.latency.observe(latency, millis);
         if server.ejection.answered(self.settings.max_failures) {
             server.came_back(millis);
+            self.queue.serve_all(now);
         }
     }
 
@@ -227,6 +285,7 @@ impl Servers {
         let is_ejected = server.ejection.failed(max_failures, ejection_time, self.millis(now));
         if is_ejected {
             server.ejections.fetch_add(1, Relaxed);
+            self.queue.serve_all(now);
         }
         is_ejected
     }
@@ -239,7 +298,9 @@ impl Server {
             name: settings.name,
             weight: u64::from(settings.weight.max(1)),
             backup: settings.backup,
+            max_in_flight: settings.max_in_flight,
             in_flight: AtomicU32::new(0),
+            on_trial: AtomicBool::new(false),
             latency: Latency::default(),
             ejection: Ejection::default(),
             health: Health::default(),
@@ -254,10 +315,25 @@ impl Server {
         self.name == settings.name
             && self.weight == u64::from(settings.weight.max(1))
             && self.backup == settings.backup
+            && self.max_in_flight == settings.max_in_flight
     }
 
     pub(crate) fn whole_weight(&self) -> u64 {
         self.weight
+    }
+
+    /// Whether it may get another request.
+    pub(crate) fn has_room(&self) -> bool {
+        self.max_in_flight.is_none_or(|most| self.in_flight.load(SeqCst) < most.get())
+    }
+
+    fn take_slot(&self) -> bool {
+        let Some(most) = self.max_in_flight else {
+            self.in_flight.fetch_add(1, SeqCst);
+            return true;
+        };
+        let below = |count: u32| (count < most.get()).then_some(count + 1);
+        self.in_flight.fetch_update(SeqCst, SeqCst, below).is_ok()
     }
 
     fn came_back(&self, millis: u64) {

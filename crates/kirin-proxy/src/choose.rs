@@ -2,7 +2,7 @@
 
 use crate::config::{Balancing, HashKey};
 use crate::server::Server;
-use kirin_balance::{Balancer, Servers, Tried, Wish, key_of};
+use kirin_balance::{Balancer, Claim, Servers, Tried, Wish, key_of};
 use kirin_http::{Origin, Peer, RequestHead, cookie};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
@@ -34,8 +34,8 @@ impl Chooser {
         Self { balancer: RefCell::new(None) }
     }
 
-    /// The server of `set` to ask next.
-    pub(crate) fn choose(&self, set: &ServerSet, config: &Balancing, choice: &Choice) -> Option<usize> {
+    /// Begins a request to the server of `set` that is to get it.
+    pub(crate) fn begin(&self, set: &ServerSet, config: &Balancing, choice: &Choice) -> Claim {
         let mut balancer = self.balancer.borrow_mut();
         let is_same = |balancer: &Balancer| Arc::ptr_eq(balancer.servers(), &set.known);
         let balancer = match &mut *balancer {
@@ -45,7 +45,7 @@ impl Chooser {
                 other.insert(Balancer::new(Arc::clone(&set.known), config.method, seed))
             }
         };
-        balancer.choose(&choice.wish, Instant::now())
+        balancer.begin(&choice.wish, Instant::now())
     }
 }
 
@@ -69,6 +69,16 @@ impl Choice {
         let sticky = config.sticky.as_deref().and_then(|name| cookie(request, name.as_bytes()));
         let sticky = sticky.and_then(server_id);
         Self { wish: Wish { key, sticky, tried: Tried::default() }, secure: origin.secure }
+    }
+
+    /// What balancing has to know.
+    pub(crate) fn wish(&self) -> &Wish {
+        &self.wish
+    }
+
+    /// The servers are others now, and the request has been to none of them.
+    pub(crate) fn forget_tried(&mut self) {
+        self.wish.tried = Tried::default();
     }
 
     /// The request has been to this server.

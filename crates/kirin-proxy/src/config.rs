@@ -3,6 +3,7 @@
 use crate::address::ServerAddress;
 use crate::tls::ClientTls;
 use kirin_balance::Method;
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub struct UpstreamConfig {
     pub servers: Vec<ServerConfig>,
     /// Who of them gets a request.
     pub balancing: Balancing,
+    /// Who waits when all of them are at their limit.
+    pub queue: QueueLimits,
     /// How they are asked whether they are well; none for not at all.
     pub health: Option<HealthConfig>,
     /// How long to wait for what.
@@ -58,6 +61,17 @@ pub struct ServerConfig {
     pub weight: u32,
     /// Whether it is only asked when no other can be.
     pub backup: bool,
+    /// Requests at most that it is at at the same time, of all event loops together; none for any number.
+    pub max_in_flight: Option<NonZeroU32>,
+}
+
+/// Requests that wait for a server below its limit.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueLimits {
+    /// How many may.
+    pub length: usize,
+    /// For how long.
+    pub wait: Duration,
 }
 
 /// Who gets a request.

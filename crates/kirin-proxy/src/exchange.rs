@@ -83,7 +83,8 @@ pub(crate) async fn exchange(
     match head {
         Head::Final(head) => exchange.respond(head, buffer).await,
         Head::Switched(fields) => {
-            let tunnel = ProxyTunnel { connection: exchange.link.connection, unused: Some(buffer) };
+            let Link { connection, attempt, .. } = exchange.link;
+            let tunnel = ProxyTunnel { connection, unused: Some(buffer), _attempt: attempt };
             let body = Body::Tunnel(Box::new(tunnel));
             Ok(Response { status: StatusCode::SWITCHING_PROTOCOLS, fields, body, place: Place::Proxy })
         }

@@ -12,6 +12,10 @@ pub(crate) enum Failure {
     NoServer,
     #[error("none of its servers that are left to try is healthy")]
     AllUnhealthy,
+    #[error("all of its servers are at their limit (`max_in_flight`), and the queue is full")]
+    QueueFull,
+    #[error("all of its servers were at their limit (`max_in_flight`) for as long as the request could wait")]
+    QueueTimeout,
     #[error("cannot be connected to: {0}")]
     Connect(io::Error),
     #[error("connecting took too long")]
@@ -86,6 +90,7 @@ impl Failure {
             // 499, as nginx logs it: nobody gets it.
             Failure::ClientGone => StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
             Failure::Connect(error) if is_exhaustion(error) => StatusCode::SERVICE_UNAVAILABLE,
+            Failure::QueueFull | Failure::QueueTimeout => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::BAD_GATEWAY,
         }
     }
@@ -105,6 +110,7 @@ impl Failure {
         match self {
             Failure::Connect(error) => !is_exhaustion(error),
             Failure::NoServer | Failure::AllUnhealthy => false,
+            Failure::QueueFull | Failure::QueueTimeout => false,
             Failure::RequestBody(_) | Failure::Spool(_) | Failure::ClientGone => false,
             Failure::RequestTooLong(_) => false,
             _ => true,

@@ -36,7 +36,7 @@ pub(crate) async fn exchange(
     place: &Rc<State>,
     mut sender: Sender,
     server: &Arc<Server>,
-    attempt: Attempt,
+    attempt: Rc<Attempt>,
     call: &Call,
     content: &mut Content,
 ) -> Result<Response, Failure> {
@@ -216,7 +216,7 @@ struct Http2Body {
     place: Rc<State>,
     server: Arc<Server>,
     /// Counts as long as the response is not whole.
-    attempt: Attempt,
+    attempt: Rc<Attempt>,
 }
 
 impl BodyStream for Http2Body {

@@ -6,7 +6,7 @@
 //!
 //! Servers that speak FastCGI, SCGI or uwsgi have the same exchange; `cgi` has what is different there.
 //!
-//! A request's way: `request_head` encodes the head, `content` looks at the body, `choose` picks a server, `pool` gives a
+//! A request's way: `request_head` encodes the head, `content` looks at the body, `choose` picks a server (or the request waits: `queueing`), `pool` gives a
 //! connection that is idle or `connect` a new one, `exchange` sends the request and reads the response's head, `response_body` is
 //! read at the client's pace. Servers that speak HTTP/2 have one `http2_connection` a loop, and `http2_exchange` a stream of it for
 //! each request.
@@ -29,6 +29,7 @@ mod http2_exchange;
 mod http2_head;
 mod place;
 mod pool;
+mod queueing;
 mod read_buffer;
 pub mod request_head;
 mod resolve;
@@ -43,10 +44,10 @@ pub mod upstream_response;
 
 pub use address::{AddressError, Location, Scheme, ServerAddress};
 pub use config::{
-    Balancing, FastCgiConfig, ForwardedPolicy, HashKey, HealthConfig, HostPolicy, PoolLimits, ServerConfig,
+    Balancing, FastCgiConfig, ForwardedPolicy, HashKey, HealthConfig, HostPolicy, PoolLimits, QueueLimits, ServerConfig,
     Timeouts, UpstreamConfig,
 };
-pub use kirin_balance::{Availability, Method, Observed};
+pub use kirin_balance::{Availability, Method, Observed, QueueObserved};
 pub use place::ProxyPlace;
 pub use server::Server;
 pub use tls::{ClientTls, ClientTlsError, ClientTlsSettings};

@@ -2,7 +2,7 @@
 
 use crate::address::Scheme;
 use crate::cgi::{self, CgiRequest, Records};
-use crate::choose::{Choice, Chooser};
+use crate::choose::{Choice, Chooser, ServerSet};
 use crate::config::UpstreamConfig;
 use crate::connect::connect;
 use crate::content::Content;
@@ -17,7 +17,7 @@ use crate::request_head::{HeadPolicy, encode};
 use crate::server::Server;
 use crate::socket::Socket;
 use crate::upstream::Upstream;
-use kirin_balance::{Attempt, Servers};
+use kirin_balance::{Attempt, Claim};
 use kirin_cgi::MetaVariables;
 use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response};
 use std::cell::{Cell, RefCell};
@@ -57,7 +57,7 @@ pub(crate) struct Link {
     pub(crate) connection: Connection,
     pub(crate) server: Arc<Server>,
     /// Counts as long as the response is not whole.
-    pub(crate) attempt: Attempt,
+    pub(crate) attempt: Rc<Attempt>,
     links: Rc<Links>,
 }
 
@@ -103,18 +103,19 @@ impl ProxyPlace {
 /// A server that has been chosen.
 struct Asked<'a> {
     server: &'a Arc<Server>,
-    known: &'a Arc<Servers>,
-    index: usize,
+    /// The request's slot there, until its response is whole.
+    attempt: &'a Rc<Attempt>,
 }
 
 impl Asked<'_> {
-    fn attempt(&self) -> Attempt {
-        Attempt::begin(self.known, self.index, Instant::now())
+    fn link(&self, connection: Connection, links: &Rc<Links>) -> Link {
+        Link { connection, server: Arc::clone(self.server), attempt: self.sent(), links: Rc::clone(links) }
     }
 
-    fn link(&self, connection: Connection, links: &Rc<Links>) -> Link {
-        let server = Arc::clone(self.server);
-        Link { connection, server, attempt: self.attempt(), links: Rc::clone(links) }
+    /// The request is sent now.
+    fn sent(&self) -> Rc<Attempt> {
+        self.attempt.sent(Instant::now());
+        Rc::clone(self.attempt)
     }
 }
 
@@ -166,41 +167,65 @@ impl State {
         };
         self.upstream.retries.count_request();
         // Those of one time, so that numbers mean the same to the end.
-        let set = self.upstream.set();
-        let mut next = self.chooser.choose(&set, &self.config().balancing, &choice);
+        let mut set = self.servers();
+        let mut attempt = match self.take_turn(&mut set, &mut choice, call.client.as_ref()).await {
+            Ok(attempt) => Rc::new(attempt),
+            Err(failure) => return self.refuse(&call, None, &failure),
+        };
         let mut repeated = false;
         loop {
-            let Some((index, server)) = next.and_then(|index| Some((index, set.servers.get(index)?))) else {
-                let none = if set.servers.is_empty() { Failure::NoServer } else { Failure::AllUnhealthy };
-                return self.refuse(&call, None, &none);
+            let index = attempt.index();
+            let Some(server) = set.servers.get(index).map(Arc::clone) else {
+                return self.refuse(&call, None, &Failure::NoServer);
             };
-            let failure =
-                match self.ask(&Asked { server, known: &set.known, index }, &mut call, &mut content).await {
-                    Ok(response) => return self.stick(response, &choice, set.known.id(index)),
-                    Err(failure) => failure,
-                };
+            let asked = Asked { server: &server, attempt: &attempt };
+            let failure = match self.ask(&asked, &mut call, &mut content).await {
+                Ok(response) => return self.stick(response, &choice, set.known.id(index)),
+                Err(failure) => failure,
+            };
             // A server that has looked at nothing may do so at the second time: it was about to go, or had too much to do.
             if matches!(failure, Failure::NotSent(_))
                 && content.is_whole()
                 && !std::mem::replace(&mut repeated, true)
             {
-                self.log(&call, Some(server), &failure, "request is sent again");
+                self.log(&call, Some(&server), &failure, "request is sent again");
                 continue;
             }
-            if failure.is_servers() && set.known.failed(index, Instant::now()) {
+            if failure.is_servers() && attempt.failed(Instant::now()) {
                 tracing::warn!(upstream = self.upstream.name(), %server, "has failed too often and gets no requests for a while");
             }
+            // Who waits for another server holds none.
+            drop(attempt);
             choice.add_tried(index);
             let is_safe = failure.is_unsent() || (failure.is_unanswered() && call.head.is_idempotent());
-            next = match is_safe && content.is_whole() && choice.tried() < MAX_SERVERS_TRIED {
-                true => self.chooser.choose(&set, &self.config().balancing, &choice),
-                false => None,
-            };
-            if next.is_none() || !self.upstream.retries.take(Instant::now()) {
-                return self.refuse(&call, Some(server), &failure);
+            let may_go_on = is_safe
+                && content.is_whole()
+                && choice.tried() < MAX_SERVERS_TRIED
+                && set.known.has_candidate(choice.wish(), Instant::now())
+                && self.upstream.may_retry(Instant::now());
+            if !may_go_on {
+                return self.refuse(&call, Some(&server), &failure);
             }
-            self.log(&call, Some(server), &failure, "request goes to another server");
+            self.log(&call, Some(&server), &failure, "request goes to another server");
+            attempt = match self.take_turn(&mut set, &mut choice, call.client.as_ref()).await {
+                Ok(attempt) => Rc::new(attempt),
+                // The last has gone meanwhile: what the one has said is what there is to say.
+                Err(Failure::NoServer | Failure::AllUnhealthy) => {
+                    return self.refuse(&call, Some(&server), &failure);
+                }
+                Err(failure) => return self.refuse(&call, None, &failure),
+            };
         }
+    }
+
+    /// Begins a request to the server of `set` that is to get it.
+    pub(crate) fn choose(&self, set: &ServerSet, choice: &Choice) -> Claim {
+        self.chooser.begin(set, &self.config().balancing, choice)
+    }
+
+    /// The servers that there are now.
+    pub(crate) fn servers(&self) -> Arc<ServerSet> {
+        self.upstream.set()
     }
 
     /// Tells the visitor which server to come back to, if that is wanted.
@@ -251,25 +276,23 @@ impl State {
         http1_only: bool,
     ) -> Result<Response, Failure> {
         let (server, limit) = (asked.server, self.config().timeouts.connect);
-        // Who waits for a connection is at the server already.
-        let attempt = asked.attempt();
         let is_shared = !http1_only && (server.scheme() == Scheme::H2c || links.http2.is_known.get());
         let mut connecting = None;
         if is_shared {
             let turn = tokio::time::timeout(limit, links.http2.connecting.lock()).await;
             connecting = Some(turn.map_err(|_| Failure::ConnectTimeout)?);
             if let Some(sender) = links.http2.take(self.deadlines.now()).await {
-                drop((connecting, attempt));
+                drop(connecting);
                 return self.ask_by_http2(links, sender, asked, call, content).await;
             }
         }
         let stream = connect(server, &self.config().tls, http1_only, limit).await?;
         if server.scheme() == Scheme::H2c || stream.has_chosen_http2() {
             let sender = links.http2.begin(stream, self.deadlines.now()).await?;
-            drop((connecting, attempt));
+            drop(connecting);
             return self.ask_by_http2(links, sender, asked, call, content).await;
         }
-        drop((connecting, attempt));
+        drop(connecting);
         let records =
             (server.scheme() == Scheme::FastCgi).then(|| Records::new(self.upstream.name(), server));
         let socket = Rc::new(Socket::new(stream, records));
@@ -286,8 +309,8 @@ impl State {
         call: &Call,
         content: &mut Content,
     ) -> Result<Response, Failure> {
-        let attempt = asked.attempt();
-        let answered = http2_exchange::exchange(self, sender, asked.server, attempt, call, content).await;
+        let answered =
+            http2_exchange::exchange(self, sender, asked.server, asked.sent(), call, content).await;
         // One that takes nothing or says nothing may have lost the way to the server.
         if let Err(Failure::NotSent(_) | Failure::SendTimeout | Failure::FirstByteTimeout) = &answered {
             links.http2.give_up();
@@ -301,7 +324,11 @@ impl State {
 
     fn refuse(&self, call: &Call, server: Option<&Server>, failure: &Failure) -> Response {
         self.log(call, server, failure, "request failed");
-        Response::error(failure.status())
+        let mut response = Response::error(failure.status());
+        if matches!(failure, Failure::QueueFull | Failure::QueueTimeout) {
+            response.fields.push("Retry-After", "1");
+        }
+        response
     }
 
     fn log(&self, call: &Call, server: Option<&Server>, failure: &Failure, what: &str) {
@@ -323,7 +350,8 @@ impl State {
 
     fn sweep(&self) {
         self.deadlines.tick();
-        let set = self.upstream.set();
+        let set = self.servers();
+        set.known.queue().serve_all(Instant::now());
         let (now, limits) = (self.deadlines.now(), &self.config().pool);
         self.links.borrow_mut().retain(|id, links| {
             links.idle.sweep(now, limits);

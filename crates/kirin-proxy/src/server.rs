@@ -5,6 +5,7 @@ use crate::config::ServerConfig;
 use kirin_balance::ServerSettings;
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,6 +17,7 @@ pub struct Server {
     pub(crate) address: ServerAddress,
     pub(crate) weight: u32,
     pub(crate) backup: bool,
+    pub(crate) max_in_flight: Option<NonZeroU32>,
     pub(crate) endpoint: Endpoint,
     /// The value of `Host` for who wants the server's own.
     pub(crate) authority: String,
@@ -32,9 +34,10 @@ impl Server {
     /// The server at `endpoint`, which the address of `config` stands for.
     pub(crate) fn new(config: &ServerConfig, endpoint: Endpoint) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
-        let ServerConfig { address, weight, backup } = config.clone();
+        let ServerConfig { address, weight, backup, max_in_flight } = config.clone();
         let authority = address.authority();
-        Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), address, weight, backup, endpoint, authority }
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Self { id, address, weight, backup, max_in_flight, endpoint, authority }
     }
 
     pub(crate) fn scheme(&self) -> Scheme {
@@ -47,7 +50,8 @@ impl Server {
 
     /// As balancing knows it.
     pub(crate) fn settings(&self) -> ServerSettings {
-        ServerSettings { name: self.to_string(), weight: self.weight, backup: self.backup }
+        let Self { weight, backup, max_in_flight, .. } = *self;
+        ServerSettings { name: self.to_string(), weight, backup, max_in_flight }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use crate::pool::Connection;
 use crate::read_buffer::ReadBuffer;
+use kirin_balance::Attempt;
 use kirin_http::Tunnel;
 use std::io::{self, IoSlice};
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 /// The server's side of a tunnel.
@@ -11,6 +13,8 @@ pub(crate) struct ProxyTunnel {
     pub(crate) connection: Connection,
     /// What came behind the head.
     pub(crate) unused: Option<ReadBuffer>,
+    /// The server is busy with it for as long as it lasts.
+    pub(crate) _attempt: Rc<Attempt>,
 }
 
 impl Tunnel for ProxyTunnel {

@@ -5,8 +5,9 @@ use crate::config::UpstreamConfig;
 use crate::server::Server;
 use crate::{health, resolve};
 use arc_swap::ArcSwap;
-use kirin_balance::{Observed, RetryBudget, Servers, Settings};
+use kirin_balance::{Observed, QueueObserved, RetryBudget, Servers, Settings};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 /// Servers that answer the same requests.
@@ -15,6 +16,8 @@ pub struct Upstream {
     /// In the order of the configuration. Exchanged when names have new addresses.
     set: ArcSwap<ServerSet>,
     pub(crate) retries: RetryBudget,
+    /// Requests that were sent to another server.
+    retried: AtomicU64,
 }
 
 impl Upstream {
@@ -29,11 +32,12 @@ impl Upstream {
             healthy_after: health.as_ref().map_or(1, |health| health.healthy_after),
             unhealthy_after: health.as_ref().map_or(1, |health| health.unhealthy_after),
             slow_start: balancing.slow_start,
+            queue_length: config.queue.length,
         };
         let known = Arc::new(Servers::new([], settings, now));
         let retries = RetryBudget::new(balancing.retry_percent, now);
         let set = ArcSwap::from_pointee(ServerSet { servers: Vec::new(), known });
-        let upstream = Arc::new(Self { config, set, retries });
+        let upstream = Arc::new(Self { config, set, retries, retried: AtomicU64::new(0) });
         resolve::begin(&upstream).await;
         health::begin(&upstream);
         upstream
@@ -49,6 +53,25 @@ impl Upstream {
         self.set.load().known.observed(Instant::now())
     }
 
+    /// What has been seen of the requests that waited for a server below its limit.
+    pub fn observed_queue(&self) -> QueueObserved {
+        self.set.load().known.observed_queue()
+    }
+
+    /// Requests that were sent to another server, since the start.
+    pub fn retried(&self) -> u64 {
+        self.retried.load(Relaxed)
+    }
+
+    /// Whether a request may be sent to another server; counts it then.
+    pub(crate) fn may_retry(&self, now: Instant) -> bool {
+        let may = self.retries.take(now);
+        if may {
+            self.retried.fetch_add(1, Relaxed);
+        }
+        may
+    }
+
     /// The servers that there are now.
     pub(crate) fn set(&self) -> Arc<ServerSet> {
         self.set.load_full()
@@ -61,6 +84,8 @@ impl Upstream {
     /// Requests in progress keep the server that they have.
     pub(crate) fn set_servers(&self, servers: Vec<Arc<Server>>) {
         let known = self.set.load().known.exchanged(servers.iter().map(|server| server.settings()));
-        self.set.store(Arc::new(ServerSet { servers, known: Arc::new(known) }));
+        let known = Arc::new(known);
+        self.set.store(Arc::new(ServerSet { servers, known: Arc::clone(&known) }));
+        known.begin_serving();
     }
 }

@@ -171,7 +171,7 @@ mod tests {
 
     fn records() -> Records {
         let address = "fastcgi://127.0.0.1:9000".parse().unwrap();
-        let config = ServerConfig { address, weight: 1, backup: false };
+        let config = ServerConfig { address, weight: 1, backup: false, max_in_flight: None };
         let endpoint = Endpoint::of(&config.address.location).unwrap();
         Records::new("php", &Server::new(&config, endpoint))
     }

@@ -1,0 +1,375 @@
+//! Slots and those that wait for them: none is lost, none is given twice, nobody is overtaken.
+
+use super::{Entered, Queue, Refused, Ticket, Wait};
+use crate::{Attempt, Balancer, Claim, Method, ServerSettings, Servers, Settings, Wish};
+use proptest::prelude::*;
+use std::future::Future;
+use std::num::NonZeroU32;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+fn server(name: usize, limit: u32, backup: bool) -> ServerSettings {
+    ServerSettings { name: name.to_string(), weight: 1, backup, max_in_flight: NonZeroU32::new(limit) }
+}
+
+/// Servers with these limits; 0 for none.
+fn servers(limits: &[u32], queue_length: usize, now: Instant) -> Arc<Servers> {
+    let settings = Settings {
+        max_failures: 1,
+        ejection_time: Duration::from_secs(3600),
+        healthy_after: 1,
+        unhealthy_after: 1,
+        slow_start: Duration::ZERO,
+        queue_length,
+    };
+    let all = limits.iter().enumerate().map(|(name, limit)| server(name, *limit, false));
+    Arc::new(Servers::new(all, settings, now))
+}
+
+/// What a request does: asks, and comes to the queue if there is no room.
+fn ask(servers: &Arc<Servers>, wish: &Wish, now: Instant) -> Result<Entered, Refused> {
+    match Balancer::new(Arc::clone(servers), Method::RoundRobin, 7).begin(wish, now) {
+        Claim::Given(attempt) => Ok(Entered::Given(attempt)),
+        Claim::NoServer => Err(Refused::NoServer),
+        Claim::Full => servers.queue().enter(servers, wish, None, now),
+    }
+}
+
+fn given(entered: Result<Entered, Refused>) -> Attempt {
+    match entered {
+        Ok(Entered::Given(attempt)) => attempt,
+        other => panic!("no slot: {other:?}"),
+    }
+}
+
+fn waits(entered: Result<Entered, Refused>) -> Wait {
+    match entered {
+        Ok(Entered::Waits(wait)) => wait,
+        other => panic!("no place in the queue: {other:?}"),
+    }
+}
+
+fn poll(wait: &mut Wait) -> Poll<Result<Attempt, Refused>> {
+    Pin::new(wait).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn index(polled: &Poll<Result<Attempt, Refused>>) -> Option<usize> {
+    match polled {
+        Poll::Ready(Ok(attempt)) => Some(attempt.index()),
+        _ => None,
+    }
+}
+
+/// No server that somebody waits for has room, and the places are in order.
+fn check(queue: &Queue, servers: &Servers, now: Instant) {
+    let state = queue.state.lock();
+    let millis = servers.millis(now);
+    for waiter in &state.waiting {
+        let candidates = waiter.servers.candidates(&waiter.wish, millis).expect("a server to wait for");
+        for (index, server) in waiter.servers.all().iter().enumerate() {
+            let is_for_it = waiter.servers.is_candidate(index, candidates, &waiter.wish, millis);
+            assert!(!is_for_it || !server.has_room(), "a slot is free and {:?} waits", waiter.ticket);
+        }
+    }
+    assert!(state.waiting.iter().map(|waiter| waiter.ticket).is_sorted());
+    assert_eq!(queue.observed().waiting, state.waiting.len());
+}
+
+fn in_flight(servers: &Servers, now: Instant) -> Vec<u32> {
+    servers.observed(now).iter().map(|server| server.in_flight).collect()
+}
+
+#[test]
+fn a_server_is_at_no_more_requests_than_it_may_be() {
+    let now = Instant::now();
+    let servers = servers(&[2, 1], 0, now);
+    let attempts: Vec<_> = (0..3).map(|_| given(ask(&servers, &Wish::default(), now))).collect();
+    assert_eq!(in_flight(&servers, now), [2, 1]);
+    assert_eq!(ask(&servers, &Wish::default(), now).err(), Some(Refused::Full));
+    assert_eq!(servers.observed_queue().full, 1);
+    drop(attempts);
+    given(ask(&servers, &Wish::default(), now));
+}
+
+#[test]
+fn a_server_without_a_limit_always_has_room() {
+    let now = Instant::now();
+    let servers = servers(&[1, 0], 0, now);
+    let _attempts: Vec<_> = (0..100).map(|_| given(ask(&servers, &Wish::default(), now))).collect();
+    assert_eq!(in_flight(&servers, now), [1, 99]);
+}
+
+#[test]
+fn the_slot_that_is_freed_is_of_who_has_waited_longest_and_nobody_overtakes() {
+    let now = Instant::now();
+    let servers = servers(&[1], 2, now);
+    let attempt = given(ask(&servers, &Wish::default(), now));
+    let mut first = waits(ask(&servers, &Wish::default(), now));
+    let mut second = waits(ask(&servers, &Wish::default(), now));
+    assert_eq!(ask(&servers, &Wish::default(), now).err(), Some(Refused::Full));
+    assert!(poll(&mut first).is_pending());
+    drop(attempt);
+    let _third = waits(ask(&servers, &Wish::default(), now));
+    assert!(poll(&mut second).is_pending());
+    assert_eq!(index(&poll(&mut first)), Some(0), "and the attempt is dropped");
+    assert_eq!(index(&poll(&mut second)), Some(0));
+}
+
+#[test]
+fn a_slot_that_was_given_to_who_goes_is_the_next_ones() {
+    let now = Instant::now();
+    let servers = servers(&[1], 3, now);
+    let attempt = given(ask(&servers, &Wish::default(), now));
+    let [first, second, third] = [0; 3].map(|_| waits(ask(&servers, &Wish::default(), now)));
+    drop(second);
+    drop(attempt);
+    assert_eq!(servers.observed_queue().waiting, 1, "the first has its slot and does not know it yet");
+    drop(first);
+    let mut third = third;
+    assert_eq!(index(&poll(&mut third)), Some(0));
+    assert_eq!(in_flight(&servers, now), [0]);
+}
+
+#[test]
+fn a_visitor_waits_for_its_own_server_and_others_do_not_wait_behind_it() {
+    let now = Instant::now();
+    let servers = servers(&[1, 1], 9, now);
+    let own = Wish { sticky: servers.id(0), ..Wish::default() };
+    let busy = given(ask(&servers, &own, now));
+    let mut visitor = waits(ask(&servers, &own, now));
+    let other = given(ask(&servers, &Wish::default(), now));
+    assert_eq!(other.index(), 1);
+    drop(other);
+    assert!(poll(&mut visitor).is_pending());
+    // Until its server is no longer there for it.
+    busy.failed(now);
+    assert_eq!(index(&poll(&mut visitor)), Some(1));
+}
+
+#[test]
+fn a_backup_does_not_help_who_can_wait() {
+    let now = Instant::now();
+    let none = servers(&[], 9, now);
+    let servers = Arc::new(none.exchanged([server(0, 1, false), server(1, 1, true)]));
+    let attempt = given(ask(&servers, &Wish::default(), now));
+    let mut wait = waits(ask(&servers, &Wish::default(), now));
+    assert!(poll(&mut wait).is_pending());
+    servers.probed(0, false, now);
+    assert_eq!(index(&poll(&mut wait)), Some(1), "it is the only one now");
+    drop(attempt);
+}
+
+#[test]
+fn who_waits_for_servers_that_are_no_longer_well_is_told() {
+    let now = Instant::now();
+    let servers = servers(&[1], 9, now);
+    let _attempt = given(ask(&servers, &Wish::default(), now));
+    let mut wait = waits(ask(&servers, &Wish::default(), now));
+    servers.probed(0, false, now);
+    assert!(matches!(poll(&mut wait), Poll::Ready(Err(Refused::NoServer))));
+}
+
+#[test]
+fn a_server_that_may_be_tried_again_gets_one_of_those_that_wait() {
+    let now = Instant::now();
+    let servers = servers(&[2, 1], 9, now);
+    let tunnel = given(ask(&servers, &Wish { sticky: servers.id(0), ..Wish::default() }, now));
+    tunnel.failed(now);
+    let _busy = given(ask(&servers, &Wish::default(), now));
+    let mut waiting: Vec<_> = (0..2).map(|_| waits(ask(&servers, &Wish::default(), now))).collect();
+    let later = now + Duration::from_secs(3601);
+    servers.queue().serve_all(later);
+    let Poll::Ready(Ok(trial)) = poll(&mut waiting[0]) else { panic!("it waits though one may be tried") };
+    assert_eq!(trial.index(), 0);
+    assert!(poll(&mut waiting[1]).is_pending(), "one at a time");
+    drop(tunnel);
+    assert!(poll(&mut waiting[1]).is_pending(), "though it has room");
+    trial.answered(later);
+    assert_eq!(index(&poll(&mut waiting[1])), Some(0));
+}
+
+#[test]
+fn new_servers_are_there_for_those_that_wait_in_the_order_in_which_they_came() {
+    let now = Instant::now();
+    let old = servers(&[1], 2, now);
+    let _attempt = given(ask(&old, &Wish::default(), now));
+    let mut waiting: Vec<_> = (0..2).map(|_| waits(ask(&old, &Wish::default(), now))).collect();
+    let new = Arc::new(old.exchanged([server(0, 1, false), server(7, 1, false)]));
+    new.begin_serving();
+    let tickets: Vec<Ticket> = waiting.iter().map(Wait::ticket).collect();
+    for wait in &mut waiting {
+        assert!(matches!(poll(wait), Poll::Ready(Err(Refused::Exchanged))));
+    }
+    let entered = old.queue().enter(&old, &Wish::default(), Some(tickets[0]), now);
+    assert_eq!(entered.err(), Some(Refused::Exchanged), "the old are no more");
+    let last = given(ask(&new, &Wish::default(), now));
+    let enter = |ticket| waits(new.queue().enter(&new, &Wish::default(), ticket, now));
+    let (mut second, mut first) = (enter(Some(tickets[1])), enter(Some(tickets[0])));
+    assert_eq!(ask(&new, &Wish::default(), now).err(), Some(Refused::Full));
+    drop(last);
+    assert!(poll(&mut second).is_pending());
+    assert_eq!(index(&poll(&mut first)), Some(1));
+}
+
+/// What may happen, with numbers of what it happens to.
+#[derive(Clone, Debug)]
+enum Event {
+    Come { own: Option<usize> },
+    End(usize),
+    Look(usize),
+    Go(usize),
+    Eject(usize),
+    Answer(usize),
+    Probe(usize, bool),
+    Exchange(usize),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        6 => proptest::option::weighted(0.3, 0usize..4).prop_map(|own| Event::Come { own }),
+        4 => any::<usize>().prop_map(Event::End),
+        3 => any::<usize>().prop_map(Event::Look),
+        3 => any::<usize>().prop_map(Event::Go),
+        1 => any::<usize>().prop_map(Event::Eject),
+        1 => any::<usize>().prop_map(Event::Answer),
+        1 => (any::<usize>(), any::<bool>()).prop_map(|(index, is_well)| Event::Probe(index, is_well)),
+        1 => (1usize..5).prop_map(Event::Exchange),
+    ]
+}
+
+fn nth<T>(list: &mut Vec<T>, number: usize) -> Option<T> {
+    (!list.is_empty()).then(|| list.remove(number % list.len()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn whatever_happens_no_slot_is_lost_and_nobody_is_overtaken(
+        limits in proptest::collection::vec(1u32..4, 1..4),
+        queue_length in 0usize..8,
+        events in proptest::collection::vec(event(), 1..120),
+    ) {
+        let now = Instant::now();
+        let mut servers = servers(&limits, queue_length, now);
+        let queue = Arc::clone(servers.queue());
+        // Those that wait, or have been given something that they have not looked at; and whether for any server.
+        let (mut running, mut waiting): (Vec<Attempt>, Vec<(Wait, bool)>) = (Vec::new(), Vec::new());
+        let mut most_given = None;
+        for event in events {
+            match event {
+                Event::Come { own } => {
+                    let sticky = own.and_then(|own| servers.id(own));
+                    let came_to = ask(&servers, &Wish { sticky, ..Wish::default() }, now);
+                    match came_to {
+                        Ok(Entered::Given(attempt)) => running.push(attempt),
+                        Ok(Entered::Waits(wait)) => waiting.push((wait, sticky.is_none())),
+                        Err(refused) => prop_assert!(refused != Refused::Exchanged),
+                    }
+                }
+                Event::End(number) => drop(nth(&mut running, number)),
+                Event::Look(number) => {
+                    if let Some((mut wait, is_for_any)) = nth(&mut waiting, number) {
+                        match poll(&mut wait) {
+                            Poll::Pending => waiting.push((wait, is_for_any)),
+                            Poll::Ready(Ok(attempt)) => running.push(attempt),
+                            Poll::Ready(Err(refused)) => prop_assert!(refused != Refused::Full),
+                        }
+                    }
+                }
+                Event::Go(number) => drop(nth(&mut waiting, number)),
+                Event::Eject(number) => { servers.failed(number % servers.len(), now); }
+                Event::Answer(number) => if let Some(attempt) = nth(&mut running, number) {
+                    attempt.answered(now);
+                    running.push(attempt);
+                },
+                Event::Probe(number, is_well) => { servers.probed(number % servers.len(), is_well, now); }
+                Event::Exchange(count) => {
+                    let limit = |name: usize| limits.get(name).copied().unwrap_or(1);
+                    servers = Arc::new(servers.exchanged((0..count).map(|name| server(name, limit(name), false))));
+                    servers.begin_serving();
+                    most_given = None;
+                }
+            }
+            check(&queue, &servers, now);
+            for server in servers.observed(now) {
+                prop_assert!(server.in_flight <= server.max_in_flight.map_or(u32::MAX, NonZeroU32::get));
+            }
+            // Of those that take any server, who waits has come after all that have one.
+            let still: Vec<Ticket> = queue.state.lock().waiting.iter().map(|waiter| waiter.ticket).collect();
+            for (wait, is_for_any) in &waiting {
+                if *is_for_any && still.binary_search(&wait.ticket()).is_err() {
+                    most_given = most_given.max(Some(wait.ticket()));
+                }
+            }
+            let first = waiting.iter().filter(|(_, is_for_any)| *is_for_any).map(|(wait, _)| wait.ticket());
+            let first = first.filter(|ticket| still.binary_search(ticket).is_ok()).min();
+            prop_assert!(first.is_none() || first > most_given, "{first:?} waits, {most_given:?} does not");
+        }
+        drop(waiting);
+        drop(running);
+        prop_assert_eq!(queue.observed().waiting, 0);
+        prop_assert!(in_flight(&servers, now).iter().all(|count| *count == 0));
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for `wait` to be given something.
+fn block_on(wait: Wait) -> Attempt {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut wait = pin!(wait);
+    loop {
+        if let Poll::Ready(given) = wait.as_mut().poll(&mut context) {
+            return given.expect("a server");
+        }
+        let began = Instant::now();
+        thread::park_timeout(Duration::from_secs(60));
+        assert!(began.elapsed() < Duration::from_secs(60), "a slot has been lost");
+    }
+}
+
+#[test]
+fn threads_that_come_and_go_at_once_lose_no_slot() {
+    let servers = servers(&[1, 2], 64, Instant::now());
+    let working = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for number in 0..8usize {
+            let (servers, working) = (&servers, &working);
+            scope.spawn(move || {
+                for round in 0..3000usize {
+                    let attempt = match ask(servers, &Wish::default(), Instant::now()) {
+                        Ok(Entered::Given(attempt)) => attempt,
+                        // Some go at once, and with it perhaps what they are just given.
+                        Ok(Entered::Waits(wait)) if (round + number) % 3 == 0 => {
+                            thread::yield_now();
+                            drop(wait);
+                            continue;
+                        }
+                        Ok(Entered::Waits(wait)) => block_on(wait),
+                        Err(refused) => panic!("{refused:?}"),
+                    };
+                    assert!(working.fetch_add(1, SeqCst) < 3, "more than there may be");
+                    if round % 5 == 0 {
+                        thread::yield_now();
+                    }
+                    working.fetch_sub(1, SeqCst);
+                    drop(attempt);
+                }
+            });
+        }
+    });
+    let observed = servers.observed_queue();
+    assert_eq!((observed.waiting, in_flight(&servers, Instant::now())), (0, vec![0, 0]));
+}
