@@ -1,69 +1,6 @@
 //! `proxy:NAME` in front of php-fpm (Debian's), and of servers of SCGI and uwsgi whose every byte is known.
 
-use kirin_tests::{Backend, BackendConnection, Client, Kirin, Reply, Site, wait_for};
-use std::net::TcpListener;
-use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
-
-/// Debian has the version in the name.
-fn php_fpm() -> std::path::PathBuf {
-    let mut found: Vec<_> = std::fs::read_dir("/usr/sbin")
-        .expect("/usr/sbin")
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("php-fpm")))
-        .collect();
-    found.sort();
-    found.pop().expect("package php-fpm")
-}
-
-/// A master of php-fpm with two processes; ends when dropped.
-struct Php {
-    master: Child,
-    /// Where it listens, by TCP.
-    port: u16,
-}
-
-impl Php {
-    /// Serves scripts by the unix socket `php.sock` of the site, and by TCP.
-    fn start(site: &Site) -> Self {
-        let root = site.root().display();
-        // One that was free a moment ago.
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.expect("a free port").port();
-        let configuration = format!(
-            "[global]\nerror_log = {root}/fpm.log\ndaemonize = no\n\
-             [www]\nlisten = {root}/php.sock\npm = static\npm.max_children = 2\n\
-             php_admin_value[upload_tmp_dir] = {root}\nphp_admin_value[post_max_size] = 64M\n\
-             php_admin_value[upload_max_filesize] = 64M\nphp_admin_flag[log_errors] = on\n\
-             php_admin_flag[display_errors] = off\n\
-             [tcp]\nlisten = 127.0.0.1:{port}\npm = static\npm.max_children = 2\n"
-        );
-        std::fs::write(site.path("fpm.conf"), configuration).expect("fpm.conf");
-        // Without -n it reads the machine's php.ini. As root it wants to be told that this is meant.
-        let mut child = Command::new(php_fpm())
-            .args(["-n", "-R", "-F", "-y"])
-            .arg(site.path("fpm.conf"))
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("php-fpm starts");
-        wait_for("php-fpm to serve", || {
-            let log = || std::fs::read_to_string(site.path("fpm.log")).unwrap_or_default();
-            assert!(child.try_wait().expect("wait").is_none(), "php-fpm has ended: {}", log());
-            UnixStream::connect(site.path("php.sock")).ok()
-        });
-        Self { master: child, port }
-    }
-}
-
-impl Drop for Php {
-    fn drop(&mut self) {
-        // SIGTERM, so that its processes end with it.
-        let pid = rustix::process::Pid::from_child(&self.master);
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let _ = self.master.wait();
-    }
-}
+use kirin_tests::{Backend, BackendConnection, Client, Kirin, PhpFpm, Reply, Site, wait_for};
 
 const INDEX: &str = r#"<?php
 header('Content-Type: application/json');
@@ -169,9 +106,9 @@ fn start_before(site: &Site, servers: &str, upstream: &str, route: &str) -> Kiri
     )
 }
 
-fn php() -> (Site, Php, Kirin) {
+fn php() -> (Site, PhpFpm, Kirin) {
     let site = site();
-    let (php, kirin) = (Php::start(&site), start(&site, "", ""));
+    let (php, kirin) = (PhpFpm::start(&site), start(&site, "", ""));
     (site, php, kirin)
 }
 
@@ -231,7 +168,7 @@ fn php_sees_the_request_as_web_servers_show_it() {
 #[test]
 fn a_rewritten_path_finds_the_script_and_the_sent_one_is_told() {
     let site = site();
-    let _php = Php::start(&site);
+    let _php = PhpFpm::start(&site);
     let kirin = start(&site, "", "[[route]]\npath = \"/v\"\nrewrite = \"/\"\ntry = [\"proxy:php\"]\n");
     let reply = kirin.get("/v/index.php/a?b=c");
     for (name, expected) in [
@@ -247,7 +184,7 @@ fn a_rewritten_path_finds_the_script_and_the_sent_one_is_told() {
 #[test]
 fn files_are_served_and_the_source_of_scripts_never_is() {
     let site = site();
-    let _php = Php::start(&site);
+    let _php = PhpFpm::start(&site);
     let other = "[[route]]\npath = \"/static\"\nrewrite = \"/\"\ntry = [\"files:public\"]\n\
                  [[route]]\npath = \"/all\"\nrewrite = \"/\"\ntry = [\"files:.\"]\n";
     let kirin = start(&site, "", other);
@@ -301,7 +238,7 @@ fn forms_and_uploads_of_any_length_arrive() {
 #[test]
 fn buffered_bodies_of_many_bytes_arrive_from_their_file() {
     let site = site();
-    let _php = Php::start(&site);
+    let _php = PhpFpm::start(&site);
     let kirin = start(&site, "", "request_buffering = true");
     let reply = kirin.connect().post("/do.php?do=body", "a/b", &vec![b'x'; 3_000_000]);
     assert!(reply.text().starts_with("3000000 "), "{}", reply.text());
@@ -376,7 +313,7 @@ fn a_script_that_dies_is_never_taken_for_one_that_ended() {
 #[test]
 fn connections_are_kept_if_that_is_asked_for() {
     let site = site();
-    let _php = Php::start(&site);
+    let _php = PhpFpm::start(&site);
     let kirin = start(&site, "keep_connections = 1", "");
     let mut client = kirin.connect();
     // Kept connections are to one process; new ones would be to both in turn, or by chance.
@@ -402,7 +339,7 @@ fn a_script_may_work_on_when_its_response_is_whole() {
 #[test]
 fn a_server_that_cannot_be_reached_is_stood_in_for_by_one_by_tcp() {
     let site = site();
-    let php = Php::start(&site);
+    let php = PhpFpm::start(&site);
     let servers = format!("\"fastcgi://unix:gone.sock\", \"fastcgi://127.0.0.1:{}\"", php.port);
     let kirin = start_before(&site, &servers, "max_failures = 1", "");
     let mut client = kirin.connect();
@@ -416,9 +353,9 @@ fn a_server_that_cannot_be_reached_is_stood_in_for_by_one_by_tcp() {
 #[test]
 fn health_is_that_a_server_can_be_connected_to() {
     let site = site();
-    let php = Php::start(&site);
+    let php = PhpFpm::start(&site);
     let servers = format!("\"fastcgi://unix:gone.sock\", \"fastcgi://127.0.0.1:{}\"", php.port);
-    let health = "health = { path = \"/\", interval = \"1s\", unhealthy_after = 1 }";
+    let health = "health = { interval = \"1s\", unhealthy_after = 1 }";
     let kirin = start_before(&site, &servers, health, "");
     kirin.wait_for_log("is not healthy");
     let log = kirin.log();
@@ -431,7 +368,7 @@ fn health_is_that_a_server_can_be_connected_to() {
 #[test]
 fn a_script_that_says_nothing_for_too_long_is_given_up() {
     let site = site();
-    let _php = Php::start(&site);
+    let _php = PhpFpm::start(&site);
     let kirin = start(&site, "first_byte_timeout = \"1s\"\nidle_timeout = \"1s\"", "");
     // It sends its head at the end only.
     assert_eq!(kirin.get("/do.php?do=wait").status, 504);

@@ -58,7 +58,13 @@ impl Servers {
     }
 
     /// Whether the server `index` is one of `candidates`.
-    pub(crate) fn is_candidate(&self, index: usize, candidates: Candidates, wish: &Wish, millis: u64) -> bool {
+    pub(crate) fn is_candidate(
+        &self,
+        index: usize,
+        candidates: Candidates,
+        wish: &Wish,
+        millis: u64,
+    ) -> bool {
         let Some(server) = self.all().get(index) else { return false };
         match candidates {
             Candidates::Own(own) => own == index,
@@ -74,9 +80,7 @@ impl Servers {
     pub(crate) fn claim(self: &Arc<Self>, wish: &Wish, now: Instant) -> Claim {
         let millis = self.millis(now);
         let Some(candidates) = self.candidates(wish, millis) else { return Claim::NoServer };
-        let load = |server: &Server| {
-            f64::from(server.in_flight.load(Relaxed)) / server.whole_weight() as f64
-        };
+        let load = |server: &Server| f64::from(server.in_flight.load(Relaxed)) / server.whole_weight() as f64;
         loop {
             let all = self.all().iter().enumerate();
             let free = all.filter(|(index, server)| {

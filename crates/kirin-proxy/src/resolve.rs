@@ -103,7 +103,12 @@ mod tests {
 
     #[test]
     fn an_address_that_stays_is_the_same_server_and_a_new_one_is_another() {
-        let named = |name: &str| ServerConfig { address: name.parse().unwrap(), weight: 1, backup: false, max_in_flight: None };
+        let named = |name: &str| ServerConfig {
+            address: name.parse().unwrap(),
+            weight: 1,
+            backup: false,
+            max_in_flight: None,
+        };
         let address = named("a.test:80");
         let sockets =
             |last: &[u8]| last.iter().map(|last| SocketAddr::from(([127, 0, 0, *last], 80))).collect();

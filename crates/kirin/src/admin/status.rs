@@ -5,6 +5,7 @@ use crate::cache::counters;
 use kirin_proxy::{Availability, Observed, Upstream};
 use kirin_workers::{App, AppState};
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 
 /// `GET /status`.
 pub fn status(admin: &Admin) -> Value {
@@ -39,7 +40,19 @@ pub fn status(admin: &Admin) -> Value {
 /// The servers of an upstream, with the addresses that they have now.
 fn status_of_upstream(upstream: &Upstream) -> Value {
     let servers = upstream.observed().iter().map(status_of_server).collect::<Vec<_>>();
-    json!({ "servers": servers })
+    let queue = upstream.observed_queue();
+    let average = milliseconds(queue.wait_total) / queue.waited.max(1) as f64;
+    json!({
+        "servers": servers,
+        "retries": upstream.retried(),
+        "queued": queue.waiting,
+        "waited": queue.waited,
+        "wait_ms_average": average,
+        "wait_ms_longest": milliseconds(queue.wait_longest),
+        "queue_full": queue.full,
+        "queue_timeouts": queue.timeouts,
+        "queue_clients_gone": queue.clients_gone,
+    })
 }
 
 fn status_of_server(server: &Observed) -> Value {
@@ -52,11 +65,18 @@ fn status_of_server(server: &Observed) -> Value {
         "server": server.name,
         "availability": availability,
         "in_flight": server.in_flight,
+        "max_in_flight": server.max_in_flight.map(u32::from),
         "requests": server.requests,
         "failures": server.failures,
         "ejections": server.ejections,
-        "latency_ms": server.latency.as_micros() as f64 / 1000.0,
+        "failures_in_a_row": server.failures_in_a_row,
+        "ejected_ms": server.ejected_for.as_millis() as u64,
+        "latency_ms": milliseconds(server.latency),
     })
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1000.0
 }
 
 fn status_of(app: &App) -> Value {

@@ -82,6 +82,26 @@ pub(super) fn queue_wait() -> Seconds {
     Seconds(30)
 }
 
+pub(super) fn upstream_queue() -> Spanned<usize> {
+    Spanned::new(0..0, queue())
+}
+
+pub(super) fn upstream_queue_wait() -> Spanned<Seconds> {
+    Spanned::new(0..0, queue_wait())
+}
+
+pub(super) fn connection_requests_plain() -> u64 {
+    0
+}
+
+pub(super) fn connection_requests() -> Spanned<u64> {
+    Spanned::new(0..0, connection_requests_plain())
+}
+
+pub(super) fn keep_time_spanned() -> Spanned<Seconds> {
+    Spanned::new(0..0, keep_time())
+}
+
 pub(super) fn deadline() -> Seconds {
     Seconds(60)
 }

@@ -2,7 +2,7 @@
 
 use super::check::absolute;
 use super::load::{ConfigError, Source};
-use super::upstream::UpstreamConfig;
+use super::upstream::{UpstreamConfig, is_written};
 use kirin_proxy::{FastCgiConfig, Scheme, ServerConfig};
 
 /// Checks that the servers can stand in for each other, and the keys of FastCGI; gives these if they are needed.
@@ -22,6 +22,9 @@ pub fn fastcgi(
             servers[0].address, server.address
         );
         return Err(source.error(entry.span(), message));
+    }
+    if first.is_cgi() {
+        refuse_keys_of_http(config, first, source)?;
     }
     if first != Scheme::FastCgi {
         for (name, text) in
@@ -71,6 +74,37 @@ pub fn fastcgi(
         }
     };
     Ok(Some(FastCgiConfig { root: directory.into(), index: index.into(), extension: extension.into() }))
+}
+
+/// What would be ignored is a mistake, and perhaps one about who is let in where.
+fn refuse_keys_of_http(config: &UpstreamConfig, scheme: Scheme, source: &Source) -> Result<(), ConfigError> {
+    const HOST: &str = "get the client's `Host` as HTTP_HOST";
+    const CLIENT: &str = "get the client's address as REMOTE_ADDR";
+    const VIA: &str = "get no `Via`";
+    const CONNECTION: &str = "get each request by a connection of its own, and none is kept";
+    let of_http = [
+        ("host", config.host.span(), HOST),
+        ("forwarded", config.forwarded.span(), CLIENT),
+        ("via", config.via.span(), VIA),
+    ];
+    let keep = config.keep_connections.as_ref().map(|keep| keep.span()).unwrap_or_default();
+    let max_age = config.max_age.as_ref().map(|age| age.span()).unwrap_or_default();
+    let of_connections = [
+        ("keep_connections", keep, CONNECTION),
+        ("keep_time", config.keep_time.span(), CONNECTION),
+        ("max_requests", config.max_requests.span(), CONNECTION),
+        ("max_age", max_age, CONNECTION),
+    ];
+    let has_kept = scheme == Scheme::FastCgi;
+    let refused = of_http.into_iter().chain(of_connections.into_iter().filter(|_| !has_kept));
+    match refused.into_iter().find(|(_, span, _)| is_written(span)) {
+        None => Ok(()),
+        Some((key, span, why)) => {
+            let message =
+                format!("`{key}` is for servers that speak HTTP; those of `{}` {why}", config.name.get_ref());
+            Err(source.error(span, message))
+        }
+    }
 }
 
 fn is_file_name(name: &str) -> bool {

@@ -3,7 +3,7 @@
 use super::default;
 use super::load::{ConfigError, Source};
 use super::units::Seconds;
-use super::upstream::host;
+use super::upstream::{host, is_written};
 use kirin_proxy::{HealthConfig, HostPolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,9 +14,10 @@ use std::num::NonZeroU32;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamHealthConfig {
-    /// The path, with a query if there is one, that is asked for with GET.
-    #[schemars(with = "String")]
-    pub path: Spanned<String>,
+    /// The path, with a query if there is one, that is asked for with GET. Not for servers that speak FastCGI, SCGI or uwsgi, nor
+    /// are `host` and `status`: they are connected to, and no more.
+    #[schemars(with = "Option<String>")]
+    pub path: Option<Spanned<String>>,
     /// `Host`. Default: the server's own.
     #[schemars(with = "Option<String>")]
     pub host: Option<Spanned<String>>,
@@ -40,12 +41,38 @@ pub struct UpstreamHealthConfig {
     pub unhealthy_after: NonZeroU32,
 }
 
-/// Checks `health`.
-pub fn check_health(health: &UpstreamHealthConfig, source: &Source) -> Result<HealthConfig, ConfigError> {
-    let path = health.path.get_ref();
+/// Checks `health`, which goes by HTTP or is a connection only.
+pub fn check_health(
+    health: &Spanned<UpstreamHealthConfig>,
+    is_http: bool,
+    source: &Source,
+) -> Result<HealthConfig, ConfigError> {
+    let (span, health) = (health.span(), health.get_ref());
+    let none = Spanned::new(0..0, "/".to_owned());
+    let path = match &health.path {
+        Some(path) if is_http => path,
+        None if is_http => {
+            return Err(source.error(span, "`health` needs a `path`, such as { path = \"/health\" }"));
+        }
+        asked => {
+            let asked = asked.as_ref().map(|path| ("path", path.span()));
+            let host = health.host.as_ref().map(|host| ("host", host.span()));
+            let status = Some(("status", health.status.span())).filter(|(_, span)| is_written(span));
+            if let Some((key, span)) = asked.or(host).or(status) {
+                let message = format!(
+                    "`{key}` of `health`: servers that speak FastCGI, SCGI or uwsgi are connected to and asked for \
+                     nothing; allowed are `interval`, `timeout`, `healthy_after` and `unhealthy_after`"
+                );
+                return Err(source.error(span, message));
+            }
+            &none
+        }
+    };
+    let path_span = path.span();
+    let path = path.get_ref();
     if !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
         let message = format!("`path` is `{path}`: it begins with `/` and is percent-encoded");
-        return Err(source.error(health.path.span(), message));
+        return Err(source.error(path_span, message));
     }
     let named = health.host.as_ref().map(|name| match host(name, source)? {
         HostPolicy::Name(name) => Ok(name),

@@ -8,6 +8,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_spanned::Spanned;
 use std::fmt;
+use std::num::NonZeroU32;
 
 /// The largest weight of a server.
 const MAX_WEIGHT: u32 = 1000;
@@ -18,6 +19,7 @@ pub struct ServerEntry {
     address: String,
     weight: Option<u32>,
     backup: bool,
+    max_in_flight: Option<NonZeroU32>,
 }
 
 /// A server as a table.
@@ -28,6 +30,7 @@ struct ServerTable {
     weight: Option<u32>,
     #[serde(default)]
     backup: bool,
+    max_in_flight: Option<NonZeroU32>,
 }
 
 impl<'de> Deserialize<'de> for ServerEntry {
@@ -37,26 +40,30 @@ impl<'de> Deserialize<'de> for ServerEntry {
             type Value = ServerEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an address, or { address = …, weight = …, backup = … }")
+                f.write_str("an address, or { address = …, weight = …, backup = …, max_in_flight = … }")
             }
 
             fn visit_str<E: de::Error>(self, address: &str) -> Result<ServerEntry, E> {
-                Ok(ServerEntry { address: address.into(), weight: None, backup: false })
+                Ok(ServerEntry { address: address.into(), weight: None, backup: false, max_in_flight: None })
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ServerEntry, A::Error> {
                 let table = ServerTable::deserialize(MapAccessDeserializer::new(map))?;
-                let ServerTable { address, weight, backup } = table;
-                Ok(ServerEntry { address, weight, backup })
+                let ServerTable { address, weight, backup, max_in_flight } = table;
+                Ok(ServerEntry { address, weight, backup, max_in_flight })
             }
         }
         deserializer.deserialize_any(Entry)
     }
 }
 
-/// Checks `entry`.
-pub fn server(entry: &Spanned<ServerEntry>, source: &Source) -> Result<ServerConfig, ConfigError> {
-    let ServerEntry { address, weight, backup } = entry.get_ref();
+/// Checks `entry`, whose limit is `max_in_flight` if it has none of its own.
+pub fn server(
+    entry: &Spanned<ServerEntry>,
+    max_in_flight: Option<NonZeroU32>,
+    source: &Source,
+) -> Result<ServerConfig, ConfigError> {
+    let ServerEntry { address, weight, backup, max_in_flight: own } = entry.get_ref();
     let mut address: ServerAddress =
         address.parse().map_err(|error| source.error(entry.span(), format!("{error}")))?;
     if let kirin_proxy::Location::Unix(path) = &mut address.location {
@@ -67,5 +74,5 @@ pub fn server(entry: &Spanned<ServerEntry>, source: &Source) -> Result<ServerCon
         let message = format!("`weight` is {weight}: allowed is 1 to {MAX_WEIGHT}");
         return Err(source.error(entry.span(), message));
     }
-    Ok(ServerConfig { address, weight, backup: *backup })
+    Ok(ServerConfig { address, weight, backup: *backup, max_in_flight: own.or(max_in_flight) })
 }

@@ -9,16 +9,20 @@ use super::server_entry::{ServerEntry, server};
 use super::units::Seconds;
 use super::{default, tls::CertificateConfig};
 use kirin_proxy::{
-    ClientTls, ClientTlsSettings, ForwardedPolicy, HostPolicy, PoolLimits, Scheme, ServerAddress, Timeouts,
-    UpstreamConfig as Settings,
+    ClientTls, ClientTlsSettings, ForwardedPolicy, HealthConfig, HostPolicy, PoolLimits, QueueLimits, Scheme,
+    ServerAddress, ServerConfig, Timeouts, UpstreamConfig as Settings,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_spanned::Spanned;
-use std::time::Duration;
+use std::num::NonZeroU32;
+use std::ops::Range;
 
 /// Idle connections at most that may be kept.
 const MAX_IDLE: usize = 65_536;
+
+/// Requests at most that may wait.
+const MAX_QUEUE: usize = 65_536;
 
 /// Other servers.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,7 +34,7 @@ pub struct UpstreamConfig {
     /// Servers that answer the same requests: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST` (HTTP/2 if
     /// they take it), `h2c://HOST:PORT` for HTTP/2 without TLS; or `fastcgi://unix:PATH`,
     /// `fastcgi://HOST:PORT`, and the same with `scgi` or `uwsgi`; or one with more to say, such as
-    /// `{ address = "10.0.0.2:80", weight = 3, backup = true }`. A name stands for all of its addresses. One
+    /// `{ address = "10.0.0.2:80", weight = 3, backup = true, max_in_flight = 8 }`. A name stands for all of its addresses. One
     /// with `weight = 3` (default 1) gets three times as much, a `backup` nothing as long as another can be asked.
     #[schemars(with = "Vec<String>")]
     pub servers: Vec<Spanned<ServerEntry>>,
@@ -55,6 +59,18 @@ pub struct UpstreamConfig {
     #[serde(default = "default::ejection_time")]
     #[schemars(with = "String", default = "default::ejection_time")]
     pub ejection_time: Seconds,
+    /// Requests that each server may be at at the same time, of all event loops together; an upgraded connection (WebSocket) is
+    /// one until it closes. For one server alone: `{ address = "10.0.0.2:80", max_in_flight = 8 }`. Default: any number.
+    pub max_in_flight: Option<NonZeroU32>,
+    /// Requests that may wait when all servers that could take them are at `max_in_flight`; one more is answered 503. `0`: none
+    /// waits. Who has waited longest gets the first server that has room again.
+    #[serde(default = "default::upstream_queue")]
+    #[schemars(with = "usize", default = "default::queue")]
+    pub queue: Spanned<usize>,
+    /// How long a request may wait so before it is answered 503.
+    #[serde(default = "default::upstream_queue_wait")]
+    #[schemars(with = "String", default = "default::queue_wait")]
+    pub queue_wait: Spanned<Seconds>,
     /// In which a server that has come back grows from a sixteenth to all of its weight. Default: it gets all at once.
     #[schemars(with = "Option<String>")]
     pub slow_start: Option<Seconds>,
@@ -65,8 +81,9 @@ pub struct UpstreamConfig {
     #[schemars(with = "u32", default = "default::retry_percent_plain")]
     pub retry_percent: Spanned<u32>,
     /// Asks each server now and then whether it is well, such as `{ path = "/health" }`. Of servers that speak no HTTP/1 it is
-    /// enough that they can be connected to. Default: nobody asks.
-    pub health: Option<UpstreamHealthConfig>,
+    /// enough that they can be connected to: `{}`. Default: nobody asks.
+    #[schemars(with = "Option<UpstreamHealthConfig>")]
+    pub health: Option<Spanned<UpstreamHealthConfig>>,
     /// The `Host` that they get: `"client"`, the one that was asked for; `"upstream"`, the one in `servers`; or a name.
     #[serde(default = "default::host")]
     #[schemars(with = "String", default = "default::host_plain")]
@@ -102,15 +119,16 @@ pub struct UpstreamConfig {
     pub keep_connections: Option<Spanned<usize>>,
     /// For how long an idle connection is kept, or a second less than the server says in `Keep-Alive` if that is shorter. Should
     /// be shorter than what the server itself has.
-    #[serde(default = "default::keep_time")]
+    #[serde(default = "default::keep_time_spanned")]
     #[schemars(with = "String", default = "default::keep_time")]
-    pub keep_time: Seconds,
+    pub keep_time: Spanned<Seconds>,
     /// Requests after which a connection is closed; 0 for never.
-    #[serde(default)]
-    pub max_requests: u64,
+    #[serde(default = "default::connection_requests")]
+    #[schemars(with = "u64", default = "default::connection_requests_plain")]
+    pub max_requests: Spanned<u64>,
     /// Age at which a connection is closed, when it has no request. Default: never.
     #[schemars(with = "Option<String>")]
-    pub max_age: Option<Seconds>,
+    pub max_age: Option<Spanned<Seconds>>,
     /// How often names are looked up again. If that fails, the addresses stay.
     #[serde(default = "default::resolve")]
     #[schemars(with = "String", default = "default::resolve")]
@@ -159,13 +177,14 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
     }
     let mut servers = Vec::new();
     for entry in &config.servers {
-        servers.push(server(entry, source)?);
+        servers.push(server(entry, config.max_in_flight, source)?);
     }
     if servers.is_empty() {
         let message = format!("upstream `{name}` needs `servers`, such as [\"127.0.0.1:3000\"]");
         return Err(source.error(config.name.span(), message));
     }
     let fastcgi = fastcgi(config, &servers, source)?;
+    let queue = queue(config, &servers, source)?;
     let idle = match &config.keep_connections {
         Some(idle) if *idle.get_ref() > MAX_IDLE => {
             let message = format!("`keep_connections` is {}: allowed is 0 to {MAX_IDLE}", idle.get_ref());
@@ -178,9 +197,10 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
     let uses_tls = servers.iter().any(|server| server.address.scheme == Scheme::Https);
     Ok(Settings {
         name: name.clone(),
+        health: health(config, &servers, source)?,
         servers,
         balancing: balancing(config, source)?,
-        health: config.health.as_ref().map(|health| check_health(health, source)).transpose()?,
+        queue,
         timeouts: Timeouts {
             connect: config.connect_timeout.into(),
             send: config.send_timeout.into(),
@@ -189,9 +209,9 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
         },
         pool: PoolLimits {
             idle,
-            idle_time: config.keep_time.into(),
-            max_requests: config.max_requests,
-            max_age: config.max_age.map(Duration::from),
+            idle_time: (*config.keep_time.get_ref()).into(),
+            max_requests: *config.max_requests.get_ref(),
+            max_age: config.max_age.as_ref().map(|age| (*age.get_ref()).into()),
         },
         host: host(&config.host, source)?,
         forwarded: forwarded(&config.forwarded, source)?,
@@ -201,6 +221,41 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
         resolve: config.resolve.into(),
         spool_directory: std::env::temp_dir(),
     })
+}
+
+fn health(
+    config: &UpstreamConfig,
+    servers: &[ServerConfig],
+    source: &Source,
+) -> Result<Option<HealthConfig>, ConfigError> {
+    let is_http = servers.iter().any(|server| !server.address.scheme.is_cgi());
+    config.health.as_ref().map(|health| check_health(health, is_http, source)).transpose()
+}
+
+/// Keys of a queue that nobody ever comes to are a mistake.
+fn queue(
+    config: &UpstreamConfig,
+    servers: &[ServerConfig],
+    source: &Source,
+) -> Result<QueueLimits, ConfigError> {
+    let (length, wait) = (&config.queue, &config.queue_wait);
+    if servers.iter().all(|server| server.max_in_flight.is_none()) {
+        let written = [("queue", length.span()), ("queue_wait", wait.span())];
+        if let Some((key, span)) = written.into_iter().find(|(_, span)| is_written(span)) {
+            let message = format!("`{key}` is for servers with `max_in_flight`: without, no request waits");
+            return Err(source.error(span, message));
+        }
+    }
+    if *length.get_ref() > MAX_QUEUE {
+        let message = format!("`queue` is {}: allowed is 0 to {MAX_QUEUE}", length.get_ref());
+        return Err(source.error(length.span(), message));
+    }
+    Ok(QueueLimits { length: *length.get_ref(), wait: (*wait.get_ref()).into() })
+}
+
+/// Whether a key that has a default stands in the file.
+pub(super) fn is_written(span: &Range<usize>) -> bool {
+    !span.is_empty()
 }
 
 pub(super) fn host(text: &Spanned<String>, source: &Source) -> Result<HostPolicy, ConfigError> {
@@ -269,6 +324,53 @@ mod tests {
     use super::super::check::tests::{LISTENER, check_text};
     use kirin_proxy::{ForwardedPolicy, HashKey, HostPolicy, Method};
     use std::time::Duration;
+
+    #[test]
+    fn what_servers_of_cgi_have_no_use_for_is_refused() {
+        let scgi = "servers = [\"scgi://a:1\"]";
+        let fastcgi = "servers = [\"fastcgi://a:1\"]\nroot = \"x\"";
+        for (servers, key, allowed) in [
+            (scgi, "host = \"upstream\"", "HTTP_HOST"),
+            (fastcgi, "host = \"client\"", "HTTP_HOST"),
+            (scgi, "forwarded = \"none\"", "REMOTE_ADDR"),
+            (fastcgi, "forwarded = \"Forwarded\"", "REMOTE_ADDR"),
+            (scgi, "via = \"\"", "`Via`"),
+            (fastcgi, "via = \"kirin\"", "`Via`"),
+            (scgi, "keep_connections = 0", "connection of its own"),
+            (scgi, "keep_time = \"5s\"", "connection of its own"),
+            (scgi, "max_requests = 5", "connection of its own"),
+            (scgi, "max_age = \"5m\"", "connection of its own"),
+            (scgi, "tls = {}", "without an https"),
+            (fastcgi, "health = { path = \"/\" }", "connected to"),
+            (scgi, "health = { host = \"a\" }", "connected to"),
+            (scgi, "health = { status = \"200\" }", "connected to"),
+        ] {
+            let error = check(&format!("{servers}\n{key}")).unwrap_err();
+            let line = 5 + servers.lines().count();
+            let name = key.split(' ').next().unwrap_or_default();
+            let parts = [format!("kirin.toml:{line}:"), format!("`{name}`"), allowed.into()];
+            assert!(parts.iter().all(|part| error.contains(part)), "{key}: {error}");
+        }
+        let kept =
+            "keep_connections = 2\nkeep_time = \"5s\"\nmax_requests = 5\nmax_age = \"5m\"\nhealth = {}";
+        assert_eq!(check(&format!("{fastcgi}\n{kept}")).unwrap().pool.idle, 2);
+        assert!(check(&format!("{scgi}\nhealth = {{ interval = \"5s\" }}")).unwrap().health.is_some());
+    }
+
+    #[test]
+    fn a_limit_is_for_each_server_or_for_one() {
+        let of = |upstream: &str| -> Vec<Option<u32>> {
+            let servers = check(upstream).unwrap().servers;
+            servers.iter().map(|server| server.max_in_flight.map(Into::into)).collect()
+        };
+        let servers = "servers = [\"a:1\", { address = \"a:2\", max_in_flight = 2 }]";
+        assert_eq!(of(servers), [None, Some(2)]);
+        assert_eq!(of(&format!("{servers}\nmax_in_flight = 8")), [Some(8), Some(2)]);
+        let limits = check(&format!("{servers}\nqueue = 0\nqueue_wait = \"1s\"")).unwrap().queue;
+        assert_eq!((limits.length, limits.wait), (0, Duration::from_secs(1)));
+        let limits = check("servers = [\"a:1\"]\nmax_in_flight = 1").unwrap().queue;
+        assert_eq!((limits.length, limits.wait), (1024, Duration::from_secs(30)));
+    }
 
     fn check(upstream: &str) -> Result<kirin_proxy::UpstreamConfig, String> {
         let route = "[[route]]\npath = \"/\"\ntry = [\"store\", \"proxy:api\"]\n";
@@ -359,6 +461,12 @@ mod tests {
             ("servers = [\"a:1\"]\nvia = \"a b\"", vec!["kirin.toml:6:7", "`via`"]),
             ("servers = [\"a:1\"]\ntls = {}", vec!["kirin.toml:6:7", "without an https"]),
             ("servers = [\"a:1\"]\nroot = \"x\"", vec!["kirin.toml:6:8", "without a fastcgi"]),
+            ("servers = [\"a:1\"]\nmax_in_flight = 0", vec!["kirin.toml:6:17", "nonzero"]),
+            ("servers = [{ address = \"a:1\", max_in_flight = 0 }]", vec!["kirin.toml:5:", "nonzero"]),
+            ("servers = [\"a:1\"]\nqueue = 5", vec!["kirin.toml:6:9", "max_in_flight"]),
+            ("servers = [\"a:1\"]\nqueue_wait = \"5s\"", vec!["kirin.toml:6:14", "max_in_flight"]),
+            ("servers = [\"a:1\"]\nmax_in_flight = 1\nqueue = 65537", vec!["kirin.toml:7:9", "0 to 65536"]),
+            ("servers = [\"a:1\"]\nhealth = {}", vec!["kirin.toml:", "health", "path"]),
             ("servers = [\"scgi://a:1\"]\nindex = \"x.php\"", vec!["kirin.toml:6:9", "without a fastcgi"]),
             ("servers = [\"fastcgi://a:1\"]", vec!["kirin.toml:4:8", "needs `root`"]),
             ("servers = [\"fastcgi://a\"]\nroot = \"x\"", vec!["kirin.toml:5:12", "no port"]),
