@@ -1,6 +1,6 @@
 //! `proxy:NAME` in front of php-fpm (Debian's), and of servers of SCGI and uwsgi whose every byte is known.
 
-use kirin_tests::{Backend, BackendConnection, Client, Kirin, PhpFpm, Reply, Site, wait_for};
+use kirin_tests::{Backend, BackendConnection, Client, Kirin, PhpFpm, Reply, Site};
 
 const INDEX: &str = r#"<?php
 header('Content-Type: application/json');

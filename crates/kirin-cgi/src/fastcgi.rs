@@ -58,14 +58,16 @@ fn refusal(protocol_status: u8) -> &'static str {
 }
 
 /// The records that begin a request: what it is, and its parameters. `more` are beyond those of the block, such as
-/// `SCRIPT_FILENAME`. With `keep` the connection stays open behind the response.
+/// `SCRIPT_FILENAME`, or take the place of one. With `keep` the connection stays open behind the response.
 pub fn begin(block: &RequestBlock, content_length: u64, more: &[(&str, &str)], keep: bool) -> Vec<u8> {
     let mut number = itoa::Buffer::new();
     let own: [(&[u8], &[u8]); 2] =
         [(b"CONTENT_LENGTH", number.format(content_length).as_bytes()), (b"GATEWAY_INTERFACE", b"CGI/1.1")];
+    let of_block =
+        block.variables().filter(|(name, _)| more.iter().all(|(other, _)| other.as_bytes() != *name));
     let more = more.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let mut params = Vec::with_capacity(2048);
-    for (name, value) in block.variables().chain(own).chain(more) {
+    for (name, value) in of_block.chain(own).chain(more) {
         push_length(&mut params, name.len());
         push_length(&mut params, value.len());
         params.extend_from_slice(name);

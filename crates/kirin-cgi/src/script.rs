@@ -30,11 +30,6 @@ impl Script {
         }
     }
 
-    /// `PATH_INFO`, percent-encoded as far as [`crate::MetaVariables`] need it.
-    pub fn encoded_path_info(&self) -> String {
-        self.path_info.replace('%', "%25")
-    }
-
     /// The script that `path` means, which is decoded and begins with `/`. `extension` is such as `.php`; `index` is the file
     /// name for paths that name none. `None` if the path has a segment `..`, which must not leave the root.
     pub fn of(path: &str, extension: &str, index: &str) -> Option<Self> {
@@ -97,7 +92,6 @@ mod tests {
             assert_eq!((script.name.as_str(), script.path_info.as_str()), (name, path_info), "{path}");
         }
         let script = Script::find("/index.php/c%25", ".php", "index.php", exists).unwrap();
-        assert_eq!(script.encoded_path_info(), "/c%25");
         for path in ["/%ff", "/a%00.php", "/%2e%2e/a.php"] {
             assert_eq!(Script::find(path, ".php", "index.php", |_| true), None, "{path}");
         }

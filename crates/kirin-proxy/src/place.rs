@@ -1,7 +1,7 @@
 //! An upstream as a place of routes on one event loop: its connections, and the answer to a request.
 
 use crate::address::Scheme;
-use crate::cgi::{self, CgiRequest, Records};
+use crate::cgi::{self, CgiRequest, Records, ScriptFiles};
 use crate::choose::{Choice, Chooser, ServerSet};
 use crate::config::UpstreamConfig;
 use crate::connect::connect;
@@ -42,6 +42,7 @@ pub(crate) struct State {
     links: RefCell<HashMap<u64, Rc<Links>>>,
     pub(crate) deadlines: Rc<Deadlines>,
     pub(crate) buffers: Buffers,
+    scripts: ScriptFiles,
     keeps_house: Cell<bool>,
 }
 
@@ -70,6 +71,7 @@ impl ProxyPlace {
             links: RefCell::default(),
             deadlines: Rc::default(),
             buffers: Buffers::default(),
+            scripts: ScriptFiles::default(),
             keeps_house: Cell::new(false),
         }))
     }
@@ -158,6 +160,11 @@ impl State {
         self.keep_house();
         call.informational = body.informational();
         call.client = body.client();
+        if let Some(cgi) = &mut call.cgi
+            && let Err(response) = cgi.find_script(self.config(), &self.scripts).await
+        {
+            return response;
+        }
         // CGI has to know the length.
         let buffered = buffered || (call.cgi.is_some() && body.length() == BodyLength::Chunked);
         let spool = buffered.then_some(self.config().spool_directory.as_path());

@@ -1,16 +1,18 @@
 //! A request for servers that speak FastCGI, SCGI or uwsgi: made once by the place, encoded for each server that gets it.
 
+use super::script_files::{Found, ScriptFiles};
 use crate::address::Scheme;
 use crate::config::{FastCgiConfig, UpstreamConfig};
 use kirin_cgi::uwsgi::TooLong;
 use kirin_cgi::{MetaVariables, RequestBlock, Script, fastcgi, uwsgi};
 use kirin_http::{Body, Origin, Place, RequestHead, Response, StatusCode};
-use std::path::Path;
 
 /// A request in variables.
 #[derive(Debug)]
 pub(crate) struct CgiRequest {
     block: RequestBlock,
+    /// The path by which a FastCGI server's script is still to be looked for.
+    path: Option<String>,
     /// What FastCGI servers are told besides.
     script: Vec<(&'static str, String)>,
     /// Whether they are asked to leave the connection open.
@@ -18,8 +20,8 @@ pub(crate) struct CgiRequest {
 }
 
 impl CgiRequest {
-    /// Of `request`; none if the servers of the upstream speak HTTP. With FastCGI the path in `target` names the script; others
-    /// get the path as applications do. What cannot be asked gives a response.
+    /// Of `request`; none if the servers of the upstream speak HTTP. With FastCGI the path in `target` names the script, which
+    /// [`CgiRequest::find_script`] looks for; others get the path as applications do. What cannot be asked gives a response.
     pub(crate) fn of(
         request: &RequestHead<'_>,
         target: &str,
@@ -28,52 +30,68 @@ impl CgiRequest {
         config: &UpstreamConfig,
     ) -> Result<Option<Self>, Response> {
         let is_cgi = config.servers.first().is_some_and(|server| server.address.scheme.is_cgi());
-        match &config.fastcgi {
-            _ if !is_cgi => Ok(None),
-            Some(fastcgi) => {
-                let cgi = Self::of_script(request, target, origin, meta, fastcgi)?;
-                Ok(Some(Self { keep: config.pool.idle > 0, ..cgi }))
-            }
-            None => {
-                let block = RequestBlock::encode(request, origin, meta).map_err(bad_request)?;
-                Ok(Some(Self { block, script: Vec::new(), keep: false }))
-            }
+        if !is_cgi {
+            return Ok(None);
         }
+        let script = Vec::new();
+        let Some(fastcgi) = &config.fastcgi else {
+            let block = RequestBlock::encode(request, origin, meta).map_err(bad_request)?;
+            return Ok(Some(Self { block, path: None, script, keep: false }));
+        };
+        let path = target.split('?').next().unwrap_or(target);
+        named(path, fastcgi, |_| true)?;
+        // In their places is what the script's name says.
+        let meta = MetaVariables { script_name: "", path: Some(""), ..*meta };
+        let block = RequestBlock::encode(request, origin, &meta).map_err(bad_request)?;
+        Ok(Some(Self { block, path: Some(path.to_owned()), script, keep: config.pool.idle > 0 }))
     }
 
-    fn of_script(
-        request: &RequestHead<'_>,
-        target: &str,
-        origin: Origin<'_>,
-        meta: &MetaVariables<'_>,
-        FastCgiConfig { root, index, extension }: &FastCgiConfig,
-    ) -> Result<Self, Response> {
-        let path = target.split('?').next().unwrap_or(target);
-        // On another machine, or in a container of its own, scripts cannot be looked for.
-        let is_here = Path::new(root).is_dir();
-        let exists = |name: &str| !is_here || Path::new(&[root, name].concat()).is_file();
-        let script = Script::find(path, extension, index, exists).ok_or_else(|| bad_request("path"))?;
-        if is_here && !script.path_info.is_empty() && !path.ends_with('/') {
+    /// Looks for the script, if one is meant that is still to be found.
+    pub(crate) async fn find_script(
+        &mut self,
+        config: &UpstreamConfig,
+        files: &ScriptFiles,
+    ) -> Result<(), Response> {
+        let (Some(path), Some(fastcgi)) = (self.path.take(), &config.fastcgi) else { return Ok(()) };
+        let FastCgiConfig { root, index, .. } = fastcgi;
+        let asked = named(&path, fastcgi, |_| true)?;
+        let found = files.find(root, &asked.name).await;
+        let script = match found {
+            Found::Script | Found::NoRoot => asked,
+            Found::Nothing => named(&path, fastcgi, |_| false)?,
+        };
+        if found != Found::NoRoot && !path.ends_with('/') && script.name == ["/", index].concat() {
             // A directory with a script of its own: its links are relative to the path with a slash.
             let directory = script.path_info.trim_matches('/');
-            if !directory.is_empty()
-                && script.name == ["/", index].concat()
-                && Path::new(root).join(directory).join(index).is_file()
-            {
-                return Err(with_slash(request));
+            let own = ["/", directory, "/", index].concat();
+            if !directory.is_empty() && files.find(root, &own).await == Found::Script {
+                return Err(self.with_slash());
             }
         }
-        let path_info = script.encoded_path_info();
-        let meta = MetaVariables { script_name: &script.name, path: Some(&path_info), ..*meta };
-        let block = RequestBlock::encode(request, origin, &meta).map_err(bad_request)?;
-        let script = vec![
+        self.script = vec![
             ("SCRIPT_FILENAME", script.file_name(root)),
             ("DOCUMENT_ROOT", root.clone()),
             ("SERVER_SOFTWARE", "kirin".into()),
             // Without it a PHP that is built with force-cgi-redirect runs nothing.
             ("REDIRECT_STATUS", "200".into()),
+            ("SCRIPT_NAME", script.name),
+            ("PATH_INFO", script.path_info),
         ];
-        Ok(Self { block, script, keep: false })
+        Ok(())
+    }
+
+    /// To the same path with a slash.
+    fn with_slash(&self) -> Response {
+        let mut response = Response::new(Place::Proxy, StatusCode::PERMANENT_REDIRECT, Body::Empty);
+        let uri = String::from_utf8_lossy(self.block.value("REQUEST_URI").unwrap_or_default()).into_owned();
+        let (path, query) = match uri.split_once('?') {
+            Some((path, query)) => (path, format!("?{query}")),
+            None => (uri.as_str(), String::new()),
+        };
+        // Two slashes at the start would be another host.
+        let path = path.trim_start_matches('/');
+        response.fields.push("Location", format!("/{path}/{query}"));
+        response
     }
 
     /// The bytes before the body, which is `content_length` long.
@@ -97,12 +115,8 @@ fn bad_request<E>(_: E) -> Response {
     Response::error(StatusCode::BAD_REQUEST)
 }
 
-/// To the same path with a slash.
-fn with_slash(request: &RequestHead<'_>) -> Response {
-    let mut response = Response::new(Place::Proxy, StatusCode::PERMANENT_REDIRECT, Body::Empty);
-    let query = request.query.map(|query| format!("?{query}")).unwrap_or_default();
-    // Two slashes at the start would be another host.
-    let path = request.path.trim_start_matches('/');
-    response.fields.push("Location", format!("/{path}/{query}"));
-    response
+/// The script that `path` means, where `exists` says of its name whether there is one.
+fn named(path: &str, config: &FastCgiConfig, exists: impl FnOnce(&str) -> bool) -> Result<Script, Response> {
+    let FastCgiConfig { extension, index, .. } = config;
+    Script::find(path, extension, index, exists).ok_or_else(|| bad_request("path"))
 }
