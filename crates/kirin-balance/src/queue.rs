@@ -136,6 +136,18 @@ impl Queue {
         ticket: Option<Ticket>,
         now: Instant,
     ) -> Result<Entered, Refused> {
+        self.enter_between(servers, wish, ticket, now, || ())
+    }
+
+    /// The same; `between` is what others may do after it was seen that there is no room, and before they can see who waits.
+    fn enter_between(
+        self: &Arc<Self>,
+        servers: &Arc<Servers>,
+        wish: &Wish,
+        ticket: Option<Ticket>,
+        now: Instant,
+        between: impl FnOnce(),
+    ) -> Result<Entered, Refused> {
         // Dropping attempts takes the lock: this goes after it, at each end of this function.
         let mut unsent = Vec::new();
         let mut state = self.state.lock();
@@ -157,6 +169,7 @@ impl Queue {
             state.next_ticket.0 += 1;
             state.next_ticket
         });
+        between();
         let (sender, receiver) = oneshot::channel();
         let index = state.waiting.partition_point(|waiter| waiter.ticket < ticket);
         let waiter = Waiter { ticket, servers: Arc::clone(servers), wish: *wish, sender };

@@ -12,6 +12,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+/// How long a slot that is free may take to be seen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 fn server(name: usize, limit: u32, backup: bool) -> ServerSettings {
     ServerSettings { name: name.to_string(), weight: 1, backup, max_in_flight: NonZeroU32::new(limit) }
 }
@@ -335,8 +338,8 @@ fn block_on(wait: Wait) -> Attempt {
             return given.expect("a server");
         }
         let began = Instant::now();
-        thread::park_timeout(Duration::from_secs(60));
-        assert!(began.elapsed() < Duration::from_secs(60), "a slot has been lost");
+        thread::park_timeout(PATIENCE);
+        assert!(began.elapsed() < PATIENCE, "a slot has been lost");
     }
 }
 
@@ -372,4 +375,16 @@ fn threads_that_come_and_go_at_once_lose_no_slot() {
     });
     let observed = servers.observed_queue();
     assert_eq!((observed.waiting, in_flight(&servers, Instant::now())), (0, vec![0, 0]));
+}
+
+#[test]
+fn a_slot_that_is_freed_in_the_moment_in_which_somebody_comes_to_wait_is_found() {
+    let now = Instant::now();
+    let servers = servers(&[1], 1, now);
+    let attempt = given(ask(&servers, &Wish::default(), now));
+    // Who frees it here sees nobody that waits.
+    let entered = servers.queue().enter_between(&servers, &Wish::default(), None, now, || drop(attempt));
+    let mut wait = waits(entered);
+    check(servers.queue(), &servers, now);
+    assert_eq!(index(&poll(&mut wait)), Some(0));
 }
