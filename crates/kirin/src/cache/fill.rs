@@ -1,133 +1,86 @@
-//! A body that is stored while it is sent: the client gets it as it comes, and whoever waits gets it whole from the store.
+//! Storing a body while it is sent: the client gets it as it comes, and so does whoever asks for it meanwhile.
 //!
 //! A task of its own reads from the place, so that neither a slow client nor one that goes keeps it from being stored. What is
-//! longer than may be stored is handed over to the client's connection, which reads the rest at its own pace. What is cut is
-//! not stored, and cut for the client too.
+//! longer than may be stored goes to those who read it already, for as long as any of them does ([`super::filling_body`]). What
+//! is cut is not stored, and cut for all of them.
 
+use super::filling_body::{Demand, Filler};
 use super::flights::{Flight, Landed};
-use super::keep::Keep;
+use super::patience::Patience;
+use super::shared_response::SharedResponse;
 use super::{Cache, unix_now};
-use bytes::Bytes;
-use kirin_http::body::{BodyStream, StreamError};
+use kirin_http::body::BodyStream;
 use kirin_store::Now;
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use tokio::time::{Instant, timeout};
 
-/// What the client reads.
-pub struct FillingBody {
-    shared: Rc<RefCell<Shared>>,
-    length: Option<u64>,
-    /// Pieces that have been read.
-    read: usize,
-}
-
-/// Between the task and the client's connection, on one loop.
-struct Shared {
-    pieces: Vec<Bytes>,
-    state: State,
-    client: Option<Waker>,
-}
-
-enum State {
-    Filling,
-    /// The rest is between the place and the client.
-    HandedOver(Box<dyn BodyStream>),
-    Whole,
-    /// Why it was cut; said once.
-    Cut(Option<StreamError>),
-}
-
-impl FillingBody {
-    /// Begins to read `source`. Call on a `LocalSet`.
-    pub fn start(source: Box<dyn BodyStream>, keep: Keep, cache: Rc<Cache>, flight: Option<Flight>) -> Self {
-        let length = source.length();
-        let shared = Shared { pieces: Vec::new(), state: State::Filling, client: None };
-        let shared = Rc::new(RefCell::new(shared));
-        tokio::task::spawn_local(fill(source, keep, cache, flight, Rc::clone(&shared)));
-        Self { shared, length, read: 0 }
-    }
-}
-
-impl BodyStream for FillingBody {
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
-        let mut shared = self.shared.borrow_mut();
-        if let Some(piece) = shared.pieces.get(self.read) {
-            self.read += 1;
-            return Poll::Ready(Some(Ok(piece.clone())));
-        }
-        match &mut shared.state {
-            State::Filling => {
-                shared.client = Some(context.waker().clone());
-                Poll::Pending
-            }
-            State::HandedOver(source) => {
-                let next = source.poll_chunk(context);
-                // What has been sent is of no use to anybody else.
-                shared.pieces = Vec::new();
-                self.read = 0;
-                next
-            }
-            State::Whole => Poll::Ready(None),
-            State::Cut(error) => {
-                let error = error.take().unwrap_or_else(|| StreamError("cut before".into()));
-                Poll::Ready(Some(Err(error)))
-            }
-        }
-    }
-
-    fn length(&self) -> Option<u64> {
-        self.length
-    }
-}
-
-impl Shared {
-    fn change(&mut self, state: State) {
-        self.state = state;
-        self.wake();
-    }
-
-    fn wake(&mut self) {
-        if let Some(client) = self.client.take() {
-            client.wake();
-        }
-    }
-}
-
-async fn fill(
+/// Reads `source` to its end and stores it.
+pub async fn fill(
     mut source: Box<dyn BodyStream>,
-    keep: Keep,
+    (response, filler): (Arc<SharedResponse>, Filler),
     cache: Rc<Cache>,
     flight: Option<Flight>,
-    shared: Rc<RefCell<Shared>>,
 ) {
+    let keep = &response.keep;
     let mut bytes = 0u64;
     loop {
         match poll_fn(|context| source.poll_chunk(context)).await {
             Some(Ok(piece)) => {
                 bytes += piece.len() as u64;
-                let mut shared = shared.borrow_mut();
-                shared.pieces.push(piece);
+                filler.push(piece);
                 if !keep.has_room(&cache.store, bytes) {
-                    shared.change(State::HandedOver(source));
+                    // First of all, so that nobody comes who would be too late.
+                    filler.is_too_long();
                     cache.counters.not_stored.add();
                     keep.remember_pass(&cache.store, Now::from_unix_seconds(unix_now()));
                     if let Some(flight) = flight {
                         flight.land(Landed::NotStored);
                     }
-                    return;
+                    return pass_on(source, filler).await;
                 }
-                shared.wake();
             }
-            Some(Err(error)) => return shared.borrow_mut().change(State::Cut(Some(error))),
+            Some(Err(error)) => return filler.cut(&error),
             None => break,
         }
     }
-    let mut shared = shared.borrow_mut();
-    let is_stored = cache.store(&keep, &shared.pieces);
+    let is_stored = cache.store(keep, &filler.pieces());
     if let Some(flight) = flight {
         flight.land(if is_stored { Landed::Stored } else { Landed::NotStored });
     }
-    shared.change(State::Whole);
+    filler.end();
+}
+
+/// Reads the rest for those who read what came before: as fast as the fastest of them, and without losing the slowest, unless
+/// that is so slow that it would be a way to keep others from getting anything.
+async fn pass_on(mut source: Box<dyn BodyStream>, filler: Filler) {
+    let mut patience = Patience::default();
+    loop {
+        if poll_fn(|context| filler.poll_demand(context)).await == Demand::Nobody {
+            return;
+        }
+        let began = Instant::now();
+        if timeout(patience.left(), poll_fn(|context| filler.poll_room(context))).await.is_err() {
+            filler.cut_slowest();
+            patience = Patience::default();
+            continue;
+        }
+        patience.waited(began.elapsed());
+        let next = poll_fn(|context| match filler.poll_deserted(context) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => Poll::Ready(Some(ready!(source.poll_chunk(context)))),
+        });
+        match next.await {
+            // Nobody is there to be told.
+            None => return,
+            Some(Some(Ok(piece))) => {
+                patience.got(piece.len());
+                filler.push(piece);
+            }
+            Some(Some(Err(error))) => return filler.cut(&error),
+            Some(None) => return filler.end(),
+        }
+    }
 }
