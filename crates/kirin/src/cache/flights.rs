@@ -52,8 +52,10 @@ pub enum News {
 #[derive(Debug, Default)]
 pub struct Flights {
     hasher: RandomState,
-    parts: [Mutex<HashMap<Box<[u8]>, Arc<UnderWay>>>; PARTS],
+    parts: [Mutex<ByKey>; PARTS],
 }
+
+type ByKey = HashMap<Box<[u8]>, Arc<UnderWay>>;
 
 #[derive(Debug, Default)]
 struct UnderWay {
@@ -116,7 +118,7 @@ impl Flights {
         }
     }
 
-    fn part(&self, key: &[u8]) -> &Mutex<HashMap<Box<[u8]>, Arc<UnderWay>>> {
+    fn part(&self, key: &[u8]) -> &Mutex<ByKey> {
         &self.parts[self.hasher.hash_one(key) as usize % PARTS]
     }
 }
@@ -248,5 +250,22 @@ mod tests {
         assert!(matches!(flights.join(b"a"), Joined::Full));
         others.pop();
         assert!(matches!(flights.join(b"a"), Joined::Waits(_)));
+    }
+
+    #[tokio::test]
+    async fn a_request_in_the_place_of_another_is_one_that_all_wait_for() {
+        let flights = Arc::new(Flights::default());
+        let old = lead(&flights, b"a");
+        let (mut first, second) = (wait(&flights, b"a"), wait(&flights, b"a"));
+        let Joined::Leads(new) = flights.join_anew(b"a", &first) else { panic!("nobody was before") };
+        let Joined::Waits(mut third) = flights.join_anew(b"a", &second) else { panic!("the first was") };
+        let mut fourth = wait(&flights, b"a");
+        // The old one ends, and takes nothing with it.
+        old.land(Landed::NotStored);
+        assert_eq!(first.landed().await, Landed::NotStored);
+        drop(wait(&flights, b"a"));
+        new.land(Landed::Stored);
+        assert_eq!((third.landed().await, fourth.landed().await), (Landed::Stored, Landed::Stored));
+        drop(lead(&flights, b"a"));
     }
 }

@@ -3,23 +3,29 @@
 use std::time::Duration;
 
 /// What they wait in any case: connections come to a stand now and then.
-const GRACE: Duration = Duration::from_secs(10);
+pub const GRACE: Duration = Duration::from_secs(10);
 
 /// Bytes a second that they can expect on the average after that.
 const BYTES_A_SECOND: u64 = 64 * 1024;
 
 /// With one reader at the end of a body that grows no further until another has read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Patience {
+    grace: Duration,
     waited: Duration,
     bytes: u64,
 }
 
 impl Patience {
+    /// Of readers that have not waited yet.
+    pub fn new(grace: Duration) -> Self {
+        Self { grace, waited: Duration::ZERO, bytes: 0 }
+    }
+
     /// For how long they wait now.
     pub fn left(&self) -> Duration {
         let earned = Duration::from_secs_f64(self.bytes as f64 / BYTES_A_SECOND as f64);
-        (GRACE + earned).saturating_sub(self.waited)
+        (self.grace + earned).saturating_sub(self.waited)
     }
 
     /// They have waited.
@@ -39,7 +45,7 @@ mod tests {
 
     /// A slowest reader that has `bytes` taken every `seconds`; when the others have had enough, if within an hour.
     fn ends_after(bytes: usize, seconds: u64) -> Option<u64> {
-        let (mut patience, step) = (Patience::default(), Duration::from_secs(seconds));
+        let (mut patience, step) = (Patience::new(GRACE), Duration::from_secs(seconds));
         for number in 1..3600 / seconds {
             if patience.left() < step {
                 return Some(number * seconds);

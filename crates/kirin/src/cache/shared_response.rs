@@ -1,6 +1,6 @@
 //! A response that is being stored, as it answers others than the request that it was asked for by.
 
-use super::filling_body::{FillingBody, Filler};
+use super::filling_body::{Filler, FillingBody};
 use super::keep::Keep;
 use http::{Method, StatusCode};
 use kirin_cache::{Policy, surrogate};
@@ -80,8 +80,7 @@ impl SharedResponse {
             }
             Part::Range(range) => {
                 let reader = self.body.reader(Some(range))?;
-                let mut response =
-                    self.respond(StatusCode::PARTIAL_CONTENT, Body::Stream(Box::new(reader)));
+                let mut response = self.respond(StatusCode::PARTIAL_CONTENT, Body::Stream(Box::new(reader)));
                 response.fields.push("Content-Range", range.content_range(length?));
                 Some(response)
             }
