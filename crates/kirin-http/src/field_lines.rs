@@ -115,6 +115,12 @@ impl FieldLines {
         self.has_date
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        // No value has an LF.
+        [&self.prepared[..], &self.added].iter().map(|lines| memchr::memchr_iter(b'\n', lines).count()).sum()
+    }
+
     /// Names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         lines(&self.prepared).chain(lines(&self.added))
@@ -129,9 +135,10 @@ impl FieldLines {
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
-        let end = memchr::memmem::find(rest, b"\r\n")?;
+        // No value has a CR.
+        let end = memchr::memchr(b'\r', rest)?;
         let (line, tail) = rest.split_at(end);
-        rest = &tail[2..];
+        rest = tail.get(2..)?;
         let colon = memchr::memchr(b':', line)?;
         Some((&line[..colon], line[colon + 1..].trim_ascii()))
     })

@@ -2,12 +2,20 @@
 
 use crate::clock::Clock;
 use crate::response::Response;
-use http::header::{CONTENT_LENGTH, DATE, HeaderName, HeaderValue};
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, StatusCode};
 
 /// Fields of a connection, which HTTP/2 has no place for (RFC 9113 section 8.2.2).
-const OF_A_CONNECTION: [&[u8]; 5] =
-    [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
+static OF_A_CONNECTION: [HeaderName; 5] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Fields that are added here.
+const OF_OURS: usize = 2;
 
 /// The head of `response`.
 pub(super) fn head(response: &Response, clock: &Clock) -> http::Response<()> {
@@ -16,7 +24,7 @@ pub(super) fn head(response: &Response, clock: &Clock) -> http::Response<()> {
     *head.headers_mut() = fields(&response.fields);
     if !response.fields.has_date() {
         clock.now();
-        add(head.headers_mut(), DATE, clock.date().as_ref());
+        head.headers_mut().insert(DATE, clock.date());
     }
     if let Some(length) = response.body.length()
         && !Response::is_bodiless_status(response.status)
@@ -35,12 +43,10 @@ pub(super) fn informational(status: StatusCode, lines: &crate::FieldLines) -> ht
 }
 
 fn fields(lines: &crate::FieldLines) -> HeaderMap {
-    let mut fields = HeaderMap::with_capacity(16);
+    let mut fields = HeaderMap::with_capacity(lines.count() + OF_OURS);
     for (name, value) in lines.iter() {
-        if OF_A_CONNECTION.iter().any(|other| name.eq_ignore_ascii_case(other)) {
-            continue;
-        }
-        if let Ok(name) = HeaderName::from_bytes(name) {
+        let Ok(name) = HeaderName::from_bytes(name) else { continue };
+        if !OF_A_CONNECTION.contains(&name) {
             add(&mut fields, name, value);
         }
     }
