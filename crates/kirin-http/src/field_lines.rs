@@ -115,15 +115,24 @@ impl FieldLines {
         self.has_date
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        // No value has an LF.
-        [&self.prepared[..], &self.added].iter().map(|lines| memchr::memchr_iter(b'\n', lines).count()).sum()
-    }
-
     /// Names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        lines(&self.prepared).chain(lines(&self.added))
+        self.iter_prepared().chain(self.iter_added())
+    }
+
+    /// The lines that are shared with other responses.
+    pub(crate) fn prepared(&self) -> &Bytes {
+        &self.prepared
+    }
+
+    /// Names and values of those, in order.
+    pub(crate) fn iter_prepared(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        lines(&self.prepared)
+    }
+
+    /// Names and values of the others, which follow them.
+    pub(crate) fn iter_added(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        lines(&self.added)
     }
 
     /// The first value of the field `name`.

@@ -53,29 +53,37 @@ impl<'a> Head<'a> {
         if uri.scheme_str().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https") != secure) {
             return Err(Reject::Misdirected);
         }
-        let host = host(uri.authority().map(|authority| authority.as_str()), headers)?;
-        let length = match headers.get(CONTENT_LENGTH) {
-            None => None,
-            Some(value) => Some(parse_content_length(value.as_bytes())?),
-        };
+        let mut host = None;
+        let mut length = None;
+        let mut expects_continue = false;
+        let mut cookie = Vec::new();
+        for (name, value) in headers {
+            if name == HOST {
+                if host.is_some() {
+                    return Err(Reject::Bad("more than one Host field"));
+                }
+                host = Some(parse_host(value.as_bytes())?);
+            } else if name == COOKIE {
+                if !cookie.is_empty() {
+                    cookie.extend_from_slice(b"; ");
+                }
+                cookie.extend_from_slice(value.as_bytes());
+            } else if name == CONTENT_LENGTH {
+                length = Some(parse_content_length(value.as_bytes())?);
+            } else if name == EXPECT {
+                if !value.as_bytes().eq_ignore_ascii_case(b"100-continue") {
+                    return Err(Reject::Expectation);
+                }
+                expects_continue = !ended;
+            }
+        }
+        let host = one_host(uri.authority().map(|authority| authority.as_str()), host)?;
         let body = match length {
             _ if ended => BodyLength::None,
             Some(length @ 1..) => BodyLength::Exact(length),
             // Unknown, or an end that is still to come.
             Some(0) | None => BodyLength::Chunked,
         };
-        let expects_continue = match headers.get(EXPECT) {
-            None => false,
-            Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => !ended,
-            Some(_) => return Err(Reject::Expectation),
-        };
-        let mut cookie = Vec::new();
-        for part in headers.get_all(COOKIE) {
-            if !cookie.is_empty() {
-                cookie.extend_from_slice(b"; ");
-            }
-            cookie.extend_from_slice(part.as_bytes());
-        }
         Ok(Self { method, target, host, fields: headers, cookie, body, expects_continue })
     }
 
@@ -117,18 +125,14 @@ impl<'a> Head<'a> {
 }
 
 /// `:authority`, or else `Host`; they must not contradict each other (RFC 9113 section 8.3.1).
-fn host<'a>(authority: Option<&'a str>, fields: &'a HeaderMap) -> Result<&'a str, Reject> {
-    let mut hosts = fields.get_all(HOST).iter();
-    let field = hosts.next().map(|host| parse_host(host.as_bytes())).transpose()?;
-    if hosts.next().is_some() {
-        return Err(Reject::Bad("more than one Host field"));
-    }
+fn one_host<'a>(authority: Option<&'a str>, field: Option<&'a str>) -> Result<&'a str, Reject> {
     match (authority, field) {
         (None, None) => Err(Reject::Bad("request without :authority and Host")),
         (Some(authority), Some(field)) if !authority.eq_ignore_ascii_case(field) => {
             Err(Reject::Bad(":authority and Host differ"))
         }
-        (Some(host), _) | (None, Some(host)) => parse_host(host.as_bytes()),
+        (Some(authority), _) => parse_host(authority.as_bytes()),
+        (None, Some(field)) => Ok(field),
     }
 }
 

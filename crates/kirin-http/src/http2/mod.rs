@@ -11,6 +11,7 @@
 
 mod body;
 mod head;
+mod prepared_heads;
 mod response;
 mod send;
 mod socket;
@@ -130,10 +131,10 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             }
             if let Poll::Ready(accepted) = connection.poll_accept(context) {
                 waiting.accept();
-                return Poll::Ready(Next::Accepted(accepted));
+                return Poll::Ready(accepted.transpose().map_err(Failure::from));
             }
             if let Poll::Ready(Err(error)) = socket.poll_send_and_wait(context) {
-                return Poll::Ready(Next::Lost(error));
+                return Poll::Ready(Err(error.into()));
             }
             let on = if socket.is_stalled() {
                 WaitingOn::Socket
@@ -148,16 +149,13 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             Poll::Pending
         });
         match next.await {
-            Next::Accepted(Some(Ok((request, respond)))) => {
-                streams.begin(&server, &io, request, respond).await;
-            }
-            Next::Accepted(Some(Err(error))) => {
-                // The answers to what came before what was wrong.
+            Ok(Some((request, respond))) => streams.begin(&server, &io, request, respond).await,
+            Ok(None) => break Ok(()),
+            Err(failure) => {
+                // The answers to what came before.
                 poll_fn(|context| Poll::Ready(socket.poll_send_and_wait(context).is_ready())).await;
-                break Err(Failure::Http2(error));
+                break Err(failure);
             }
-            Next::Accepted(None) => break Ok(()),
-            Next::Lost(error) => break Err(Failure::Lost(error)),
         }
     };
     // Sending fails now in those that send. One that waits for an application waits on, as in HTTP/1: a worker whose exchange
@@ -165,12 +163,9 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     drop(connection);
     streams.tasks.detach_all();
     match ended {
-        Err(Failure::Lost(error)) => tracing::debug!(peer = %io.peer, %error, "connection lost"),
-        Err(Failure::Http2(error)) if error.is_io() => {
-            tracing::debug!(peer = %io.peer, %error, "connection lost");
-        }
+        Err(error) if error.is_io() => tracing::debug!(peer = %io.peer, %error, "connection lost"),
         ended => {
-            if let Err(Failure::Http2(error)) = ended {
+            if let Err(error) = ended {
                 tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection ended");
             }
             sending::linger(&io, &server.deadlines).await;
@@ -178,18 +173,23 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     }
 }
 
-/// What a connection's task goes on with.
-enum Next {
-    /// A request, an error of the protocol, or the end.
-    Accepted(Option<Result<(Request<h2::RecvStream>, SendResponse<Bytes>), h2::Error>>),
-    /// What could not be sent.
-    Lost(std::io::Error),
+/// Why a connection ended before its end.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Http2(#[from] h2::Error),
+    #[error(transparent)]
+    Socket(#[from] std::io::Error),
 }
 
-/// Why a connection ended before its end.
-enum Failure {
-    Http2(h2::Error),
-    Lost(std::io::Error),
+impl Failure {
+    /// Whether it is the socket's, so that nothing can be sent any more.
+    fn is_io(&self) -> bool {
+        match self {
+            Failure::Http2(error) => error.is_io(),
+            Failure::Socket(_) => true,
+        }
+    }
 }
 
 /// The streams of a connection that are being answered.

@@ -61,7 +61,7 @@ pub(super) fn start<H>(
     // There is no Upgrade in HTTP/2, so nobody asked for one (RFC 9113 section 8.6).
     let is_switch = matches!(response.body, Body::Tunnel(_)) || response.status.is_informational();
     let response = if is_switch { Response::error(StatusCode::BAD_GATEWAY) } else { response };
-    let head = response::head(&response, server.clock());
+    let head = response::head(&response, exchange.is_head, server.clock());
     let is_empty = exchange.ends_with_head(&response);
     let mut record = ResponseRecord { status: response.status, body_bytes: 0, place: response.place };
     let ended = match (respond.send_response(head, is_empty), in_one_frame(response.body)) {

@@ -184,3 +184,82 @@ impl AsyncWrite for Socket {
         Poll::Ready(Ok(()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::handler::Peer;
+    use crate::io::Stream;
+    use crate::pace::Demand;
+    use std::future::poll_fn;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    fn pair() -> (Socket, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let stream = Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap());
+        let demand = Demand { silence: 60, rate: 0 };
+        let clock = Clock::default();
+        let deadlines = Deadlines { clock, keep_alive: 60, head: 60, reading: demand, writing: demand };
+        (Socket::new(&Rc::new(Io::new(stream, Peer::Unix)), &Rc::new(deadlines)), theirs)
+    }
+
+    fn write(socket: &mut Socket, context: &mut Context<'_>, bytes: &[u8]) -> Poll<usize> {
+        let slices = [IoSlice::new(&bytes[..bytes.len() / 3]), IoSlice::new(&bytes[bytes.len() / 3..])];
+        Pin::new(socket).poll_write_vectored(context, &slices).map(Result::unwrap)
+    }
+
+    #[tokio::test]
+    async fn what_is_written_and_flushed_is_sent_when_the_task_waits() {
+        let (mut socket, mut other_end) = pair();
+        poll_fn(|context| {
+            for answer in [&b"one "[..], b"two ", b"three"] {
+                assert_eq!(write(&mut socket, context, answer), Poll::Ready(answer.len()));
+                assert!(Pin::new(&mut socket).poll_flush(context).is_ready());
+            }
+            assert!(!socket.take_progress());
+            Poll::Ready(())
+        })
+        .await;
+        poll_fn(|context| socket.poll_send_and_wait(context)).await.unwrap();
+        assert!(socket.take_progress() && !socket.take_progress());
+        let mut received = [0; 64];
+        let count = other_end.read(&mut received).unwrap();
+        assert_eq!(&received[..count], b"one two three");
+    }
+
+    #[tokio::test]
+    async fn what_a_slow_reader_leaves_takes_little_memory_and_arrives_in_order() {
+        let (mut socket, other_end) = pair();
+        let sent: Vec<u8> = (0..4_000_000_u32).map(|index| (index / 7).to_le_bytes()[0]).collect();
+        let mut at = 0;
+        let mut reader = None;
+        poll_fn(|context| {
+            while at < sent.len() {
+                let end = sent.len().min(at + 100_000);
+                let Poll::Ready(count) = write(&mut socket, context, &sent[at..end]) else {
+                    assert!(socket.is_stalled());
+                    reader.get_or_insert_with(|| {
+                        let mut other_end = other_end.try_clone().unwrap();
+                        std::thread::spawn(move || {
+                            let mut received = Vec::new();
+                            other_end.read_to_end(&mut received).map(|_| received)
+                        })
+                    });
+                    return Poll::Pending;
+                };
+                at += count;
+                let capacity = socket.state.gathered.borrow().bytes.capacity();
+                assert!(capacity <= GATHERED_BYTES, "{capacity}");
+            }
+            Poll::Ready(())
+        })
+        .await;
+        poll_fn(|context| Pin::new(&mut socket).poll_shutdown(context)).await.unwrap();
+        assert_eq!(socket.state.gathered.borrow().bytes.capacity(), 0);
+        let received = reader.expect("the socket takes less than all").join().unwrap().unwrap();
+        assert!(received == sent, "{}", received.len());
+    }
+}
