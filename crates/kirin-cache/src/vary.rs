@@ -2,6 +2,7 @@
 
 use httparse::Header;
 use kirin_http::FieldLines;
+use kirin_http::field_list::members;
 
 /// Names that one response may vary by at most.
 const MAX_NAMES: usize = 16;
@@ -20,9 +21,7 @@ impl Vary {
     pub fn of(fields: &FieldLines) -> Self {
         let mut names = Vec::new();
         for (_, value) in fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"vary")) {
-            for name in
-                value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|name| !name.is_empty())
-            {
+            for name in members(value) {
                 let is_name = name.iter().all(|byte| byte.is_ascii_graphic());
                 if name == b"*" || !is_name {
                     return Vary::Any;
@@ -69,8 +68,8 @@ fn is_preference_list(name: &str) -> bool {
 /// Members in lower case without white space, sorted. Those of one weight are one choice as good as another, so that
 /// `gzip, br` and `br,gzip;q=1` are the same.
 fn append_preferences<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>) {
-    let mut members: Vec<Vec<u8>> = values
-        .flat_map(|value| value.split(|byte| *byte == b','))
+    let mut choices: Vec<Vec<u8>> = values
+        .flat_map(members)
         .map(|member| {
             let compact = member.iter().filter(|byte| !matches!(byte, b' ' | b'\t'));
             let mut compact: Vec<u8> = compact.map(u8::to_ascii_lowercase).collect();
@@ -84,9 +83,9 @@ fn append_preferences<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<
         })
         .filter(|member| !member.is_empty())
         .collect();
-    members.sort_unstable();
-    members.dedup();
-    key.extend_from_slice(&members.join(&b','));
+    choices.sort_unstable();
+    choices.dedup();
+    key.extend_from_slice(&choices.join(&b','));
 }
 
 /// Several lines as one list, without white space around members' commas.
