@@ -227,3 +227,14 @@ fn a_part_has_the_variables_of_its_page() {
         assert_eq!(show(&kirin, &mut memcached, page), shown, "{page}");
     }
 }
+
+#[test]
+fn a_page_that_multiplies_ends_and_the_log_says_so_once() {
+    let (_site, kirin, mut memcached) = serve();
+    memcached
+        .set("/fan", format!("text/html\r\n{}.", "<!--# include virtual=\"/fan\" -->".repeat(50)).as_bytes());
+    let reply = kirin.get("/fan");
+    assert_eq!((reply.status, reply.field("cache-control")), (200, Some("no-store")));
+    kirin.wait_for_log("too deep or are too many");
+    assert_eq!(kirin.log().matches("too deep or are too many").count(), 1);
+}

@@ -36,8 +36,16 @@ pub struct Lineage {
     depth: u8,
     /// Of the page that includes the answer.
     variables: Option<Rc<Variables>>,
-    /// Requests started below the client's own. Made when there is one.
-    started: OnceCell<Rc<Cell<usize>>>,
+    /// What all requests below the client's own share. Made when there is one.
+    family: OnceCell<Rc<Family>>,
+}
+
+/// All requests that one of a client's has given rise to.
+#[derive(Default)]
+struct Family {
+    started: Cell<usize>,
+    /// Whether one has been refused.
+    is_cut: Cell<bool>,
 }
 
 /// What a page and a part of it have set: as in nginx and Apache, a part has the variables of the page, and the page has
@@ -62,12 +70,13 @@ impl Lineage {
     }
 
     fn child(&self) -> Result<Self, Refused> {
-        let started = self.started.get_or_init(Rc::default);
-        if self.depth >= MAX_DEPTH || started.get() >= MAX_REQUESTS {
-            return Err(Refused::Cut);
+        let family = self.family.get_or_init(Rc::default);
+        let started = family.started.get();
+        if self.depth >= MAX_DEPTH || started >= MAX_REQUESTS {
+            return Err(Refused::Cut { again: family.is_cut.replace(true) });
         }
-        started.set(started.get() + 1);
-        Ok(Self { depth: self.depth + 1, variables: None, started: Rc::clone(started).into() })
+        family.started.set(started + 1);
+        Ok(Self { depth: self.depth + 1, variables: None, family: Rc::clone(family).into() })
     }
 }
 
@@ -96,7 +105,10 @@ pub enum Refused {
     Target,
     /// Too deep, or too many.
     #[error("requests go in a circle, too deep or are too many")]
-    Cut,
+    Cut {
+        /// Whether this has been said of another request of the same client's request: a page in a circle is thousands.
+        again: bool,
+    },
 }
 
 impl Parent<'_> {
@@ -155,7 +167,7 @@ impl Parent<'_> {
     /// A copy, for when an answer takes waiting.
     pub fn keep(&self) -> KeptParent {
         // What is started before and after is counted together.
-        self.lineage.started.get_or_init(Rc::default);
+        self.lineage.family.get_or_init(Rc::default);
         KeptParent {
             routes: Rc::clone(self.routes),
             request: KeptRequest::of(self.request, self.origin),
@@ -343,12 +355,13 @@ mod tests {
             lineage = lineage.child().unwrap();
             assert!(lineage.is_subrequest());
         }
-        assert_eq!(lineage.child().err(), Some(Refused::Cut));
+        assert_eq!(lineage.child().err(), Some(Refused::Cut { again: false }));
+        assert_eq!(lineage.child().err(), Some(Refused::Cut { again: true }));
         let lineage = Lineage::default();
         for _ in 0..MAX_REQUESTS / 2 {
             lineage.child().unwrap().child().unwrap();
         }
-        assert_eq!(lineage.child().err(), Some(Refused::Cut));
+        assert_eq!(lineage.child().err(), Some(Refused::Cut { again: false }));
     }
 
     struct Chunks(VecDeque<Result<Bytes, StreamError>>);

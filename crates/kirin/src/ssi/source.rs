@@ -184,7 +184,11 @@ impl Source for PageSource<'_> {
         let variables = Rc::new(Variables { given: scope.clone(), left: RefCell::default() });
         let answer = match self.page.parent.get(name, &variables) {
             Ok(answer) => answer,
-            Err(refused @ (Refused::Target | Refused::Cut)) => return self.fail(name, &refused),
+            Err(Refused::Cut { again: true }) => {
+                self.parts.cacheability.add_failure();
+                return Requested::Failed;
+            }
+            Err(refused) => return self.fail(name, &refused),
         };
         self.parts.requested.resize_with(id, Default::default);
         self.parts.requested.push((Bytes::copy_from_slice(name), variables));
