@@ -26,6 +26,19 @@ fn parts_are_made_of_the_whole() {
 }
 
 #[test]
+fn a_range_that_a_whole_response_tells_is_not_told_again() {
+    let said = "200\nCache-Control: max-age=3600\nContent-Range: bytes 0-1/99";
+    run(vec![
+        case("RFC 9110 14.4", said, &[said])
+            .get("", Reused)
+            .has("content-range", None)
+            .get("Range: bytes=0-3", Reused)
+            .status(206)
+            .has("content-range", Some("bytes 0-3/6")),
+    ]);
+}
+
+#[test]
 fn parts_themselves_are_not_kept() {
     let part = "206\nCache-Control: max-age=3600\nContent-Range: bytes 0-5/9\nETag: \"a\"";
     run(vec![

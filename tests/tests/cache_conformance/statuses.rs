@@ -30,6 +30,11 @@ fn parts_and_answers_to_conditions_are_not_the_whole() {
 }
 
 #[test]
+fn what_is_no_status_is_not_kept() {
+    said(&[600, 999], "Cache-Control: max-age=3600", Passed);
+}
+
+#[test]
 fn must_understand_is_for_what_is_understood() {
     let fields = "Cache-Control: max-age=3600, no-store, must-understand";
     said(&[200, 203, 204, 301, 308, 404, 410], fields, Reused);

@@ -333,8 +333,10 @@ impl Fetch {
     /// Fields that are for this client, and not stored.
     fn personal_fields(&self, said: &FieldLines) -> FieldLines {
         let unstored = storable::unstored_fields(said);
-        let is_dropped =
-            |name: &str| name == "age" || name == "set-cookie" && self.settings.rules.ignore_cookies;
+        let is_dropped = |name: &str| {
+            matches!(name, "age" | "content-range")
+                || name == "set-cookie" && self.settings.rules.ignore_cookies
+        };
         let mut personal = FieldLines::new();
         for (name, value) in said.iter() {
             let is_unstored = unstored
