@@ -86,7 +86,7 @@ impl Fetch {
             true => self.cache.counters.misses.add(),
             false => self.cache.counters.validations.add(),
         }
-        let (mut response, delay) = self.given(&conditions, body).await;
+        let (mut response, mut delay) = self.given(&conditions, body).await;
         let Some(found) = stale else { return self.received(flight, response, delay).await };
         if response.status == StatusCode::NOT_MODIFIED && !conditions.is_empty() {
             if found.is_meant_by(&response.fields) {
@@ -96,7 +96,7 @@ impl Fetch {
             }
             // Of something else: nothing is known then.
             self.cache.counters.misses.add();
-            (response, _) = self.given(&[], RequestBody::empty()).await;
+            (response, delay) = self.given(&[], RequestBody::empty()).await;
         }
         if let Some(response) = self.in_place_of_error(&found, response.status) {
             if let Some(flight) = flight {
