@@ -12,6 +12,7 @@ pub mod memo;
 mod pebble;
 mod php_fpm;
 mod program;
+pub mod scripts;
 mod site;
 mod tls;
 
