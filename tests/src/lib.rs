@@ -12,6 +12,7 @@ pub mod memo;
 mod pebble;
 mod program;
 mod site;
+mod status;
 mod tls;
 
 pub use authority::{Authority, Issued};
@@ -22,6 +23,7 @@ pub use memcached::Memcached;
 pub use pebble::Pebble;
 pub use program::{Kirin, binary, kirin_command, prove, run_kirin};
 pub use site::Site;
+pub use status::ADMIN;
 pub use tls::{TlsClient, TlsSetup};
 
 use std::time::{Duration, Instant};
