@@ -132,6 +132,19 @@ fn a_soft_purge_is_the_same_from_an_application_the_command_and_perl() {
     }
 }
 
+#[test]
+fn a_purge_of_one_key_from_perl_reaches_what_is_kept_of_it() {
+    let tested = serve();
+    let mut client = tested.kirin.connect();
+    let target = "/blog/a?cc=max-age=60";
+    for what in ["'TARGET'", "keys => 'TARGET'"] {
+        client.get(target);
+        assert!(is_hit(&client.get(target)));
+        perl_purges(&tested, &what.replace("TARGET", target));
+        assert!(!is_hit(&client.get(target)), "{what}");
+    }
+}
+
 fn perl_purges(tested: &Tested, what: &str) {
     let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../adapters/perl/lib");
     let address = format!("unix:{}", tested.site.path("m.sock").display());
