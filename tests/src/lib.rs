@@ -14,6 +14,7 @@ mod php_fpm;
 mod program;
 pub mod scripts;
 mod site;
+mod status;
 mod tls;
 
 pub use authority::{Authority, Issued};
@@ -25,6 +26,7 @@ pub use pebble::Pebble;
 pub use php_fpm::PhpFpm;
 pub use program::{Kirin, binary, kirin_command, prove, run_kirin};
 pub use site::Site;
+pub use status::ADMIN;
 pub use tls::{TlsClient, TlsSetup};
 
 use std::time::{Duration, Instant};
