@@ -33,6 +33,8 @@ pub struct Http2Reply {
     pub fields: HeaderMap,
     /// Body.
     pub body: Vec<u8>,
+    /// What follows it.
+    pub trailers: Option<HeaderMap>,
 }
 
 impl Http2Reply {
@@ -117,8 +119,8 @@ impl Http2Client {
     pub fn try_finish(&mut self, pending: Pending) -> Result<Http2Reply, h2::Error> {
         self.runtime.block_on(within(async {
             let (head, mut body) = pending.response.await?.into_parts();
-            let body = read_body(&mut body).await?;
-            Ok(Http2Reply { status: head.status.as_u16(), fields: head.headers, body })
+            let (body, trailers) = (read_body(&mut body).await?, body.trailers().await?);
+            Ok(Http2Reply { status: head.status.as_u16(), fields: head.headers, body, trailers })
         }))
     }
 
@@ -148,7 +150,23 @@ impl Http2Client {
     /// # Panics
     /// When the response does not come whole.
     pub fn send(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Http2Reply {
-        let mut pending = self.try_begin(method, target, fields, body.is_empty()).expect("a request");
+        self.send_with_trailers(method, target, fields, body, None)
+    }
+
+    /// The same, with trailers behind the body.
+    ///
+    /// # Panics
+    /// As [`Http2Client::send`].
+    pub fn send_with_trailers(
+        &mut self,
+        method: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+        trailers: Option<HeaderMap>,
+    ) -> Http2Reply {
+        let is_ended = body.is_empty() && trailers.is_none();
+        let mut pending = self.try_begin(method, target, fields, is_ended).expect("a request");
         let mut body = Bytes::copy_from_slice(body);
         self.runtime.block_on(within(async {
             while !body.is_empty() {
@@ -159,9 +177,13 @@ impl Http2Client {
                     return;
                 };
                 let piece = body.split_to(room.min(body.len()));
-                if pending.stream.send_data(piece, body.is_empty()).is_err() {
+                let is_last = body.is_empty() && trailers.is_none();
+                if pending.stream.send_data(piece, is_last).is_err() {
                     return;
                 }
+            }
+            if let Some(trailers) = trailers {
+                let _ = pending.stream.send_trailers(trailers);
             }
         }));
         self.finish(pending)

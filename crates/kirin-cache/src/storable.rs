@@ -178,7 +178,7 @@ pub fn policy_of(
 pub fn unstored_fields(fields: &FieldLines, rules: &StorageRules) -> Vec<String> {
     let said = ResponseDirectives::of(fields, "cache-control");
     let mut names: Vec<String> =
-        ["age", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization"]
+        ["age", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization", "trailer"]
             .map(str::to_owned)
             .to_vec();
     names.extend_from_slice(said.no_cache.fields());

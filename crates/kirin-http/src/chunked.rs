@@ -3,6 +3,7 @@
 //! Used for request bodies, and by the workers crate for what an application sends back.
 
 use crate::field_lines::{is_field_value_byte, is_token_byte};
+use crate::trailers::{MAX_TRAILER_FIELDS, Trailers};
 
 /// A chunk size line, with extensions, in bytes at most.
 const MAX_SIZE_LINE_BYTES: usize = 256;
@@ -11,7 +12,7 @@ const MAX_SIZE_LINE_BYTES: usize = 256;
 /// (RFC 9112 section 7.1.1).
 const MAX_EXTENSION_BYTES: usize = 16 * 1024;
 
-/// All trailer fields together, in bytes at most. They are discarded (RFC 9110 section 6.5.1 allows it).
+/// All trailer fields together, in bytes at most.
 const MAX_TRAILER_BYTES: usize = 8 * 1024;
 
 /// Decodes a chunked body piece by piece. Any split of the input gives the same data.
@@ -19,6 +20,9 @@ const MAX_TRAILER_BYTES: usize = 8 * 1024;
 pub struct ChunkedDecoder {
     state: State,
     extension_bytes: usize,
+    /// The lines of the trailer section, each ended by LF.
+    trailer_lines: Vec<u8>,
+    trailer_fields: usize,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -116,6 +120,15 @@ impl ChunkedDecoder {
         matches!(self.state, State::Done)
     }
 
+    /// The trailers that may be passed on, once the end has been seen.
+    pub fn take_trailers(&mut self) -> Option<Trailers> {
+        if !self.is_done() || self.trailer_lines.is_empty() {
+            return None;
+        }
+        Some(Trailers::of_lines(&std::mem::take(&mut self.trailer_lines)))
+            .filter(|trailers| !trailers.is_empty())
+    }
+
     /// Decodes from the start of `input` up to the next data, the end of the body or of the input.
     pub fn decode(&mut self, input: &[u8]) -> Result<Event, ChunkedError> {
         let mut at = 0;
@@ -130,9 +143,20 @@ impl ChunkedDecoder {
             if self.is_done() {
                 return Ok(Event::End { consumed: at });
             }
-            self.state = step(self.state, input[at])?;
-            if matches!(self.state, State::Extension { .. }) {
-                self.extension_bytes = bounded(self.extension_bytes + 1, MAX_EXTENSION_BYTES)?;
+            let before = self.state;
+            self.state = step(before, input[at])?;
+            match (before, self.state) {
+                (_, State::Extension { .. }) => {
+                    self.extension_bytes = bounded(self.extension_bytes + 1, MAX_EXTENSION_BYTES)?;
+                }
+                (_, State::Trailer { part: TrailerPart::Name | TrailerPart::Value, .. }) => {
+                    self.trailer_lines.push(input[at]);
+                }
+                (State::TrailerLf { .. }, State::Trailer { .. }) => {
+                    self.trailer_lines.push(b'\n');
+                    self.trailer_fields = bounded(self.trailer_fields + 1, MAX_TRAILER_FIELDS)?;
+                }
+                _ => {}
             }
             at += 1;
         }
@@ -243,6 +267,13 @@ fn bounded(length: usize, limit: usize) -> Result<usize, ChunkedError> {
 /// What ends a chunked body.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
+/// Appends what ends a chunked body that has trailers.
+pub fn write_end(trailers: &Trailers, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n");
+    trailers.write_to(out);
+    out.extend_from_slice(b"\r\n");
+}
+
 /// Appends the size line of a chunk of `length` bytes, which must be more than 0. CR LF follows the data.
 pub fn write_chunk_head(length: usize, out: &mut Vec<u8>) {
     debug_assert!(length > 0, "a chunk of no bytes would end the body");
@@ -288,6 +319,55 @@ mod tests {
     fn chunks_extensions_and_trailers_are_taken_and_the_rest_is_left() {
         let whole = b"5;name=\"v\"\r\nhello\r\n6\r\n world\r\n0\r\nX-Sum: 1\r\n\r\nGET / ";
         assert_eq!(decode(&[whole]), Ok(Some((b"hello world".to_vec(), b"GET / ".to_vec()))));
+    }
+
+    /// The trailers of a body whose last part is `section`, fed in two pieces that meet at `at`.
+    fn trailers(section: &[u8], at: usize) -> Result<Option<String>, ChunkedError> {
+        let whole = [&b"2\r\nhi\r\n0\r\n"[..], section, b"GET /"].concat();
+        let mut decoder = ChunkedDecoder::new();
+        for mut piece in [&whole[..at.min(whole.len())], &whole[at.min(whole.len())..]] {
+            assert!(decoder.is_done() || decoder.take_trailers().is_none(), "they are there before the end");
+            while let Event::Data { end, .. } = decoder.decode(piece)? {
+                piece = &piece[end..];
+            }
+        }
+        assert!(decoder.is_done(), "{section:?}");
+        Ok(decoder.take_trailers().map(|trailers| {
+            let mut out = Vec::new();
+            trailers.write_to(&mut out);
+            String::from_utf8(out).unwrap()
+        }))
+    }
+
+    #[test]
+    fn trailers_are_the_same_wherever_the_input_is_split() {
+        for (section, expected) in [
+            ("\r\n", None),
+            ("X-Sum: 1\r\n\r\n", Some("x-sum: 1\r\n")),
+            ("A:\r\n\r\n", Some("a: \r\n")),
+            ("A:b:c\r\nA: \t d \r\nGrpc-Status: 0\r\n\r\n", Some("a: b:c\r\na: d\r\ngrpc-status: 0\r\n")),
+            ("Content-Length: 9\r\nHost: c\r\n\r\n", None),
+            ("Content-Length: 9\r\nX: 1\r\nSet-Cookie: a\r\n\r\n", Some("x: 1\r\n")),
+        ] {
+            for at in 0..section.len() + 20 {
+                let got = trailers(section.as_bytes(), at);
+                assert_eq!(got.as_ref().map(|got| got.as_deref()), Ok(expected), "{section:?} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_behind_a_body_is_read_again() {
+        let mut first = ChunkedDecoder::new();
+        first.decode(b"0\r\nX-A: 1\r\nB: 2\r\nx-a: 3\r\n\r\n").unwrap();
+        let mut written = Vec::new();
+        write_end(&first.take_trailers().unwrap(), &mut written);
+        assert_eq!(String::from_utf8_lossy(&written), "0\r\nx-a: 1\r\nx-a: 3\r\nb: 2\r\n\r\n");
+        let mut second = ChunkedDecoder::new();
+        assert_eq!(second.decode(&written), Ok(Event::End { consumed: written.len() }));
+        let mut again = Vec::new();
+        write_end(&second.take_trailers().unwrap(), &mut again);
+        assert_eq!(again, written);
     }
 
     #[test]
@@ -362,6 +442,14 @@ mod tests {
         assert!(decode(&[&zeros]).is_err());
         let trailers = [&b"0\r\n"[..], &b"X: y\r\n".repeat(3000)].concat();
         assert!(decode(&[&trailers]).is_err());
+        for (count, is_ok) in [(MAX_TRAILER_FIELDS, true), (MAX_TRAILER_FIELDS + 1, false)] {
+            let many = [&b"0\r\n"[..], &b"A:\r\n".repeat(count), b"\r\n"].concat();
+            assert_eq!(decode(&[&many]).is_ok(), is_ok, "{count}");
+        }
+        for (bytes, is_ok) in [(MAX_TRAILER_BYTES - 2, true), (MAX_TRAILER_BYTES - 1, false)] {
+            let long = [&b"0\r\nA:"[..], &b"x".repeat(bytes), b"\r\n\r\n"].concat();
+            assert_eq!(decode(&[&long]).is_ok(), is_ok, "{bytes}");
+        }
     }
 
     proptest! {
@@ -378,6 +466,19 @@ mod tests {
             let at = at.min(whole.len());
             let (first, second) = whole.split_at(at);
             prop_assert_eq!(decode(&[first, second]), Ok(Some((chunks.concat(), b"next".to_vec()))));
+        }
+
+        #[test]
+        fn trailers_that_are_written_are_read_from_any_two_pieces(
+            fields in prop::collection::vec(("x-[a-z0-9!#$&|~_-]{0,8}", "([!-~]([ -~]{0,12}[!-~])?)?"), 1..8),
+            at in 0usize..300,
+        ) {
+            let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            let got = trailers(format!("{lines}\r\n").as_bytes(), at).unwrap().unwrap();
+            let sorted = |text: &str| { let mut lines: Vec<_> = text.lines().map(str::to_owned).collect(); lines.sort(); lines };
+            let expected: String = fields.iter().filter(|(name, _)| !name.starts_with("x-forwarded-"))
+                .map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            prop_assert_eq!(sorted(&got), sorted(&expected));
         }
 
         #[test]

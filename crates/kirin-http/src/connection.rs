@@ -254,7 +254,10 @@ fn answer_from<H: Handler>(
     let answer = server.handler.answer(head, origin);
     let mut request = Request { exchange, body: head.body, expects_continue: head.expects_continue, record };
     let response = match answer {
-        Answer::Later(later) => return Work::Later(later, request),
+        Answer::Later(later) => {
+            request.exchange.takes_trailers = head.takes_trailers();
+            return Work::Later(later, request);
+        }
         Answer::Now(response) => response,
     };
     let in_memory =

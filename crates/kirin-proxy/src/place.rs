@@ -151,10 +151,11 @@ impl State {
         self: Rc<Self>,
         mut call: Call,
         mut choice: Choice,
-        body: RequestBody,
+        mut body: RequestBody,
         buffered: bool,
     ) -> Response {
         self.keep_house();
+        body.leave_out_of_trailers(std::mem::take(&mut call.head.no_trailers));
         call.informational = body.informational();
         call.client = body.client();
         // CGI has to know the length.
@@ -164,6 +165,9 @@ impl State {
             Ok(content) => content,
             Err(failure) => return self.refuse(&call, None, &failure),
         };
+        if call.cgi.is_some() {
+            content.drop_trailers();
+        }
         self.upstream.retries.count_request();
         // Those of one time, so that numbers mean the same to the end.
         let set = self.upstream.set();

@@ -5,6 +5,7 @@ use crate::field_lines::FieldLines;
 use crate::pace::Pace;
 use crate::request_body::BodyError;
 use crate::server::Deadlines;
+use crate::trailers::Trailers;
 use bytes::Bytes;
 use h2::RecvStream;
 use http::StatusCode;
@@ -30,6 +31,21 @@ impl Http2Source {
     ) -> Self {
         let pace = Pace::new(deadlines.reading);
         Self { stream, deadlines: Rc::clone(deadlines), pace, expects_continue }
+    }
+
+    /// Whether nothing more comes, as far as is known.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    /// The trailers, when the data has ended.
+    pub(crate) async fn trailers(&mut self) -> Result<Option<Trailers>, BodyError> {
+        let trailers = poll_fn(|context| self.stream.poll_trailers(context));
+        match within(&self.deadlines, &mut self.pace, trailers).await {
+            Some(Ok(None)) => Ok(None),
+            Some(Ok(Some(fields))) => Ok(Some(Trailers::from_http2(fields)?)),
+            Some(Err(_)) | None => Err(BodyError::Ended),
+        }
     }
 
     /// The next data that is not empty. Taking it makes room for as much to come (RFC 9113 section 5.2).

@@ -2,12 +2,13 @@
 //!
 //! A task of its own reads from the place, so that neither a slow client nor one that goes keeps it from being stored. What is
 //! longer than may be stored is handed over to the client's connection, which reads the rest at its own pace. What is cut is
-//! not stored, and cut for the client too.
+//! not stored, and cut for the client too. Trailers are for this client: they are not stored (RFC 9111 section 3.1).
 
 use super::flights::{Flight, Landed};
 use super::keep::Keep;
 use super::{Cache, unix_now};
 use bytes::Bytes;
+use kirin_http::Trailers;
 use kirin_http::body::{BodyStream, StreamError};
 use kirin_store::Now;
 use std::cell::RefCell;
@@ -19,6 +20,7 @@ use std::task::{Context, Poll, Waker};
 pub struct FillingBody {
     shared: Rc<RefCell<Shared>>,
     length: Option<u64>,
+    may_have_trailers: bool,
     /// Pieces that have been read.
     read: usize,
 }
@@ -34,7 +36,7 @@ enum State {
     Filling,
     /// The rest is between the place and the client.
     HandedOver(Box<dyn BodyStream>),
-    Whole,
+    Whole(Option<Trailers>),
     /// Why it was cut; said once.
     Cut(Option<StreamError>),
 }
@@ -42,11 +44,11 @@ enum State {
 impl FillingBody {
     /// Begins to read `source`. Call on a `LocalSet`.
     pub fn start(source: Box<dyn BodyStream>, keep: Keep, cache: Rc<Cache>, flight: Option<Flight>) -> Self {
-        let length = source.length();
+        let (length, may_have_trailers) = (source.length(), source.may_have_trailers());
         let shared = Shared { pieces: Vec::new(), state: State::Filling, client: None };
         let shared = Rc::new(RefCell::new(shared));
         tokio::task::spawn_local(fill(source, keep, cache, flight, Rc::clone(&shared)));
-        Self { shared, length, read: 0 }
+        Self { shared, length, may_have_trailers, read: 0 }
     }
 }
 
@@ -69,7 +71,7 @@ impl BodyStream for FillingBody {
                 self.read = 0;
                 next
             }
-            State::Whole => Poll::Ready(None),
+            State::Whole(_) => Poll::Ready(None),
             State::Cut(error) => {
                 let error = error.take().unwrap_or_else(|| StreamError("cut before".into()));
                 Poll::Ready(Some(Err(error)))
@@ -79,6 +81,18 @@ impl BodyStream for FillingBody {
 
     fn length(&self) -> Option<u64> {
         self.length
+    }
+
+    fn may_have_trailers(&self) -> bool {
+        self.may_have_trailers
+    }
+
+    fn take_trailers(&mut self) -> Option<Trailers> {
+        match &mut self.shared.borrow_mut().state {
+            State::Whole(trailers) => trailers.take(),
+            State::HandedOver(source) => source.take_trailers(),
+            State::Filling | State::Cut(_) => None,
+        }
     }
 }
 
@@ -129,5 +143,5 @@ async fn fill(
     if let Some(flight) = flight {
         flight.land(if is_stored { Landed::Stored } else { Landed::NotStored });
     }
-    shared.change(State::Whole);
+    shared.change(State::Whole(source.take_trailers()));
 }
