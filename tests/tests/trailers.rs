@@ -157,10 +157,8 @@ fn a_client_of_http_1_gets_the_trailers_of_a_response_if_it_says_that_it_takes_t
         assert!(head.contains("\r\ntrailer: x-sum, x-other"), "{head}");
         assert!(head.contains("\r\ngot-te: trailers"), "{head}");
         let (head, body) = exchange(&kirin, &get(target, "TE: gzip\r\n"));
-        assert!(
-            !head.contains("trailer") && !body.contains("x-sum") && body.contains("0 []"),
-            "{head} {body}"
-        );
+        assert!(!head.contains("trailer") && !body.contains("x-sum"), "{head} {body}");
+        assert!(head.contains("content-length: 4") || body.ends_with("\r\n0\r\n\r\n"), "{head} {body}");
         let old = format!("GET {target} HTTP/1.0\r\nTE: trailers\r\n\r\n");
         let (head, body) = exchange(&kirin, &old);
         assert_eq!(body, "0 []", "{head}");
