@@ -4,6 +4,7 @@ use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response, StatusCode};
 use kirin_tests::{Authority, Http2Client, Kirin, PATIENCE, Site, wait_for};
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +19,11 @@ struct Http2Backend {
 
 impl Http2Backend {
     fn start() -> Self {
+        Self::with_streams(100)
+    }
+
+    /// That takes so many streams at once on a connection.
+    fn with_streams(streams: u32) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("nonblocking");
         let address = listener.local_addr().expect("its address");
@@ -30,7 +36,7 @@ impl Http2Backend {
                 let listener = TcpListener::from_std(listener).expect("a listener");
                 while let Ok((stream, _)) = listener.accept().await {
                     counts.0.fetch_add(1, Ordering::SeqCst);
-                    tokio::spawn(serve(stream, Arc::clone(&counts.1)));
+                    tokio::spawn(serve(stream, streams, Arc::clone(&counts.1)));
                 }
             });
         });
@@ -56,8 +62,9 @@ impl Http2Backend {
     }
 }
 
-async fn serve(stream: TcpStream, asked: Arc<AtomicUsize>) {
-    let Ok(mut connection) = h2::server::handshake(stream).await else { return };
+async fn serve(stream: TcpStream, streams: u32, asked: Arc<AtomicUsize>) {
+    let handshake = h2::server::Builder::new().max_concurrent_streams(streams).handshake(stream);
+    let Ok(mut connection) = handshake.await else { return };
     while let Some(Ok((request, mut respond))) = connection.accept().await {
         let number = asked.fetch_add(1, Ordering::SeqCst);
         match request.uri().path() {
@@ -118,6 +125,11 @@ async fn answer(request: Request<RecvStream>, mut respond: h2::server::SendRespo
             stream.send_reset(Reason::INTERNAL_ERROR);
         }
         "/hang" => std::future::pending().await,
+        "/stay" => {
+            let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
+            let _ = stream.send_data(Bytes::from_static(b"stays"), false);
+            let _ = poll_fn(|context| stream.poll_reset(context)).await;
+        }
         "/reset" => respond.send_reset(Reason::INTERNAL_ERROR),
         "/teapot" => {
             let mut head = Response::new(());
@@ -286,6 +298,44 @@ fn many_streams_at_once_come_back_to_who_asked() {
         .collect();
     threads.into_iter().for_each(|thread| thread.join().expect("right answers"));
     assert_eq!(backend.connections(), 1);
+}
+
+#[test]
+fn more_requests_at_once_than_a_server_takes_on_a_connection_are_all_answered() {
+    // From the first moment on, when it has not said yet what it takes.
+    let backend = Http2Backend::with_streams(2);
+    let (_site, kirin) = backend.proxy();
+    let mut client = Http2Client::connect(kirin.address());
+    let pending: Vec<_> = (0..60).map(|number| client.begin("GET", &format!("/{number}"), &[])).collect();
+    for (number, pending) in pending.into_iter().enumerate() {
+        assert_eq!(client.finish(pending).text(), format!("GET http://test/{number} 2.0 kirin 0"));
+    }
+    assert_eq!(backend.asked.load(Ordering::SeqCst), 60, "none was refused and sent again");
+    assert!(backend.connections() <= 8, "{}", backend.connections());
+}
+
+#[test]
+fn responses_that_stay_do_not_keep_others_out() {
+    let backend = Http2Backend::with_streams(2);
+    let (_site, kirin) = backend.proxy();
+    let mut client = Http2Client::connect(kirin.address());
+    let mut stay = Vec::new();
+    for number in 0..15 {
+        let pending = client.begin("GET", "/stay", &[]);
+        stay.push(client.head_of(pending));
+        assert_eq!(backend.connections(), number / 2 + 1);
+    }
+    assert_eq!(client.get("/a").text(), "GET http://test/a 2.0 kirin 0");
+    let pending = client.begin("GET", "/stay", &[]);
+    stay.push(client.head_of(pending));
+    // There is no room left: who comes now waits until some of them go, and then gets what there is.
+    let waiting = client.begin("GET", "/b", &[]);
+    client.pause();
+    assert_eq!(backend.asked.load(Ordering::SeqCst), 17);
+    drop(stay);
+    assert_eq!(client.finish(waiting).text(), "GET http://test/b 2.0 kirin 0");
+    assert_eq!(client.get("/c").status, 200);
+    assert_eq!(backend.connections(), 8);
 }
 
 #[test]

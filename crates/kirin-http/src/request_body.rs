@@ -162,6 +162,14 @@ impl RequestBody {
         }
     }
 
+    /// Whether a first piece of this length is all that comes, as far as is known without waiting.
+    pub fn has_ended_with(&self, bytes: u64) -> bool {
+        match &self.source {
+            Some(Source::Http2(source)) => source.has_ended(),
+            _ => self.length == BodyLength::Exact(bytes) && !self.may_have_trailers(),
+        }
+    }
+
     /// The trailers that may be passed on, after the end.
     pub fn take_trailers(&mut self) -> Option<Trailers> {
         let mut trailers = self.trailers.take()?;

@@ -68,9 +68,7 @@ impl Content {
         };
         Ok(match there.transpose()? {
             Some(None) => Self::of_memory(Bytes::new(), body.take_trailers()),
-            Some(Some(first))
-                if length == BodyLength::Exact(first.len() as u64) && !body.may_have_trailers() =>
-            {
+            Some(Some(first)) if body.has_ended_with(first.len() as u64) => {
                 Content::Memory { bytes: first, trailers: None }
             }
             first => Content::Streamed { first: first.flatten(), body: Box::new(body) },

@@ -3,7 +3,7 @@
 use crate::content::Content;
 use crate::exchange::Call;
 use crate::failure::Failure;
-use crate::http2_connection::Sender;
+use crate::http2_connection::{Sender, StreamPlace};
 use crate::http2_head;
 use crate::place::State;
 use crate::request_head::OutgoingFraming;
@@ -35,26 +35,28 @@ const PIECE_BYTES: usize = 32 * 1024;
 /// Has a server answer `call` on a stream of its own.
 pub(crate) async fn exchange(
     place: &Rc<State>,
-    mut sender: Sender,
+    sender: Sender,
     server: &Arc<Server>,
     attempt: Attempt,
     call: &Call,
     content: &mut Content,
 ) -> Result<Response, Failure> {
+    let Sender { mut requests, place: stream_place, .. } = sender;
     let config = place.config();
     let framing = content.announced();
     let request = http2_head::request(&call.head, server.scheme(), &server.authority, framing);
     let request = request.ok_or(Failure::NotForHttp2)?;
     let is_ended = framing == OutgoingFraming::Nothing;
-    match timeout(config.timeouts.send, poll_fn(|context| sender.poll_ready(context))).await {
+    match timeout(config.timeouts.send, poll_fn(|context| requests.poll_ready(context))).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => return Err(Failure::NotSent(io::Error::other(error))),
         Err(_) => return Err(Failure::SendTimeout),
     }
-    let (response, stream) =
-        sender.send_request(request, is_ended).map_err(|error| Failure::NotSent(io::Error::other(error)))?;
+    let (response, stream) = requests
+        .send_request(request, is_ended)
+        .map_err(|error| Failure::NotSent(io::Error::other(error)))?;
     // It would keep the connection open.
-    drop(sender);
+    drop(requests);
     let limit = config.timeouts.send;
     let sending: Option<Sending> = match content {
         Content::Nothing | Content::Spent => None,
@@ -122,6 +124,7 @@ pub(crate) async fn exchange(
         place: Rc::clone(place),
         server: Arc::clone(server),
         attempt,
+        _stream_place: stream_place,
     };
     Ok(respond(status, fields, Body::Stream(Box::new(body))))
 }
@@ -225,6 +228,7 @@ struct Http2Body {
     server: Arc<Server>,
     /// Counts as long as the response is not whole.
     attempt: Attempt,
+    _stream_place: StreamPlace,
 }
 
 impl BodyStream for Http2Body {

@@ -9,7 +9,7 @@ use crate::content::Content;
 use crate::deadlines::Deadlines;
 use crate::exchange::{Call, exchange};
 use crate::failure::Failure;
-use crate::http2_connection::{Http2Connection, Sender};
+use crate::http2_connection::{Http2Connections, Sender};
 use crate::http2_exchange;
 use crate::pool::{Connection, Pool};
 use crate::read_buffer::Buffers;
@@ -49,7 +49,7 @@ pub(crate) struct State {
 #[derive(Default)]
 struct Links {
     idle: Pool,
-    http2: Http2Connection,
+    http2: Http2Connections,
 }
 
 /// A connection that a request has for itself.
@@ -267,9 +267,21 @@ impl State {
                 return self.ask_by_http2(links, sender, asked, call, content).await;
             }
         }
-        let stream = connect(server, &self.config().tls, http1_only, limit).await?;
+        let stream = match connect(server, &self.config().tls, http1_only, limit).await {
+            Ok(stream) => stream,
+            Err(failure) => {
+                // One more was wanted because those that there are have no room: there is a place to wait.
+                let full = is_shared.then(|| links.http2.take_full(self.deadlines.now())).flatten();
+                drop((connecting, attempt));
+                return match full {
+                    Some(sender) => self.ask_by_http2(links, sender, asked, call, content).await,
+                    None => Err(failure),
+                };
+            }
+        };
         if server.scheme() == Scheme::H2c || stream.has_chosen_http2() {
-            let sender = links.http2.begin(stream, self.deadlines.now()).await?;
+            let begun = tokio::time::timeout(limit, links.http2.begin(stream, self.deadlines.now())).await;
+            let sender = begun.map_err(|_| Failure::ConnectTimeout)??;
             drop((connecting, attempt));
             return self.ask_by_http2(links, sender, asked, call, content).await;
         }
@@ -290,11 +302,11 @@ impl State {
         call: &Call,
         content: &mut Content,
     ) -> Result<Response, Failure> {
-        let attempt = asked.attempt();
+        let (attempt, number) = (asked.attempt(), sender.number);
         let answered = http2_exchange::exchange(self, sender, asked.server, attempt, call, content).await;
         // One that takes nothing or says nothing may have lost the way to the server.
         if let Err(Failure::NotSent(_) | Failure::SendTimeout | Failure::FirstByteTimeout) = &answered {
-            links.http2.give_up();
+            links.http2.give_up(number);
         }
         answered
     }
@@ -335,7 +347,7 @@ impl State {
             let is_there = set.servers.iter().any(|server| server.id == *id);
             if !is_there {
                 links.idle.clear();
-                links.http2.give_up();
+                links.http2.give_up_all();
             }
             is_there
         });
