@@ -63,6 +63,20 @@ class Calls(unittest.TestCase):
             unary("None")(b"x", timeout=PATIENCE)
         self.assertEqual(raised.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
 
+    def test_an_error_before_the_client_has_said_all(self):
+        for name, expected in (("None", "UNIMPLEMENTED"), ("Interrupt", "RESOURCE_EXHAUSTED")):
+            over = threading.Event()
+
+            def speak():
+                yield b"one"
+                over.wait(PATIENCE)
+
+            call = channel.stream_stream("/test.Test/" + name)(speak(), timeout=PATIENCE)
+            with self.assertRaises(grpc.RpcError) as raised:
+                list(call)
+            self.assertEqual(raised.exception.code().name, expected)
+            over.set()
+
     def test_server_streaming(self):
         replies = list(channel.unary_stream("/test.Test/Count")(b"500 1000", timeout=PATIENCE))
         self.assertEqual(replies, [b"%d " % index + b"x" * 1000 for index in range(500)])

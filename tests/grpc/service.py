@@ -68,6 +68,11 @@ def chat(requests, context):
         yield b"you said " + request
 
 
+def interrupt(requests, context):
+    yield next(requests)
+    context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "enough")
+
+
 def hang(request, context):
     note_end(context).wait()
     return b""
@@ -114,6 +119,7 @@ METHODS = {
     "FailLate": grpc.unary_stream_rpc_method_handler(fail_late),
     "Join": grpc.stream_unary_rpc_method_handler(join),
     "Chat": grpc.stream_stream_rpc_method_handler(chat),
+    "Interrupt": grpc.stream_stream_rpc_method_handler(interrupt),
     "Hang": grpc.unary_unary_rpc_method_handler(hang),
     "HangAfterOne": grpc.unary_stream_rpc_method_handler(hang_after_one),
     "HangReading": grpc.stream_unary_rpc_method_handler(hang_reading),

@@ -19,7 +19,8 @@ pub struct Http2Client {
 
 /// A response that is awaited.
 pub struct Pending {
-    response: ResponseFuture,
+    /// The response.
+    pub response: ResponseFuture,
     /// By which the request is reset, or its body sent.
     pub stream: SendStream<Bytes>,
 }
@@ -196,6 +197,11 @@ impl Http2Client {
     pub fn head_of(&mut self, pending: Pending) -> (u16, RecvStream) {
         let response = self.runtime.block_on(within(pending.response)).expect("a head");
         (response.status().as_u16(), response.into_body())
+    }
+
+    /// Does `work` on the connection.
+    pub fn run<T>(&mut self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(within(work))
     }
 
     /// Handles the frames that have come.

@@ -188,8 +188,9 @@ impl Exchange<'_> {
 
     /// Drives the sending and waits for bytes from the server.
     async fn next(&mut self, buffer: &mut ReadBuffer, client: Option<&ClientWatch>) -> Event {
-        // Only while nothing is read from it does it make sense to ask whether it is still there.
-        let client = client.filter(|_| self.sending.is_none());
+        // Only while nothing is read from it does it make sense to ask an HTTP/1 client whether it is still there.
+        let is_sent = self.sending.is_none();
+        let client = client.filter(|client| is_sent || client.is_apart_from_body());
         let mut gone = pin!(async {
             match client {
                 Some(client) => client.gone().await,

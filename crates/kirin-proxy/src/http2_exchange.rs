@@ -160,7 +160,8 @@ enum Event {
 
 impl Waiting {
     async fn next(&mut self, call: &Call) -> Event {
-        let client = call.client.as_ref().filter(|_| self.sending.is_none());
+        let is_sent = self.sending.is_none();
+        let client = call.client.as_ref().filter(|client| is_sent || client.is_apart_from_body());
         let mut gone = pin!(async {
             match client {
                 Some(client) => client.gone().await,

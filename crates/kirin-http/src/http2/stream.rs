@@ -75,6 +75,7 @@ pub(super) async fn answer<H: Handler>(
     let (answer, record) = ask(server, io, &head);
     drop(head);
     let exchange = Exchange { is_head, record };
+    let is_answered = Rc::new(Cell::new(false));
     let response = match answer {
         Answer::Now(response) => {
             if !skip(received, expects_continue, &server.deadlines).await {
@@ -87,7 +88,8 @@ pub(super) async fn answer<H: Handler>(
                 BodyLength::None => RequestBody::empty(),
                 length => {
                     let owed = expects_continue.then(|| Rc::clone(&responder));
-                    RequestBody::http2(Http2Source::new(received, &server.deadlines, owed), length)
+                    let source = Http2Source::new(received, &server.deadlines, owed, &is_answered);
+                    RequestBody::http2(source, length)
                 }
             };
             let is_gone = Rc::new(Cell::new(false));
@@ -100,6 +102,7 @@ pub(super) async fn answer<H: Handler>(
             }
         }
     };
+    is_answered.set(true);
     let ended = send(server, &responder, response, exchange).await;
     if matches!(ended, Ended::ResetByClient) {
         resets.count_reset();
