@@ -249,7 +249,7 @@ fn trailers_of_requests_reach_servers_of_both_protocols_from_clients_of_both() {
                     client.send("\r\n");
                 }
                 client
-                    .send("0\r\nX-Sum: 1\r\nX-Forwarded-For: 6.6.6.6\r\nX-Hop: 1\r\nX-Other:  a, b \r\n\r\n");
+                    .send("0\r\nX-Sum: 1\r\nX_Sum: 3\r\nX-Forwarded-For: 6.6.6.6\r\nX-Hop: 1\r\nX-Other:  a, b \r\n\r\n");
                 let answer = String::from_utf8_lossy(&client.read_to_end()).into_owned();
                 assert!(answer.contains(&got(length)), "{what}: {answer} {}", kirin.log());
                 assert!(answer.to_ascii_lowercase().contains("got-trailer: x-sum"), "{what}: {answer}");

@@ -470,15 +470,17 @@ mod tests {
 
         #[test]
         fn trailers_that_are_written_are_read_from_any_two_pieces(
-            fields in prop::collection::vec(("x-[a-z0-9!#$&|~_-]{0,8}", "([!-~]([ -~]{0,12}[!-~])?)?"), 1..8),
+            fields in prop::collection::vec(("y-[a-z0-9!#$&|~_-]{0,8}", "([!-~]([ -~]{0,12}[!-~])?)?"), 1..8),
             at in 0usize..300,
         ) {
             let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
             let got = trailers(format!("{lines}\r\n").as_bytes(), at).unwrap().unwrap();
-            let sorted = |text: &str| { let mut lines: Vec<_> = text.lines().map(str::to_owned).collect(); lines.sort(); lines };
-            let expected: String = fields.iter().filter(|(name, _)| !name.starts_with("x-forwarded-"))
-                .map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-            prop_assert_eq!(sorted(&got), sorted(&expected));
+            let sorted = |text: &str| {
+                let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+                lines.sort();
+                lines
+            };
+            prop_assert_eq!(sorted(&got), sorted(&lines));
         }
 
         #[test]

@@ -176,6 +176,7 @@ impl RequestBody {
         for name in &self.no_trailers {
             trailers.remove(name);
         }
+        trailers.remove_ambiguous();
         Some(trailers).filter(|trailers| !trailers.is_empty())
     }
 

@@ -3,6 +3,7 @@
 //! They come from the chunked decoder or from h2, and go on to who takes them. They never become header fields: who has
 //! decided by those has decided already.
 
+use crate::proxy_fields::{is_unambiguous, proxy_field};
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
@@ -12,7 +13,7 @@ pub const MAX_TRAILER_FIELDS: usize = 100;
 /// Fields that say something of framing, routing, who asks, or how the message or what it carries is to be handled: whoever
 /// took them from behind a body would have acted without them before (RFC 9110 section 6.5.1). And those between two
 /// neighbours. `ETag`, `Content-Digest`, `Repr-Digest` and `Authentication-Info` may be trailers where they are defined.
-const NEVER_TRAILERS: [&str; 41] = [
+const NEVER_TRAILERS: [&str; 39] = [
     "accept-ranges",
     "age",
     "authorization",
@@ -23,7 +24,6 @@ const NEVER_TRAILERS: [&str; 41] = [
     "date",
     "expect",
     "expires",
-    "forwarded",
     "host",
     "http2-settings",
     "keep-alive",
@@ -52,12 +52,11 @@ const NEVER_TRAILERS: [&str; 41] = [
     "warning",
     "www-authenticate",
     "x-accel-redirect",
-    "x-real-ip",
     "x-sendfile",
 ];
 
 /// Beginnings of such names.
-const NEVER_TRAILERS_FROM: [&str; 3] = ["content-", "if-", "x-forwarded-"];
+const NEVER_TRAILERS_FROM: [&str; 2] = ["content-", "if-"];
 
 /// The trailers of a message, without those that may not be any.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +107,14 @@ impl Trailers {
         self.0.remove(name);
     }
 
+    /// Takes out those that might be taken for others, as it is done with the fields of requests.
+    pub(crate) fn remove_ambiguous(&mut self) {
+        let others: Vec<_> = self.0.keys().filter(|name| !is_unambiguous(name.as_str())).cloned().collect();
+        for name in others {
+            self.0.remove(name);
+        }
+    }
+
     /// As h2 sends them.
     pub fn into_fields(self) -> HeaderMap {
         self.0
@@ -126,7 +133,8 @@ impl Trailers {
 /// Whether a field of this name, in lower case, is passed on as a trailer. What nobody has heard of is: gRPC's own are such.
 fn may_be_trailer(name: &str) -> bool {
     let never = NEVER_TRAILERS.binary_search(&name).is_ok()
-        || NEVER_TRAILERS_FROM.iter().any(|start| name.starts_with(start));
+        || NEVER_TRAILERS_FROM.iter().any(|start| name.starts_with(start))
+        || proxy_field(name).is_some();
     // RFC 9530 section 2: the digest of what has been sent is known behind it.
     !never || name == "content-digest"
 }
@@ -177,6 +185,8 @@ mod tests {
             "Vary",
             "Proxy",
             "Expect",
+            "X-Real-IP",
+            "X-Original-URL",
         ] {
             let trailers = Trailers::of_lines(format!("{name}: x\nX-Kept: 1\n{name}: y\n").as_bytes());
             assert_eq!(text(&trailers), "x-kept: 1\r\n", "{name}");
