@@ -3,7 +3,7 @@
 use super::settings::CacheSettings;
 use http::Method;
 use httparse::Header;
-use kirin_cache::{RequestDirectives, key, validation};
+use kirin_cache::{Policy, RequestDirectives, key, validation};
 use kirin_http::request::list;
 use kirin_http::{BodyLength, Client, ForwardedFields, Origin, ProxyField, RequestHead, proxy_field};
 use kirin_store::KEY_LIMIT_BYTES;
@@ -97,6 +97,12 @@ impl Asked {
             }
         }
         Ok(asked)
+    }
+
+    /// Whether a response of this policy may be given to who asks.
+    pub fn may_have(&self, policy: &Policy) -> bool {
+        (policy.serves_cookies || !self.has_cookie)
+            && (policy.serves_authorization || !self.has_authorization)
     }
 
     /// Whether it shows who asks.
