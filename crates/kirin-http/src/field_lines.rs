@@ -154,7 +154,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 }
 
 /// `tchar` of RFC 9110 section 5.6.2.
-pub(crate) fn is_token_byte(byte: u8) -> bool {
+pub fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 

@@ -86,7 +86,7 @@ impl Fetch {
             true => self.cache.counters.misses.add(),
             false => self.cache.counters.validations.add(),
         }
-        let (mut response, delay) = self.given(&conditions, body).await;
+        let (mut response, mut delay) = self.given(&conditions, body).await;
         let Some(found) = stale else { return self.received(flight, response, delay).await };
         if response.status == StatusCode::NOT_MODIFIED && !conditions.is_empty() {
             if found.is_meant_by(&response.fields) {
@@ -96,7 +96,7 @@ impl Fetch {
             }
             // Of something else: nothing is known then.
             self.cache.counters.misses.add();
-            (response, _) = self.given(&[], RequestBody::empty()).await;
+            (response, delay) = self.given(&[], RequestBody::empty()).await;
         }
         if let Some(response) = self.in_place_of_error(&found, response.status) {
             if let Some(flight) = flight {
@@ -289,7 +289,8 @@ impl Fetch {
         let unstored = storable::unstored_fields(said);
         // What is read along has no trailers (RFC 9111 section 3.1), and so announces none.
         let is_dropped = |name: &str| {
-            ["age", "trailer"].contains(&name) || name == "set-cookie" && self.settings.rules.ignore_cookies
+            matches!(name, "age" | "content-range" | "trailer")
+                || name == "set-cookie" && self.settings.rules.ignore_cookies
         };
         let mut personal = FieldLines::new();
         for (name, value) in said.iter() {
