@@ -82,7 +82,7 @@ pub(crate) async fn exchange(
     let head = exchange.receive(&mut buffer, call).await?;
     exchange.link.attempt.answered(Instant::now());
     match head {
-        Head::Final(head) => exchange.respond(head, buffer, call.head.passes_trailers).await,
+        Head::Final(head) => exchange.respond(head, buffer, &call.head).await,
         Head::Switched(fields) => {
             let tunnel = ProxyTunnel { connection: exchange.link.connection, unused: Some(buffer) };
             let body = Body::Tunnel(Box::new(tunnel));
@@ -159,7 +159,7 @@ impl Exchange<'_> {
                                 if informational > MAX_INFORMATIONAL {
                                     return Err(Failure::TooManyInformational);
                                 }
-                                self.inform(status, &fields, call).await;
+                                Box::pin(self.inform(status, &fields, call)).await;
                             }
                         }
                     }
@@ -255,7 +255,7 @@ impl Exchange<'_> {
         mut self,
         mut head: UpstreamHead,
         mut buffer: ReadBuffer,
-        passes_trailers: bool,
+        request: &OutgoingHead,
     ) -> Result<Response, Failure> {
         let (framing, length) = match head.body {
             UpstreamBody::Withheld(_) => (Framing::Length(0), None),
@@ -280,7 +280,7 @@ impl Exchange<'_> {
         // What has its end marked may be here whole without having said its length.
         let has_ended =
             matches!(decoder, BodyDecoder::UntilClose) && self.link.connection.socket.has_ended_response();
-        let passes_trailers = passes_trailers && matches!(decoder, BodyDecoder::Chunked(_));
+        let passes_trailers = request.passes_trailers && matches!(decoder, BodyDecoder::Chunked(_));
         for names in head.trailer.iter().filter(|_| passes_trailers) {
             // It was a field value before.
             let _ = head.fields.try_push(b"Trailer", names);
@@ -310,6 +310,7 @@ impl Exchange<'_> {
         let body = ResponseBody {
             place: Rc::clone(self.place),
             link: Some(self.link),
+            request: request.request_line(),
             decoder,
             data,
             buffer,
