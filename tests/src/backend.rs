@@ -28,6 +28,8 @@ pub struct Asked {
     pub head: String,
     /// Body with its framing taken off.
     pub body: Vec<u8>,
+    /// Lines of the trailer section.
+    pub trailers: Vec<String>,
 }
 
 impl Asked {
@@ -110,12 +112,13 @@ impl BackendConnection {
     /// Reads a request; none when there is no more.
     pub fn read_request(&mut self) -> Option<Asked> {
         let head = self.read_head()?;
+        let mut trailers = Vec::new();
         let body = match (field(&head, "transfer-encoding"), field(&head, "content-length")) {
-            (Some(_), _) => self.read_chunks()?,
+            (Some(_), _) => self.read_chunks(&mut trailers)?,
             (None, Some(length)) => self.take(length.parse().ok()?)?,
             (None, None) => Vec::new(),
         };
-        Some(Asked { head, body })
+        Some(Asked { head, body, trailers })
     }
 
     /// Reads a head only.
@@ -157,18 +160,28 @@ impl BackendConnection {
         let _ = rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
     }
 
-    fn read_chunks(&mut self) -> Option<Vec<u8>> {
+    fn read_chunks(&mut self, trailers: &mut Vec<String>) -> Option<Vec<u8>> {
         let mut body = Vec::new();
         loop {
-            let end = self.find(b"\r\n")?;
-            let line = self.take(end + 2)?;
-            let size = usize::from_str_radix(std::str::from_utf8(&line[..end]).ok()?, 16).ok()?;
-            let chunk = self.take(size + 2)?;
+            let size = usize::from_str_radix(&self.read_line()?, 16).ok()?;
             if size == 0 {
-                return Some(body);
+                break;
             }
+            let chunk = self.take(size + 2)?;
             body.extend_from_slice(&chunk[..size]);
         }
+        loop {
+            match self.read_line()? {
+                line if line.is_empty() => return Some(body),
+                line => trailers.push(line),
+            }
+        }
+    }
+
+    fn read_line(&mut self) -> Option<String> {
+        let end = self.find(b"\r\n")?;
+        let line = self.take(end + 2)?;
+        Some(String::from_utf8_lossy(&line[..end]).into_owned())
     }
 
     fn find(&mut self, end: &[u8]) -> Option<usize> {

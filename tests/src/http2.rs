@@ -19,7 +19,8 @@ pub struct Http2Client {
 
 /// A response that is awaited.
 pub struct Pending {
-    response: ResponseFuture,
+    /// The response.
+    pub response: ResponseFuture,
     /// By which the request is reset, or its body sent.
     pub stream: SendStream<Bytes>,
 }
@@ -33,6 +34,8 @@ pub struct Http2Reply {
     pub fields: HeaderMap,
     /// Body.
     pub body: Vec<u8>,
+    /// What follows it.
+    pub trailers: Option<HeaderMap>,
 }
 
 impl Http2Reply {
@@ -117,8 +120,8 @@ impl Http2Client {
     pub fn try_finish(&mut self, pending: Pending) -> Result<Http2Reply, h2::Error> {
         self.runtime.block_on(within(async {
             let (head, mut body) = pending.response.await?.into_parts();
-            let body = read_body(&mut body).await?;
-            Ok(Http2Reply { status: head.status.as_u16(), fields: head.headers, body })
+            let (body, trailers) = (read_body(&mut body).await?, body.trailers().await?);
+            Ok(Http2Reply { status: head.status.as_u16(), fields: head.headers, body, trailers })
         }))
     }
 
@@ -148,7 +151,23 @@ impl Http2Client {
     /// # Panics
     /// When the response does not come whole.
     pub fn send(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Http2Reply {
-        let mut pending = self.try_begin(method, target, fields, body.is_empty()).expect("a request");
+        self.send_with_trailers(method, target, fields, body, None)
+    }
+
+    /// The same, with trailers behind the body.
+    ///
+    /// # Panics
+    /// As [`Http2Client::send`].
+    pub fn send_with_trailers(
+        &mut self,
+        method: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+        trailers: Option<HeaderMap>,
+    ) -> Http2Reply {
+        let is_ended = body.is_empty() && trailers.is_none();
+        let mut pending = self.try_begin(method, target, fields, is_ended).expect("a request");
         let mut body = Bytes::copy_from_slice(body);
         self.runtime.block_on(within(async {
             while !body.is_empty() {
@@ -159,9 +178,13 @@ impl Http2Client {
                     return;
                 };
                 let piece = body.split_to(room.min(body.len()));
-                if pending.stream.send_data(piece, body.is_empty()).is_err() {
+                let is_last = body.is_empty() && trailers.is_none();
+                if pending.stream.send_data(piece, is_last).is_err() {
                     return;
                 }
+            }
+            if let Some(trailers) = trailers {
+                let _ = pending.stream.send_trailers(trailers);
             }
         }));
         self.finish(pending)
@@ -174,6 +197,11 @@ impl Http2Client {
     pub fn head_of(&mut self, pending: Pending) -> (u16, RecvStream) {
         let response = self.runtime.block_on(within(pending.response)).expect("a head");
         (response.status().as_u16(), response.into_body())
+    }
+
+    /// Does `work` on the connection.
+    pub fn run<T>(&mut self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(within(work))
     }
 
     /// Handles the frames that have come.

@@ -52,7 +52,8 @@ fn requests_go_on_and_responses_come_back_by_one_connection() {
         assert_eq!(
             reply.text(),
             "GET /a/%62?c=d HTTP/1.1\r\nHost: test\r\nCookie: x\r\nX-Forwarded-For: 127.0.0.1\r\n\
-             X-Forwarded-Proto: http\r\nX-Forwarded-Host: test\r\nVia: 1.1 kirin"
+             X-Forwarded-Proto: http\r\nX-Forwarded-Host: test\r\nVia: 1.1 kirin\r\n\
+             Connection: TE\r\nTE: trailers"
         );
         assert_eq!((reply.field("server"), reply.field("location")), (Some("b"), Some("http://inside/")));
         assert!(reply.head.contains("Set-Cookie: a=1\r\nSet-Cookie: b=2"), "{}", reply.head);

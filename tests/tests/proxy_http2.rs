@@ -4,6 +4,7 @@ use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response, StatusCode};
 use kirin_tests::{Authority, Http2Client, Kirin, PATIENCE, Site, wait_for};
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,15 +15,22 @@ struct Http2Backend {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
     asked: Arc<AtomicUsize>,
+    /// Requests that were reset before they were answered.
+    ended: Arc<AtomicUsize>,
 }
 
 impl Http2Backend {
     fn start() -> Self {
+        Self::with_streams(100)
+    }
+
+    /// That takes so many streams at once on a connection.
+    fn with_streams(streams: u32) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("nonblocking");
         let address = listener.local_addr().expect("its address");
-        let (connections, asked) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
-        let counts = (Arc::clone(&connections), Arc::clone(&asked));
+        let [connections, asked, ended] = <[Arc<AtomicUsize>; 3]>::default();
+        let counts = (Arc::clone(&connections), Arc::clone(&asked), Arc::clone(&ended));
         std::thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -30,11 +38,11 @@ impl Http2Backend {
                 let listener = TcpListener::from_std(listener).expect("a listener");
                 while let Ok((stream, _)) = listener.accept().await {
                     counts.0.fetch_add(1, Ordering::SeqCst);
-                    tokio::spawn(serve(stream, Arc::clone(&counts.1)));
+                    tokio::spawn(serve(stream, streams, Arc::clone(&counts.1), Arc::clone(&counts.2)));
                 }
             });
         });
-        Self { address, connections, asked }
+        Self { address, connections, asked, ended }
     }
 
     fn connections(&self) -> usize {
@@ -42,11 +50,16 @@ impl Http2Backend {
     }
 
     fn proxy(&self) -> (Site, Kirin) {
+        self.proxy_with("")
+    }
+
+    /// With further keys of the listener.
+    fn proxy_with(&self, listener: &str) -> (Site, Kirin) {
         let site = Site::new();
         let kirin = Kirin::start(
             &site,
             &format!(
-                "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+                "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\
                  [[upstream]]\nname = \"api\"\nservers = [\"h2c://{}\"]\nfirst_byte_timeout = \"1s\"\n\
                  [[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n",
                 self.address
@@ -56,8 +69,9 @@ impl Http2Backend {
     }
 }
 
-async fn serve(stream: TcpStream, asked: Arc<AtomicUsize>) {
-    let Ok(mut connection) = h2::server::handshake(stream).await else { return };
+async fn serve(stream: TcpStream, streams: u32, asked: Arc<AtomicUsize>, ended: Arc<AtomicUsize>) {
+    let handshake = h2::server::Builder::new().max_concurrent_streams(streams).handshake(stream);
+    let Ok(mut connection) = handshake.await else { return };
     while let Some(Ok((request, mut respond))) = connection.accept().await {
         let number = asked.fetch_add(1, Ordering::SeqCst);
         match request.uri().path() {
@@ -68,7 +82,7 @@ async fn serve(stream: TcpStream, asked: Arc<AtomicUsize>) {
             "/goaway" => connection.graceful_shutdown(),
             _ => {}
         }
-        tokio::spawn(answer(request, respond));
+        tokio::spawn(answer(request, respond, Arc::clone(&ended)));
     }
 }
 
@@ -80,7 +94,11 @@ fn trailers(status: &'static str) -> HeaderMap {
     HeaderMap::from_iter([("grpc-status".parse().expect("a name"), status.parse().expect("a value"))])
 }
 
-async fn answer(request: Request<RecvStream>, mut respond: h2::server::SendResponse<Bytes>) {
+async fn answer(
+    request: Request<RecvStream>,
+    mut respond: h2::server::SendResponse<Bytes>,
+    ended: Arc<AtomicUsize>,
+) {
     let (parts, mut body) = request.into_parts();
     let fields = parts.headers;
     match parts.uri.path() {
@@ -118,6 +136,29 @@ async fn answer(request: Request<RecvStream>, mut respond: h2::server::SendRespo
             stream.send_reset(Reason::INTERNAL_ERROR);
         }
         "/hang" => std::future::pending().await,
+        "/unread" => {
+            let _ = poll_fn(|context| respond.poll_reset(context)).await;
+            ended.fetch_add(1, Ordering::SeqCst);
+        }
+        "/ticks" => {
+            let mut stream =
+                respond.send_response(grpc().body(()).expect("a head"), false).expect("a stream");
+            loop {
+                let _ = stream.send_data(Bytes::from_static(b"."), false);
+                let tick = std::time::Duration::from_millis(100);
+                match tokio::time::timeout(tick, body.data()).await {
+                    Err(_) => {}
+                    Ok(Some(Ok(_))) => break,
+                    Ok(_) => return,
+                }
+            }
+            let _ = stream.send_trailers(trailers("0"));
+        }
+        "/stay" => {
+            let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
+            let _ = stream.send_data(Bytes::from_static(b"stays"), false);
+            let _ = poll_fn(|context| stream.poll_reset(context)).await;
+        }
         "/reset" => respond.send_reset(Reason::INTERNAL_ERROR),
         "/teapot" => {
             let mut head = Response::new(());
@@ -210,6 +251,30 @@ fn messages_of_both_sides_cross_while_the_call_lasts() {
 }
 
 #[test]
+fn a_client_may_be_silent_while_the_server_speaks() {
+    let backend = Http2Backend::start();
+    let (_site, kirin) = backend.proxy_with("body_timeout = \"1s\"\n");
+    let mut client = Http2Client::connect(kirin.address());
+    let mut pending = client.try_begin("POST", "/ticks", &[("te", "trailers")], false).expect("a request");
+    let (data, trailers) = client.run(async {
+        let mut body = pending.response.await.expect("a response").into_body();
+        let mut ticks = 0;
+        let mut data = Vec::new();
+        while let Some(piece) = body.data().await {
+            data.extend_from_slice(&piece.expect("data"));
+            ticks += 1;
+            if ticks == 30 {
+                // Three times as long as a client may be silent inside a body that somebody waits for.
+                pending.stream.send_data(Bytes::from_static(b"enough"), true).expect("sent");
+            }
+        }
+        (data, body.trailers().await.expect("an end"))
+    });
+    assert!(data.len() >= 30, "{}", data.len());
+    assert_eq!(trailers.expect("trailers")["grpc-status"], "0");
+}
+
+#[test]
 fn clients_of_both_protocols_share_one_connection() {
     let backend = Http2Backend::start();
     let (_site, kirin) = backend.proxy();
@@ -286,6 +351,63 @@ fn many_streams_at_once_come_back_to_who_asked() {
         .collect();
     threads.into_iter().for_each(|thread| thread.join().expect("right answers"));
     assert_eq!(backend.connections(), 1);
+}
+
+#[test]
+fn more_requests_at_once_than_a_server_takes_on_a_connection_are_all_answered() {
+    // From the first moment on, when it has not said yet what it takes.
+    let backend = Http2Backend::with_streams(2);
+    let (_site, kirin) = backend.proxy();
+    let mut client = Http2Client::connect(kirin.address());
+    let pending: Vec<_> = (0..60).map(|number| client.begin("GET", &format!("/{number}"), &[])).collect();
+    for (number, pending) in pending.into_iter().enumerate() {
+        assert_eq!(client.finish(pending).text(), format!("GET http://test/{number} 2.0 kirin 0"));
+    }
+    assert_eq!(backend.asked.load(Ordering::SeqCst), 60, "none was refused and sent again");
+    assert!(backend.connections() <= 8, "{}", backend.connections());
+}
+
+#[test]
+fn a_server_that_takes_no_more_of_a_request_hears_that_the_client_has_gone() {
+    let backend = Http2Backend::start();
+    let (_site, kirin) = backend.proxy();
+    let mut client = Http2Client::connect(kirin.address());
+    let mut pending = client.try_begin("POST", "/unread", &[], false).expect("a request");
+    // More than the server's window, less than what Kirin takes meanwhile.
+    pending.stream.send_data(Bytes::from(vec![b'x'; 100_000]), false).expect("sent");
+    wait_for("the request", || {
+        client.pause();
+        (backend.asked.load(Ordering::SeqCst) > 0).then_some(())
+    });
+    client.reset(pending);
+    wait_for("the end", || {
+        client.pause();
+        (backend.ended.load(Ordering::SeqCst) > 0).then_some(())
+    });
+}
+
+#[test]
+fn responses_that_stay_do_not_keep_others_out() {
+    let backend = Http2Backend::with_streams(2);
+    let (_site, kirin) = backend.proxy();
+    let mut client = Http2Client::connect(kirin.address());
+    let mut stay = Vec::new();
+    for number in 0..15 {
+        let pending = client.begin("GET", "/stay", &[]);
+        stay.push(client.head_of(pending));
+        assert_eq!(backend.connections(), number / 2 + 1);
+    }
+    assert_eq!(client.get("/a").text(), "GET http://test/a 2.0 kirin 0");
+    let pending = client.begin("GET", "/stay", &[]);
+    stay.push(client.head_of(pending));
+    // There is no room left: who comes now waits until some of them go, and then gets what there is.
+    let waiting = client.begin("GET", "/b", &[]);
+    client.pause();
+    assert_eq!(backend.asked.load(Ordering::SeqCst), 17);
+    drop(stay);
+    assert_eq!(client.finish(waiting).text(), "GET http://test/b 2.0 kirin 0");
+    assert_eq!(client.get("/c").status, 200);
+    assert_eq!(backend.connections(), 8);
 }
 
 #[test]

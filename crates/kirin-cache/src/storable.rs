@@ -188,6 +188,7 @@ pub fn unstored_fields(fields: &FieldLines) -> Vec<String> {
         "proxy-authenticate",
         "proxy-authentication-info",
         "proxy-authorization",
+        "trailer",
     ];
     let mut names: Vec<String> = always.map(str::to_owned).to_vec();
     for name in ["cache-control"].iter().chain(&TARGETED) {

@@ -54,7 +54,9 @@ pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead
             fields.try_push(name.as_bytes(), value).map_err(BadResponse::from)?;
         }
     }
-    Ok(Some((ResponseHead { status, version: Version::Http11, fields, framing, close: false }, length)))
+    let (version, named_by_connection) = (Version::Http11, Vec::new());
+    let head = ResponseHead { status, version, fields, framing, close: false, named_by_connection };
+    Ok(Some((head, length)))
 }
 
 /// What is the status, or between a server and its client.

@@ -1,8 +1,8 @@
 //! What follows a response head.
 
+use crate::trailers::Trailers;
 use crate::tunnel::Tunnel;
 use bytes::Bytes;
-use http::HeaderMap;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -69,8 +69,9 @@ pub trait BodyStream {
         false
     }
 
-    /// Fields that follow the end (RFC 9110 section 6.5). Asked for once, after the end. HTTP/2 clients get them.
-    fn take_trailers(&mut self) -> Option<HeaderMap> {
+    /// Fields that follow the end. Asked for once, after the end. HTTP/2 clients get them, and HTTP/1.1 clients that say that
+    /// they take them; where the length is known, only if a `Trailer` field announces them.
+    fn take_trailers(&mut self) -> Option<Trailers> {
         None
     }
 }

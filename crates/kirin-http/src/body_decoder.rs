@@ -2,6 +2,7 @@
 
 use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
 use crate::response_head::Framing;
+use crate::trailers::Trailers;
 use bytes::BytesMut;
 
 /// Where a body is in its framing.
@@ -34,6 +35,14 @@ impl BodyDecoder {
             BodyDecoder::Length { left } => *left == 0,
             BodyDecoder::Chunked(decoder) => decoder.is_done(),
             BodyDecoder::UntilClose => false,
+        }
+    }
+
+    /// The trailers that may be passed on, when the body is complete.
+    pub fn take_trailers(&mut self) -> Option<Trailers> {
+        match self {
+            BodyDecoder::Chunked(decoder) => decoder.take_trailers(),
+            BodyDecoder::Length { .. } | BodyDecoder::UntilClose => None,
         }
     }
 

@@ -3,6 +3,7 @@
 //! Used for request bodies, and by the workers crate for what an application sends back.
 
 use crate::field_lines::{is_field_value_byte, is_token_byte};
+use crate::trailers::{MAX_TRAILER_FIELDS, Trailers};
 
 /// A chunk size line, with extensions, in bytes at most.
 const MAX_SIZE_LINE_BYTES: usize = 256;
@@ -11,7 +12,7 @@ const MAX_SIZE_LINE_BYTES: usize = 256;
 /// (RFC 9112 section 7.1.1).
 const MAX_EXTENSION_BYTES: usize = 16 * 1024;
 
-/// All trailer fields together, in bytes at most. They are discarded (RFC 9110 section 6.5.1 allows it).
+/// All trailer fields together, in bytes at most.
 const MAX_TRAILER_BYTES: usize = 8 * 1024;
 
 /// Decodes a chunked body piece by piece. Any split of the input gives the same data.
@@ -19,6 +20,9 @@ const MAX_TRAILER_BYTES: usize = 8 * 1024;
 pub struct ChunkedDecoder {
     state: State,
     extension_bytes: usize,
+    /// The lines of the trailer section, each ended by LF.
+    trailer_lines: Vec<u8>,
+    trailer_fields: usize,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -116,6 +120,15 @@ impl ChunkedDecoder {
         matches!(self.state, State::Done)
     }
 
+    /// The trailers that may be passed on, once the end has been seen.
+    pub fn take_trailers(&mut self) -> Option<Trailers> {
+        if !self.is_done() || self.trailer_lines.is_empty() {
+            return None;
+        }
+        Some(Trailers::of_lines(&std::mem::take(&mut self.trailer_lines)))
+            .filter(|trailers| !trailers.is_empty())
+    }
+
     /// Decodes from the start of `input` up to the next data, the end of the body or of the input.
     pub fn decode(&mut self, input: &[u8]) -> Result<Event, ChunkedError> {
         let mut at = 0;
@@ -130,9 +143,20 @@ impl ChunkedDecoder {
             if self.is_done() {
                 return Ok(Event::End { consumed: at });
             }
-            self.state = step(self.state, input[at])?;
-            if matches!(self.state, State::Extension { .. }) {
-                self.extension_bytes = bounded(self.extension_bytes + 1, MAX_EXTENSION_BYTES)?;
+            let before = self.state;
+            self.state = step(before, input[at])?;
+            match (before, self.state) {
+                (_, State::Extension { .. }) => {
+                    self.extension_bytes = bounded(self.extension_bytes + 1, MAX_EXTENSION_BYTES)?;
+                }
+                (_, State::Trailer { part: TrailerPart::Name | TrailerPart::Value, .. }) => {
+                    self.trailer_lines.push(input[at]);
+                }
+                (State::TrailerLf { .. }, State::Trailer { .. }) => {
+                    self.trailer_lines.push(b'\n');
+                    self.trailer_fields = bounded(self.trailer_fields + 1, MAX_TRAILER_FIELDS)?;
+                }
+                _ => {}
             }
             at += 1;
         }
@@ -243,6 +267,13 @@ fn bounded(length: usize, limit: usize) -> Result<usize, ChunkedError> {
 /// What ends a chunked body.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
+/// Appends what ends a chunked body that has trailers.
+pub fn write_end(trailers: &Trailers, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n");
+    trailers.write_to(out);
+    out.extend_from_slice(b"\r\n");
+}
+
 /// Appends the size line of a chunk of `length` bytes, which must be more than 0. CR LF follows the data.
 pub fn write_chunk_head(length: usize, out: &mut Vec<u8>) {
     debug_assert!(length > 0, "a chunk of no bytes would end the body");
@@ -250,139 +281,5 @@ pub fn write_chunk_head(length: usize, out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// The data of a body and what is left after its end; `None` when it has not ended.
-    type Decoded = Option<(Vec<u8>, Vec<u8>)>;
-
-    /// Feeds `pieces` one after another.
-    fn decode(pieces: &[&[u8]]) -> Result<Decoded, ChunkedError> {
-        let mut decoder = ChunkedDecoder::new();
-        let (mut data, mut rest) = (Vec::new(), Vec::new());
-        for piece in pieces {
-            let mut input = *piece;
-            if decoder.is_done() {
-                rest.extend_from_slice(input);
-                continue;
-            }
-            loop {
-                match decoder.decode(input)? {
-                    Event::Data { start, end } => {
-                        data.extend_from_slice(&input[start..end]);
-                        input = &input[end..];
-                    }
-                    Event::NeedMore => break,
-                    Event::End { consumed } => {
-                        rest.extend_from_slice(&input[consumed..]);
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(decoder.is_done().then_some((data, rest)))
-    }
-
-    #[test]
-    fn chunks_extensions_and_trailers_are_taken_and_the_rest_is_left() {
-        let whole = b"5;name=\"v\"\r\nhello\r\n6\r\n world\r\n0\r\nX-Sum: 1\r\n\r\nGET / ";
-        assert_eq!(decode(&[whole]), Ok(Some((b"hello world".to_vec(), b"GET / ".to_vec()))));
-    }
-
-    #[test]
-    fn broken_framing_is_refused() {
-        for input in [
-            &b"\r\n"[..],
-            b"g\r\n",
-            b"-1\r\n",
-            b"+1\r\na",
-            b"0x5\r\nhello\r\n",
-            b" 5\r\n",
-            b"5 \r\nhello\r\n",
-            b"5\nhello",
-            b"5\rhello",
-            b"5;a\nhello",
-            b"5\r\nhelloX\r\n",
-            b"5\r\nhello\n0\r\n\r\n",
-            b"fffffffffffffffff\r\n",
-            b"11111111111111111\r\n",
-            b"0\r\nX: \0\r\n\r\n",
-            b"0\r\nX: 1\n\r\n",
-            b"0\r\n\n",
-            b"5;\r\nhello\r\n",
-            b"5; \r\nhello\r\n",
-            b"5;a \r\nhello\r\n",
-            b"5;a=\r\nhello\r\n",
-            b"5;=b\r\nhello\r\n",
-            b"5;a=b c\r\nhello\r\n",
-            b"5;a=\"b\r\nhello\r\n",
-            b"5;a=\"b\"c\r\nhello\r\n",
-            b"5;a=\"\x01\"\r\nhello\r\n",
-            b"5;\xe9\r\nhello\r\n",
-            b"5 a\r\nhello\r\n",
-            b"5;a\rb\r\nhello\r\n",
-            b"0\r\nX\r\n\r\n",
-            b"0\r\nX : 1\r\n\r\n",
-            b"0\r\n X: 1\r\n\r\n",
-            b"0\r\n: 1\r\n\r\n",
-            b"0\r\nX: 1\r\n folded\r\n\r\n",
-            b"0\r\nX: 1\rY\r\n\r\n",
-            b"0\r\nGET / HTTP/1.1\r\n\r\n",
-        ] {
-            assert!(decode(&[input]).is_err(), "{:?}", String::from_utf8_lossy(input));
-        }
-    }
-
-    #[test]
-    fn extensions_of_every_form_are_ignored() {
-        for extension in [
-            ";a",
-            ";a;b",
-            " ; a",
-            "\t;\ta\t=\tb",
-            ";a=b;c",
-            ";a=\"b c;\\\"d\"",
-            ";a=\"\" ;b",
-            ";a=\"\u{e9}\"",
-            ";a ; b",
-        ] {
-            let input = format!("5{extension}\r\nhello\r\n0{extension}\r\n\r\n");
-            assert_eq!(decode(&[input.as_bytes()]), Ok(Some((b"hello".to_vec(), Vec::new()))), "{input:?}");
-        }
-    }
-
-    #[test]
-    fn endless_size_lines_and_trailers_are_refused() {
-        let line = [&b"5;"[..], &b"a".repeat(300)].concat();
-        assert!(decode(&[&line]).is_err());
-        let chunks = [&b"1;"[..], &b"a".repeat(200), b"\r\nx\r\n"].concat().repeat(100);
-        assert!(decode(&[&chunks]).is_err());
-        let zeros = b"0".repeat(300);
-        assert!(decode(&[&zeros]).is_err());
-        let trailers = [&b"0\r\n"[..], &b"X: y\r\n".repeat(3000)].concat();
-        assert!(decode(&[&trailers]).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn any_split_gives_the_same_data(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..6), at in 0usize..400) {
-            let mut whole = Vec::new();
-            for chunk in &chunks {
-                write_chunk_head(chunk.len(), &mut whole);
-                whole.extend_from_slice(chunk);
-                whole.extend_from_slice(b"\r\n");
-            }
-            whole.extend_from_slice(LAST_CHUNK);
-            whole.extend_from_slice(b"next");
-            let at = at.min(whole.len());
-            let (first, second) = whole.split_at(at);
-            prop_assert_eq!(decode(&[first, second]), Ok(Some((chunks.concat(), b"next".to_vec()))));
-        }
-
-        #[test]
-        fn no_input_panics(input in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = decode(&[&input]);
-        }
-    }
-}
+#[path = "chunked_tests.rs"]
+mod tests;

@@ -50,6 +50,11 @@ impl ClientWatch {
         Self(Way::Http2(Rc::clone(is_gone)))
     }
 
+    /// Whether it can be watched while its body is read. An HTTP/1 client's socket has one reader.
+    pub fn is_apart_from_body(&self) -> bool {
+        matches!(self.0, Way::Http2(_))
+    }
+
     /// Waits until the client has gone, within a second or two.
     ///
     /// The end of its sending alone does not mean that: a client may end its side after the request and wait for the

@@ -257,7 +257,10 @@ fn answer_from<H: Handler>(
     let answer = server.handler.answer(head, origin);
     let mut request = Request { exchange, body: head.body, expects_continue: head.expects_continue, record };
     let response = match answer {
-        Answer::Later(later) => return Work::Later(later, request),
+        Answer::Later(later) => {
+            request.exchange.takes_trailers = head.takes_trailers();
+            return Work::Later(later, request);
+        }
         Answer::Now(response) => response,
     };
     if !is_in_memory(&response.body) || request.body != BodyLength::None {

@@ -53,6 +53,7 @@ mod spooled_body;
 pub mod tls;
 mod tls_certificates;
 mod tls_stream;
+pub mod trailers;
 pub mod tunnel;
 
 pub use access_log::{AccessLog, LogFile};
@@ -80,4 +81,5 @@ pub use response::{Place, Response};
 pub use server::{Limits, Server};
 pub use spooled_body::{SpoolError, SpooledBody};
 pub use tls::{CertificateFiles, ClientAuthorities, Tls, TlsError, TlsSettings};
+pub use trailers::Trailers;
 pub use tunnel::Tunnel;

@@ -215,6 +215,19 @@ impl<'a> RequestHead<'a> {
         self.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
     }
 
+    /// Whether the client takes trailers (RFC 9110 section 6.5.1). HTTP/2 has a place of their own for them.
+    pub fn takes_trailers(&self) -> bool {
+        let says_so = || {
+            let mut te = self.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("te"));
+            te.any(|field| members(field.value).any(|member| member.eq_ignore_ascii_case(b"trailers")))
+        };
+        match self.version {
+            Version::Http10 => false,
+            Version::Http11 => says_so(),
+            Version::Http2 => true,
+        }
+    }
+
     /// Whether the target names a scheme that the connection does not have (RFC 9110 section 7.4).
     pub fn is_misdirected(&self, secure: bool) -> bool {
         if self.target.starts_with('/') {

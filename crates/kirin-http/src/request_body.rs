@@ -9,8 +9,10 @@ use crate::output::Unsent;
 use crate::pace::Pace;
 use crate::request::BodyLength;
 use crate::server::Deadlines;
+use crate::trailers::{TooManyTrailers, Trailers};
 use bytes::Bytes;
 use http::StatusCode;
+use http::header::HeaderName;
 use std::future::poll_fn;
 use std::rc::Rc;
 
@@ -25,6 +27,10 @@ pub struct RequestBody {
     read_bytes: u64,
     informational: Option<Informational>,
     client: Option<ClientWatch>,
+    /// What has come behind the body.
+    trailers: Option<Trailers>,
+    /// Fields that are not taken for trailers.
+    no_trailers: Vec<HeaderName>,
 }
 
 enum Source {
@@ -56,6 +62,9 @@ pub enum BodyError {
     /// The chunked coding is broken.
     #[error(transparent)]
     Chunked(#[from] ChunkedError),
+    /// More follows it than is read.
+    #[error(transparent)]
+    Trailers(#[from] TooManyTrailers),
     /// The client went away or was too slow.
     #[error("client ended the connection inside the request body")]
     Ended,
@@ -69,7 +78,9 @@ impl BodyError {
     pub fn status(&self) -> StatusCode {
         match self {
             BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            BodyError::Chunked(_) | BodyError::Ended | BodyError::Io(_) => StatusCode::BAD_REQUEST,
+            BodyError::Chunked(_) | BodyError::Trailers(_) | BodyError::Ended | BodyError::Io(_) => {
+                StatusCode::BAD_REQUEST
+            }
         }
     }
 }
@@ -84,6 +95,8 @@ impl RequestBody {
             read_bytes: 0,
             informational: None,
             client: None,
+            trailers: None,
+            no_trailers: Vec::new(),
         }
     }
 
@@ -135,6 +148,38 @@ impl RequestBody {
         Self { client: Some(client), ..self }
     }
 
+    /// Has fields of these names left out of the trailers: those that `Connection` of the head names (RFC 9110 section 7.6.1).
+    pub fn leave_out_of_trailers(&mut self, names: Vec<HeaderName>) {
+        self.no_trailers = names;
+    }
+
+    /// Whether trailers may still come, or have come: also behind a body of known length, in HTTP/2.
+    pub fn may_have_trailers(&self) -> bool {
+        match &self.source {
+            Some(Source::Http1(source)) => matches!(source.framing, Framing::Chunked(_)),
+            Some(Source::Http2(source)) => !source.has_ended(),
+            Some(Source::Read(_)) | None => self.trailers.is_some(),
+        }
+    }
+
+    /// Whether a first piece of this length is all that comes, as far as is known without waiting.
+    pub fn has_ended_with(&self, bytes: u64) -> bool {
+        match &self.source {
+            Some(Source::Http2(source)) => source.has_ended(),
+            _ => self.length == BodyLength::Exact(bytes) && !self.may_have_trailers(),
+        }
+    }
+
+    /// The trailers that may be passed on, after the end.
+    pub fn take_trailers(&mut self) -> Option<Trailers> {
+        let mut trailers = self.trailers.take()?;
+        for name in &self.no_trailers {
+            trailers.remove(name);
+        }
+        trailers.remove_ambiguous();
+        Some(trailers).filter(|trailers| !trailers.is_empty())
+    }
+
     /// Who has sent the request, if that can be watched.
     pub fn client(&self) -> Option<ClientWatch> {
         self.client.clone()
@@ -170,6 +215,11 @@ impl RequestBody {
             Source::Read(read) => Some(std::mem::take(read)).filter(|read| !read.is_empty()),
         };
         let Some(bytes) = next else {
+            match source {
+                Source::Http1(source) => self.trailers = source.take_trailers(),
+                Source::Http2(source) => self.trailers = source.trailers().await?,
+                Source::Read(_) => {}
+            }
             self.source = None;
             return Ok(None);
         };
@@ -195,6 +245,13 @@ impl Http1Source {
                 return Ok(None);
             }
             self.fill().await?;
+        }
+    }
+
+    fn take_trailers(&mut self) -> Option<Trailers> {
+        match &mut self.framing {
+            Framing::Chunked(decoder) => decoder.take_trailers(),
+            Framing::Exact { .. } => None,
         }
     }
 

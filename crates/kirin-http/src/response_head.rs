@@ -7,6 +7,7 @@ use crate::field_lines::{FieldLines, InvalidField};
 use crate::field_list::members;
 use crate::request::{Version, parse_content_length};
 use http::StatusCode;
+use http::header::HeaderName;
 use std::mem::MaybeUninit;
 
 /// Field lines in one response head at most.
@@ -28,6 +29,8 @@ pub struct ResponseHead {
     pub framing: Framing,
     /// Whether the sender closes its connection after this response.
     pub close: bool,
+    /// The fields that `Connection` names. They are no trailers either (RFC 9110 section 7.6.1).
+    pub named_by_connection: Vec<HeaderName>,
 }
 
 /// How a response body is framed (RFC 9112 section 6.3), before HEAD, 204 and 304 are thought of.
@@ -125,10 +128,10 @@ pub fn parse(
     if named_by_connection.len() > MAX_NAMED_FIELDS {
         return Err(BadResponse::Framing("Connection names too many fields"));
     }
-    for name in named_by_connection {
-        if let Ok(name) = std::str::from_utf8(name) {
-            fields.remove(name);
-        }
+    let named_by_connection: Vec<_> =
+        named_by_connection.into_iter().filter_map(|name| HeaderName::from_bytes(name).ok()).collect();
+    for name in &named_by_connection {
+        fields.remove(name.as_str());
     }
     let framing = match (chunked, content_length) {
         (true, _) if version == Version::Http10 => {
@@ -141,7 +144,7 @@ pub fn parse(
         (false, Some(length)) => Framing::Length(length),
         (false, None) => Framing::UntilClose,
     };
-    Ok(Some((ResponseHead { status, version, fields, framing, close }, length)))
+    Ok(Some((ResponseHead { status, version, fields, framing, close, named_by_connection }, length)))
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ pub struct Exchange {
     pub is_head: bool,
     /// Whether the connection is kept after the response.
     pub persistent: bool,
+    /// Whether the client takes trailers. Looked for only where some may come.
+    pub takes_trailers: bool,
 }
 
 impl Exchange {
@@ -26,12 +28,13 @@ impl Exchange {
             version: request.version,
             is_head: request.method == Method::HEAD,
             persistent: request.persistent,
+            takes_trailers: false,
         }
     }
 
     /// The exchange of a request that could not be read: it ends the connection.
     pub fn rejected() -> Self {
-        Self { version: Version::Http11, is_head: false, persistent: false }
+        Self { version: Version::Http11, is_head: false, persistent: false, takes_trailers: false }
     }
 }
 
@@ -66,6 +69,7 @@ pub fn write_head(
         _ if exchange.is_head => BodyFraming::Nothing,
         Some(0) => BodyFraming::Nothing,
         Some(_) if matches!(response.body, Body::Withheld(_)) => BodyFraming::Nothing,
+        Some(_) if announces_trailers(response, exchange) => BodyFraming::Chunked,
         Some(_) => BodyFraming::Plain,
         None if exchange.version == Version::Http11 => BodyFraming::Chunked,
         None => BodyFraming::UntilClose,
@@ -94,6 +98,15 @@ pub fn write_head(
         (false, _) => out.extend_from_slice(b"Connection: close\r\n\r\n"),
     }
     framing
+}
+
+/// Whether trailers that the client takes are to follow. With a `Content-Length` there is no place for them (RFC 9112 section
+/// 6.1).
+fn announces_trailers(response: &Response, exchange: &Exchange) -> bool {
+    exchange.takes_trailers
+        && exchange.version == Version::Http11
+        && matches!(&response.body, Body::Stream(stream) if stream.may_have_trailers())
+        && response.fields.get("trailer").is_some()
 }
 
 /// An HTTP/1.1 status line also answers HTTP/1.0 requests (RFC 9110 section 6.2).
@@ -138,9 +151,10 @@ mod tests {
         (String::from_utf8(out).unwrap(), framing, exchange.persistent)
     }
 
-    const GET: Exchange = Exchange { version: Version::Http11, is_head: false, persistent: true };
-    const HEAD: Exchange = Exchange { version: Version::Http11, is_head: true, persistent: true };
-    const OLD: Exchange = Exchange { version: Version::Http10, is_head: false, persistent: true };
+    const GET: Exchange =
+        Exchange { version: Version::Http11, is_head: false, persistent: true, takes_trailers: false };
+    const HEAD: Exchange = Exchange { is_head: true, ..GET };
+    const OLD: Exchange = Exchange { version: Version::Http10, ..GET };
 
     #[test]
     fn framing_follows_body_method_status_and_version() {
@@ -163,6 +177,51 @@ mod tests {
             assert!(head.contains(line), "{what}: {head}");
             assert!(head.ends_with("\r\n\r\n"), "{what}: {head}");
             assert_eq!((got_framing, got_persistent), (framing, persistent), "{what}: {head}");
+        }
+    }
+
+    struct WithTrailers;
+
+    impl BodyStream for WithTrailers {
+        fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+            Poll::Pending
+        }
+
+        fn length(&self) -> Option<u64> {
+            Some(5)
+        }
+
+        fn may_have_trailers(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_length_gives_way_to_trailers_that_are_announced_and_taken() {
+        let takes = Exchange { takes_trailers: true, ..GET };
+        for (exchange, announced, framing) in [
+            (takes, true, BodyFraming::Chunked),
+            (takes, false, BodyFraming::Plain),
+            (GET, true, BodyFraming::Plain),
+            (Exchange { takes_trailers: true, ..OLD }, true, BodyFraming::Plain),
+            (Exchange { takes_trailers: true, ..HEAD }, true, BodyFraming::Nothing),
+        ] {
+            let mut response =
+                Response::new(Place::Proxy, StatusCode::OK, Body::Stream(Box::new(WithTrailers)));
+            if announced {
+                response.fields.push("Trailer", "X-Sum");
+            }
+            let mut out = Vec::new();
+            let got = write_head(&response, &mut exchange.clone(), &Clock::default(), &mut out);
+            let head = String::from_utf8(out).unwrap();
+            assert_eq!(got, framing, "{exchange:?} {announced}: {head}");
+            let has_length = framing != BodyFraming::Chunked;
+            assert_eq!(
+                head.contains("Content-Length: 5\r\n"),
+                has_length,
+                "{exchange:?} {announced}: {head}"
+            );
+            assert_eq!(head.contains("Transfer-Encoding"), !has_length, "{exchange:?} {announced}: {head}");
         }
     }
 

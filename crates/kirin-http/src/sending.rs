@@ -1,7 +1,7 @@
 //! Sending what is not on the hot path: large files, streams, and whatever a slow reader left over.
 
 use crate::body::{Body, BodyStream, FileRange};
-use crate::chunked::{LAST_CHUNK, write_chunk_head};
+use crate::chunked::{LAST_CHUNK, write_chunk_head, write_end};
 use crate::file_pieces::FilePieces;
 use crate::io::Io;
 use crate::output::Unsent;
@@ -64,7 +64,9 @@ pub(crate) async fn send(
             Ok(length)
         }
         (_, Body::File(range)) => send_file(io, deadlines, head, range).await,
-        (framing, Body::Stream(stream)) => send_stream(io, (deadlines, pipes), head, stream, framing).await,
+        (framing, Body::Stream(stream)) => {
+            send_stream(io, (deadlines, pipes), head, stream, framing, exchange.takes_trailers).await
+        }
     }
 }
 
@@ -140,6 +142,7 @@ async fn send_stream(
     head: Bytes,
     mut stream: Box<dyn BodyStream>,
     framing: BodyFraming,
+    takes_trailers: bool,
 ) -> io::Result<u64> {
     let expected = stream.length();
     let mut total = 0;
@@ -188,7 +191,14 @@ async fn send_stream(
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     if framing == BodyFraming::Chunked {
-        unsent.push(Bytes::from_static(LAST_CHUNK));
+        unsent.push(match stream.take_trailers().filter(|_| takes_trailers) {
+            None => Bytes::from_static(LAST_CHUNK),
+            Some(trailers) => {
+                let mut end = Vec::new();
+                write_end(&trailers, &mut end);
+                Bytes::from(end)
+            }
+        });
     }
     flush_at(io, deadlines, &mut pace, &mut unsent).await?;
     Ok(total)

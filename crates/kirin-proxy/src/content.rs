@@ -3,7 +3,8 @@
 use crate::failure::Failure;
 use crate::request_head::OutgoingFraming;
 use bytes::Bytes;
-use kirin_http::{BodyLength, RequestBody, SpooledBody};
+use kirin_http::chunked::{write_chunk_head, write_end};
+use kirin_http::{BodyLength, RequestBody, SpooledBody, Trailers};
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::path::Path;
@@ -15,11 +16,15 @@ use std::task::Poll;
 pub(crate) enum Content {
     Nothing,
     /// All of it is here.
-    Memory(Bytes),
+    Memory {
+        bytes: Bytes,
+        trailers: Option<Trailers>,
+    },
     /// All of it is here, in a file.
     File {
         file: Rc<File>,
         length: u64,
+        trailers: Option<Trailers>,
     },
     /// It comes from the client while it is sent.
     Streamed {
@@ -43,10 +48,11 @@ impl Content {
             return Ok(Content::Nothing);
         }
         if let Some(directory) = spool {
-            return Ok(match SpooledBody::read(&mut body, directory).await? {
-                SpooledBody::Memory(bytes) if bytes.is_empty() => Content::Nothing,
-                SpooledBody::Memory(bytes) => Content::Memory(bytes),
-                SpooledBody::File { file, length } => Content::File { file: Rc::new(file), length },
+            let spooled = SpooledBody::read(&mut body, directory).await?;
+            let trailers = body.take_trailers();
+            return Ok(match spooled {
+                SpooledBody::Memory(bytes) => Self::of_memory(bytes, trailers),
+                SpooledBody::File { file, length } => Content::File { file: Rc::new(file), length, trailers },
             });
         }
         if expects_continue {
@@ -61,16 +67,50 @@ impl Content {
             .await
         };
         Ok(match there.transpose()? {
-            Some(None) => Content::Nothing,
-            Some(Some(first)) if length == BodyLength::Exact(first.len() as u64) => Content::Memory(first),
+            Some(None) => Self::of_memory(Bytes::new(), body.take_trailers()),
+            Some(Some(first)) if body.has_ended_with(first.len() as u64) => {
+                Content::Memory { bytes: first, trailers: None }
+            }
             first => Content::Streamed { first: first.flatten(), body: Box::new(body) },
         })
     }
 
-    pub(crate) fn framing(&self) -> OutgoingFraming {
+    fn of_memory(bytes: Bytes, trailers: Option<Trailers>) -> Self {
+        if bytes.is_empty() && trailers.is_none() {
+            Content::Nothing
+        } else {
+            Content::Memory { bytes, trailers }
+        }
+    }
+
+    /// Leaves out trailers, for servers that have no place for them.
+    pub(crate) fn drop_trailers(&mut self) {
+        match self {
+            Content::Memory { bytes, .. } if bytes.is_empty() => *self = Content::Nothing,
+            Content::Memory { trailers, .. } | Content::File { trailers, .. } => *trailers = None,
+            Content::Nothing | Content::Streamed { .. } | Content::Spent => {}
+        }
+    }
+
+    /// How it is framed in HTTP/1.1. A length that is known gives way to trailers if there are some, or if they are
+    /// `announced`.
+    pub(crate) fn framing(&self, announced: bool) -> OutgoingFraming {
+        match self {
+            Content::Memory { trailers: Some(_), .. } | Content::File { trailers: Some(_), .. } => {
+                OutgoingFraming::Chunked
+            }
+            Content::Streamed { body, .. } if announced && body.may_have_trailers() => {
+                OutgoingFraming::Chunked
+            }
+            other => other.announced(),
+        }
+    }
+
+    /// How its length is announced where that does not depend on trailers, which is in HTTP/2.
+    pub(crate) fn announced(&self) -> OutgoingFraming {
         match self {
             Content::Nothing | Content::Spent => OutgoingFraming::Nothing,
-            Content::Memory(bytes) => OutgoingFraming::Length(bytes.len() as u64),
+            Content::Memory { bytes, .. } => OutgoingFraming::Length(bytes.len() as u64),
             Content::File { length, .. } => OutgoingFraming::Length(*length),
             Content::Streamed { body, .. } => match body.length() {
                 BodyLength::Exact(length) => OutgoingFraming::Length(length),
@@ -81,7 +121,7 @@ impl Content {
 
     /// How long it is; 0 if nobody knows.
     pub(crate) fn length(&self) -> u64 {
-        match self.framing() {
+        match self.announced() {
             OutgoingFraming::Length(length) => length,
             OutgoingFraming::Nothing | OutgoingFraming::Chunked => 0,
         }
@@ -91,4 +131,16 @@ impl Content {
     pub(crate) fn is_whole(&self) -> bool {
         !matches!(self, Content::Spent)
     }
+}
+
+/// A body that is here in chunks, or rather in one.
+pub(crate) fn in_chunks(bytes: &[u8], trailers: &Trailers) -> Bytes {
+    let mut chunks = Vec::with_capacity(bytes.len() + 64);
+    if !bytes.is_empty() {
+        write_chunk_head(bytes.len(), &mut chunks);
+        chunks.extend_from_slice(bytes);
+        chunks.extend_from_slice(b"\r\n");
+    }
+    write_end(trailers, &mut chunks);
+    Bytes::from(chunks)
 }

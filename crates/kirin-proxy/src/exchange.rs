@@ -7,7 +7,7 @@ use crate::failure::{Because, Failure};
 use crate::place::{Link, State};
 use crate::read_buffer::ReadBuffer;
 use crate::request_head::OutgoingHead;
-use crate::response_body::ResponseBody;
+use crate::response_body::{ResponseBody, WithTrailers, take_trailers};
 use crate::sending::{Begun, SendError, Sending, Writer};
 use crate::tunnel::ProxyTunnel;
 use crate::upstream_response::{AnyHead, UpstreamBody, UpstreamHead, read_head};
@@ -56,7 +56,8 @@ pub(crate) async fn exchange(
     content: &mut Content,
 ) -> Result<Response, Failure> {
     let timeouts = &place.config().timeouts;
-    call.head.finish(content.framing(), &link.server.authority);
+    let framing = content.framing(call.head.trailer.is_some() && call.cgi.is_none());
+    call.head.finish(framing, &link.server.authority);
     let writer = Writer {
         socket: Rc::clone(&link.connection.socket),
         deadlines: Rc::clone(&place.deadlines),
@@ -65,7 +66,7 @@ pub(crate) async fn exchange(
     let hold = call.head.expects_continue;
     let cgi = call.cgi.as_mut().map(|cgi| cgi.encode(link.server.scheme(), content.length())).transpose()?;
     let head = cgi.as_deref().unwrap_or_else(|| call.head.as_http1());
-    let begun = writer.begin(head, content, hold).await.map_err(Failure::NotSent)?;
+    let begun = writer.begin(head, content, framing, hold).await.map_err(Failure::NotSent)?;
     let mut exchange =
         Exchange { place, link, sending: None, held: None, refused: None, continue_time: None };
     match begun {
@@ -188,8 +189,9 @@ impl Exchange<'_> {
 
     /// Drives the sending and waits for bytes from the server.
     async fn next(&mut self, buffer: &mut ReadBuffer, client: Option<&ClientWatch>) -> Event {
-        // Only while nothing is read from it does it make sense to ask whether it is still there.
-        let client = client.filter(|_| self.sending.is_none());
+        // Only while nothing is read from it does it make sense to ask an HTTP/1 client whether it is still there.
+        let is_sent = self.sending.is_none();
+        let client = client.filter(|client| is_sent || client.is_apart_from_body());
         let mut gone = pin!(async {
             match client {
                 Some(client) => client.gone().await,
@@ -252,7 +254,7 @@ impl Exchange<'_> {
     /// The response to a head: whole if the body has come already, or else one that is read as the client takes it.
     async fn respond(
         mut self,
-        head: UpstreamHead,
+        mut head: UpstreamHead,
         mut buffer: ReadBuffer,
         request: &OutgoingHead,
     ) -> Result<Response, Failure> {
@@ -279,6 +281,11 @@ impl Exchange<'_> {
         // What has its end marked may be here whole without having said its length.
         let has_ended =
             matches!(decoder, BodyDecoder::UntilClose) && self.link.connection.socket.has_ended_response();
+        let passes_trailers = request.passes_trailers && matches!(decoder, BodyDecoder::Chunked(_));
+        for names in head.trailer.iter().filter(|_| passes_trailers) {
+            // It was a field value before.
+            let _ = head.fields.try_push(b"Trailer", names);
+        }
         let (status, fields) = (head.status, head.fields);
         let is_whole = self.sending.is_none() && self.held.is_none() && self.refused.is_none();
         if decoder.is_done() || has_ended {
@@ -291,7 +298,13 @@ impl Exchange<'_> {
                 UpstreamBody::Withheld(Some(length)) => Body::Withheld(length),
                 // The answer to HEAD without a length, or a status that has none.
                 UpstreamBody::Withheld(None) => Body::Stream(Box::new(UnknownLength)),
-                UpstreamBody::Framed(_) => Body::Bytes(data.freeze()),
+                UpstreamBody::Framed(_) => {
+                    let trailers = take_trailers(&mut decoder, &head.no_trailers).filter(|_| passes_trailers);
+                    match trailers {
+                        None => Body::Bytes(data.freeze()),
+                        Some(trailers) => Body::Stream(Box::new(WithTrailers::new(data.freeze(), trailers))),
+                    }
+                }
             };
             return Ok(Response { status, fields, body, place: Place::Proxy });
         }
@@ -304,6 +317,7 @@ impl Exchange<'_> {
             buffer,
             sending: self.sending.take(),
             length,
+            no_trailers: head.no_trailers,
             keep_alive: head.keep_alive,
             may_be_kept: !head.close && self.refused.is_none() && self.held.is_none(),
         };

@@ -1,13 +1,16 @@
-//! The connection to one server by HTTP/2, on one loop. All requests share it; when it cannot take more it is given up, and the
-//! requests that it has go on.
+//! The connections to one server by HTTP/2, on one loop. Requests share the first that has room for one more; there is another
+//! only while those that are there have as many streams as the server takes. One that cannot take more requests is given up,
+//! and those that it has go on.
 
 use crate::failure::Failure;
 use crate::socket::Stream;
 use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::task::Poll;
 use tokio::sync::Mutex;
 
@@ -16,8 +19,14 @@ use tokio::sync::Mutex;
 const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = STREAM_WINDOW_BYTES * STREAMS as u32;
 
-/// Streams at once, before the server has said how many it takes.
+/// Streams that share a connection, also when the server takes more.
 const STREAMS: usize = 100;
+
+/// What stands for the number that a server takes before it has said it. It cannot say this one.
+const UNSAID_STREAMS: usize = usize::MAX - 1;
+
+/// Connections at once. Requests beyond what all of them take wait.
+const CONNECTIONS: usize = 8;
 
 /// The longest response head.
 const HEAD_BYTES: u32 = 64 * 1024;
@@ -25,80 +34,133 @@ const HEAD_BYTES: u32 = 64 * 1024;
 /// Bytes of a stream that wait to be sent.
 const SEND_BUFFER_BYTES: usize = 128 * 1024;
 
-/// By which requests are begun.
-pub(crate) type Sender = SendRequest<Bytes>;
-
-/// The connection, if there is one.
+/// The connections, if there are some.
 #[derive(Default)]
-pub(crate) struct Http2Connection {
-    sender: RefCell<Option<Held>>,
-    /// Whether the server is known to speak HTTP/2, so that requests wait for one connection instead of making their own.
+pub(crate) struct Http2Connections {
+    held: RefCell<Vec<Held>>,
+    next_number: Cell<u64>,
+    /// Whether the server is known to speak HTTP/2, so that requests wait for a connection instead of making their own.
     pub(crate) is_known: Cell<bool>,
     /// Held by who connects.
     pub(crate) connecting: Mutex<()>,
 }
 
 struct Held {
-    sender: Sender,
+    sender: SendRequest<Bytes>,
+    number: u64,
+    streams: Rc<Cell<usize>>,
     born: u64,
     last_used: Cell<u64>,
 }
 
-impl Http2Connection {
-    /// The connection, if it takes requests.
-    pub(crate) async fn take(&self, now: u64) -> Option<Sender> {
-        let mut sender = {
-            let held = self.sender.borrow();
-            let held = held.as_ref()?;
-            held.last_used.set(now);
-            held.sender.clone()
-        };
-        // Only whether it has ended: it waits its turn later.
-        let ended =
-            poll_fn(|context| Poll::Ready(matches!(sender.poll_ready(context), Poll::Ready(Err(_))))).await;
-        if ended {
-            self.give_up();
-            return None;
-        }
-        Some(sender)
+/// By which a request is begun.
+pub(crate) struct Sender {
+    pub(crate) requests: SendRequest<Bytes>,
+    /// Which connection it is.
+    pub(crate) number: u64,
+    pub(crate) place: StreamPlace,
+}
+
+/// Among the streams of a connection, from the beginning of a request to the end of its response.
+pub(crate) struct StreamPlace(Rc<Cell<usize>>);
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+impl Held {
+    fn begin(&self, now: u64) -> Sender {
+        self.last_used.set(now);
+        self.streams.set(self.streams.get() + 1);
+        let place = StreamPlace(Rc::clone(&self.streams));
+        Sender { requests: self.sender.clone(), number: self.number, place }
     }
 
-    /// Begins to speak HTTP/2 on `stream`. Call on a `LocalSet`.
+    fn has_room(&self) -> bool {
+        self.streams.get() < self.sender.current_max_send_streams().min(STREAMS)
+    }
+}
+
+impl Http2Connections {
+    /// A connection that takes requests; none if another is to be made.
+    pub(crate) async fn take(&self, now: u64) -> Option<Sender> {
+        self.drop_ended().await;
+        let held = self.held.borrow();
+        let with_room = held.iter().find(|held| held.has_room());
+        match with_room {
+            None if held.len() >= CONNECTIONS => self.take_full(now),
+            with_room => with_room.map(|held| held.begin(now)),
+        }
+    }
+
+    /// The connection with the fewest streams, where a request waits for its turn.
+    pub(crate) fn take_full(&self, now: u64) -> Option<Sender> {
+        self.held.borrow().iter().min_by_key(|held| held.streams.get()).map(|held| held.begin(now))
+    }
+
+    /// Only whether they have ended: a request waits its turn later.
+    async fn drop_ended(&self) {
+        poll_fn(|context| {
+            let mut held = self.held.borrow_mut();
+            held.retain_mut(|held| !matches!(held.sender.poll_ready(context), Poll::Ready(Err(_))));
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Begins to speak HTTP/2 on `stream`, and waits until the server has said how many streams it takes, which is the first
+    /// thing that it says (RFC 9113 section 3.4): what it has not room for it would refuse. Call on a `LocalSet`.
     pub(crate) async fn begin(&self, stream: Stream, now: u64) -> Result<Sender, Failure> {
         let handshake = Builder::new()
             .initial_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            .initial_max_send_streams(STREAMS)
+            .initial_max_send_streams(UNSAID_STREAMS)
             .max_header_list_size(HEAD_BYTES)
             .max_send_buffer_size(SEND_BUFFER_BYTES)
             .enable_push(false)
             .handshake(stream);
-        let (sender, connection) =
-            handshake.await.map_err(|error| Failure::Connect(io::Error::other(error)))?;
+        let failed = |error: h2::Error| Failure::Connect(io::Error::other(error));
+        let (sender, mut connection) = handshake.await.map_err(failed)?;
+        poll_fn(|context| match Pin::new(&mut connection).poll(context) {
+            Poll::Ready(Ok(())) => Poll::Ready(Err(Failure::Connect(io::ErrorKind::UnexpectedEof.into()))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(failed(error))),
+            Poll::Pending if sender.current_max_send_streams() == UNSAID_STREAMS => Poll::Pending,
+            Poll::Pending => Poll::Ready(Ok(())),
+        })
+        .await?;
         tokio::task::spawn_local(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "HTTP/2 connection to a server ended");
             }
         });
         self.is_known.set(true);
-        let held = Held { sender: sender.clone(), born: now, last_used: Cell::new(now) };
-        self.sender.replace(Some(held));
+        let number = self.next_number.replace(self.next_number.get() + 1);
+        let held = Held { sender, number, streams: Rc::default(), born: now, last_used: Cell::new(now) };
+        let sender = held.begin(now);
+        self.held.borrow_mut().push(held);
         Ok(sender)
     }
 
-    /// Begins no more requests on the connection. It ends with those that it has.
-    pub(crate) fn give_up(&self) {
-        self.sender.take();
+    /// Begins no more requests on this connection. It ends with those that it has.
+    pub(crate) fn give_up(&self, number: u64) {
+        self.held.borrow_mut().retain(|held| held.number != number);
     }
 
-    /// Gives the connection up if it is old or has been idle for long.
+    /// The same with all of them.
+    pub(crate) fn give_up_all(&self) {
+        self.held.borrow_mut().clear();
+    }
+
+    /// Gives up what is old or has been idle for long.
     pub(crate) fn sweep(&self, now: u64, idle_time: u64, max_age: Option<u64>) {
-        let is_over = self.sender.borrow().as_ref().is_some_and(|held| {
-            now.saturating_sub(held.last_used.get()) > idle_time
-                || max_age.is_some_and(|age| now.saturating_sub(held.born) >= age)
+        self.held.borrow_mut().retain(|held| {
+            if held.streams.get() > 0 {
+                held.last_used.set(now);
+            }
+            let is_idle = now.saturating_sub(held.last_used.get()) > idle_time;
+            !is_idle && max_age.is_none_or(|age| now.saturating_sub(held.born) < age)
         });
-        if is_over {
-            self.give_up();
-        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::content::Content;
 use crate::exchange::Call;
 use crate::failure::Failure;
-use crate::http2_connection::Sender;
+use crate::http2_connection::{Sender, StreamPlace};
 use crate::http2_head;
 use crate::place::State;
 use crate::request_head::OutgoingFraming;
@@ -12,10 +12,11 @@ use crate::server::Server;
 use bytes::Bytes;
 use h2::client::ResponseFuture;
 use h2::{RecvStream, SendStream};
-use http::{HeaderMap, Method};
+use http::Method;
 use kirin_balance::Attempt;
 use kirin_http::{
-    Body, BodyStream, FieldLines, Place, RequestBody, Response, StatusCode, StreamError, UnknownLength,
+    Body, BodyStream, FieldLines, Place, RequestBody, Response, StatusCode, StreamError, Trailers,
+    UnknownLength,
 };
 use std::fs::File;
 use std::future::{Future, pending, poll_fn};
@@ -34,31 +35,37 @@ const PIECE_BYTES: usize = 32 * 1024;
 /// Has a server answer `call` on a stream of its own.
 pub(crate) async fn exchange(
     place: &Rc<State>,
-    mut sender: Sender,
+    sender: Sender,
     server: &Arc<Server>,
     attempt: Rc<Attempt>,
     call: &Call,
     content: &mut Content,
 ) -> Result<Response, Failure> {
+    let Sender { mut requests, place: stream_place, .. } = sender;
     let config = place.config();
-    let framing = content.framing();
+    let framing = content.announced();
     let request = http2_head::request(&call.head, server.scheme(), &server.authority, framing);
     let request = request.ok_or(Failure::NotForHttp2)?;
     let is_ended = framing == OutgoingFraming::Nothing;
-    match timeout(config.timeouts.send, poll_fn(|context| sender.poll_ready(context))).await {
+    match timeout(config.timeouts.send, poll_fn(|context| requests.poll_ready(context))).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => return Err(Failure::NotSent(io::Error::other(error))),
         Err(_) => return Err(Failure::SendTimeout),
     }
-    let (response, stream) =
-        sender.send_request(request, is_ended).map_err(|error| Failure::NotSent(io::Error::other(error)))?;
+    let (response, stream) = requests
+        .send_request(request, is_ended)
+        .map_err(|error| Failure::NotSent(io::Error::other(error)))?;
     // It would keep the connection open.
-    drop(sender);
+    drop(requests);
     let limit = config.timeouts.send;
     let sending: Option<Sending> = match content {
         Content::Nothing | Content::Spent => None,
-        Content::Memory(bytes) => Some(Box::pin(send_memory(stream, bytes.clone(), limit))),
-        Content::File { file, length } => Some(Box::pin(send_file(stream, Rc::clone(file), *length, limit))),
+        Content::Memory { bytes, trailers } => {
+            Some(Box::pin(send_memory(stream, bytes.clone(), trailers.clone(), limit)))
+        }
+        Content::File { file, length, trailers } => {
+            Some(Box::pin(send_file(stream, Rc::clone(file), *length, trailers.clone(), limit)))
+        }
         Content::Streamed { .. } => match std::mem::replace(content, Content::Spent) {
             Content::Streamed { first, body } => Some(Box::pin(send_streamed(stream, first, body, limit))),
             _ => None,
@@ -90,7 +97,7 @@ pub(crate) async fn exchange(
     };
     attempt.answered(std::time::Instant::now());
     let (parts, received) = head.into_parts();
-    let fields = http2_head::fields(&parts.headers, config.via.as_deref())?;
+    let mut fields = http2_head::fields(&parts.headers, config.via.as_deref())?;
     let length = http2_head::length(&parts.headers);
     let (status, is_head) = (parts.status, call.head.method == Method::HEAD);
     if status.is_informational() {
@@ -105,6 +112,9 @@ pub(crate) async fn exchange(
         };
         return Ok(respond(status, fields, body));
     }
+    if call.head.passes_trailers {
+        http2_head::announce_trailers(&parts.headers, &mut fields)?;
+    }
     let body = Http2Body {
         received,
         sending: waiting.sending,
@@ -115,6 +125,7 @@ pub(crate) async fn exchange(
         server: Arc::clone(server),
         request: call.head.request_line(),
         attempt,
+        _stream_place: stream_place,
     };
     Ok(respond(status, fields, Body::Stream(Box::new(body))))
 }
@@ -150,7 +161,8 @@ enum Event {
 
 impl Waiting {
     async fn next(&mut self, call: &Call) -> Event {
-        let client = call.client.as_ref().filter(|_| self.sending.is_none());
+        let is_sent = self.sending.is_none();
+        let client = call.client.as_ref().filter(|client| is_sent || client.is_apart_from_body());
         let mut gone = pin!(async {
             match client {
                 Some(client) => client.gone().await,
@@ -212,7 +224,7 @@ struct Http2Body {
     /// The rest of the request, which a server may take while it answers.
     sending: Option<Sending>,
     length: Option<u64>,
-    trailers: Option<HeaderMap>,
+    trailers: Option<Trailers>,
     patience: Patience,
     place: Rc<State>,
     server: Arc<Server>,
@@ -220,6 +232,7 @@ struct Http2Body {
     request: String,
     /// Counts as long as the response is not whole.
     attempt: Rc<Attempt>,
+    _stream_place: StreamPlace,
 }
 
 impl BodyStream for Http2Body {
@@ -254,7 +267,7 @@ impl BodyStream for Http2Body {
         true
     }
 
-    fn take_trailers(&mut self) -> Option<HeaderMap> {
+    fn take_trailers(&mut self) -> Option<Trailers> {
         self.trailers.take()
     }
 }
@@ -277,7 +290,9 @@ impl Http2Body {
                 None => break,
             }
         }
-        self.trailers = ready!(self.received.poll_trailers(context)).map_err(|error| error.to_string())?;
+        let fields = ready!(self.received.poll_trailers(context)).map_err(|error| error.to_string())?;
+        let trailers = fields.map(Trailers::from_http2).transpose().map_err(|error| error.to_string())?;
+        self.trailers = trailers.filter(|trailers| !trailers.is_empty());
         Poll::Ready(Ok(None))
     }
 
@@ -291,14 +306,24 @@ impl Http2Body {
     }
 }
 
-async fn send_memory(mut stream: SendStream<Bytes>, bytes: Bytes, limit: Duration) -> Result<(), SendError> {
-    send(&mut stream, bytes, true, limit).await
+async fn send_memory(
+    mut stream: SendStream<Bytes>,
+    bytes: Bytes,
+    trailers: Option<Trailers>,
+    limit: Duration,
+) -> Result<(), SendError> {
+    send(&mut stream, bytes, trailers.is_none(), limit).await?;
+    match trailers {
+        None => Ok(()),
+        trailers => end(&mut stream, trailers),
+    }
 }
 
 async fn send_file(
     mut stream: SendStream<Bytes>,
     file: Rc<File>,
     length: u64,
+    trailers: Option<Trailers>,
     limit: Duration,
 ) -> Result<(), SendError> {
     let mut offset = 0;
@@ -306,9 +331,12 @@ async fn send_file(
         let mut piece = vec![0; (length - offset).min(PIECE_BYTES as u64) as usize];
         file.read_exact_at(&mut piece, offset).map_err(SendError::Server)?;
         offset += piece.len() as u64;
-        send(&mut stream, Bytes::from(piece), offset == length, limit).await?;
+        send(&mut stream, Bytes::from(piece), offset == length && trailers.is_none(), limit).await?;
     }
-    Ok(())
+    match trailers {
+        None => Ok(()),
+        trailers => end(&mut stream, trailers),
+    }
 }
 
 async fn send_streamed(
@@ -324,13 +352,18 @@ async fn send_streamed(
         };
         match chunk {
             Some(chunk) => send(&mut stream, chunk, false, limit).await?,
-            None => {
-                return stream
-                    .send_data(Bytes::new(), true)
-                    .map_err(|error| SendError::Server(io::Error::other(error)));
-            }
+            None => return end(&mut stream, body.take_trailers()),
         }
     }
+}
+
+/// Ends the stream behind its data.
+fn end(stream: &mut SendStream<Bytes>, trailers: Option<Trailers>) -> Result<(), SendError> {
+    let ended = match trailers {
+        Some(trailers) => stream.send_trailers(trailers.into_fields()),
+        None => stream.send_data(Bytes::new(), true),
+    };
+    ended.map_err(|error| SendError::Server(io::Error::other(error)))
 }
 
 /// Sends `bytes` as the server makes room for them.

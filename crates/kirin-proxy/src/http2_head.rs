@@ -2,7 +2,7 @@
 
 use crate::address::Scheme;
 use crate::request_head::{OutgoingFraming, OutgoingHead};
-use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TE};
+use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TE, TRAILER};
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, Request, Uri, Version};
 use kirin_http::FieldLines;
@@ -50,6 +50,9 @@ pub(crate) fn request(
     if head.takes_trailers {
         fields.insert(TE, HeaderValue::from_static("trailers"));
     }
+    if let Some(trailer) = head.trailer.as_ref().filter(|_| framing != OutgoingFraming::Nothing) {
+        fields.insert(TRAILER, HeaderValue::from_bytes(trailer).ok()?);
+    }
     Some(request)
 }
 
@@ -66,6 +69,14 @@ pub(crate) fn fields(headers: &HeaderMap, via: Option<&str>) -> Result<FieldLine
         fields.try_push(b"Via", &[b"2.0 ", name.as_bytes()].concat())?;
     }
     Ok(fields)
+}
+
+/// Adds the trailers that a response announces.
+pub(crate) fn announce_trailers(headers: &HeaderMap, fields: &mut FieldLines) -> Result<(), BadResponse> {
+    for names in headers.get_all(TRAILER) {
+        fields.try_push(b"Trailer", names.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// How long a response says that its body is.

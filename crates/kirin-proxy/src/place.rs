@@ -9,7 +9,7 @@ use crate::content::Content;
 use crate::deadlines::Deadlines;
 use crate::exchange::{Call, exchange};
 use crate::failure::Failure;
-use crate::http2_connection::{Http2Connection, Sender};
+use crate::http2_connection::{Http2Connections, Sender};
 use crate::http2_exchange;
 use crate::pool::{Connection, Pool};
 use crate::read_buffer::Buffers;
@@ -50,7 +50,7 @@ pub(crate) struct State {
 #[derive(Default)]
 struct Links {
     idle: Pool,
-    http2: Http2Connection,
+    http2: Http2Connections,
 }
 
 /// A connection that a request has for itself.
@@ -154,10 +154,11 @@ impl State {
         self: Rc<Self>,
         mut call: Call,
         mut choice: Choice,
-        body: RequestBody,
+        mut body: RequestBody,
         buffered: bool,
     ) -> Response {
         self.keep_house();
+        body.leave_out_of_trailers(std::mem::take(&mut call.head.no_trailers));
         call.informational = body.informational();
         call.client = body.client();
         if let Some(cgi) = &mut call.cgi
@@ -177,6 +178,9 @@ impl State {
             Ok(content) => content,
             Err(failure) => return self.refuse(&call, None, &failure),
         };
+        if call.cgi.is_some() {
+            content.drop_trailers();
+        }
         self.upstream.retries.count_request();
         // Those of one time, so that numbers mean the same to the end.
         let mut set = self.servers();
@@ -298,9 +302,21 @@ impl State {
                 return self.ask_by_http2(links, sender, asked, call, content).await;
             }
         }
-        let stream = connect(server, &self.config().tls, http1_only, limit).await?;
+        let stream = match connect(server, &self.config().tls, http1_only, limit).await {
+            Ok(stream) => stream,
+            Err(failure) => {
+                // One more was wanted because those that there are have no room: there is a place to wait.
+                let full = is_shared.then(|| links.http2.take_full(self.deadlines.now())).flatten();
+                drop(connecting);
+                return match full {
+                    Some(sender) => self.ask_by_http2(links, sender, asked, call, content).await,
+                    None => Err(failure),
+                };
+            }
+        };
         if server.scheme() == Scheme::H2c || stream.has_chosen_http2() {
-            let sender = links.http2.begin(stream, self.deadlines.now()).await?;
+            let begun = tokio::time::timeout(limit, links.http2.begin(stream, self.deadlines.now())).await;
+            let sender = begun.map_err(|_| Failure::ConnectTimeout)??;
             drop(connecting);
             return self.ask_by_http2(links, sender, asked, call, content).await;
         }
@@ -321,11 +337,12 @@ impl State {
         call: &Call,
         content: &mut Content,
     ) -> Result<Response, Failure> {
+        let number = sender.number;
         let answered =
             http2_exchange::exchange(self, sender, asked.server, asked.sent(), call, content).await;
         // One that takes nothing or says nothing may have lost the way to the server.
         if let Err(Failure::NotSent(_) | Failure::SendTimeout | Failure::FirstByteTimeout) = &answered {
-            links.http2.give_up();
+            links.http2.give_up(number);
         }
         answered
     }
@@ -371,7 +388,7 @@ impl State {
             let is_there = set.servers.iter().any(|server| server.id == *id);
             if !is_there {
                 links.idle.clear();
-                links.http2.give_up();
+                links.http2.give_up_all();
             }
             is_there
         });

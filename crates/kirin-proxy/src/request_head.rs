@@ -6,6 +6,7 @@
 use crate::config::{ForwardedPolicy, HostPolicy};
 use crate::forwarding_fields;
 use http::Method;
+use http::header::HeaderName;
 use kirin_http::field_list::members;
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::{BodyLength, Origin, RequestHead, Version, proxy_field};
@@ -48,8 +49,14 @@ pub struct OutgoingHead {
     upgrade: Option<Vec<u8>>,
     /// Whether the client waits for a `100 Continue`, and may be kept waiting for the server's.
     pub expects_continue: bool,
-    /// Whether the client takes trailers.
+    /// Whether the client says that it takes trailers.
     pub takes_trailers: bool,
+    /// Whether trailers of the response reach the client.
+    pub passes_trailers: bool,
+    /// The trailers that the client announces.
+    pub trailer: Option<Vec<u8>>,
+    /// Those that are no trailers, because `Connection` names them.
+    pub no_trailers: Vec<HeaderName>,
 }
 
 /// Encodes the head of `request`, whose path and query are `target`.
@@ -85,12 +92,14 @@ pub fn encode(
     let of_connection = OfConnection::of(request);
     let mut upgrade = None;
     let mut takes_trailers = false;
+    let mut trailer = None;
     for field in request.fields {
         match between_us(field.name) {
             Hop::Upgrade if of_connection.upgrade => add_upgrade(&mut upgrade, field.value),
             Hop::Te => {
                 takes_trailers |= members(field.value).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
             }
+            Hop::Trailer => add(&mut trailer, field.value),
             Hop::Upgrade | Hop::Ours => {}
             // What proxies write is for `forwarding_fields`.
             Hop::None
@@ -116,7 +125,8 @@ pub fn encode(
             bytes.extend_from_slice(part.as_bytes());
         }
     }
-    let may_upgrade = request.version == Version::Http11 && request.body == BodyLength::None;
+    let has_body = request.body != BodyLength::None;
+    let may_upgrade = request.version == Version::Http11 && !has_body;
     OutgoingHead {
         method: request.method.clone(),
         target,
@@ -125,7 +135,10 @@ pub fn encode(
         bytes,
         upgrade: upgrade.filter(|_| may_upgrade),
         expects_continue: request.expects_continue && request.version >= Version::Http11,
-        takes_trailers,
+        takes_trailers: takes_trailers && request.version >= Version::Http11,
+        passes_trailers: request.takes_trailers(),
+        trailer: trailer.filter(|_| has_body),
+        no_trailers: if has_body { of_connection.field_names() } else { Vec::new() },
     }
 }
 
@@ -152,13 +165,29 @@ impl OutgoingHead {
             }
             OutgoingFraming::Chunked => bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
         }
+        if framing == OutgoingFraming::Chunked
+            && let Some(trailer) = &self.trailer
+        {
+            for part in [b"Trailer: ", &trailer[..], b"\r\n"] {
+                bytes.extend_from_slice(part);
+            }
+        }
         if self.expects_continue && framing != OutgoingFraming::Nothing {
             bytes.extend_from_slice(b"Expect: 100-continue\r\n");
         }
+        match (&self.upgrade, self.takes_trailers) {
+            (Some(_), true) => bytes.extend_from_slice(b"Connection: Upgrade, TE\r\n"),
+            (Some(_), false) => bytes.extend_from_slice(b"Connection: Upgrade\r\n"),
+            (None, true) => bytes.extend_from_slice(b"Connection: TE\r\n"),
+            (None, false) => {}
+        }
         if let Some(protocols) = &self.upgrade {
-            bytes.extend_from_slice(b"Connection: Upgrade\r\nUpgrade: ");
-            bytes.extend_from_slice(protocols);
-            bytes.extend_from_slice(b"\r\n");
+            for part in [b"Upgrade: ", &protocols[..], b"\r\n"] {
+                bytes.extend_from_slice(part);
+            }
+        }
+        if self.takes_trailers {
+            bytes.extend_from_slice(b"TE: trailers\r\n");
         }
         bytes.extend_from_slice(b"\r\n");
     }
@@ -227,6 +256,10 @@ impl<'a> OfConnection<'a> {
         of_connection
     }
 
+    fn field_names(&self) -> Vec<HeaderName> {
+        self.named.iter().filter_map(|name| HeaderName::from_bytes(name).ok()).collect()
+    }
+
     fn names(&self, name: &str) -> bool {
         self.named.iter().any(|named| named.eq_ignore_ascii_case(name.as_bytes()))
     }
@@ -237,6 +270,7 @@ enum Hop {
     None,
     Upgrade,
     Te,
+    Trailer,
     /// Written anew, or for nobody else.
     Ours,
 }
@@ -246,11 +280,11 @@ fn between_us(name: &str) -> Hop {
     let others: &[&str] = match name.len() {
         2 if name.eq_ignore_ascii_case("te") => return Hop::Te,
         7 if name.eq_ignore_ascii_case("upgrade") => return Hop::Upgrade,
+        7 if name.eq_ignore_ascii_case("trailer") => return Hop::Trailer,
         4 => &["host"],
         // `Proxy` would become `HTTP_PROXY` in a CGI program, which HTTP client libraries obey (CVE-2016-5388).
         5 => &["proxy"],
         6 => &["expect"],
-        7 => &["trailer"],
         10 => &["connection", "keep-alive"],
         14 => &["content-length", "http2-settings"],
         16 => &["proxy-connection"],
@@ -269,12 +303,17 @@ fn add_upgrade(upgrade: &mut Option<Vec<u8>>, value: &[u8]) {
         [&b"h2c"[..], b"h2", b"http", b"tls"].iter().any(|other| name.eq_ignore_ascii_case(other))
     };
     for protocol in members(value).filter(|protocol| !is_http(protocol)) {
-        let upgrade = upgrade.get_or_insert_default();
-        if !upgrade.is_empty() {
-            upgrade.extend_from_slice(b", ");
-        }
-        upgrade.extend_from_slice(protocol);
+        add(upgrade, protocol);
     }
+}
+
+/// Adds a member, or several, to a list.
+fn add(list: &mut Option<Vec<u8>>, members: &[u8]) {
+    let list = list.get_or_insert_default();
+    if !list.is_empty() {
+        list.extend_from_slice(b", ");
+    }
+    list.extend_from_slice(members);
 }
 
 #[cfg(test)]

@@ -52,8 +52,57 @@ fn what_is_between_the_client_and_us_stays_there() {
     assert_eq!((head.host(), &fields[..]), (Some("h"), &expected[..]));
     assert_eq!(
         wire(head, OutgoingFraming::Nothing),
-        "GET /a?b HTTP/1.1\r\nHost: h\r\nAccept: x\r\nCookie: c\r\nVia: 1.0 first\r\nVia: 1.1 kirin\r\n\r\n"
+        "GET /a?b HTTP/1.1\r\nHost: h\r\nAccept: x\r\nCookie: c\r\nVia: 1.0 first\r\nVia: 1.1 kirin\r\n\
+         Connection: TE\r\nTE: trailers\r\n\r\n"
     );
+}
+
+#[test]
+fn a_server_hears_who_takes_trailers_and_which_are_to_come() {
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    for (version, fields, framing, expected, passes) in [
+        ("1.1", "TE: trailers\r\n", OutgoingFraming::Nothing, "Connection: TE\r\nTE: trailers\r\n", true),
+        (
+            "1.1",
+            "te: deflate;q=0.5, Trailers\r\n",
+            OutgoingFraming::Nothing,
+            "Connection: TE\r\nTE: trailers\r\n",
+            true,
+        ),
+        ("1.1", "TE: gzip\r\n", OutgoingFraming::Nothing, "", false),
+        ("1.0", "TE: trailers\r\n", OutgoingFraming::Nothing, "", false),
+        (
+            "1.1",
+            "TE: trailers\r\nConnection: TE, upgrade\r\nUpgrade: websocket\r\n",
+            OutgoingFraming::Nothing,
+            "Connection: Upgrade, TE\r\nUpgrade: websocket\r\nTE: trailers\r\n",
+            true,
+        ),
+        (
+            "1.1",
+            "Transfer-Encoding: chunked\r\nTrailer: X-A\r\nTrailer: X-B, c\r\n",
+            OutgoingFraming::Chunked,
+            "Transfer-Encoding: chunked\r\nTrailer: X-A, X-B, c\r\n",
+            false,
+        ),
+        // There is no place for them.
+        (
+            "1.1",
+            "Content-Length: 3\r\nTrailer: X-A\r\n",
+            OutgoingFraming::Length(3),
+            "Content-Length: 3\r\n",
+            false,
+        ),
+        ("1.1", "Trailer: X-A\r\n", OutgoingFraming::Nothing, "", false),
+    ] {
+        let head = encode_text(&format!("GET / HTTP/{version}\r\nHost: h\r\n{fields}\r\n"), &STRANGER, PLAIN);
+        assert_eq!(head.passes_trailers, passes, "{version} {fields}");
+        let text = wire(head, framing);
+        assert_eq!(text, format!("GET / HTTP/1.1\r\nHost: h\r\n{expected}\r\n"), "{version} {fields}");
+    }
+    let request =
+        format!("POST / HTTP/1.1\r\nHost: h\r\n{chunked}Connection: X-Hop, close, a b\r\nX-Hop: 1\r\n\r\n");
+    assert_eq!(encode_text(&request, &STRANGER, PLAIN).no_trailers, ["x-hop"]);
 }
 
 #[test]
@@ -169,6 +218,8 @@ proptest! {
         let Ok(Parsed::Complete(head, used)) = parsed else { panic!("{sent:?} is no request: {parsed:?}") };
         prop_assert_eq!(used, sent.len());
         prop_assert_eq!(head.body, length.map_or(BodyLength::Chunked, BodyLength::Exact));
-        prop_assert!(head.field("te").is_none() && head.field("keep-alive").is_none());
+        prop_assert!(head.field("te").is_none_or(|te| te == b"trailers"), "{:?}", sent);
+        prop_assert!(head.field("keep-alive").is_none());
+        prop_assert!(length.is_none() || head.field("trailer").is_none());
     }
 }

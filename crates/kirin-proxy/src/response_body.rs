@@ -6,7 +6,8 @@ use crate::read_buffer::ReadBuffer;
 use crate::sending::{SendError, Sending};
 use crate::socket::Socket;
 use bytes::{Bytes, BytesMut};
-use kirin_http::{BodyDecoder, BodyStream, StreamError};
+use http::header::HeaderName;
+use kirin_http::{BodyDecoder, BodyStream, StreamError, Trailers};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
@@ -37,6 +38,8 @@ pub(crate) struct ResponseBody {
     /// The rest of the request, which a server may take while it answers.
     pub(crate) sending: Option<Sending>,
     pub(crate) length: Option<u64>,
+    /// Fields that are no trailers.
+    pub(crate) no_trailers: Vec<HeaderName>,
     /// For how long the server keeps the connection then.
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) may_be_kept: bool,
@@ -76,6 +79,54 @@ impl BodyStream for ResponseBody {
 
     fn length(&self) -> Option<u64> {
         self.length
+    }
+
+    fn may_have_trailers(&self) -> bool {
+        matches!(self.decoder, BodyDecoder::Chunked(_))
+    }
+
+    fn take_trailers(&mut self) -> Option<Trailers> {
+        take_trailers(&mut self.decoder, &self.no_trailers)
+    }
+}
+
+/// The trailers that go on to the client, when the body is complete.
+pub(crate) fn take_trailers(decoder: &mut BodyDecoder, no_trailers: &[HeaderName]) -> Option<Trailers> {
+    let mut trailers = decoder.take_trailers()?;
+    for name in no_trailers {
+        trailers.remove(name);
+    }
+    Some(trailers).filter(|trailers| !trailers.is_empty())
+}
+
+/// A body that is here, and what follows it. Its length is not said, so that the client gets it in chunks.
+pub(crate) struct WithTrailers {
+    data: Bytes,
+    trailers: Option<Trailers>,
+}
+
+impl WithTrailers {
+    pub(crate) fn new(data: Bytes, trailers: Trailers) -> Self {
+        Self { data, trailers: Some(trailers) }
+    }
+}
+
+impl BodyStream for WithTrailers {
+    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+        let data = std::mem::take(&mut self.data);
+        Poll::Ready(if data.is_empty() { None } else { Some(Ok(data)) })
+    }
+
+    fn length(&self) -> Option<u64> {
+        None
+    }
+
+    fn may_have_trailers(&self) -> bool {
+        true
+    }
+
+    fn take_trailers(&mut self) -> Option<Trailers> {
+        self.trailers.take()
     }
 }
 

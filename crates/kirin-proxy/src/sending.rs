@@ -2,13 +2,13 @@
 //! which may come before the request has been sent (RFC 9112 section 9.5).
 
 use crate::cgi::{MAX_RECORD_BYTES, in_records, stdin_header};
-use crate::content::Content;
+use crate::content::{Content, in_chunks};
 use crate::deadlines::Deadlines;
 use crate::request_head::OutgoingFraming;
 use crate::socket::Socket;
 use bytes::Bytes;
-use kirin_http::chunked::{LAST_CHUNK, write_chunk_head};
-use kirin_http::{BodyError, RequestBody};
+use kirin_http::chunked::{LAST_CHUNK, write_chunk_head, write_end};
+use kirin_http::{BodyError, RequestBody, Trailers};
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -60,17 +60,25 @@ enum Framing {
 }
 
 impl Writer {
-    /// Begins to send `head` and `content`. An error means that nothing of it has been sent.
-    pub(crate) async fn begin(self, head: &[u8], content: &mut Content, hold: bool) -> io::Result<Begun> {
+    /// Begins to send `head` and `content`, which the head says to be framed like this. An error means that nothing of it has
+    /// been sent.
+    pub(crate) async fn begin(
+        self,
+        head: &[u8],
+        content: &mut Content,
+        framing: OutgoingFraming,
+        hold: bool,
+    ) -> io::Result<Begun> {
         let memory = match content {
             Content::Nothing | Content::Spent => Bytes::new(),
-            Content::Memory(bytes) => bytes.clone(),
-            Content::File { file, length } => {
+            Content::Memory { bytes, trailers: Some(trailers) } => in_chunks(bytes, trailers),
+            Content::Memory { bytes, trailers: None } => bytes.clone(),
+            Content::File { file, length, trailers } => {
                 let (head, file, length) = (Bytes::copy_from_slice(head), Rc::clone(file), *length);
-                return Ok(Begun::Sending(Box::pin(self.send_file(head, file, length))));
+                return Ok(Begun::Sending(Box::pin(self.send_file(head, file, length, trailers.clone()))));
             }
             Content::Streamed { .. } => {
-                let framing = match content.framing() {
+                let framing = match framing {
                     _ if self.socket.records().is_some() => Framing::Records,
                     OutgoingFraming::Chunked => Framing::Chunks,
                     _ => Framing::Nothing,
@@ -117,8 +125,18 @@ impl Writer {
         self.write_all([first, second, Bytes::new()]).await
     }
 
-    async fn send_file(self, mut head: Bytes, file: Rc<File>, length: u64) -> Result<(), SendError> {
-        let framing = if self.socket.records().is_some() { Framing::Records } else { Framing::Nothing };
+    async fn send_file(
+        self,
+        mut head: Bytes,
+        file: Rc<File>,
+        length: u64,
+        trailers: Option<Trailers>,
+    ) -> Result<(), SendError> {
+        let framing = match &trailers {
+            _ if self.socket.records().is_some() => Framing::Records,
+            Some(_) => Framing::Chunks,
+            None => Framing::Nothing,
+        };
         let mut offset = 0;
         while offset < length {
             let mut piece = vec![0; (length - offset).min(PIECE_BYTES) as usize];
@@ -126,7 +144,7 @@ impl Writer {
             offset += piece.len() as u64;
             self.write_piece(std::mem::take(&mut head), Bytes::from(piece), framing).await?;
         }
-        self.write_end(framing).await
+        self.write_end(framing, trailers).await
     }
 
     /// Sends what the client sends, at the pace of the slower of the two.
@@ -148,7 +166,7 @@ impl Writer {
             let Some(chunk) = chunk else { break };
             self.write_piece(std::mem::take(&mut head), chunk, framing).await?;
         }
-        self.write_end(framing).await
+        self.write_end(framing, body.take_trailers()).await
     }
 
     /// A piece of a body, behind `head` if that is still to be sent.
@@ -172,11 +190,16 @@ impl Writer {
         }
     }
 
-    async fn write_end(&self, framing: Framing) -> Result<(), SendError> {
-        let end = match framing {
-            Framing::Nothing => return Ok(()),
-            Framing::Chunks => Bytes::from_static(LAST_CHUNK),
-            Framing::Records => Bytes::copy_from_slice(&stdin_header(0)),
+    async fn write_end(&self, framing: Framing, trailers: Option<Trailers>) -> Result<(), SendError> {
+        let end = match (framing, trailers) {
+            (Framing::Nothing, _) => return Ok(()),
+            (Framing::Chunks, None) => Bytes::from_static(LAST_CHUNK),
+            (Framing::Chunks, Some(trailers)) => {
+                let mut end = Vec::new();
+                write_end(&trailers, &mut end);
+                Bytes::from(end)
+            }
+            (Framing::Records, _) => Bytes::copy_from_slice(&stdin_header(0)),
         };
         self.write_all([end, Bytes::new(), Bytes::new()]).await
     }

@@ -1,5 +1,6 @@
 //! Response heads as servers send them: what goes on to the client, and what comes after. No I/O.
 
+use http::header::HeaderName;
 use kirin_http::response_head::{self, BadResponse, Field, Framing};
 use kirin_http::{FieldLines, Response, StatusCode, Version};
 use std::time::Duration;
@@ -36,6 +37,10 @@ pub struct UpstreamHead {
     pub close: bool,
     /// For how long it keeps an idle connection, if it says so.
     pub keep_alive: Option<Duration>,
+    /// The trailers that it announces; a field that goes on only where they do.
+    pub trailer: Vec<Vec<u8>>,
+    /// Those that are no trailers, because `Connection` names them.
+    pub no_trailers: Vec<HeaderName>,
 }
 
 /// The body that a server sends.
@@ -55,12 +60,13 @@ pub fn read_head(
 ) -> Result<Option<(AnyHead, usize)>, BadResponse> {
     let mut keep_alive = None;
     let mut upgrade: Vec<Vec<u8>> = Vec::new();
+    let mut trailer: Vec<Vec<u8>> = Vec::new();
     let parsed = response_head::parse(input, |name, value| {
         match name.len() {
             7 if name.eq_ignore_ascii_case("upgrade") => upgrade.push(value.to_vec()),
             10 if name.eq_ignore_ascii_case("keep-alive") => keep_alive = timeout(value),
             2 if name.eq_ignore_ascii_case("te") => {}
-            7 if name.eq_ignore_ascii_case("trailer") => {}
+            7 if name.eq_ignore_ascii_case("trailer") => trailer.push(value.to_vec()),
             16 if name.eq_ignore_ascii_case("proxy-connection") => {}
             18 if name.eq_ignore_ascii_case("proxy-authenticate") => {}
             25 if name.eq_ignore_ascii_case("proxy-authentication-info") => {}
@@ -88,7 +94,8 @@ pub fn read_head(
         _ if is_head || Response::is_bodiless_status(status) => UpstreamBody::Withheld(None),
         framing => UpstreamBody::Framed(framing),
     };
-    let head = UpstreamHead { status, fields, body, close: head.close, keep_alive };
+    let (close, no_trailers) = (head.close, head.named_by_connection);
+    let head = UpstreamHead { status, fields, body, close, keep_alive, trailer, no_trailers };
     Ok(Some((AnyHead::Final(head), length)))
 }
 
@@ -146,6 +153,10 @@ mod tests {
         assert_eq!(
             String::from_utf8_lossy(&wire),
             "Server: x\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nVia: 1.0 kirin\r\n"
+        );
+        assert_eq!(
+            (&head.trailer[..], &head.no_trailers[..]),
+            (&[b"z".to_vec()][..], &["x-y".parse().unwrap()][..])
         );
         assert_eq!((head.close, head.keep_alive), (false, Some(Duration::from_secs(5))));
     }

@@ -10,6 +10,9 @@ use kirin_http::{FieldLines, Response};
 const OF_THE_BYTES: [&[u8]; 5] =
     [b"content-range", b"content-md5", b"content-digest", b"repr-digest", b"digest"];
 
+/// Trailers that do; a response is coded before it is known that it has them, so that it goes on without.
+pub const TRAILERS_OF_THE_BYTES: [&str; 4] = ["content-digest", "repr-digest", "digest", "etag"];
+
 /// Whether a response with these fields may be coded: a compressible type, not coded already, and nothing in the fields that
 /// forbids it. 206 is a part of something that is not coded.
 pub fn may_be_coded(status: StatusCode, fields: &FieldLines) -> bool {

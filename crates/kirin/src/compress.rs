@@ -13,7 +13,7 @@ use httparse::Header;
 use kirin_compress::{AcceptEncoding, Coding, Encoder, MIN_BYTES};
 use kirin_http::body::{BodyStream, StreamError};
 use kirin_http::entity_tag;
-use kirin_http::{Answer, Body, RequestHead, Response};
+use kirin_http::{Answer, Body, RequestHead, Response, Trailers};
 use std::task::{Context, Poll, ready};
 
 /// Bytes of a chunk that are coded before the connection gets to write: some 0.5 ms.
@@ -244,6 +244,19 @@ impl BodyStream for CodedStream {
 
     fn length(&self) -> Option<u64> {
         None
+    }
+
+    fn may_have_trailers(&self) -> bool {
+        self.source.may_have_trailers()
+    }
+
+    fn take_trailers(&mut self) -> Option<Trailers> {
+        let mut trailers = self.source.take_trailers()?;
+        // Of the bytes as they were, too.
+        for name in coded_fields::TRAILERS_OF_THE_BYTES {
+            trailers.remove(name);
+        }
+        Some(trailers)
     }
 }
 

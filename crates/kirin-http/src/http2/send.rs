@@ -185,9 +185,10 @@ impl Sending<'_> {
                 }
                 None if expected.is_none_or(|expected| self.sent == expected) => {
                     return match source.take_trailers() {
-                        Some(trailers) if !trailers.is_empty() => {
-                            self.stream.send_trailers(trailers).map_err(|_| Ended::ResetByClient)
-                        }
+                        Some(trailers) if !trailers.is_empty() => self
+                            .stream
+                            .send_trailers(trailers.into_fields())
+                            .map_err(|_| Ended::ResetByClient),
                         _ => self.hand_over(Bytes::new(), true),
                     };
                 }

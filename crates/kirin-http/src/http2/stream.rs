@@ -125,6 +125,7 @@ impl Unanswered {
     async fn answer<H>(self, server: &Server<H>, resets: &Resets) -> Ended {
         let Self { answer, respond, received, body, expects_continue, exchange } = self;
         let responder = Rc::new(RefCell::new(respond));
+        let is_answered = Rc::new(Cell::new(false));
         let response = match answer {
             Answer::Now(response) => match skip(received, expects_continue, &server.deadlines).await {
                 Ok(()) => response,
@@ -135,7 +136,8 @@ impl Unanswered {
                     BodyLength::None => RequestBody::empty(),
                     length => {
                         let owed = expects_continue.then(|| Rc::clone(&responder));
-                        RequestBody::http2(Http2Source::new(received, &server.deadlines, owed), length)
+                        let source = Http2Source::new(received, &server.deadlines, owed, &is_answered);
+                        RequestBody::http2(source, length)
                     }
                 };
                 let is_gone = Rc::new(Cell::new(false));
@@ -148,6 +150,7 @@ impl Unanswered {
                 }
             }
         };
+        is_answered.set(true);
         let begun = start(server, &mut responder.borrow_mut(), response, exchange);
         match begun {
             Begun::Ended(ended) => ended,

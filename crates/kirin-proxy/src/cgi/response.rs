@@ -26,7 +26,8 @@ pub(crate) fn read_head(
         framing => UpstreamBody::Framed(framing),
     };
     let (status, fields) = (head.status, head.fields);
-    let head = UpstreamHead { status, fields, body, close: !is_kept, keep_alive: None };
+    let (trailer, no_trailers) = (Vec::new(), Vec::new());
+    let head = UpstreamHead { status, fields, body, close: !is_kept, keep_alive: None, trailer, no_trailers };
     Ok(Some((AnyHead::Final(head), length)))
 }
 

@@ -290,8 +290,9 @@ impl Fetch {
     /// Fields that are for this client, and not stored.
     fn personal_fields(&self, said: &FieldLines) -> FieldLines {
         let unstored = storable::unstored_fields(said);
+        // What is read along has no trailers (RFC 9111 section 3.1), and so announces none.
         let is_dropped = |name: &str| {
-            matches!(name, "age" | "content-range")
+            matches!(name, "age" | "content-range" | "trailer")
                 || name == "set-cookie" && self.settings.rules.ignore_cookies
         };
         let mut personal = FieldLines::new();

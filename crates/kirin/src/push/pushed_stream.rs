@@ -2,6 +2,7 @@
 
 use super::Destination;
 use bytes::Bytes;
+use kirin_http::Trailers;
 use kirin_http::body::{BodyStream, StreamError};
 use std::task::{Context, Poll, ready};
 
@@ -46,5 +47,13 @@ impl BodyStream for PushedStream {
 
     fn length(&self) -> Option<u64> {
         self.source.length()
+    }
+
+    fn may_have_trailers(&self) -> bool {
+        self.source.may_have_trailers()
+    }
+
+    fn take_trailers(&mut self) -> Option<Trailers> {
+        self.source.take_trailers()
     }
 }

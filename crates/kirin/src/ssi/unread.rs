@@ -4,14 +4,14 @@ use super::filter::MAX_PAGE_BYTES;
 use crate::subrequest::collect;
 use bytes::Bytes;
 use http::StatusCode;
-use kirin_http::{Body, BodyStream, Response, StreamError};
+use kirin_http::{Body, BodyStream, Response, StreamError, Trailers};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// Reads the body into memory. What is too large, or ends before its end, is given back as it would have been sent.
+/// Reads the body into memory, without trailers: they would speak of another page. What is too large, or ends before its end, is given back as it would have been sent.
 pub async fn read(response: Response) -> Result<Response, Response> {
-    let Response { status, fields, body, place } = response;
+    let Response { status, mut fields, body, place } = response;
     match body {
         Body::Stream(mut stream) => {
             let (mut pieces, mut length) = (VecDeque::new(), 0);
@@ -33,7 +33,10 @@ pub async fn read(response: Response) -> Result<Response, Response> {
                 }
             };
             match rest {
-                None => Ok(Response { status, fields, body: Body::Segments(pieces.into()), place }),
+                None => {
+                    fields.remove("trailer");
+                    Ok(Response { status, fields, body: Body::Segments(pieces.into()), place })
+                }
                 Some(rest) => {
                     let body = Body::Stream(Box::new(Resumed { pieces, rest: Some(rest) }));
                     Err(Response { status, fields, body, place })
@@ -78,5 +81,16 @@ impl BodyStream for Resumed {
 
     fn length(&self) -> Option<u64> {
         None
+    }
+
+    fn may_have_trailers(&self) -> bool {
+        matches!(&self.rest, Some(Rest::Stream(stream)) if stream.may_have_trailers())
+    }
+
+    fn take_trailers(&mut self) -> Option<Trailers> {
+        match &mut self.rest {
+            Some(Rest::Stream(stream)) => stream.take_trailers(),
+            _ => None,
+        }
     }
 }

@@ -1,0 +1,215 @@
+//! Fields that follow a body (RFC 9110 section 6.5): which of them are passed on, and their form in HTTP/1.1. No I/O.
+//!
+//! They come from the chunked decoder or from h2, and go on to who takes them. They never become header fields: who has
+//! decided by those has decided already.
+
+use crate::proxy_fields::{is_unambiguous, proxy_field};
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+
+/// Fields in one trailer section at most, as many as in the head of a request.
+pub const MAX_TRAILER_FIELDS: usize = 100;
+
+/// Fields that say something of framing, routing, who asks, or how the message or what it carries is to be handled: whoever
+/// took them from behind a body would have acted without them before (RFC 9110 section 6.5.1). And those between two
+/// neighbours. `ETag`, `Content-Digest`, `Repr-Digest` and `Authentication-Info` may be trailers where they are defined.
+const NEVER_TRAILERS: [&str; 39] = [
+    "accept-ranges",
+    "age",
+    "authorization",
+    "cache-control",
+    "connection",
+    "cookie",
+    "cookie2",
+    "date",
+    "expect",
+    "expires",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "location",
+    "max-forwards",
+    "pragma",
+    "proxy",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "proxy-authorization",
+    "proxy-connection",
+    "range",
+    "retry-after",
+    "sec-websocket-accept",
+    "sec-websocket-key",
+    "set-cookie",
+    "set-cookie2",
+    "strict-transport-security",
+    "surrogate-control",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "vary",
+    "via",
+    "warning",
+    "www-authenticate",
+    "x-accel-redirect",
+    "x-sendfile",
+];
+
+/// Beginnings of such names.
+const NEVER_TRAILERS_FROM: [&str; 2] = ["content-", "if-"];
+
+/// The trailers of a message, without those that may not be any.
+#[derive(Clone, Debug, Default)]
+pub struct Trailers(HeaderMap);
+
+/// There are more than [`MAX_TRAILER_FIELDS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("more than {MAX_TRAILER_FIELDS} trailers")]
+pub struct TooManyTrailers;
+
+impl Trailers {
+    /// Of lines `name: value` that the chunked decoder has let pass, each ended by LF.
+    pub(crate) fn of_lines(lines: &[u8]) -> Self {
+        let mut fields = HeaderMap::new();
+        for line in lines.split(|byte| *byte == b'\n') {
+            let mut parts = line.splitn(2, |byte| *byte == b':');
+            let (Some(name), Some(value)) = (parts.next(), parts.next()) else { continue };
+            let name = HeaderName::from_bytes(name);
+            let value = HeaderValue::from_bytes(value.trim_ascii());
+            if let (Ok(name), Ok(value)) = (name, value)
+                && may_be_trailer(name.as_str())
+            {
+                let _ = fields.try_append(name, value);
+            }
+        }
+        Self(fields)
+    }
+
+    /// Of what h2 has received.
+    pub fn from_http2(mut fields: HeaderMap) -> Result<Self, TooManyTrailers> {
+        if fields.len() > MAX_TRAILER_FIELDS {
+            return Err(TooManyTrailers);
+        }
+        let others: Vec<_> = fields.keys().filter(|name| !may_be_trailer(name.as_str())).cloned().collect();
+        for name in others {
+            fields.remove(name);
+        }
+        Ok(Self(fields))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes out every line of the field `name`.
+    pub fn remove(&mut self, name: impl http::header::AsHeaderName) {
+        self.0.remove(name);
+    }
+
+    /// Takes out those that might be taken for others, as it is done with the fields of requests.
+    pub(crate) fn remove_ambiguous(&mut self) {
+        let others: Vec<_> = self.0.keys().filter(|name| !is_unambiguous(name.as_str())).cloned().collect();
+        for name in others {
+            self.0.remove(name);
+        }
+    }
+
+    /// As h2 sends them.
+    pub fn into_fields(self) -> HeaderMap {
+        self.0
+    }
+
+    /// Appends them as field lines.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        for (name, value) in &self.0 {
+            for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                out.extend_from_slice(part);
+            }
+        }
+    }
+}
+
+/// Whether a field of this name, in lower case, is passed on as a trailer. What nobody has heard of is: gRPC's own are such.
+fn may_be_trailer(name: &str) -> bool {
+    let never = NEVER_TRAILERS.binary_search(&name).is_ok()
+        || NEVER_TRAILERS_FROM.iter().any(|start| name.starts_with(start))
+        || proxy_field(name).is_some();
+    // RFC 9530 section 2: the digest of what has been sent is known behind it.
+    !never || name == "content-digest"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(trailers: &Trailers) -> String {
+        let mut out = Vec::new();
+        trailers.write_to(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn lines_become_fields_and_lines_again() {
+        let trailers =
+            Trailers::of_lines(b"Grpc-Status: 0\nx-a:  1 \nX-A:\t2\nX-Empty:\nETag: \"x:y\"\nX-B: \xe9\n");
+        let mut out = Vec::new();
+        trailers.write_to(&mut out);
+        let expected = b"grpc-status: 0\r\nx-a: 1\r\nx-a: 2\r\nx-empty: \r\netag: \"x:y\"\r\nx-b: \xe9\r\n";
+        assert_eq!(out, expected, "{}", String::from_utf8_lossy(&out));
+        assert!(Trailers::of_lines(b"").is_empty());
+    }
+
+    #[test]
+    fn what_means_something_in_a_head_is_left_out() {
+        assert!(NEVER_TRAILERS.is_sorted(), "it is searched");
+        for name in [
+            "Transfer-Encoding",
+            "content-length",
+            "Content-Type",
+            "Content-Encoding",
+            "Host",
+            "TE",
+            "Trailer",
+            "Connection",
+            "Authorization",
+            "Set-Cookie",
+            "Cookie",
+            "If-Match",
+            "Range",
+            "Cache-Control",
+            "X-Forwarded-For",
+            "Forwarded",
+            "WWW-Authenticate",
+            "Location",
+            "Vary",
+            "Proxy",
+            "Expect",
+            "X-Real-IP",
+            "X-Original-URL",
+        ] {
+            let trailers = Trailers::of_lines(format!("{name}: x\nX-Kept: 1\n{name}: y\n").as_bytes());
+            assert_eq!(text(&trailers), "x-kept: 1\r\n", "{name}");
+            let fields = [(name, "x"), ("x-kept", "1")];
+            let fields = HeaderMap::from_iter(
+                fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())),
+            );
+            let trailers = Trailers::from_http2(fields).unwrap();
+            assert_eq!(text(&trailers), "x-kept: 1\r\n", "{name}");
+        }
+        for name in ["grpc-status", "content-digest", "repr-digest", "etag", "server-timing", "x-checksum"] {
+            assert!(may_be_trailer(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn more_than_a_hundred_are_refused() {
+        for (count, is_ok) in [(MAX_TRAILER_FIELDS, true), (MAX_TRAILER_FIELDS + 1, false)] {
+            let mut fields = HeaderMap::new();
+            for _ in 0..count {
+                fields.append("x-a", HeaderValue::from_static("1"));
+            }
+            assert_eq!(Trailers::from_http2(fields).is_ok(), is_ok, "{count}");
+        }
+    }
+}
