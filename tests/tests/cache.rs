@@ -740,6 +740,37 @@ fn a_route_says_what_goes_past_and_what_makes_no_difference() {
 }
 
 #[test]
+fn what_is_asked_for_once_takes_memory_once_and_pushes_out_nothing_that_visitors_come_back_for() {
+    let site = Site::new().with("app.psgi", APP);
+    let kirin = Kirin::start(&site, &CONFIG.replace("16MB", "2MB"));
+    let tested = Tested { site, kirin };
+    let mut client = tested.kirin.connect();
+    let target = |page: usize| format!("/page?cc=max-age=3600&bytes=8000&page={page}");
+    let bytes = || -> usize {
+        let mut memcached = tested.memcached();
+        memcached.send("stats\r\n");
+        let line =
+            std::iter::repeat_with(|| memcached.line()).find(|line| line.starts_with("STAT bytes ")).unwrap();
+        line["STAT bytes ".len()..].trim().parse().expect("a number")
+    };
+    for _ in 0..3 {
+        (0..20).for_each(|page| assert_eq!(client.get(&target(page)).body.len(), 8000));
+    }
+    let before = bytes();
+    for page in 1000..1100 {
+        client.get(&target(page));
+    }
+    let grown = bytes() - before;
+    assert!(grown < 100 * 10_000, "{grown} bytes more for 100 pages of 8,000");
+    // A crawler, through four times as much as there is room for.
+    for page in 2000..3000 {
+        client.get(&target(page));
+    }
+    let kept = (0..20).filter(|&page| is_hit(&client.get(&target(page)))).count();
+    assert!(kept >= 18, "{kept} of 20 are still there");
+}
+
+#[test]
 fn hits_are_compressed_once_and_validated_by_the_tag_that_the_client_has() {
     let tested = serve();
     let mut client = tested.kirin.connect();

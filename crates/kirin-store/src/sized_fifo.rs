@@ -93,7 +93,8 @@ impl SizedFifo {
             let class = occupied.trailing_zeros() as usize;
             occupied &= occupied - 1;
             let list = &self.lists[class];
-            let Some(index) = list.tail().filter(|&tail| Some(tail) != spare).or_else(|| list.iter(slab).nth(1))
+            let Some(index) =
+                list.tail().filter(|&tail| Some(tail) != spare).or_else(|| list.iter(slab).nth(1))
             else {
                 continue;
             };
@@ -210,7 +211,11 @@ mod tests {
         tested.pass(5);
         assert_eq!(tested.last(), Some(other));
         tested.queue.resize(&mut tested.slab, grown, 10_000);
-        assert_eq!(tested.queue.in_order(&tested.slab, &tested.clock), [other, grown], "behind it in its list");
+        assert_eq!(
+            tested.queue.in_order(&tested.slab, &tested.clock),
+            [other, grown],
+            "behind it in its list"
+        );
         tested.queue.unlink(&mut tested.slab, other);
         assert_eq!(tested.last(), Some(grown));
         assert_eq!(tested.slab.get(grown).entered, 0);
@@ -222,7 +227,10 @@ mod tests {
             let exact = 64.0 * 2f64.powf(class as f64 * 0.75);
             assert!((weight(class) as f64 / exact - 1.0).abs() < 0.01, "{class}");
         }
-        assert_eq!((class_of(0), class_of(87), class_of(88), class_of(usize::MAX / 2)), (0, 0, 1, CLASSES - 1));
+        assert_eq!(
+            (class_of(0), class_of(87), class_of(88), class_of(usize::MAX / 2)),
+            (0, 0, 1, CLASSES - 1)
+        );
     }
 
     #[derive(Clone, Debug)]

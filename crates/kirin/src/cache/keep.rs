@@ -112,7 +112,7 @@ impl Keep {
 
     /// What has been stored, for who has just asked for it. That is no use yet by which to tell what is asked for again, and
     /// nothing is kept beside the item before it is.
-    pub fn stored(&self, store: &Store, now: Now) -> Option<FoundResponse> {
+    pub(super) fn stored(&self, store: &Store, now: Now) -> Option<FoundResponse> {
         let item = store.peek(&self.key, now)?;
         let (entry, _) = Entry::compile(&item.value());
         let entry = Arc::new(entry);
