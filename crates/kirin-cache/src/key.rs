@@ -9,15 +9,25 @@ pub const NAMESPACE: &[u8] = b"\0c";
 /// The longest tag that the store takes.
 const TAG_LIMIT_BYTES: usize = 250;
 
-/// The key of a target on a host: path and query, then scheme and host.
+/// The key of a target on a host: path and query, then scheme and host. The host is as it was asked for: a place may answer
+/// `EXAMPLE.org` otherwise than `example.org`, and one who asks for the first must not choose for the others.
 pub fn primary_key(path: &str, query: Option<&str>, secure: bool, host: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(path.len() + query.map_or(0, str::len) + host.len() + 8);
     key.extend_from_slice(NAMESPACE);
     append_target(path, query, &mut key);
     key.push(0);
     key.push(if secure { b's' } else { b'p' });
-    key.extend(host.bytes().map(|byte| byte.to_ascii_lowercase()));
+    key.extend_from_slice(host.as_bytes());
     key
+}
+
+/// Appends to a primary key what a trusted proxy tells of the site in the field `name`, which the place sees as well. No value
+/// holds the byte between them.
+pub fn append_told(name: &str, value: &[u8], key: &mut Vec<u8>) {
+    key.push(1);
+    key.extend(name.bytes().map(|byte| byte.to_ascii_lowercase()));
+    key.push(b'=');
+    key.extend_from_slice(value);
 }
 
 /// The tag that every stored response to a target carries, whatever host it was asked by and whatever it varies by. `target`
@@ -81,7 +91,11 @@ mod tests {
 
     #[test]
     fn a_key_has_target_scheme_and_host() {
-        assert_eq!(primary_key("/a", Some("b=c"), true, "Example.ORG:8"), b"\0c/a?b=c\0sexample.org:8");
+        assert_eq!(primary_key("/a", Some("b=c"), true, "example.org:8"), b"\0c/a?b=c\0sexample.org:8");
+        assert_ne!(
+            primary_key("/a", None, true, "EXAMPLE.org"),
+            primary_key("/a", None, true, "example.org")
+        );
         assert_eq!(primary_key("/a", None, false, "x"), b"\0c/a\0px");
         assert_ne!(primary_key("/a", Some(""), false, "x"), primary_key("/a", None, false, "x"));
         assert!(primary_key("/a/b", None, false, "x").starts_with(&target_prefix(b"/a/")));

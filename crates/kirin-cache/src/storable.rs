@@ -2,7 +2,7 @@
 
 use crate::cache_control::{ResponseDirectives, Scope};
 use crate::policy::Policy;
-use crate::surrogate::targeted_directives;
+use crate::surrogate::{TARGETED, targeted_directives};
 use crate::vary::Vary;
 use http::{Method, StatusCode};
 use kirin_http::FieldLines;
@@ -144,6 +144,8 @@ pub fn policy_of(
         Some(lifetime) => lifetime,
         None => match status.as_u16() {
             404 | 410 if rules.negative_ttl.is_some() => rules.negative_ttl.unwrap_or(0),
+            // What one request's fields may have brought about is nobody else's error without a word (CPDoS).
+            405 | 414 | 501 => return Err(Unstorable::NoFreshness),
             _ if is_understood && rules.default_ttl.is_some() => rules.default_ttl.unwrap_or(0),
             // Nothing is guessed (section 4.2.2); what is to be validated each time is no guess.
             _ if is_understood && (said.no_cache == Scope::Response || said.public) => 0,
@@ -174,17 +176,17 @@ pub fn policy_of(
     }
 }
 
-/// Names of fields that are not stored: this hop's, this visitor's, and those that the response says to keep out.
-pub fn unstored_fields(fields: &FieldLines, rules: &StorageRules) -> Vec<String> {
-    let said = ResponseDirectives::of(fields, "cache-control");
+/// Names of fields that are not stored: this hop's, this visitor's, and those that the response says to keep out, in whichever
+/// of the fields that it says such things in. A cookie is one visitor's whatever is said.
+pub fn unstored_fields(fields: &FieldLines) -> Vec<String> {
     let mut names: Vec<String> =
-        ["age", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization"]
+        ["age", "set-cookie", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization"]
             .map(str::to_owned)
             .to_vec();
-    names.extend_from_slice(said.no_cache.fields());
-    names.extend_from_slice(said.private.fields());
-    if rules.ignore_cookies {
-        names.push("set-cookie".to_owned());
+    for name in ["cache-control"].iter().chain(&TARGETED) {
+        let said = ResponseDirectives::of(fields, name);
+        names.extend_from_slice(said.no_cache.fields());
+        names.extend_from_slice(said.private.fields());
     }
     names
 }

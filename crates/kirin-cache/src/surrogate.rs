@@ -9,7 +9,7 @@ const OURS: [&str; 3] = ["surrogate-key", "cache-tag", "surrogate-control"];
 
 /// What counts in place of `Cache-Control`, the first that is there. `CDN-Cache-Control` goes on: another CDN may be in front
 /// of us.
-const TARGETED: [&str; 2] = ["surrogate-control", "cdn-cache-control"];
+pub(crate) const TARGETED: [&str; 2] = ["surrogate-control", "cdn-cache-control"];
 
 /// The names that a response can be purged by: `Surrogate-Key` is separated by spaces, `Cache-Tag` by commas.
 pub fn tags(fields: &FieldLines) -> Vec<&[u8]> {

@@ -20,6 +20,19 @@ pub fn conditions(stored: &FieldLines) -> Vec<(&'static str, Vec<u8>)> {
         .collect()
 }
 
+/// Whether a 304 is about what is stored (section 4.3.4): a validator in it must be the one that is stored. A 304 without one is
+/// about what was asked for.
+pub fn is_about(stored: &FieldLines, not_modified: &FieldLines) -> bool {
+    let opaque = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
+    let both = |name| stored.get(name).zip(not_modified.get(name));
+    match (both("etag"), both("last-modified")) {
+        (Some((stored, said)), _) => opaque(stored) == opaque(said),
+        // With another tag, or none: the date is all there is.
+        (None, Some((stored, said))) => not_modified.get("etag").is_some() || stored == said,
+        (None, None) => true,
+    }
+}
+
 /// The stored fields brought up to date with those of a 304 (section 3.2): each of its names takes the place of what was
 /// stored by that name. The age is that of the 304, if it has one: the answer may come from another cache.
 pub fn merge(stored: &FieldLines, not_modified: &FieldLines) -> FieldLines {
@@ -55,6 +68,27 @@ mod tests {
             ("If-Modified-Since", b"Sun, 06 Nov 1994 08:49:37 GMT".to_vec()),
         ];
         assert_eq!(conditions(&stored), expected);
+    }
+
+    #[test]
+    fn a_304_is_about_what_has_its_validators() {
+        for (stored, said, expected) in [
+            (&[("ETag", "\"a\"")][..], &[][..], true),
+            (&[("ETag", "\"a\"")], &[("ETag", "\"a\"")], true),
+            (&[("ETag", "W/\"a\"")], &[("ETag", "\"a\"")], true),
+            (&[("ETag", "\"a\"")], &[("ETag", "\"b\"")], false),
+            (
+                &[("ETag", "\"a\""), ("Last-Modified", "x")],
+                &[("ETag", "\"a\""), ("Last-Modified", "y")],
+                true,
+            ),
+            (&[("Last-Modified", "x")], &[("Last-Modified", "x")], true),
+            (&[("Last-Modified", "x")], &[("Last-Modified", "y")], false),
+            (&[("Last-Modified", "x")], &[("ETag", "\"a\"")], true),
+            (&[("Last-Modified", "x")], &[], true),
+        ] {
+            assert_eq!(is_about(&lines(stored), &lines(said)), expected, "{stored:?} {said:?}");
+        }
     }
 
     #[test]

@@ -11,12 +11,12 @@ const MAX_NAMES: usize = 16;
 pub enum Vary {
     /// By these request fields: in lower case, sorted, each once. None for all requests alike.
     By(Vec<String>),
-    /// By what no request shows (`*`), or by more than we look at: never the answer to another request.
+    /// By what no request shows (`*`), by who the client is, or by more than we look at: never the answer to another request.
     Any,
 }
 
 impl Vary {
-    /// What a response says.
+    /// What a response says. One that is coded varies by `Accept-Encoding`, if it says so or not: others cannot read it.
     pub fn of(fields: &FieldLines) -> Self {
         let mut names = Vec::new();
         for (_, value) in fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"vary")) {
@@ -27,8 +27,16 @@ impl Vary {
                 if name == b"*" || !is_name {
                     return Vary::Any;
                 }
-                names.push(String::from_utf8_lossy(name).to_ascii_lowercase());
+                let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+                // The place sees ours, not the one that came, which is no part of what it has chosen by.
+                if matches!(name.as_str(), "forwarded" | "x-forwarded-for") {
+                    return Vary::Any;
+                }
+                names.push(name);
             }
+        }
+        if fields.get("content-encoding").is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+            names.push("accept-encoding".to_owned());
         }
         names.sort_unstable();
         names.dedup();
@@ -53,24 +61,36 @@ pub fn append_secondary_key(names: &[String], fields: &[Header<'_>], key: &mut V
             continue;
         }
         key.push(b'=');
-        if is_preference_list(name) {
-            append_preferences(values(), key);
-        } else {
-            append_joined(values(), key);
+        match name.as_str() {
+            "accept-encoding" => append_codings(values(), key),
+            "accept" | "accept-language" | "accept-charset" => append_members(values(), key),
+            _ => append_joined(values(), key),
         }
     }
 }
 
-/// Lists whose order says nothing: preferences have weights (RFC 9110 section 12.4).
-fn is_preference_list(name: &str) -> bool {
-    matches!(name, "accept" | "accept-encoding" | "accept-language" | "accept-charset")
+/// Members of a list, without empty ones.
+fn members<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
+    values
+        .flat_map(|value| value.split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|m| !m.is_empty())
 }
 
-/// Members in lower case without white space, sorted. Those of one weight are one choice as good as another, so that
-/// `gzip, br` and `br,gzip;q=1` are the same.
-fn append_preferences<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>) {
-    let mut members: Vec<Vec<u8>> = values
-        .flat_map(|value| value.split(|byte| *byte == b','))
+/// In their order and as they are spelt: neither should matter (RFC 9110 section 12.4), but frameworks take the first of two of
+/// the same weight, so that whoever sends another's list the other way round would choose for him.
+fn append_members<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>) {
+    for (index, member) in members(values).enumerate() {
+        if index > 0 {
+            key.push(b',');
+        }
+        key.extend(member.iter().filter(|byte| !matches!(byte, b' ' | b'\t')));
+    }
+}
+
+/// In lower case, sorted: `gzip, br` and `br,gzip;q=1` are the same, and whichever of them the place takes, both can read it.
+fn append_codings<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>) {
+    let mut members: Vec<Vec<u8>> = members(values)
         .map(|member| {
             let compact = member.iter().filter(|byte| !matches!(byte, b' ' | b'\t'));
             let mut compact: Vec<u8> = compact.map(u8::to_ascii_lowercase).collect();
@@ -82,7 +102,6 @@ fn append_preferences<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<
             }
             compact
         })
-        .filter(|member| !member.is_empty())
         .collect();
     members.sort_unstable();
     members.dedup();
@@ -131,6 +150,35 @@ mod tests {
         assert_eq!(vary(&[&many.join(",")]), Vary::Any);
         assert!(vary(&["Cookie"]).tells_cookies_apart());
         assert!(!vary(&["*"]).tells_cookies_apart());
+    }
+
+    #[test]
+    fn a_coded_response_is_for_those_who_take_the_coding() {
+        for (coding, expected) in [("gzip", &["accept-encoding"][..]), ("Identity", &[])] {
+            let mut fields = FieldLines::new();
+            fields.push("Content-Encoding", coding);
+            assert_eq!(Vary::of(&fields), Vary::By(expected.iter().map(|name| (*name).to_owned()).collect()));
+        }
+    }
+
+    #[test]
+    fn what_we_tell_of_the_client_chooses_for_this_client_alone() {
+        for name in ["Forwarded", "x-forwarded-for"] {
+            assert_eq!(vary(&["Accept", name]), Vary::Any, "{name}");
+        }
+        // These are in the key, as the scheme and the host.
+        assert_ne!(vary(&["X-Forwarded-Proto, X-Forwarded-Host"]), Vary::Any);
+    }
+
+    #[test]
+    fn the_order_of_what_a_client_prefers_is_kept() {
+        for name in ["accept", "accept-language"] {
+            let of = |value| key(&[name], &[(name, value)]);
+            assert_ne!(of("a, b"), of("b, a"));
+            assert_ne!(of("A"), of("a"));
+            assert_eq!(of("a;q=1 , b"), of("a; q=1,b"));
+            assert_eq!(key(&[name], &[(name, "a"), (name, "b")]), of("a,b"));
+        }
     }
 
     #[test]

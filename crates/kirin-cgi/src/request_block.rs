@@ -4,39 +4,22 @@
 //! `docs/worker-protocol.md` has the list of names.
 
 use crate::meta_variables::MetaVariables;
-use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead};
+use kirin_http::proxy_fields::is_unambiguous;
+use kirin_http::{
+    Client, ForwardedFields, ListenAddress, Origin, Peer, ProxyField, RequestHead, proxy_field,
+};
 use std::net::SocketAddr;
 use std::ops::Range;
 
 /// Room kept before the names and values for what is known last: `NNNN:CONTENT_LENGTH NUL 20 digits NUL SCGI NUL 1 NUL`.
 const PREFIX_ROOM: usize = 64;
 
-/// Fields that describe the client's message to the front, or that only a proxy may set.
+/// Fields that describe the client's message to the front.
 ///
 /// The body reaches the worker whole and unchunked, `100 Continue` has been sent. `Proxy` would become `HTTP_PROXY`, which
-/// HTTP client libraries obey (CVE-2016-5388). `X-Sendfile-Type` and `X-Accel-Mapping` are how a front turns on
-/// Plack::Middleware::XSendfile, which a client must not. What proxies tell of the client has been made use of if they are
-/// trusted (`REMOTE_ADDR`, `HTTPS`, `HTTP_HOST`) and is a stranger's word if not; an application that has
-/// Plack::Middleware::ReverseProxy would believe it.
-const DROPPED: [&str; 17] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "trailer",
-    "expect",
-    "keep-alive",
-    "proxy",
-    "x-sendfile-type",
-    "x-accel-mapping",
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-proto",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-server",
-    "x-forwarded-https",
-    "x-real-ip",
-];
+/// HTTP client libraries obey (CVE-2016-5388).
+const DROPPED: [&str; 7] =
+    ["host", "content-length", "transfer-encoding", "trailer", "expect", "keep-alive", "proxy"];
 
 /// An encoded head; the length of the body is filled in when the body has been read.
 #[derive(Debug)]
@@ -89,7 +72,7 @@ fn encode(
     if !request.host.is_empty() {
         push(&mut block, "HTTP_HOST", request.host);
     }
-    let cookies = push_fields(&mut block, request);
+    let cookies = push_fields(&mut block, request, origin);
     block.push(b',');
     Ok(RequestBlock { bytes: block, start: 0, cookies })
 }
@@ -234,9 +217,24 @@ fn push_address(block: &mut Vec<u8>, ip_name: &str, port_name: &str, address: &S
     push(block, port_name, itoa::Buffer::new().format(address.port()));
 }
 
+/// Whether a field that proxies write is for the application. What trusted ones tell of the client has been made use of
+/// (`REMOTE_ADDR`, `HTTPS`, `HTTP_HOST`); what a stranger says an application with Plack::Middleware::ReverseProxy would believe.
+/// What is left is who the visitor is and where a trusted proxy has put the site. How a file is sent is between us and the
+/// worker, whoever asks.
+fn is_passed_on(field: ProxyField, name: &str, origin: Origin<'_>) -> bool {
+    const PATHS: [&str; 4] = ["x-forwarded-prefix", "x-script-name", "x-original-url", "x-rewrite-url"];
+    let is_told = origin.proxy.is_some_and(|proxy| proxy.fields == ForwardedFields::X);
+    is_told
+        && match field {
+            ProxyField::User => true,
+            ProxyField::Site => PATHS.iter().any(|path| path.eq_ignore_ascii_case(name)),
+            ProxyField::Client | ProxyField::Sending => false,
+        }
+}
+
 /// The client's fields as `HTTP_*`. Fields of the same name become one (RFC 9110 section 5.3; cookies as RFC 6265 section
 /// 5.4 has them). Returns where in the block the value of `HTTP_COOKIE` is, if there is one.
-fn push_fields(block: &mut Vec<u8>, request: &RequestHead<'_>) -> Option<Range<usize>> {
+fn push_fields(block: &mut Vec<u8>, request: &RequestHead<'_>, origin: Origin<'_>) -> Option<Range<usize>> {
     let fields = request.fields;
     let mut cookies = None;
     for (index, field) in fields.iter().enumerate() {
@@ -244,8 +242,8 @@ fn push_fields(block: &mut Vec<u8>, request: &RequestHead<'_>) -> Option<Range<u
         let same = |other: &httparse::Header<'_>| {
             other.name.len() == name.len() && other.name.eq_ignore_ascii_case(name)
         };
-        // A name with an underscore would pass for the one with a hyphen, which a proxy may have checked.
-        if memchr::memchr(b'_', name.as_bytes()).is_some()
+        if !is_unambiguous(name)
+            || proxy_field(name).is_some_and(|field| !is_passed_on(field, name, origin))
             || DROPPED.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
             || fields[..index].iter().any(same)
         {

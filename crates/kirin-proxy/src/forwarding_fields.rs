@@ -3,30 +3,12 @@
 //! What a stranger says in these fields is left out, what a trusted proxy says is kept and added to.
 
 use crate::config::ForwardedPolicy;
-use kirin_http::{ForwardedFields, Origin, Peer, RequestHead};
+use kirin_http::{ForwardedFields, Origin, Peer, RequestHead, proxy_field};
 use std::io::Write;
 use std::net::IpAddr;
 
-/// Fields that only proxies may write, besides `forwarded`.
-const WRITTEN_BY_PROXIES: [&str; 10] = [
-    "x-forwarded-for",
-    "x-forwarded-proto",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-server",
-    "x-forwarded-https",
-    "x-forwarded-ssl",
-    "x-forwarded-scheme",
-    "x-forwarded-prefix",
-    "x-real-ip",
-];
-
-/// Whether the field is about the client, and left to [`write()`].
-pub(crate) fn is_about_client(name: &str) -> bool {
-    matches!(name.len(), 9 | 15..=18)
-        && (name.eq_ignore_ascii_case("forwarded")
-            || WRITTEN_BY_PROXIES.iter().any(|other| name.eq_ignore_ascii_case(other)))
-}
+/// Those that are written here, whoever has said something in them before.
+const WRITTEN: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
 
 /// Appends the field lines.
 pub(crate) fn write(
@@ -70,9 +52,10 @@ fn write_x(request: &RequestHead<'_>, origin: Origin<'_>, out: &mut Vec<u8>) {
         write_line("X-Forwarded-Host", host, out);
     }
     if told.is_some() {
-        for name in &WRITTEN_BY_PROXIES[3..] {
-            for value in values(request, name) {
-                write_line(name, value, out);
+        let is_written = |name: &str| WRITTEN.iter().any(|other| name.eq_ignore_ascii_case(other));
+        for field in request.fields.iter().filter(|field| proxy_field(field.name).is_some()) {
+            if !is_written(field.name) {
+                write_line(field.name, field.value.trim_ascii(), out);
             }
         }
     }

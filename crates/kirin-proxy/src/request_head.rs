@@ -6,8 +6,9 @@
 use crate::config::{ForwardedPolicy, HostPolicy};
 use crate::forwarding_fields;
 use http::Method;
+use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::request::list;
-use kirin_http::{BodyLength, Origin, RequestHead, Version};
+use kirin_http::{BodyLength, Origin, RequestHead, Version, proxy_field};
 use std::ops::Range;
 
 /// What of a configuration decides about request heads.
@@ -91,8 +92,11 @@ pub fn encode(
                 takes_trailers |= list(field.value).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
             }
             Hop::Upgrade | Hop::Ours => {}
+            // What proxies write is for `forwarding_fields`.
             Hop::None
-                if forwarding_fields::is_about_client(field.name) || of_connection.names(field.name) => {}
+                if proxy_field(field.name).is_some()
+                    || !is_unambiguous(field.name)
+                    || of_connection.names(field.name) => {}
             Hop::None => {
                 bytes.extend_from_slice(field.name.as_bytes());
                 bytes.extend_from_slice(b": ");

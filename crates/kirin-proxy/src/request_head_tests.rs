@@ -111,6 +111,8 @@ fn an_upgrade_goes_on_only_where_it_is_one_and_never_to_http_2() {
 fn strangers_do_not_say_who_they_are() {
     let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\n\
         X-Forwarded-Host: evil\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\nX-Forwarded-Prefix: /e\r\n\
+        X_Forwarded_For: 6.6.6.6\r\nX.Real.IP: 6.6.6.6\r\nX-Forwarded-Ssl: on\r\nX-Forwarded-Foo: 1\r\nClient-IP: 6.6.6.6\r\n\
+        X-Original-URL: /admin\r\nX-Sendfile-Type: X-Accel-Redirect\r\nX-Accel-Mapping: /=/\r\nFront-End-Https: on\r\n\
         Connection: X-Forwarded-For\r\n\r\n";
     assert_eq!(
         forwarded(request, &STRANGER, ForwardedPolicy::Both),

@@ -6,13 +6,9 @@
 use crate::purge::{self, Purge};
 use crate::store_place::key_of;
 use http::StatusCode;
-use kirin_http::{Body, Origin, Place, RequestHead, Response, TrustedPeers};
+use kirin_http::{Body, Origin, Place, RequestHead, Response, TrustedPeers, proxy_field};
 use kirin_store::{Now, Store};
 use std::sync::Arc;
-
-/// Fields that proxies add. Who comes through one is somebody else than the peer seems, unless the proxy is trusted; and if it
-/// is, a purge may still come directly.
-const PROXIED: [&str; 4] = ["via", "forwarded", "x-forwarded-for", "x-real-ip"];
 
 /// Answers PURGE on one loop.
 pub struct PurgeRequests {
@@ -49,11 +45,13 @@ impl PurgeRequests {
         Some(response)
     }
 
-    /// A browser says in `Origin` which page wants it; none may.
+    /// A browser says in `Origin` which page wants it; none may. Who comes through a proxy is somebody else than the peer seems,
+    /// unless the proxy is trusted; and if it is, a purge may still come directly.
     fn may(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> bool {
         self.from.contains(origin.peer)
             && request.field("origin").is_none()
-            && PROXIED.iter().all(|name| request.field(name).is_none())
+            && request.field("via").is_none()
+            && request.fields.iter().all(|field| proxy_field(field.name).is_none())
     }
 }
 

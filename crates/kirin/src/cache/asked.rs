@@ -4,7 +4,8 @@ use super::settings::CacheSettings;
 use http::Method;
 use httparse::Header;
 use kirin_cache::{RequestDirectives, key, validation};
-use kirin_http::{BodyLength, Client, Origin, RequestHead};
+use kirin_http::request::list;
+use kirin_http::{BodyLength, Client, ForwardedFields, Origin, ProxyField, RequestHead, proxy_field};
 use kirin_store::KEY_LIMIT_BYTES;
 
 /// What of a request decides whether it is answered from the cache.
@@ -28,7 +29,7 @@ pub struct Asked {
 pub enum Past {
     /// Its method.
     Method,
-    /// The configuration, its length, or that it wants more than a response.
+    /// The configuration, its length, that it wants more than a response, or that the place may see another request.
     Bypass,
 }
 
@@ -45,6 +46,7 @@ impl Asked {
         }
         if request.body != BodyLength::None
             || request.field("upgrade").is_some()
+            || request.fields.iter().any(makes_another_request)
             || settings.bypass.iter().any(|bypass| bypass.is_in(request))
         {
             return Err(Past::Bypass);
@@ -54,7 +56,16 @@ impl Asked {
             None => request.query,
             Some(kept) => kept.as_deref(),
         };
-        let key = key::primary_key(request.path, query, origin.secure, request.host);
+        let mut key = key::primary_key(request.path, query, origin.secure, request.host);
+        let is_told = origin.proxy.is_some_and(|proxy| proxy.fields == ForwardedFields::X);
+        for field in request.fields.iter().filter(|_| is_told) {
+            // The scheme is in the key.
+            if proxy_field(field.name) == Some(ProxyField::Site)
+                && !field.name.eq_ignore_ascii_case("x-forwarded-proto")
+            {
+                key::append_told(field.name, field.value, &mut key);
+            }
+        }
         if key.len() > KEY_LIMIT_BYTES {
             return Err(Past::Bypass);
         }
@@ -72,6 +83,9 @@ impl Asked {
         }
         for field in request.fields {
             let is = |name: &str| field.name.eq_ignore_ascii_case(name);
+            if is_told && proxy_field(field.name) == Some(ProxyField::User) {
+                asked.has_authorization = true;
+            }
             match field.name.len() {
                 6 => asked.has_cookie |= is("cookie") && !settings.rules.ignore_cookies,
                 13 if is("authorization") => asked.has_authorization = true,
@@ -89,6 +103,19 @@ impl Asked {
     pub fn has_credentials(&self) -> bool {
         self.has_cookie || self.has_authorization
     }
+}
+
+/// Whether a field has the place see another request than its key says: another method or target, or without what `Connection`
+/// takes away on the way to it, which may be what the response varies by.
+fn makes_another_request(field: &Header<'_>) -> bool {
+    const OTHER: [&str; 5] =
+        ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
+    const CONNECTION: [&[u8]; 5] = [b"close", b"keep-alive", b"te", b"upgrade", b"http2-settings"];
+    if field.name.eq_ignore_ascii_case("connection") {
+        return list(field.value)
+            .any(|option| !CONNECTION.iter().any(|known| option.eq_ignore_ascii_case(known)));
+    }
+    OTHER.iter().any(|other| field.name.eq_ignore_ascii_case(other))
 }
 
 /// The query without what the route ignores; `None` for what was there if that changes nothing.

@@ -114,15 +114,17 @@ impl Fetch {
             true => self.cache.counters.misses.add(),
             false => self.cache.counters.validations.add(),
         }
-        let answer = self.request.with(|request, origin| {
-            as_cache(request, &self.settings, &conditions, |request| (self.ask)(request, origin))
-        });
-        let (mut response, delay) = given(answer, body).await;
+        let (mut response, delay) = self.given(&conditions, body).await;
         let Some(found) = stale else { return self.received(flight, response, delay).await };
         if response.status == StatusCode::NOT_MODIFIED && !conditions.is_empty() {
-            self.cache.counters.not_modified.add();
-            complete(&mut response.fields, unix_now());
-            return self.not_modified(flight, found, &response.fields, delay);
+            if found.is_meant_by(&response.fields) {
+                self.cache.counters.not_modified.add();
+                complete(&mut response.fields, unix_now());
+                return self.not_modified(flight, found, &response.fields, delay);
+            }
+            // Of something else: nothing is known then.
+            self.cache.counters.misses.add();
+            (response, _) = self.given(&[], RequestBody::empty()).await;
         }
         if let Some(response) = self.in_place_of_error(&found, response.status) {
             if let Some(flight) = flight {
@@ -131,6 +133,14 @@ impl Fetch {
             return response;
         }
         self.received(flight, response, delay).await
+    }
+
+    /// What the place says, asked with `conditions`.
+    async fn given(&self, conditions: &[(&'static str, Vec<u8>)], body: RequestBody) -> (Response, u64) {
+        let answer = self.request.with(|request, origin| {
+            as_cache(request, &self.settings, conditions, |request| (self.ask)(request, origin))
+        });
+        given(answer, body).await
     }
 
     /// What is stored by now, if it is an answer.
@@ -234,6 +244,7 @@ impl Fetch {
                 self.remember(reason, &response);
                 if let Some(flight) = flight
                     && !is_of_gone_client(&response)
+                    && !is_of_one_request(response.status)
                 {
                     flight.land(Landed::NotStored);
                 }
@@ -311,7 +322,7 @@ impl Fetch {
     /// What is needed to store a response with `said`, and its fields that are stored.
     fn keep(&self, policy: &Policy, status: StatusCode, said: &FieldLines) -> Option<(Keep, FieldLines)> {
         let mut fields = said.clone();
-        for name in storable::unstored_fields(said, &self.settings.rules) {
+        for name in storable::unstored_fields(said) {
             fields.remove(&name);
         }
         let keep = self.request.with(|request, _| {
@@ -322,7 +333,7 @@ impl Fetch {
 
     /// Fields that are for this client, and not stored.
     fn personal_fields(&self, said: &FieldLines) -> FieldLines {
-        let unstored = storable::unstored_fields(said, &self.settings.rules);
+        let unstored = storable::unstored_fields(said);
         let is_dropped =
             |name: &str| name == "age" || name == "set-cookie" && self.settings.rules.ignore_cookies;
         let mut personal = FieldLines::new();
@@ -343,7 +354,9 @@ impl Fetch {
         let is_of_request = reason.is_of_request(self.storable_request());
         let is_of_visitor = matches!(reason, Unstorable::Cookie | Unstorable::Authorization);
         // An error passes. Then many come at once, and should find each other.
-        let is_error = response.status.is_server_error() || response.place == Place::Kirin;
+        let is_error = response.status.is_server_error()
+            || response.place == Place::Kirin
+            || is_of_one_request(response.status);
         if is_error || is_of_request && !is_of_visitor {
             return;
         }
@@ -359,6 +372,11 @@ impl FoundResponse {
             Some(cached) if cached.has_validator => validation::conditions(&cached.stored_fields(&self.item)),
             _ => Vec::new(),
         }
+    }
+
+    fn is_meant_by(&self, not_modified: &FieldLines) -> bool {
+        self.cached()
+            .is_some_and(|cached| validation::is_about(&cached.stored_fields(&self.item), not_modified))
     }
 }
 
@@ -378,6 +396,12 @@ fn complete(fields: &mut FieldLines, received: u64) {
         let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(received));
         fields.push("Date", date);
     }
+}
+
+/// Errors that a request has brought on itself, by a field that is too large or comes too often: those who wait have not sent
+/// that, so the next of them goes.
+fn is_of_one_request(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 400 | 408 | 413 | 417 | 421 | 429 | 431)
 }
 
 /// Nobody has waited for it, so it tells nothing of what others would get.

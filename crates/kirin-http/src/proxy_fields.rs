@@ -1,0 +1,104 @@
+//! Fields that proxies write about a request, and that applications therefore believe.
+//!
+//! One list for all who pass requests on (`kirin-proxy`, `kirin-cgi`), who keep responses (`kirin-cache`) and who ask whether a
+//! request has come through a proxy. What a stranger says in one of them goes nowhere; what a trusted proxy says may.
+
+/// What such a field is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyField {
+    /// Where the client is: the same page is for others, too.
+    Client,
+    /// Who the visitor is, whom the proxy has asked for a password or certificate.
+    User,
+    /// By what scheme and name the site was asked for, and where in it: what links are made of.
+    Site,
+    /// How the application is to have a file sent: between it and who is directly in front of it.
+    Sending,
+}
+
+/// The names in lower case. Beside the well-known ones those that reverse-proxy middleware of Plack, Rack, Rails, Django,
+/// Werkzeug, Spring and Symfony has believed, and `x-original-url` of IIS, by which a request passes by the rules of its path.
+const NAMES: [(&str, ProxyField); 22] = [
+    ("forwarded", ProxyField::Client),
+    ("x-real-ip", ProxyField::Client),
+    ("x-client-ip", ProxyField::Client),
+    ("client-ip", ProxyField::Client),
+    ("x-cluster-client-ip", ProxyField::Client),
+    ("x-forwarded", ProxyField::Client),
+    ("x-forwarded-for", ProxyField::Client),
+    ("x-forwarded-by", ProxyField::Client),
+    ("x-forwarded-client-cert", ProxyField::User),
+    ("x-forwarded-user", ProxyField::User),
+    ("x-forwarded-email", ProxyField::User),
+    ("x-forwarded-groups", ProxyField::User),
+    ("x-forwarded-preferred-username", ProxyField::User),
+    ("x-original-host", ProxyField::Site),
+    ("x-original-url", ProxyField::Site),
+    ("x-rewrite-url", ProxyField::Site),
+    ("x-script-name", ProxyField::Site),
+    ("x-scheme", ProxyField::Site),
+    ("x-url-scheme", ProxyField::Site),
+    ("front-end-https", ProxyField::Site),
+    ("x-sendfile-type", ProxyField::Sending),
+    ("x-accel-mapping", ProxyField::Sending),
+];
+
+/// What the field `name` is about, if it is one that only proxies may write.
+pub fn proxy_field(name: &str) -> Option<ProxyField> {
+    // The first letter decides for most fields of a request.
+    if !matches!(name.as_bytes().first(), Some(b'x' | b'X' | b'f' | b'F' | b'c' | b'C')) {
+        return None;
+    }
+    if let Some((_, field)) = NAMES.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)) {
+        return Some(*field);
+    }
+    let start = name.get(..PREFIX.len())?;
+    start.eq_ignore_ascii_case(PREFIX).then_some(ProxyField::Site)
+}
+
+/// All fields of such names are proxies'; those that are not in the list tell of the site.
+const PREFIX: &str = "x-forwarded-";
+
+/// Whether a name is one that stays the same wherever it goes. In a CGI environment `X_Real_IP` is `X-Real-IP`, in PHP's `X.Real.IP`
+/// too: names of other characters than letters, digits and hyphens would pass by the list, and are not passed on (nginx calls
+/// them invalid).
+pub fn is_unambiguous(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_proxies_write_is_told_from_what_clients_write() {
+        for (name, expected) in [
+            ("X-Forwarded-For", Some(ProxyField::Client)),
+            ("FORWARDED", Some(ProxyField::Client)),
+            ("Client-IP", Some(ProxyField::Client)),
+            ("X-Forwarded-User", Some(ProxyField::User)),
+            ("x-forwarded-prefix", Some(ProxyField::Site)),
+            ("X-Forwarded-Anything", Some(ProxyField::Site)),
+            ("X-Original-URL", Some(ProxyField::Site)),
+            ("Front-End-Https", Some(ProxyField::Site)),
+            ("X-Accel-Mapping", Some(ProxyField::Sending)),
+            ("X-Forwarded", Some(ProxyField::Client)),
+            ("X-Forwardedé", None),
+            ("X-Original-Filename", None),
+            ("From", None),
+            ("Cookie", None),
+            ("", None),
+        ] {
+            assert_eq!(proxy_field(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_could_become_another_is_ambiguous() {
+        for (name, expected) in
+            [("X-Real-IP", true), ("DNT", true), ("X_Real_IP", false), ("X.Real.IP", false), ("X!", false)]
+        {
+            assert_eq!(is_unambiguous(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What a stranger's request, or a server that is careless, must not leave in the cache for others.
+//!
+//! The server behind shows what it has heard: what it has heard of and others have not sent is what they must not get.
+
+use kirin_tests::{Asked, Backend, Client, Kirin, Reply, Site};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn serve(backend: &Backend, listener: &str, cache: &str) -> Kirin {
+    let config = format!(
+        "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\
+         [[upstream]]\nname = \"web\"\nservers = [\"{}\"]\n\
+         [[route]]\npath = \"/\"\ntry = [\"proxy:web\"]\ncache = {cache}\n",
+        backend.address()
+    );
+    Kirin::start(&Site::new(), &config)
+}
+
+fn answer(fields: &str, body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
+}
+
+/// Answers with the value of the field that the path names, for a minute.
+fn echo(asked: &Asked) -> String {
+    let name = asked.target().trim_start_matches('/').to_owned();
+    let value = asked.field(&name).unwrap_or("nothing");
+    answer(&format!("Cache-Control: max-age=60\r\nVary: {name}\r\n"), value)
+}
+
+/// Answers with the number of the request.
+fn counting(fields: &'static str) -> Backend {
+    let count = AtomicUsize::new(0);
+    Backend::answering(move |_| answer(fields, &(count.fetch_add(1, Ordering::SeqCst) + 1).to_string()))
+}
+
+fn status(reply: &Reply) -> &str {
+    reply.field("cache-status").unwrap_or_else(|| panic!("no Cache-Status: {}", reply.head))
+}
+
+fn is_hit(reply: &Reply) -> bool {
+    status(reply).starts_with("Kirin; hit")
+}
+
+fn texts<const N: usize>(client: &mut Client, target: &str, fields: [&str; N]) -> [String; N] {
+    fields.map(|fields| client.request("GET", target, fields).text())
+}
+
+#[test]
+fn a_cookie_is_never_kept_whichever_field_says_that_it_may_not_be() {
+    for fields in [
+        "CDN-Cache-Control: max-age=60, no-cache=\"set-cookie\"\r\nSet-Cookie: session=1\r\n",
+        "Surrogate-Control: max-age=60, private=\"Set-Cookie\"\r\nSet-Cookie: session=1\r\n",
+        "CDN-Cache-Control: max-age=60, private=\"Set-Cookie\"\r\nCache-Control: no-store\r\nSet-Cookie: session=1\r\n",
+    ] {
+        let backend = counting(fields);
+        let kirin = serve(&backend, "", "true");
+        let mut client = kirin.connect();
+        assert_eq!(client.get("/").field("set-cookie"), Some("session=1"), "{fields}");
+        let hit = client.get("/");
+        assert_eq!((is_hit(&hit), hit.field("set-cookie")), (true, None), "{}", hit.head);
+    }
+}
+
+#[test]
+fn a_field_that_one_of_the_two_words_keeps_out_is_kept_out() {
+    for fields in [
+        "CDN-Cache-Control: max-age=60, private=\"X-User\"\r\nX-User: one\r\n",
+        "CDN-Cache-Control: max-age=60\r\nCache-Control: private=\"x-user\"\r\nX-User: one\r\n",
+    ] {
+        let backend = counting(fields);
+        let kirin = serve(&backend, "", "true");
+        let mut client = kirin.connect();
+        assert_eq!(client.get("/").field("x-user"), Some("one"), "{fields}");
+        let hit = client.get("/");
+        assert_eq!((is_hit(&hit), hit.field("x-user")), (true, None), "{}", hit.head);
+    }
+}
+
+#[test]
+fn a_field_that_connection_takes_away_from_the_server_is_not_in_the_key_either() {
+    let backend = Backend::answering(echo);
+    let kirin = serve(&backend, "", "true");
+    let mut client = kirin.connect();
+    let french = "Accept-Language: fr\r\n";
+    let reply =
+        client.request("GET", "/Accept-Language", &format!("Connection: Accept-Language\r\n{french}"));
+    assert_eq!((reply.text().as_str(), status(&reply)), ("nothing", "Kirin; fwd=bypass"));
+    assert_eq!(texts(&mut client, "/Accept-Language", [french, french]), ["fr", "fr"]);
+    // What browsers send keeps nothing away.
+    for connection in ["keep-alive", "Keep-Alive, TE", "Upgrade, HTTP2-Settings", ""] {
+        let fields = format!("Connection: {connection}\r\n{french}");
+        assert!(is_hit(&client.request("GET", "/Accept-Language", &fields)), "{connection}");
+    }
+}
+
+#[test]
+fn what_varies_by_the_client_s_address_is_for_nobody_else() {
+    for name in ["X-Forwarded-For", "Forwarded"] {
+        let backend = Backend::answering(echo);
+        let kirin = serve(&backend, "trusted = [\"127.0.0.1\"]\n", "true");
+        let mut client = kirin.connect();
+        for _ in 0..2 {
+            let reply = client.get(&format!("/{name}"));
+            assert!(!is_hit(&reply) && status(&reply).ends_with("detail=vary"), "{}", reply.head);
+        }
+    }
+}
+
+#[test]
+fn what_is_coded_is_for_those_who_take_the_coding_though_the_server_does_not_say_so() {
+    let backend = Backend::answering(|asked| {
+        let coding = asked.field("accept-encoding").filter(|coding| coding.contains("gzip"));
+        let fields = coding.map_or("", |_| "Content-Encoding: gzip\r\n");
+        answer(&format!("Cache-Control: max-age=60\r\n{fields}"), coding.map_or("plain", |_| "coded"))
+    });
+    let kirin = serve(&backend, "", "true");
+    let mut client = kirin.connect();
+    let gzip = "Accept-Encoding: gzip\r\n";
+    // What is not coded everybody can read.
+    assert_eq!(texts(&mut client, "/", [gzip, gzip, "", gzip]), ["coded", "coded", "plain", "plain"]);
+}
+
+#[test]
+fn the_order_in_which_a_client_prefers_things_is_in_the_key() {
+    let backend = Backend::answering(echo);
+    let kirin = serve(&backend, "", "true");
+    let mut client = kirin.connect();
+    // Frameworks take the first of equals, and may not know `JA`.
+    for (name, values) in [
+        ("Accept", ["application/json, text/html", "text/html, application/json"]),
+        ("Accept-Language", ["en, ja", "ja, en"]),
+        ("Accept-Language", ["JA", "ja"]),
+    ] {
+        for value in values {
+            let reply = client.request("GET", &format!("/{name}"), &format!("{name}: {value}\r\n"));
+            assert_eq!(reply.text(), value, "{name}");
+        }
+        let spaced = format!("{name}: {}\r\n", values[1].replace(", ", " ,"));
+        assert!(is_hit(&client.request("GET", &format!("/{name}"), &spaced)), "{name}");
+    }
+}
+
+#[test]
+fn a_host_that_is_spelt_otherwise_has_answers_of_its_own() {
+    let backend = Backend::answering(|asked| {
+        answer("Cache-Control: max-age=60\r\n", asked.field("host").unwrap_or_default())
+    });
+    let kirin = serve(&backend, "", "true");
+    let mut client = kirin.connect();
+    for host in ["EXAMPLE.org", "example.org", "example.org.", "example.org:80", "example.org:443"] {
+        for _ in 0..2 {
+            client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+            assert_eq!(client.read_reply().text(), host);
+        }
+    }
+}
+
+#[test]
+fn a_request_that_may_be_another_than_its_line_says_goes_past_the_cache() {
+    let backend = counting("Cache-Control: max-age=60\r\n");
+    let kirin = serve(&backend, "trusted = [\"127.0.0.1\"]\n", "true");
+    let mut client = kirin.connect();
+    for (number, name) in
+        ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL"]
+            .into_iter()
+            .enumerate()
+    {
+        let reply = client.request("GET", &format!("/{number}"), &format!("{name}: /admin\r\n"));
+        assert_eq!(status(&reply), "Kirin; fwd=bypass", "{name}");
+        assert!(!is_hit(&client.get(&format!("/{number}"))), "{name}");
+    }
+    // A body is one more way to say something that the key does not have.
+    client.send("GET /body HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\na=b");
+    assert_eq!(status(&client.read_reply()), "Kirin; fwd=bypass");
+}
+
+#[test]
+fn what_a_trusted_proxy_tells_of_the_site_is_in_the_key() {
+    let backend = Backend::answering(|asked| {
+        let name = asked.target().trim_start_matches('/').to_owned();
+        answer("Cache-Control: max-age=60\r\n", asked.field(&name).unwrap_or("nothing"))
+    });
+    let kirin = serve(&backend, "trusted = [\"127.0.0.1\"]\n", "true");
+    let mut client = kirin.connect();
+    for name in ["X-Forwarded-Host", "X-Forwarded-Prefix", "X-Forwarded-Port", "X-Forwarded-Scheme"] {
+        let (one, other) = (format!("{name}: one\r\n"), format!("{name}: other\r\n"));
+        let target = format!("/{name}");
+        assert_eq!(
+            texts(&mut client, &target, [&one, &other, &one, &other]),
+            ["one", "other", "one", "other"]
+        );
+        assert!(is_hit(&client.request("GET", &target, &one)));
+        // Which visitor it is for is none of that.
+        let of_another = format!("{one}X-Forwarded-For: 192.0.2.9\r\nX-Real-IP: 192.0.2.9\r\n");
+        assert!(is_hit(&client.request("GET", &target, &of_another)));
+    }
+}
+
+#[test]
+fn a_304_for_something_else_says_nothing_of_what_is_kept() {
+    for (stored, said) in [
+        ("ETag: \"one\"\r\n", "ETag: \"other\"\r\n"),
+        (
+            "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            "Last-Modified: Sun, 06 Nov 1994 08:49:38 GMT\r\n",
+        ),
+    ] {
+        let count = AtomicUsize::new(0);
+        let backend = Backend::answering(move |asked| {
+            let number = count.fetch_add(1, Ordering::SeqCst);
+            match asked.field("if-none-match").or(asked.field("if-modified-since")) {
+                Some(_) => format!("HTTP/1.1 304 Not Modified\r\n{said}Cache-Control: max-age=60\r\n\r\n"),
+                None => answer(&format!("{stored}Cache-Control: max-age=0\r\n"), &number.to_string()),
+            }
+        });
+        let kirin = serve(&backend, "", "true");
+        let mut client = kirin.connect();
+        assert_eq!(client.get("/").text(), "0");
+        let reply = client.get("/");
+        assert_eq!((reply.status, reply.text().as_str()), (200, "2"), "{said}");
+        let tag = stored.split_once(": ").unwrap();
+        assert_eq!(reply.field(tag.0), Some(tag.1.trim_end()), "{}", reply.head);
+    }
+}
+
+#[test]
+fn a_cookie_of_a_304_is_for_the_client_that_has_asked() {
+    let backend = Backend::answering(|asked| {
+        match asked.field("if-none-match") {
+        Some(_) => {
+            "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nSet-Cookie: session=2\r\nCache-Control: max-age=60\r\n\r\n".into()
+        }
+        None => answer("ETag: \"a\"\r\nCache-Control: max-age=0\r\n", "text"),
+    }
+    });
+    let kirin = serve(&backend, "", "true");
+    let mut client = kirin.connect();
+    assert_eq!(client.get("/").field("set-cookie"), None);
+    let validated = client.get("/");
+    assert_eq!((validated.text().as_str(), validated.field("set-cookie")), ("text", Some("session=2")));
+    let hit = client.get("/");
+    assert_eq!((is_hit(&hit), hit.field("set-cookie")), (true, None));
+}
+
+#[test]
+fn errors_that_a_request_has_brought_on_itself_are_not_kept_for_others() {
+    // The error comes of a field that is not in the key (CPDoS).
+    let backend = Backend::answering(|asked| match asked.field("x-oversized") {
+        Some(status) => format!("HTTP/1.1 {status} X\r\nContent-Length: 5\r\n\r\nerror"),
+        None => answer("ETag: \"a\"\r\nCache-Control: max-age=0, stale-if-error=60\r\n", "page"),
+    });
+    let kirin = serve(&backend, "", "{ ttl = \"1h\", negative_ttl = \"1h\" }");
+    let mut client = kirin.connect();
+    for status in [400, 405, 406, 408, 413, 414, 415, 417, 421, 429, 431, 500, 501, 505] {
+        let target = format!("/{status}");
+        let bad = format!("X-Oversized: {status}\r\n");
+        assert_eq!(texts(&mut client, &target, [&bad, "", ""]), ["error", "page", "page"], "{status}");
+    }
+}
+
+#[test]
+fn an_error_of_one_request_does_not_throw_out_what_is_kept_for_others() {
+    let backend = Backend::answering(|asked| match asked.field("x-oversized") {
+        Some("431") => "HTTP/1.1 431 X\r\nContent-Length: 5\r\n\r\nerror".into(),
+        Some(_) => "HTTP/1.1 503 X\r\nContent-Length: 5\r\n\r\nerror".into(),
+        None => answer("Cache-Control: max-age=0, stale-if-error=60\r\n", "page"),
+    });
+    let kirin = serve(&backend, "", "true");
+    let mut client = kirin.connect();
+    let fields = ["", "X-Oversized: 431\r\n", "X-Oversized: 503\r\n"];
+    assert_eq!(texts(&mut client, "/", fields), ["page", "error", "page"]);
+}
+
+#[test]
+fn a_part_never_passes_for_the_whole() {
+    let backend = Backend::answering(|asked| {
+        match asked.field("range") {
+        // One that does as asked, and one that sends a part that nobody has asked for.
+        Some(_) => "HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-1/4\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nab".into(),
+        None if asked.target() == "/unasked" => {
+            "HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-1/4\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nab".into()
+        }
+        None => answer("Cache-Control: max-age=60\r\n", "abcd"),
+    }
+    });
+    let kirin = serve(&backend, "", "{ ttl = \"1h\" }");
+    let mut client = kirin.connect();
+    assert_eq!(
+        texts(&mut client, "/", ["Range: bytes=0-1\r\n", "", "Range: bytes=1-2\r\n"]),
+        ["ab", "abcd", "bc"]
+    );
+    for _ in 0..2 {
+        assert!(!is_hit(&client.get("/unasked")));
+    }
+}
+
+#[test]
+fn what_is_private_stays_so_whatever_its_name_looks_like() {
+    // Web cache deception: a visitor is lured to /account/x.css, and the server answers with the account.
+    let backend = Backend::answering(|asked| {
+        answer("Content-Type: text/html\r\n", asked.field("cookie").unwrap_or("nobody"))
+    });
+    for cache in ["true", "{ ttl = \"1h\" }"] {
+        let kirin = serve(&backend, "", cache);
+        let mut client = kirin.connect();
+        for target in
+            ["/account/x.css", "/account%2Fx.css", "/account;x.css", "/account?x.css", "/account%3Fx.js"]
+        {
+            assert_eq!(
+                texts(&mut client, target, ["Cookie: victim\r\n", ""]),
+                ["victim", "nobody"],
+                "{target}"
+            );
+        }
+    }
+}
