@@ -68,7 +68,9 @@ impl Store {
         let copied_bytes =
             if !is_whole && shard.log.is_copied(slot.address) { item.content.len() } else { 0 };
         let companion = Companion { made, bytes, copied_bytes };
-        let more_bytes = companion.charged_bytes() + if side.is_none() { Side::default().bytes() } else { 0 };
+        let more_bytes = companion.charged_bytes()
+            + if side.is_none() { Side::default().bytes() } else { 0 }
+            + if copied_bytes > 0 { shard.copied_growth_bytes() } else { 0 };
         // One that finds no room at once is not worth waiting for.
         if let Ok(true) = self.make_room(&mut shard, |_| more_bytes, Some(index), now) {
             shard.add_companion(index, companion);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use foldhash::HashMap;
 use foldhash::quality::RandomState;
+use foldhash::{HashMap, HashSet};
 use hashbrown::HashTable;
 
 use crate::clock::{Expires, Now};
@@ -35,7 +35,7 @@ pub(crate) struct Shard {
     pub(crate) queues: Queues,
     sides: HashMap<u32, Arc<Side>>,
     /// Slots with companions that were made from a copy.
-    copied: Vec<u32>,
+    copied: HashSet<u32>,
     /// Bytes of all sides; the others know their own size.
     side_bytes: usize,
     /// Where the sweep goes on.
@@ -45,6 +45,9 @@ pub(crate) struct Shard {
     /// Items numbered up to here have all been looked at by the sweep.
     pub(crate) swept_up_to: u64,
 }
+
+/// What a slot takes in the set of those with companions made from a copy.
+const COPIED_BYTES: usize = size_of::<u32>() + 1;
 
 /// An item whose key and value take more than this part of a page is kept whole: at most as much of
 /// a page is lost because the next record does not fit.
@@ -63,7 +66,7 @@ impl Shard {
             log: Log::new(page_bytes),
             queues: Queues::default(),
             sides: HashMap::default(),
-            copied: Vec::new(),
+            copied: HashSet::default(),
             side_bytes: 0,
             sweep_cursor: 0,
             sweep_starts: 0,
@@ -78,7 +81,17 @@ impl Shard {
             + self.slab.bytes()
             + self.table.allocation_size()
             + self.queues.bytes()
-            + self.copied.capacity() * size_of::<u32>()
+            + self.copied.capacity() * COPIED_BYTES
+    }
+
+    /// The bytes by which one more slot with companions made from a copy may grow the shard.
+    pub(crate) fn copied_growth_bytes(&self) -> usize {
+        if self.copied.len() < self.copied.capacity() {
+            0
+        } else {
+            // hashbrown doubles, and a little more for its smallest sizes.
+            (self.copied.capacity() + 8) * COPIED_BYTES
+        }
     }
 
     /// The bytes by which a record will grow the shard, in the slot `over` or in a new one.
@@ -287,7 +300,7 @@ impl Shard {
     /// Keeps a companion beside an item.
     pub(crate) fn add_companion(&mut self, index: u32, companion: Companion) {
         if companion.copied_bytes > 0 {
-            self.copied.push(index);
+            self.copied.insert(index);
         }
         self.change_side(index, |side| side.companions.push(companion));
     }
