@@ -1,7 +1,7 @@
 //! A page that includes itself wherever it can: the worst site there is. Shared by the targets of includes.
 
 use bytes::Bytes;
-use kirin_ssi::{Progress, Rendering, Requested, Source, Syntax, Target, Template, Zone};
+use kirin_ssi::{Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Template, Zone};
 use std::sync::Arc;
 
 struct Itself {
@@ -22,9 +22,9 @@ impl Source for Itself {
         Bytes::copy_from_slice(format.as_bytes())
     }
 
-    fn request(&mut self, _: Target, name: &[u8], alternate: Option<&[u8]>, id: usize) -> Requested {
-        match name.len() % 4 {
-            0 if alternate.is_none() => Requested::Failed,
+    fn request(&mut self, include: Requesting<'_>, _: &Scope, id: usize) -> Requested {
+        match include.name.len() % 4 {
+            0 if include.alternate.is_none() => Requested::Failed,
             1 => Requested::Template(Arc::clone(&self.page)),
             _ => {
                 self.requested = id + 1;

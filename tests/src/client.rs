@@ -220,7 +220,11 @@ impl Client {
         }
     }
 
-    fn read_chunks(&mut self) -> Vec<u8> {
+    /// Reads a chunked body, or the rest of one, to its proper end.
+    ///
+    /// # Panics
+    /// When it is cut or malformed.
+    pub fn read_chunks(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
         loop {
             let end = self.find(b"\r\n");

@@ -11,6 +11,7 @@ mod memcached;
 pub mod memo;
 mod pebble;
 mod program;
+pub mod scripts;
 mod site;
 mod tls;
 

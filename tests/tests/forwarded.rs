@@ -50,7 +50,8 @@ fn strangers_cannot_say_who_they_are() {
     let kirin = serve(&site, "");
     let mut client = kirin.connect();
     let lie = "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.example\r\n\
-               Forwarded: for=6.6.6.6;proto=https\r\nX-Real-IP: 6.6.6.6\r\n";
+               Forwarded: for=6.6.6.6;proto=https\r\nX-Real-IP: 6.6.6.6\r\nX-Forwarded-Ssl: https\r\nX-Forwarded-Scheme: https\r\n\
+               X_Forwarded_For: 6.6.6.6\r\nX-Forwarded-Prefix: /evil\r\nClient-IP: 6.6.6.6\r\n";
     for target in ["/", "/middleware"] {
         let text = ask(&mut client, target, lie);
         assert!(text.contains("REMOTE_ADDR=127.0.0.1 ") && text.contains("url_scheme=http"), "{text}");

@@ -7,6 +7,7 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
     [[route]]\npath = \"/\"\ntry = [\"store\", \"app:web\"]\n\
     [[route]]\npath = \"/v1\"\ntry = [\"store\", \"app:web\"]\nrewrite = \"/v2\"\n\
+    [[route]]\npath = \"/direct\"\ntry = [\"app:web\"]\n\
     [[route]]\npath = \"/only\"\ntry = [\"store\", \"files:.\"]\n";
 
 /// Says in each body how often it has run. The fields `X-Store` and `X-Purge` of a request come back as Kirin's, `X-Status` as the
@@ -332,4 +333,21 @@ fn a_stale_page_that_no_application_is_behind_is_served_as_it_is() {
     for _ in 0..3 {
         assert_eq!(running.kirin.get("/only/a").text(), "a");
     }
+}
+
+#[test]
+fn a_page_that_no_request_is_answered_with_is_told_of_once() {
+    let mut running = serve();
+    let (served, unserved) = (["/page", "/v1/page", "/v2/page"], ["/direct/page", "/direct/other"]);
+    for target in served {
+        running.get(target, "ttl=300");
+    }
+    running.get("/page2", "key=\"/v2/of-v1\"");
+    assert!(!running.kirin.log().contains("no `store` in its `try`"), "{}", running.kirin.log());
+    for target in unserved {
+        running.get(target, "ttl=300");
+        assert!(running.is_stored(target), "pages may include it");
+    }
+    running.kirin.wait_for_log("no `store` in its `try`");
+    assert_eq!(running.kirin.log().matches("no `store` in its `try`").count(), 1, "{}", running.kirin.log());
 }

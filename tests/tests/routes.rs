@@ -198,6 +198,38 @@ fn error_pages_stand_in_for_kirins_own_errors() {
 }
 
 #[test]
+fn error_pages_are_put_together_as_others() {
+    let page = "no <!--# echo var=\"request_uri\" -->: <!--# include file=\"foot.html\" -->, <!--# include virtual=\"/app/x\" -->, \
+                <!--# echo var=\"cookie_c\" -->, <!--# include virtual=\"/gone\" -->";
+    let site = Site::new()
+        .with("app.psgi", PSGI)
+        .with("public/errors/404.html", page)
+        .with("public/errors/foot.html", "foot of <!--# echo var=\"arg_q\" -->");
+    let pages = "error_pages = { 404 = \"/errors/404.html\" }\n";
+    let kirin = serve(
+        &site,
+        &format!(
+            "{APP}[[route]]\npath = \"/\"\ntry = [\"store\", \"files:public\"]\nssi = true\n{pages}\
+             [[route]]\npath = \"/app\"\ntry = [\"app:web\"]\n{pages}intercept_errors = true\n"
+        ),
+    );
+    let mut client = kirin.connect();
+    for target in ["/nothing?q=1", "/app/status/404?q=2"] {
+        let reply = client.request("GET", target, "Cookie: c=d\r\nIf-None-Match: *\r\n");
+        let text = reply.text();
+        assert_eq!(reply.status, 404, "{target}");
+        assert!(text.starts_with(&format!("no {target}: foot of (none), REQUEST_METHOD=GET")), "{text}");
+        // A part that is an error has no error page of its own, which would have the part again.
+        assert!(text.ends_with(", d, [an error occurred while processing the directive]"), "{text}");
+        assert_eq!(reply.field("etag"), None);
+        assert!(client.request("HEAD", target, "").status == 404);
+    }
+    // In the store, too.
+    memcached(&site).set("/errors/404.html", b"text/html\r\n<!--# include virtual=\"/app/x\" -->");
+    assert!(client.get("/nothing").text().contains("PATH_INFO=/app/x"));
+}
+
+#[test]
 fn trace_is_refused_and_options_says_what_is_allowed() {
     let site = Site::new().with("app.psgi", PSGI).with("public/f", "");
     let kirin = serve(

@@ -117,6 +117,20 @@ fn a_page_with_a_session_is_its_visitors_own() {
 }
 
 #[test]
+fn a_page_that_calls_itself_public_is_not_when_it_has_a_session() {
+    let (_site, kirin, mut memcached) = serve();
+    memcached.set(MARI, br#"{"name":"mari"}"#);
+    for control in ["public, max-age=60", "s-maxage=60, max-age=60", "max-age=60"] {
+        let page =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: {control}\r\n\r\n{BAR}");
+        memcached.set("/", page.as_bytes());
+        for id in [MARI, "none"] {
+            assert_eq!(get(&kirin, id, "").field("cache-control"), Some("max-age=60, private"), "{control}");
+        }
+    }
+}
+
+#[test]
 fn without_a_session_cookie_in_the_configuration_there_are_no_sessions() {
     let site = Site::new();
     let kirin = Kirin::start(&site, &CONFIG.replace("session_cookie = \"simple_session\"\n", ""));

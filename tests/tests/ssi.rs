@@ -187,3 +187,54 @@ fn a_page_is_304_only_if_nothing_in_it_has_changed() {
         assert_eq!((again(&tag).status, again(&new_tag).status), (200, 304));
     }
 }
+
+#[test]
+fn another_server_is_not_asked_and_the_log_says_so() {
+    let (_site, kirin, mut memcached) = serve();
+    for name in ["http://other.test/a", "//other.test/a", "https://test:444/"] {
+        let page = format!("text/html\r\n<!--# include virtual=\"{name}\" -->");
+        memcached.set("/d/page", page.as_bytes());
+        let reply = kirin.get("/d/page");
+        assert_eq!(
+            (reply.text().as_str(), reply.field("cache-control")),
+            (ERROR, Some("no-store")),
+            "{name}"
+        );
+        kirin.wait_for_log(&format!("include={name}"));
+    }
+}
+
+#[test]
+fn a_part_has_the_variables_of_its_page() {
+    let (_site, kirin, mut memcached) = serve();
+    memcached.set(
+        "/bar",
+        b"text/html\r\n[<!--# echo var=\"title\" -->]<!--# set var=\"title\" value=\"bar's\" -->",
+    );
+    memcached.set("/outer", b"text/html\r\n(<!--# include virtual=\"/bar\" -->)");
+    for (page, shown) in [
+        ("<!--# set var=\"title\" value=\"<a>\" --><!--# include virtual=\"/bar\" -->", "[&lt;a&gt;]"),
+        ("<!--# set var=\"title\" value=\"a\" --><!--# include virtual=\"/outer\" -->", "([a])"),
+        ("<!--# include virtual=\"/bar\" -->", "[(none)]"),
+        ("<!--# include virtual=\"/bar\" --><!--# echo var=\"title\" -->", "[(none)](none)"),
+        ("<!--# include virtual=\"/bar\" wait=\"yes\" --><!--# echo var=\"title\" -->", "[(none)]bar&#39;s"),
+        // Two parts do not see each other, and a part that waits for a task is no other.
+        (
+            "<!--# set var=\"title\" value=\"a\" --><!--# include virtual=\"/app/stream\" --><!--# include virtual=\"/bar\" --><!--# include virtual=\"/bar\" -->",
+            "part 1 part 2 part 3 [a][a]",
+        ),
+    ] {
+        assert_eq!(show(&kirin, &mut memcached, page), shown, "{page}");
+    }
+}
+
+#[test]
+fn a_page_that_multiplies_ends_and_the_log_says_so_once() {
+    let (_site, kirin, mut memcached) = serve();
+    memcached
+        .set("/fan", format!("text/html\r\n{}.", "<!--# include virtual=\"/fan\" -->".repeat(50)).as_bytes());
+    let reply = kirin.get("/fan");
+    assert_eq!((reply.status, reply.field("cache-control")), (200, Some("no-store")));
+    kirin.wait_for_log("too deep or are too many");
+    assert_eq!(kirin.log().matches("too deep or are too many").count(), 1);
+}

@@ -98,10 +98,21 @@ const ALIKE: &[&str] = &[
     "<!--# include virtual=\"/d/text.html\" wait=\"maybe\" -->",
     "<!--# include -->|<!--# include nothing=\"a\" -->",
     "<!--# include virtual=\"/d/text.html\" set=\"a\" -->[<!--# echo var=\"a\" -->]",
+    // A part has the variables of the page, and the page those of a part that it waits for.
+    "<!--# set var=\"title\" value=\"<Home>\" --><!--# include virtual=\"/d/head.html\" --><!--# include file=\"head.html\" -->",
+    "<!--# set var=\"title\" value=\"1\" --><!--# include virtual=\"/d/outer.html\" -->",
+    "<!--# if expr=\"$arg_name = /^(?P<title>al)/\" --><!--# endif --><!--# include virtual=\"/d/head.html\" -->",
+    "<!--# include virtual=\"/d/vars.html\" wait=\"yes\" --><!--# echo var=\"title\" -->|<!--# include virtual=\"/d/head.html\" -->",
+    "<!--# set var=\"title\" value=\"mine\" --><!--# include virtual=\"/d/vars.html\" wait=\"yes\" --><!--# echo var=\"title\" -->",
+    "<!--# include virtual=\"/d/vars.html\" --><!--# echo var=\"title\" -->",
+    "<!--# config errmsg=\"oops\" timefmt=\"%Y\" --><!--# include virtual=\"/d/broken.html\" -->",
     // Configuration.
     "<!--# config errmsg=\"oops <1>\" --><!--# nonsense -->",
     "<!--# config timefmt=\"%Y-%%\" --><!--# echo var=\"date_gmt\" --> <!--# if expr=\"$date_local = /^\\d{4}-%\\$/\" -->year<!--# endif -->",
     "<!--# config timefmt=\"%A, %d-%b-%Y %Z\" --><!--# echo var=\"date_gmt\" -->",
+    "<!--# config timefmt=\"%D %F %x %C %j %a %b %h %e %U %u %w %V %G %y %Ey %Od %p %E %J\" --><!--# echo var=\"date_gmt\" -->",
+    "<!--# config timefmt=\"%c\" --><!--# if expr=\"$date_gmt = /^\\w{3} \\w{3} [ \\d]\\d \\d\\d:\\d\\d:\\d\\d \\d{4}\\$/\" -->as C has it<!--# endif -->",
+    "<!--# config timefmt=\"%r %X\" --><!--# if expr=\"$date_gmt = /^\\d\\d:\\d\\d:\\d\\d [AP]M \\d\\d:\\d\\d:\\d\\d\\$/\" -->as C has it<!--# endif -->",
     "<!--# config something=\"x\" -->",
     // What is no directive.
     "<!--# nonsense --><!--#exec cmd=\"id\" --><!--#printenv --><!--# ECHO var=\"arg_x\" -->",
@@ -114,6 +125,11 @@ const ALIKE: &[&str] = &[
 
 /// Pages that we show otherwise, how, and why.
 const OTHERWISE: &[(&str, &str, &str)] = &[
+    (
+        "<!--# set var=\"title\" value=\"1\" --><!--# include virtual=\"/d/outer.html\" --><!--# set var=\"title\" value=\"2\" -->",
+        "([1])",
+        "a part has the variables as they are where it is included",
+    ),
     (
         "<!--# echo var=\"cookie_tag\" encoding=\"none\" --><!--# echo var=\"cookie_tag\" -->",
         "<b>&&lt;b&gt;&amp;",
@@ -277,6 +293,10 @@ impl Both {
             .with("public/d/part.html", "(<!--# echo var=\"arg_name\" default=\"nobody\" -->)")
             .with("public/d/nested.html", "[<!--# include virtual=\"part.html?name=n\" -->]")
             .with("public/d/text.html", "text")
+            .with("public/d/head.html", "[<!--# echo var=\"title\" -->]")
+            .with("public/d/outer.html", "(<!--# include virtual=\"head.html\" -->)")
+            .with("public/d/vars.html", "<!--# set var=\"title\" value=\"theirs\" -->vars ")
+            .with("public/d/broken.html", "<!--# nonsense -->")
             .with("public/up/text.html", "<up>")
             .with("public/d/empty.html", "")
             .with("public/d/plain.txt", "plain <!--# echo var=\"arg_x\" -->");

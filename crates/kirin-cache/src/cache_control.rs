@@ -5,6 +5,7 @@ use crate::directives::{Directive, delta_seconds, directives};
 use crate::policy::Staleness;
 use httparse::Header;
 use kirin_http::FieldLines;
+use kirin_http::field_list::members;
 
 /// What a client asks of caches (section 5.2.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,11 +77,8 @@ pub enum Scope {
 
 impl Scope {
     fn add(&mut self, value: Option<&[u8]>) {
-        let names: Vec<String> = value
-            .unwrap_or_default()
-            .split(|byte| *byte == b',')
-            .map(|name| String::from_utf8_lossy(name.trim_ascii()).to_ascii_lowercase())
-            .filter(|name| !name.is_empty())
+        let names: Vec<String> = members(value.unwrap_or_default())
+            .map(|name| String::from_utf8_lossy(name).to_ascii_lowercase())
             .collect();
         match self {
             // Without names it is for all (section 5.2.2.4).

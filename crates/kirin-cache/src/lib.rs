@@ -4,13 +4,15 @@
 //! A reader can follow a response through the files in this order: [`directives`] and [`cache_control`] read what it says,
 //! [`storable`] decides whether it is kept and makes its [`Policy`], [`stored`] is the form in which it lies in memory, [`key`]
 //! and [`vary`] say under which key. A later request goes through [`reuse`]; if that says to ask again, [`validation`] makes the
-//! question and merges the answer. [`invalidation`] is what a POST does to what is stored, [`cache_status`] what clients are
-//! told of all this, and [`surrogate`] what an application can say that only we read.
+//! question and merges the answer; [`collapse`] says whether it shares what is still coming. [`invalidation`] is what a POST
+//! does to what is stored, [`cache_status`] what clients are told of all this, and [`surrogate`] what an application can say
+//! that only we read.
 //!
 //! Called by `kirin/src/cache/`, which has the store, the requests under way and the clock.
 
 pub mod cache_control;
 pub mod cache_status;
+pub mod collapse;
 pub mod directives;
 pub mod invalidation;
 pub mod key;
@@ -24,6 +26,7 @@ pub mod vary;
 
 pub use cache_control::{RequestDirectives, ResponseDirectives};
 pub use cache_status::{CacheStatus, Forwarded};
+pub use collapse::{Collapse, collapse};
 pub use policy::{Policy, Staleness};
 pub use reuse::{Reuse, reuse};
 pub use storable::{Asked, StorageRules, Unstorable, policy_of};

@@ -53,6 +53,15 @@ impl Policy {
         self.age(now).saturating_sub(self.lifetime)
     }
 
+    /// Seconds for which it is fresh still; of what is stale, since when, as a negative number.
+    pub fn ttl(&self, now: u64) -> i64 {
+        let seconds = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
+        match self.fresh_for(now) {
+            0 => -seconds(self.stale_for(now)),
+            fresh_for => seconds(fresh_for),
+        }
+    }
+
     /// Whether it may take the place of an error now (RFC 5861 section 4).
     pub fn serves_error(&self, now: u64) -> bool {
         self.staleness != Staleness::Forbidden
@@ -98,6 +107,7 @@ mod tests {
         {
             let got = (POLICY.age(now), POLICY.fresh_for(now), POLICY.stale_for(now));
             assert_eq!(got, (age, fresh_for, stale_for), "{now}");
+            assert_eq!(POLICY.ttl(now), fresh_for as i64 - stale_for as i64, "{now}");
         }
     }
 

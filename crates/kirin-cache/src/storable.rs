@@ -109,7 +109,8 @@ pub fn policy_of(
         return Err(Unstorable::Method);
     }
     let is_understood = UNDERSTOOD.contains(&status.as_u16());
-    if status.is_informational() || matches!(status.as_u16(), 206 | 304 | 412 | 416) {
+    // Above 599 it is no status (RFC 9110 section 15).
+    if matches!(status.as_u16(), ..200 | 206 | 304 | 412 | 416 | 600..) {
         return Err(Unstorable::Status);
     }
     // A targeted field stands in for Cache-Control and Expires (RFC 9213 section 2.2).
@@ -179,10 +180,16 @@ pub fn policy_of(
 /// Names of fields that are not stored: this hop's, this visitor's, and those that the response says to keep out, in whichever
 /// of the fields that it says such things in. A cookie is one visitor's whatever is said.
 pub fn unstored_fields(fields: &FieldLines) -> Vec<String> {
-    let mut names: Vec<String> =
-        ["age", "set-cookie", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization"]
-            .map(str::to_owned)
-            .to_vec();
+    let always = [
+        "age",
+        // It says something of parts alone (RFC 9110 section 14.4).
+        "content-range",
+        "set-cookie",
+        "proxy-authenticate",
+        "proxy-authentication-info",
+        "proxy-authorization",
+    ];
+    let mut names: Vec<String> = always.map(str::to_owned).to_vec();
     for name in ["cache-control"].iter().chain(&TARGETED) {
         let said = ResponseDirectives::of(fields, name);
         names.extend_from_slice(said.no_cache.fields());

@@ -2,6 +2,7 @@
 
 use httparse::Header;
 use kirin_http::FieldLines;
+use kirin_http::field_list::members;
 
 /// Names that one response may vary by at most.
 const MAX_NAMES: usize = 16;
@@ -20,9 +21,7 @@ impl Vary {
     pub fn of(fields: &FieldLines) -> Self {
         let mut names = Vec::new();
         for (_, value) in fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"vary")) {
-            for name in
-                value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|name| !name.is_empty())
-            {
+            for name in members(value) {
                 let is_name = name.iter().all(|byte| byte.is_ascii_graphic());
                 if name == b"*" || !is_name {
                     return Vary::Any;
@@ -69,18 +68,10 @@ pub fn append_secondary_key(names: &[String], fields: &[Header<'_>], key: &mut V
     }
 }
 
-/// Members of a list, without empty ones.
-fn members<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
-    values
-        .flat_map(|value| value.split(|byte| *byte == b','))
-        .map(<[u8]>::trim_ascii)
-        .filter(|m| !m.is_empty())
-}
-
 /// In their order and as they are spelt: neither should matter (RFC 9110 section 12.4), but frameworks take the first of two of
 /// the same weight, so that whoever sends another's list the other way round would choose for him.
 fn append_members<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>) {
-    for (index, member) in members(values).enumerate() {
+    for (index, member) in values.flat_map(members).enumerate() {
         if index > 0 {
             key.push(b',');
         }
@@ -90,7 +81,8 @@ fn append_members<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>)
 
 /// In lower case, sorted: `gzip, br` and `br,gzip;q=1` are the same, and whichever of them the place takes, both can read it.
 fn append_codings<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>) {
-    let mut members: Vec<Vec<u8>> = members(values)
+    let mut codings: Vec<Vec<u8>> = values
+        .flat_map(members)
         .map(|member| {
             let compact = member.iter().filter(|byte| !matches!(byte, b' ' | b'\t'));
             let mut compact: Vec<u8> = compact.map(u8::to_ascii_lowercase).collect();
@@ -103,9 +95,9 @@ fn append_codings<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>)
             compact
         })
         .collect();
-    members.sort_unstable();
-    members.dedup();
-    key.extend_from_slice(&members.join(&b','));
+    codings.sort_unstable();
+    codings.dedup();
+    key.extend_from_slice(&codings.join(&b','));
 }
 
 /// Several lines as one list, without white space around members' commas.

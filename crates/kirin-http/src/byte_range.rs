@@ -1,5 +1,6 @@
 //! `Range` (RFC 9110 section 14): which bytes of a representation a client gets. Pure.
 
+use crate::field_list::members;
 use crate::preconditions::{Validators, range_applies};
 use crate::request_fields::RequestFields;
 
@@ -74,8 +75,7 @@ fn parse(value: &[u8], size: u64) -> Option<Vec<ByteRange>> {
     }
     let mut ranges = Vec::new();
     let mut count = 0;
-    // Empty members of a list are nothing (RFC 9110 section 5.6.1.2).
-    for spec in set.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|spec| !spec.is_empty()) {
+    for spec in members(set) {
         count += 1;
         if count > MAX_RANGES {
             return None;

@@ -1,24 +1,29 @@
 //! The loop's clock: seconds since the epoch and the `Date` line made from them, at most one format a second.
 
+use http::HeaderValue;
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// `Date: Sun, 06 Nov 1994 08:49:37 GMT CRLF`
 const DATE_LINE_BYTES: usize = 37;
 
-/// Where the date is in it.
+/// Where the date begins in it.
 const DATE_AT: usize = 6;
-const DATE_BYTES: usize = 29;
 
 /// One a loop. Reading it costs a read of the kernel's coarse clock, no system call.
 pub struct Clock {
     second: Cell<u64>,
     date_line: RefCell<[u8; DATE_LINE_BYTES]>,
+    date: RefCell<HeaderValue>,
 }
 
 impl Default for Clock {
     fn default() -> Self {
-        let clock = Self { second: Cell::new(u64::MAX), date_line: RefCell::new([0; DATE_LINE_BYTES]) };
+        let clock = Self {
+            second: Cell::new(u64::MAX),
+            date_line: RefCell::new([0; DATE_LINE_BYTES]),
+            date: RefCell::new(HeaderValue::from_static("")),
+        };
         clock.now();
         clock
     }
@@ -42,10 +47,8 @@ impl Clock {
     }
 
     /// The value of that line.
-    pub(crate) fn date(&self) -> [u8; DATE_BYTES] {
-        let mut date = [0; DATE_BYTES];
-        date.copy_from_slice(&self.date_line.borrow()[DATE_AT..DATE_AT + DATE_BYTES]);
-        date
+    pub(crate) fn date(&self) -> HeaderValue {
+        self.date.borrow().clone()
     }
 
     /// The time of the last [`Clock::now`].
@@ -60,6 +63,10 @@ impl Clock {
         let mut date_line = self.date_line.borrow_mut();
         if line.len() == date_line.len() {
             date_line.copy_from_slice(line.as_bytes());
+        }
+        let date = line.get(DATE_AT..).unwrap_or_default().trim_end();
+        if let Ok(date) = HeaderValue::from_str(date) {
+            self.date.replace(date);
         }
     }
 }

@@ -117,7 +117,22 @@ impl FieldLines {
 
     /// Names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        lines(&self.prepared).chain(lines(&self.added))
+        self.iter_prepared().chain(self.iter_added())
+    }
+
+    /// The lines that are shared with other responses.
+    pub(crate) fn prepared(&self) -> &Bytes {
+        &self.prepared
+    }
+
+    /// Names and values of those, in order.
+    pub(crate) fn iter_prepared(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        lines(&self.prepared)
+    }
+
+    /// Names and values of the others, which follow them.
+    pub(crate) fn iter_added(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        lines(&self.added)
     }
 
     /// The first value of the field `name`.
@@ -129,16 +144,17 @@ impl FieldLines {
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
-        let end = memchr::memmem::find(rest, b"\r\n")?;
+        // No value has a CR.
+        let end = memchr::memchr(b'\r', rest)?;
         let (line, tail) = rest.split_at(end);
-        rest = &tail[2..];
+        rest = tail.get(2..)?;
         let colon = memchr::memchr(b':', line)?;
         Some((&line[..colon], line[colon + 1..].trim_ascii()))
     })
 }
 
 /// `tchar` of RFC 9110 section 5.6.2.
-pub(crate) fn is_token_byte(byte: u8) -> bool {
+pub fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 

@@ -133,8 +133,16 @@ impl Io {
     /// that waiting for the next request costs no second `read`.
     pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut read = ReadBuf::new(buffer);
-        let result = with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_read(context, &mut read));
-        result.map_ok(|()| read.filled().len())
+        self.poll_read_into(context, &mut read).map_ok(|()| read.filled().len())
+    }
+
+    /// The same, into memory that need not be initialised.
+    pub(crate) fn poll_read_into(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_read(context, buffer))
     }
 
     /// Takes some of `bytes`. What is encrypted may wait in the stream then: [`Io::poll_flush`] sends it.

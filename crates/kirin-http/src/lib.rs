@@ -20,6 +20,7 @@ mod connection;
 mod cookies;
 pub mod entity_tag;
 pub mod field_lines;
+pub mod field_list;
 mod file_pieces;
 pub mod forwarded;
 mod forwarded_element;

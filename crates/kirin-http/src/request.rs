@@ -4,6 +4,7 @@
 //! host, persistence) is decided here, once. Called by the connection for each request.
 
 use crate::field_lines::is_token_byte;
+use crate::field_list::members;
 use crate::request_target::{parse_host, split_target};
 use http::{Method, StatusCode};
 use httparse::Header;
@@ -298,7 +299,7 @@ impl<'a> FieldMeaning<'a> {
                     once(&mut transfer_encoding, field.value, "more than one Transfer-Encoding field")?;
                 }
                 10 if is("connection") => {
-                    for option in list(field.value) {
+                    for option in members(field.value) {
                         close |= option.eq_ignore_ascii_case(b"close");
                         keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                     }
@@ -340,11 +341,6 @@ fn once<T>(slot: &mut Option<T>, value: T, otherwise: &'static str) -> Result<()
         None => Ok(()),
         Some(_) => Err(Reject::Bad(otherwise)),
     }
-}
-
-/// Members of a comma-separated list (RFC 9110 section 5.6.1).
-pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
 /// `1*DIGIT`, and no more than fits. No list, no sign, no white space inside (RFC 9110 section 8.6).

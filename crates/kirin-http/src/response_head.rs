@@ -4,7 +4,8 @@
 //! The framing fields are taken out here: the engine frames what it sends to the client itself.
 
 use crate::field_lines::{FieldLines, InvalidField};
-use crate::request::{Version, list, parse_content_length};
+use crate::field_list::members;
+use crate::request::{Version, parse_content_length};
 use http::StatusCode;
 use std::mem::MaybeUninit;
 
@@ -104,7 +105,7 @@ pub fn parse(
             chunked = true;
         } else if name.eq_ignore_ascii_case("connection") {
             let mut keep_alive = false;
-            for option in list(value) {
+            for option in members(value) {
                 if option.eq_ignore_ascii_case(b"close") {
                     close = true;
                 } else if option.eq_ignore_ascii_case(b"keep-alive") {

@@ -120,6 +120,24 @@ local buffered = table.concat
 
 strings.find, strings.match = host.find, host.match
 
+-- To the hook a function in C is one instruction, however long the text is that it goes over.
+local LONG = 64 * 1024
+
+local function timed(f)
+  return function(text, ...)
+    if type(text) == "string" and #text > LONG then host.check() end
+    return f(text, ...)
+  end
+end
+
+for name in ("lower reverse upper"):gmatch("%a+") do strings[name] = timed(strings[name]) end
+
+local repeated = strings.rep
+function strings.rep(text, count)
+  if type(count) == "number" and count > LONG or type(text) == "string" and #text > LONG then host.check() end
+  return repeated(text, count)
+end
+
 function strings.format(pattern, ...)
   local saved = deeper()
   local text = format(pattern, ...)
@@ -261,12 +279,14 @@ host.request_metatable = {
     rawset_plain(request, name, value)
     return value
   end,
+  __metatable = false,
 }
 
 host.headers_metatable = {
   __index = function(headers, name)
     if type(name) == "string" then return rawget(headers, strings.lower(name)) end
   end,
+  __metatable = false,
 }
 
 function kirin.respond_json(value, status)

@@ -6,7 +6,8 @@ use mlua::Error;
 /// `FILE:LINE: MESSAGE`, in one line.
 pub(crate) fn describe(error: &Error) -> String {
     let (message, traceback) = parts(error);
-    let message = message.lines().next().unwrap_or("unknown error").to_owned();
+    let message = message.lines().next().unwrap_or("unknown error");
+    let message = without_prelude(message).to_owned();
     if has_place(&message) {
         return message;
     }
@@ -14,6 +15,13 @@ pub(crate) fn describe(error: &Error) -> String {
         Some(place) => format!("{place}: {message}"),
         None => message,
     }
+}
+
+/// A message without the place in the prelude where a function of Lua's own was called for the script (`kirin:LINE: `).
+fn without_prelude(message: &str) -> &str {
+    let behind =
+        message.strip_prefix("kirin:").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    behind.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(message)
 }
 
 /// What is wrong, and the way there.
@@ -69,5 +77,23 @@ pub(crate) fn is_memory(error: &Error) -> bool {
         Error::MemoryError(_) => true,
         Error::CallbackError { cause, .. } | Error::WithContext { cause, .. } => is_memory(cause),
         other => parts(other).0.contains("not enough memory"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_the_scripts_and_not_the_preludes() {
+        let traceback = "stack traceback:\n\t[C]: in function 'format'\n\tkirin:125: in function 'format'\n\tlib/page.lua:7: in function <page.lua:1>";
+        for (message, shown) in [
+            ("page.lua:2: attempt to index a nil value", "page.lua:2: attempt to index a nil value"),
+            ("kirin:125: bad argument #2 to 'format'", "lib/page.lua:7: bad argument #2 to 'format'"),
+            ("kirin: no such thing", "lib/page.lua:7: kirin: no such thing"),
+        ] {
+            let error = Error::RuntimeError(format!("{message}\n{traceback}"));
+            assert_eq!(describe(&error), shown);
+        }
     }
 }

@@ -61,6 +61,8 @@ impl Sandbox {
         fetch::add(&lua, &host)?;
         let up = allowance.clone();
         host.set("is_up", lua.create_function(move |_, ()| Ok(up.is_up()))?)?;
+        let clock = allowance.clone();
+        host.set("check", lua.create_function(move |_, ()| clock.check())?)?;
         let message = |_: &Lua, error: Value| match error {
             Value::Error(error) => Ok(problem::describe(&error)),
             other => other.to_string(),
@@ -76,7 +78,7 @@ impl Sandbox {
         kirin.set("store", store_library::library(&lua, store, &moment)?)?;
         kirin.set("json", json.library(&lua, &allowance)?)?;
         kirin.set("log", log(&lua)?)?;
-        text_library::add(&lua, &kirin)?;
+        text_library::add(&lua, &kirin, &allowance)?;
         let time =
             |_: &Lua, ()| Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
         kirin.set("time", lua.create_function(time)?)?;

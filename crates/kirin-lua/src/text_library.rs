@@ -1,5 +1,6 @@
 //! Functions of `kirin` on text: escaping, digests, base64, URLs; random bytes.
 
+use crate::allowance::Allowance;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,39 +10,33 @@ use sha2::{Digest, Sha256};
 /// Random bytes at most that one call gets.
 const MAX_RANDOM: usize = 1024;
 
+/// Text that takes longer than a look at the clock.
+const LONG_BYTES: usize = 64 * 1024;
+
 /// Adds the functions to `kirin`.
-pub(crate) fn add(lua: &Lua, kirin: &Table) -> Result<()> {
-    kirin.set("escape", lua.create_function(|lua, text: LuaString| escape(lua, text))?)?;
-    kirin.set(
-        "escape_url",
-        lua.create_function(|lua, text: LuaString| lua.create_string(escape_url(&text.as_bytes())))?,
-    )?;
-    kirin.set(
-        "unescape_url",
-        lua.create_function(|lua, text: LuaString| lua.create_string(unescape_url(&text.as_bytes(), false)))?,
-    )?;
-    kirin.set(
-        "sha256",
-        lua.create_function(|lua, text: LuaString| lua.create_string(Sha256::digest(&*text.as_bytes())))?,
-    )?;
+pub(crate) fn add(lua: &Lua, kirin: &Table, allowance: &Allowance) -> Result<()> {
+    let of_text = |name: &str, function: fn(&Lua, LuaString) -> Result<Option<LuaString>>| {
+        let time = allowance.clone();
+        let timed = move |lua: &Lua, text: LuaString| {
+            // To the hook it is one instruction, however long the text is.
+            if text.as_bytes().len() > LONG_BYTES {
+                time.check()?;
+            }
+            function(lua, text)
+        };
+        kirin.set(name, lua.create_function(timed)?)
+    };
+    of_text("escape", |lua, text| escape(lua, text).map(Some))?;
+    of_text("escape_url", |lua, text| lua.create_string(escape_url(&text.as_bytes())).map(Some))?;
+    of_text("unescape_url", |lua, text| lua.create_string(unescape_url(&text.as_bytes(), false)).map(Some))?;
+    of_text("sha256", |lua, text| lua.create_string(Sha256::digest(&*text.as_bytes())).map(Some))?;
+    of_text("hex", |lua, bytes| lua.create_string(hex(&bytes.as_bytes())).map(Some))?;
+    of_text("base64", |lua, bytes| lua.create_string(BASE64_STANDARD.encode(&*bytes.as_bytes())).map(Some))?;
+    of_text("base64url", |lua, bytes| {
+        lua.create_string(BASE64_URL_SAFE_NO_PAD.encode(&*bytes.as_bytes())).map(Some)
+    })?;
+    of_text("unbase64", unbase64)?;
     kirin.set("hmac_sha256", lua.create_function(hmac_sha256)?)?;
-    kirin.set(
-        "hex",
-        lua.create_function(|lua, bytes: LuaString| lua.create_string(hex(&bytes.as_bytes())))?,
-    )?;
-    kirin.set(
-        "base64",
-        lua.create_function(|lua, bytes: LuaString| {
-            lua.create_string(BASE64_STANDARD.encode(&*bytes.as_bytes()))
-        })?,
-    )?;
-    kirin.set(
-        "base64url",
-        lua.create_function(|lua, bytes: LuaString| {
-            lua.create_string(BASE64_URL_SAFE_NO_PAD.encode(&*bytes.as_bytes()))
-        })?,
-    )?;
-    kirin.set("unbase64", lua.create_function(unbase64)?)?;
     kirin.set(
         "equals",
         lua.create_function(|_, (a, b): (LuaString, LuaString)| Ok(equals(&a.as_bytes(), &b.as_bytes())))?,

@@ -6,8 +6,8 @@
 use crate::config::{ForwardedPolicy, HostPolicy};
 use crate::forwarding_fields;
 use http::Method;
+use kirin_http::field_list::members;
 use kirin_http::proxy_fields::is_unambiguous;
-use kirin_http::request::list;
 use kirin_http::{BodyLength, Origin, RequestHead, Version, proxy_field};
 use std::ops::Range;
 
@@ -89,7 +89,7 @@ pub fn encode(
         match between_us(field.name) {
             Hop::Upgrade if of_connection.upgrade => add_upgrade(&mut upgrade, field.value),
             Hop::Te => {
-                takes_trailers |= list(field.value).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+                takes_trailers |= members(field.value).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
             }
             Hop::Upgrade | Hop::Ours => {}
             // What proxies write is for `forwarding_fields`.
@@ -214,7 +214,7 @@ impl<'a> OfConnection<'a> {
     fn of(request: &RequestHead<'a>) -> Self {
         let mut of_connection = Self::default();
         for field in request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("connection")) {
-            for option in list(field.value) {
+            for option in members(field.value) {
                 if option.eq_ignore_ascii_case(b"upgrade") {
                     of_connection.upgrade = true;
                 } else if !option.eq_ignore_ascii_case(b"close")
@@ -268,7 +268,7 @@ fn add_upgrade(upgrade: &mut Option<Vec<u8>>, value: &[u8]) {
         let name = protocol.split(|byte| *byte == b'/').next().unwrap_or_default();
         [&b"h2c"[..], b"h2", b"http", b"tls"].iter().any(|other| name.eq_ignore_ascii_case(other))
     };
-    for protocol in list(value).filter(|protocol| !is_http(protocol)) {
+    for protocol in members(value).filter(|protocol| !is_http(protocol)) {
         let upgrade = upgrade.get_or_insert_default();
         if !upgrade.is_empty() {
             upgrade.extend_from_slice(b", ");

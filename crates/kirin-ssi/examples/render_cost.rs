@@ -3,7 +3,7 @@
 //! Each figure is the best of many rounds, so that other work on the machine matters little.
 
 use bytes::Bytes;
-use kirin_ssi::{Progress, Rendering, Requested, Source, Syntax, Target, Template, Zone};
+use kirin_ssi::{Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Template, Zone};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ impl Source for Site {
         Bytes::new()
     }
 
-    fn request(&mut self, _: Target, _: &[u8], _: Option<&[u8]>, _: usize) -> Requested {
+    fn request(&mut self, _: Requesting<'_>, _: &Scope, _: usize) -> Requested {
         Requested::Failed
     }
 }

@@ -29,7 +29,8 @@ mod template;
 mod test_site;
 mod text;
 
-pub use render::{MAX_DEPTH, Progress, Rendering, Requested, Source, Trouble, Zone};
+pub use render::{MAX_DEPTH, Progress, Rendering, Requested, Requesting, Source, Trouble, Zone};
+pub use scope::Scope;
 pub use syntax::Syntax;
 pub use template::{Target, Template};
 

@@ -37,8 +37,22 @@ pub trait Source {
     fn date(&mut self, zone: Zone, format: &str) -> Bytes;
 
     /// Starts a request for what an include names; its answer goes to [`Rendering::fill`] with this `id`. If it fails
-    /// later and there is an `alternate`, the answer to that is wanted in its place.
-    fn request(&mut self, target: Target, name: &[u8], alternate: Option<&[u8]>, id: usize) -> Requested;
+    /// later and there is an `alternate`, the answer to that is wanted in its place. `scope` is what the page has set so far.
+    fn request(&mut self, include: Requesting<'_>, scope: &Scope, id: usize) -> Requested;
+
+    /// An include names another server, which is not asked.
+    fn refuse(&mut self, _name: &[u8]) {}
+}
+
+/// What is to be requested.
+#[derive(Clone, Copy, Debug)]
+pub struct Requesting<'a> {
+    /// How it is named.
+    pub target: Target,
+    /// Its name.
+    pub name: &'a [u8],
+    /// What is wanted if that fails.
+    pub alternate: Option<&'a [u8]>,
 }
 
 /// Of `date_local` and `date_gmt`.
@@ -130,13 +144,18 @@ struct Hole {
 impl Rendering {
     /// The beginning.
     pub fn new(template: Arc<Template>) -> Self {
+        Self::within(template, Scope::default())
+    }
+
+    /// The beginning of a page that another includes, with the variables of that.
+    pub fn within(template: Arc<Template>, scope: Scope) -> Self {
         let pieces = Vec::with_capacity(template.main.len() + 8);
         Self {
             frames: vec![Frame { template, block: None, at: 0, then: Then::Nothing }],
             pieces,
             holes: Vec::new(),
             taken: 0,
-            scope: Scope::default(),
+            scope,
             error_message: Bytes::from_static(ERROR_MESSAGE),
             time_format: Cow::Borrowed(TIME_FORMAT),
             includes: 0,
@@ -219,6 +238,18 @@ impl Rendering {
         if !(is_empty && hole.has_stub) {
             hole.content = content;
         }
+    }
+
+    /// What the part that has answered to the request `id` has set. It is the page's own if that has waited for it.
+    pub fn adopt(&mut self, id: usize, scope: &Scope) {
+        if self.awaited == Some(id) {
+            self.scope.adopt(scope);
+        }
+    }
+
+    /// The variables as they are by now.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     /// The pieces that are final and have not been taken yet, for sending a page while the rest of it is made.
@@ -328,10 +359,19 @@ impl Rendering {
         let first = if target == Target::File { Some(name.clone()) } else { local_target(name, source) };
         let second = alternate.as_ref().and_then(|alternate| local_target(alternate, source));
         let id = self.requests;
-        let requested = first.map(|first| source.request(target, &first, second.as_deref(), id));
-        match (requested, second) {
-            (None | Some(Requested::Failed), Some(second)) => source.request(target, &second, None, id),
-            (requested, _) => requested.unwrap_or(Requested::Failed),
+        let mut ask =
+            |name: &Bytes, alternate| source.request(Requesting { target, name, alternate }, &self.scope, id);
+        match (first, second) {
+            (Some(first), None) => ask(&first, None),
+            (Some(first), Some(second)) => match ask(&first, Some(&second)) {
+                Requested::Failed => ask(&second, None),
+                requested => requested,
+            },
+            (None, Some(second)) => ask(&second, None),
+            (None, None) => {
+                source.refuse(name);
+                Requested::Failed
+            }
         }
     }
 

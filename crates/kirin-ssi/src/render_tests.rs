@@ -219,3 +219,31 @@ proptest! {
         prop_assert_eq!(finish(true), finish(false));
     }
 }
+
+#[test]
+fn what_a_part_has_set_is_the_pages_if_that_has_waited_for_it() {
+    for (wait, shown) in [("wait=\"yes\"", "part"), ("set=\"x\"", "part"), ("", "page")] {
+        let mut site = Site::default();
+        let page = format!(
+            "<!--# set var=\"a\" value=\"page\" --><!--# include virtual=\"/1\" {wait} --><!--# echo var=\"a\" -->"
+        );
+        let mut rendering = Rendering::new(compile(&page));
+        let mut part = Rendering::within(compile("<!--# set var=\"a\" value=\"part\" -->"), Scope::default());
+        assert_eq!(part.run(&mut site), Progress::Done);
+        rendering.run(&mut site);
+        rendering.adopt(0, part.scope());
+        rendering.fill(0, Some(Vec::new()));
+        assert_eq!(rendering.run(&mut site), Progress::Done);
+        assert_eq!(rendering.take_ready().concat(), shown.as_bytes(), "{wait}");
+    }
+}
+
+#[test]
+fn a_part_has_the_variables_of_the_page() {
+    let mut site = Site::default();
+    let mut page = Rendering::new(compile("<!--# set var=\"a\" value=\"page\" -->"));
+    page.run(&mut site);
+    let mut part = Rendering::within(compile("<!--# echo var=\"a\" -->"), page.scope().clone());
+    part.run(&mut site);
+    assert_eq!(part.take_ready().concat(), b"page");
+}

@@ -6,15 +6,19 @@ use bytes::Bytes;
 const MAX_VARIABLES: usize = 256;
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// The variables of one rendering, shared by a page and what it includes from the store, as nginx shares them. Few, so a
-/// list is searched.
-#[derive(Debug, Default)]
-pub(crate) struct Scope {
+/// The variables of one rendering, shared by a page and what it includes, as nginx shares them. Few, so a list is searched.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
     variables: Vec<(Box<str>, Bytes)>,
     bytes: usize,
 }
 
 impl Scope {
+    /// Whether nothing has been set.
+    pub fn is_empty(&self) -> bool {
+        self.variables.is_empty()
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<Bytes> {
         self.variables.iter().find(|(other, _)| **other == *name).map(|(_, value)| value.clone())
     }
@@ -32,6 +36,11 @@ impl Scope {
             Some(place) => self.variables[place].1 = value,
             None => self.variables.push((name.into(), value)),
         }
+    }
+
+    /// Takes over what `other` has.
+    pub(crate) fn adopt(&mut self, other: &Self) {
+        other.variables.iter().for_each(|(name, value)| self.set(name, value.clone()));
     }
 
     pub(crate) fn unset(&mut self, name: &str) {

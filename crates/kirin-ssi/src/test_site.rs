@@ -1,6 +1,8 @@
 //! What pages are rendered from in this crate's tests.
 
-use crate::{Progress, Rendering, Requested, Source, Syntax, Target, Template, Trouble, Zone};
+use crate::{
+    Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Target, Template, Trouble, Zone,
+};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,7 +36,8 @@ impl Source for Site {
         Bytes::from(format!("{zone:?} {format}"))
     }
 
-    fn request(&mut self, target: Target, name: &[u8], alternate: Option<&[u8]>, _: usize) -> Requested {
+    fn request(&mut self, include: Requesting<'_>, _: &Scope, _: usize) -> Requested {
+        let Requesting { target, name, alternate } = include;
         let name = String::from_utf8_lossy(name).into_owned();
         let name = match alternate {
             Some(alternate) if name != "/refused" => {

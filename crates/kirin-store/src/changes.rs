@@ -73,6 +73,12 @@ impl Store {
         Moment(self.next_number())
     }
 
+    /// Whether an item of this key and these tags has been invalidated since: one that is on its way is no answer to who asks
+    /// now, and will not be stored. Now and then it says so of one that has not.
+    pub fn is_invalidated_since(&self, since: Moment, key: &[u8], tags: &[&[u8]]) -> bool {
+        self.is_changed_since(since, self.hash(key), key, tags)
+    }
+
     /// Notes that the item of a key, hashed, is not what it was, there or not.
     pub(crate) fn note_key(&self, hash: u64) {
         self.changes.leave(hash, self.last_number());

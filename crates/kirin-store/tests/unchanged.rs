@@ -186,3 +186,33 @@ fn nobody_gets_an_old_page_after_its_invalidation() {
         });
     }
 }
+
+#[test]
+fn who_asks_can_learn_whether_what_is_on_its_way_has_been_invalidated() {
+    type Between = fn(&Store);
+    let cases: [(&str, bool, Between); 6] = [
+        ("nothing", false, |_| {}),
+        ("another tag", false, |store| {
+            store.invalidate_tag(b"other", Invalidation::Hard);
+        }),
+        ("delete of what is not there", true, |store| {
+            store.delete(b"/a/b", NOW);
+        }),
+        ("tag", true, |store| {
+            store.invalidate_tag(b"t", Invalidation::Hard);
+        }),
+        ("tag, softly", true, |store| {
+            store.invalidate_tag(b"t", Invalidation::Soft);
+        }),
+        ("prefix", true, |store| {
+            store.invalidate_prefix(b"/a/", Invalidation::Hard, NOW);
+        }),
+    ];
+    for (what, expected, between) in cases {
+        let store = Store::new(StoreConfig { memory_bytes: 1 << 20, ..StoreConfig::default() });
+        let since = store.moment();
+        between(&store);
+        assert_eq!(store.is_invalidated_since(since, b"/a/b", &[b"t"]), expected, "{what}");
+        assert!(!store.is_invalidated_since(store.moment(), b"/a/b", &[b"t"]), "{what}, before it was begun");
+    }
+}

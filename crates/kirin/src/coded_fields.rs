@@ -3,6 +3,7 @@
 
 use http::StatusCode;
 use kirin_compress::{Coding, is_compressible};
+use kirin_http::field_list::members;
 use kirin_http::{FieldLines, Response};
 
 /// Fields that speak of the bytes as they are: coding them would make a lie of these.
@@ -106,10 +107,6 @@ pub fn plain_tags(list: &[u8]) -> Option<Vec<u8>> {
     }
     plain.extend_from_slice(rest);
     (plain.len() < list.len()).then_some(plain)
-}
-
-fn members(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
 #[cfg(test)]

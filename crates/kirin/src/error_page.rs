@@ -1,6 +1,7 @@
 //! The `error_pages` of a route: which page stands in for which error.
 //!
-//! Pure: the router looks the page up, as it would for a GET of its path, and has it [`clothe`] the error.
+//! Pure: the router (`router/error_pages.rs`) looks the page up, as it would for a GET of its path, and has it [`clothe`] the
+//! error.
 
 use http::StatusCode;
 use kirin_http::{FieldLines, Place, Response};

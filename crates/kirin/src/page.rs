@@ -236,7 +236,8 @@ fn is_media_type(text: &[u8]) -> bool {
 
 /// Whether a media type is `text/html`.
 pub fn is_html(media_type: &[u8]) -> bool {
-    media_type.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"text/html"))
+    let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(b"text/html")
 }
 
 #[cfg(test)]

@@ -33,6 +33,12 @@ impl Rewrite {
         }
     }
 
+    /// Whether places may see `path`.
+    pub fn leads_to(&self, path: &[u8]) -> bool {
+        let rest = path.strip_prefix(self.prefix.as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || matches!(rest[0], b'/' | b'?'))
+    }
+
     /// What an application sees: `SCRIPT_NAME`, and the path for `PATH_INFO`. An application whose route's path is taken off
     /// (`rewrite = "/"`) is mounted there, as with Plack::App::URLMap, and makes right links.
     pub fn mount<'a>(&self, route_path: &'a str, rest: &str) -> (&'a str, String) {

@@ -4,6 +4,8 @@
 //! [`Routes::look`]; what else it says (`redirect`, `basic_auth`, `rewrite`, `error_pages`, `headers`) is done around that
 //! by [`Routes::answer_by_rules`].
 
+mod error_pages;
+
 use crate::basic_auth::Admission;
 use crate::cache::counters::CacheCounters;
 use crate::cache::settings::CacheSettings;
@@ -11,7 +13,6 @@ use crate::cache::{Ask, Cache, Looked};
 use crate::compress::Compress;
 use crate::compress_threads::CompressThreads;
 use crate::config::check::Site;
-use crate::error_page;
 use crate::kept_request::KeptRequest;
 use crate::lua_place::LuaPlace;
 use crate::path_rest::{self, meant_path};
@@ -25,7 +26,7 @@ use crate::subrequest::{Lineage, Parent};
 use http::{Method, StatusCode};
 use kirin_compress::Codings;
 use kirin_files::AppFiles;
-use kirin_http::{Answer, BodyLength, Handler, Origin, RequestHead, Response, Version};
+use kirin_http::{Answer, Handler, Origin, RequestBody, RequestHead, Response};
 use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_store::{Now, Store};
 use kirin_workers::{App, MetaVariables};
@@ -88,10 +89,10 @@ impl Router {
         let proxies: Vec<_> =
             upstreams.iter().map(|upstream| Rc::new(ProxyPlace::open(Arc::clone(upstream)))).collect();
         let open = |route| Route::open(route, apps, &proxies, &store, site);
-        let routes = site.routes.iter().map(open).collect::<Result<_, _>>()?;
+        let routes = site.routes.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let threads = CompressThreads::default();
         let cache = Cache::new(Arc::clone(&store), threads.clone(), counters);
-        let (ssi, push) = (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store)));
+        let (ssi, push) = (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store), &routes));
         let purge_requests = PurgeRequests::new(Arc::clone(&store), site.store.purge_from.clone());
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty() || !upstreams.is_empty();
@@ -188,7 +189,7 @@ impl Routes {
                 Place::Store => {
                     let terms = route.store_terms(is_last);
                     let parent = self.parent(route, lookup, origin);
-                    match self.store.answer(lookup.seen, now, terms, Some(parent)) {
+                    match self.store.answer(lookup.seen, now, terms, parent) {
                         Some(answer) => return answer,
                         None => None,
                     }
@@ -337,9 +338,8 @@ impl Routes {
         origin: Origin<'_>,
         lineage: &Lineage,
     ) -> Answer {
-        let finishing = Finishing::of(self, rules, request, origin);
         if let Err(refusal) = self.routes[index].admit(request, origin, lineage) {
-            return Answer::Now(finishing.finish(refusal));
+            return self.finish(rules, refusal, request, (origin, lineage));
         }
         let answer = match (&rules.redirect, &rules.basic_auth) {
             (Some(redirect), _) => {
@@ -375,9 +375,24 @@ impl Routes {
             },
         };
         match answer {
-            Answer::Now(response) => Answer::Now(finishing.finish(response)),
+            Answer::Now(response) => self.finish(rules, response, request, (origin, lineage)),
+            Answer::Later(later) if rules.error_pages.paths().next().is_none() => {
+                let rules = Arc::clone(rules);
+                Answer::later(move |body| async move {
+                    let mut response = later(body).await;
+                    rules.response_fields.apply(&mut response);
+                    response
+                })
+            }
             Answer::Later(later) => {
-                Answer::later(move |body| async move { finishing.finish(later(body).await) })
+                let (routes, rules) = (Rc::clone(self), Arc::clone(rules));
+                let (kept, lineage) = (KeptRequest::of(request, origin), lineage.clone());
+                Answer::later(move |body| async move {
+                    let response = later(body).await;
+                    let finished = kept
+                        .with(|request, origin| routes.finish(&rules, response, request, (origin, &lineage)));
+                    finished.response(RequestBody::empty()).await
+                })
             }
         }
     }
@@ -417,82 +432,5 @@ impl Routes {
             response.fields.push("Location", location);
         }
         answer
-    }
-
-    /// The page at `path` from a place that has it in memory or in a file. No application is asked: it may be what failed.
-    fn error_page(&self, path: &str, wish: &PageWish) -> Option<Response> {
-        let accept_encoding = [httparse::Header { name: "Accept-Encoding", value: &wish.accept_encoding }];
-        let request = RequestHead {
-            method: if wish.is_head { Method::HEAD } else { Method::GET },
-            target: path,
-            path,
-            query: None,
-            version: Version::Http11,
-            host: "",
-            fields: if wish.accept_encoding.is_empty() { &[] } else { &accept_encoding },
-            body: BodyLength::None,
-            persistent: true,
-            expects_continue: false,
-        };
-        let route = &self.routes[self.find(&meant_path(path).ok()?)?];
-        let rewritten = route
-            .rules
-            .as_ref()
-            .and_then(|rules| rules.rewrite.as_ref())
-            .map(|rewrite| rewrite.path(&path_rest::rest_below(path, &route.path)));
-        let path = rewritten.as_deref().unwrap_or(path);
-        let request = RequestHead { target: path, path, ..request };
-        let response = route.places.iter().find_map(|place| match place {
-            Place::Store => match self.store.answer(&request, wish.now, route.store_terms(true), None)? {
-                Answer::Now(response) => Some(response),
-                Answer::Later(_) => None,
-            },
-            Place::Files(files, hidden) if !hidden.hide(request.path) => {
-                files.answer(&request, Instant::now())
-            }
-            Place::Files(..) | Place::App(_) | Place::Lua(_) | Place::Proxy(_) => None,
-        });
-        response.filter(error_page::is_page)
-    }
-}
-
-/// What happens to every response of a route with rules, whether it comes now or later.
-struct Finishing {
-    routes: Rc<Routes>,
-    rules: Arc<Rules>,
-    wish: Option<PageWish>,
-}
-
-/// What the client would have of an error page.
-struct PageWish {
-    accept_encoding: Vec<u8>,
-    is_head: bool,
-    now: Now,
-}
-
-impl Finishing {
-    fn of(routes: &Rc<Routes>, rules: &Arc<Rules>, request: &RequestHead<'_>, origin: Origin<'_>) -> Self {
-        let has_pages = rules.error_pages.paths().next().is_some();
-        let wish = has_pages.then(|| PageWish {
-            accept_encoding: request.field("accept-encoding").unwrap_or_default().to_vec(),
-            is_head: request.method == Method::HEAD,
-            now: Now::from_unix_seconds(origin.now),
-        });
-        Self { routes: Rc::clone(routes), rules: Arc::clone(rules), wish }
-    }
-
-    fn finish(&self, mut response: Response) -> Response {
-        if let Some(wish) = &self.wish
-            && let Some(path) = self.rules.error_pages.page_for(&response)
-        {
-            match self.routes.error_page(path, wish) {
-                Some(page) => response = error_page::clothe(&response, page),
-                None => {
-                    tracing::debug!(path, status = response.status.as_u16(), "there is no such error page")
-                }
-            }
-        }
-        self.rules.response_fields.apply(&mut response);
-        response
     }
 }

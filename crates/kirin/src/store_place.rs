@@ -21,7 +21,7 @@ use kirin_http::byte_range::{ByteRange, Part, part_of};
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
 use kirin_http::{Answer, Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content};
-use kirin_ssi::{Syntax, Trouble};
+use kirin_ssi::Trouble;
 use kirin_store::{ItemRef, Now, Store};
 use std::sync::Arc;
 
@@ -78,14 +78,14 @@ impl StorePlace {
         request: &RequestHead<'_>,
         now: Now,
         terms: Terms,
-        parent: Option<Parent<'_>>,
+        parent: Parent<'_>,
     ) -> Option<Answer> {
         if !request.is_get_or_head() {
             return None;
         }
         let key = key_of(request)?;
         let item = self.store.get(key, now)?;
-        let syntax = parent.map_or(Syntax::SSI, |parent| parent.syntax);
+        let syntax = parent.syntax;
         let page = self.store.companion::<Page>(&item, now, Page::compile);
         let Terms { codings, is_last, is_renewable, includes } = terms;
         if item.is_stale() && is_renewable && request.method == Method::GET && page.renewal.is_due(now) {
@@ -175,9 +175,9 @@ impl StorePlace {
         page: Arc<Page>,
         asked: &Asked<'_>,
         is_last: bool,
-        parent: Option<Parent<'_>>,
+        parent: Parent<'_>,
     ) -> Option<Answer> {
-        let mut assembly = Assembly::of(&page.template, page.digest);
+        let mut assembly = Assembly::of(&page.template, page.digest, parent.lineage.variables());
         let around = Surroundings { store: &self.store, now: asked.now, parent };
         let stage = assembly.run(around);
         if let Some(Trouble::Missing(missing)) = assembly.trouble()
@@ -186,10 +186,10 @@ impl StorePlace {
             tracing::debug!(page = %text(item.key()), missing = %text(&missing), "an include is not in the store; the next place answers");
             return None;
         }
-        let Some(parent) = parent.filter(|_| stage == Stage::Waiting) else {
+        if stage == Stage::Whole {
             let assembled = assembly.finish(&text(item.key()));
             return Some(self.assembled(&item, &page, assembled, asked));
-        };
+        }
         let head = page.head.as_ref()?;
         let around =
             KeptSurroundings { store: Arc::clone(&self.store), now: asked.now, parent: parent.keep() };

@@ -14,8 +14,8 @@ use crate::router::Routes;
 use bytes::Bytes;
 use http::Method;
 use kirin_http::{Answer, Body, BodyLength, Origin, RequestHead, StreamError};
-use kirin_ssi::Syntax;
-use std::cell::{Cell, OnceCell};
+use kirin_ssi::{Scope, Syntax};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -34,23 +34,49 @@ const MAX_TARGET_BYTES: usize = 8 * 1024;
 #[derive(Clone, Default)]
 pub struct Lineage {
     depth: u8,
-    /// Requests started below the client's own. Made when there is one.
-    started: OnceCell<Rc<Cell<usize>>>,
+    /// Of the page that includes the answer.
+    variables: Option<Rc<Variables>>,
+    /// What all requests below the client's own share. Made when there is one.
+    family: OnceCell<Rc<Family>>,
+}
+
+/// All requests that one of a client's has given rise to.
+#[derive(Default)]
+struct Family {
+    started: Cell<usize>,
+    /// Whether one has been refused.
+    is_cut: Cell<bool>,
+}
+
+/// What a page and a part of it have set: as in nginx and Apache, a part has the variables of the page, and the page has
+/// those of a part that it has waited for.
+#[derive(Default)]
+pub struct Variables {
+    /// The page's, when it asked.
+    pub given: Scope,
+    /// The part's, at its end. Nothing if it has not been put together.
+    pub left: RefCell<Option<Scope>>,
 }
 
 impl Lineage {
+    /// The variables of the page that includes the answer.
+    pub fn variables(&self) -> Option<&Rc<Variables>> {
+        self.variables.as_ref()
+    }
+
     /// Whether it is no client's own request.
     pub fn is_subrequest(&self) -> bool {
         self.depth > 0
     }
 
     fn child(&self) -> Result<Self, Refused> {
-        let started = self.started.get_or_init(Rc::default);
-        if self.depth >= MAX_DEPTH || started.get() >= MAX_REQUESTS {
-            return Err(Refused::Cut);
+        let family = self.family.get_or_init(Rc::default);
+        let started = family.started.get();
+        if self.depth >= MAX_DEPTH || started >= MAX_REQUESTS {
+            return Err(Refused::Cut { again: family.is_cut.replace(true) });
         }
-        started.set(started.get() + 1);
-        Ok(Self { depth: self.depth + 1, started: Rc::clone(started).into() })
+        family.started.set(started + 1);
+        Ok(Self { depth: self.depth + 1, variables: None, family: Rc::clone(family).into() })
     }
 }
 
@@ -79,14 +105,18 @@ pub enum Refused {
     Target,
     /// Too deep, or too many.
     #[error("requests go in a circle, too deep or are too many")]
-    Cut,
+    Cut {
+        /// Whether this has been said of another request of the same client's request: a page in a circle is thousands.
+        again: bool,
+    },
 }
 
 impl Parent<'_> {
     /// Asks the routes for `target`, a path and perhaps a query. A relative path is one beside the parent's; bytes that
-    /// cannot stand in a target are percent-encoded.
-    pub fn get(&self, target: &[u8]) -> Result<Answer, Refused> {
-        self.ask(&Method::GET, target, &[], BodyLength::None)
+    /// cannot stand in a target are percent-encoded. The answer is for a page with these variables.
+    pub fn get(&self, target: &[u8], variables: &Rc<Variables>) -> Result<Answer, Refused> {
+        let lineage = Lineage { variables: Some(Rc::clone(variables)), ..self.lineage.child()? };
+        self.ask_as(lineage, &Method::GET, target, &[], BodyLength::None)
     }
 
     /// Asks with a method, fields in place of the visitor's of the same name, and a body, which is for the answer to read.
@@ -97,7 +127,17 @@ impl Parent<'_> {
         others: &[httparse::Header<'_>],
         body: BodyLength,
     ) -> Result<Answer, Refused> {
-        let lineage = self.lineage.child()?;
+        self.ask_as(self.lineage.child()?, method, target, others, body)
+    }
+
+    fn ask_as(
+        &self,
+        lineage: Lineage,
+        method: &Method,
+        target: &[u8],
+        others: &[httparse::Header<'_>],
+        body: BodyLength,
+    ) -> Result<Answer, Refused> {
         let target = absolute_target(self.request.path, target).ok_or(Refused::Target)?;
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -127,7 +167,7 @@ impl Parent<'_> {
     /// A copy, for when an answer takes waiting.
     pub fn keep(&self) -> KeptParent {
         // What is started before and after is counted together.
-        self.lineage.started.get_or_init(Rc::default);
+        self.lineage.family.get_or_init(Rc::default);
         KeptParent {
             routes: Rc::clone(self.routes),
             request: KeptRequest::of(self.request, self.origin),
@@ -158,7 +198,7 @@ impl KeptParent {
 }
 
 /// Whether a field of the parent goes with its subrequests.
-fn is_kept(name: &str) -> bool {
+pub fn is_kept(name: &str) -> bool {
     let about_response =
         ["range", "accept-encoding", "te", "expect", "upgrade", "connection", "keep-alive", "trailer"];
     let begins =
@@ -315,12 +355,13 @@ mod tests {
             lineage = lineage.child().unwrap();
             assert!(lineage.is_subrequest());
         }
-        assert_eq!(lineage.child().err(), Some(Refused::Cut));
+        assert_eq!(lineage.child().err(), Some(Refused::Cut { again: false }));
+        assert_eq!(lineage.child().err(), Some(Refused::Cut { again: true }));
         let lineage = Lineage::default();
         for _ in 0..MAX_REQUESTS / 2 {
             lineage.child().unwrap().child().unwrap();
         }
-        assert_eq!(lineage.child().err(), Some(Refused::Cut));
+        assert_eq!(lineage.child().err(), Some(Refused::Cut { again: false }));
     }
 
     struct Chunks(VecDeque<Result<Bytes, StreamError>>);

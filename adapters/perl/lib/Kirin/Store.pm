@@ -87,7 +87,10 @@ sub remove { my $self = shift; return $self->delete(@_) }
 # Of one key; or of everything that is named. All of it is on its way before the first answer is waited for.
 sub purge {
     my $self = shift;
-    return $self->delete(@_) if @_ == 1;
+    if (@_ == 1) {
+        my $purged = $self->purge(keys => [@_]);
+        return defined $purged ? $purged > 0 : undef;    ## no critic: one value
+    }
     my %names = @_;
     my $stale = delete $names{soft} ? ' I' : '';
     return $self->guarded(sub {
@@ -169,14 +172,13 @@ sub set_response {
     });
 }
 
-sub purge_tag {
-    my ($self, $tag, %option) = @_;
-    return $self->simple('HD', sub { 'md ' . check_tag($tag) . ' Ptag' . ($option{stale} ? ' I' : '') });
-}
+sub purge_tag    { my $self = shift; return $self->purge_one(tags     => @_) }
+sub purge_prefix { my $self = shift; return $self->purge_one(prefixes => @_) }
 
-sub purge_prefix {
-    my ($self, $prefix, %option) = @_;
-    return $self->simple('HD', sub { 'md ' . $self->name_of($prefix) . ' Pprefix' . ($option{stale} ? ' I' : '') });
+sub purge_one {
+    my ($self, $kind, $name, %option) = @_;
+    my $purged = $self->purge($kind => [$name], soft => $option{soft} || $option{stale});
+    return defined $purged ? $purged > 0 : undef;    ## no critic: one value
 }
 
 # Runs what may fail. Nothing that happens to the store is the application's end.
@@ -369,9 +371,14 @@ The value, or C<undef>; a reference to a hash with those that are there.
 
 TTL in seconds; none or 0 is for ever. A TTL is a duration however long it is. Up to 16 tags of 64 bytes.
 
-=item delete(KEY), remove(KEY), purge(KEY)
+=item delete(KEY), remove(KEY)
 
-Three names for the same.
+Deletes the item, as C<delete> of any memcached does. What the cache of a route keeps for the path KEY stays.
+
+=item purge(KEY)
+
+The same as C<< purge(keys => [KEY]) >>, of an item and of what caches keep, and returns whether there was anything. To be
+sure that a page is gone, call this and not C<delete>.
 
 =item purge(keys => [KEY, ...], prefixes => [PREFIX, ...], tags => [TAG, ...], soft => 1)
 

@@ -12,33 +12,38 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 use httparse::Header;
 
-/// A request head with its own memory.
-pub(super) struct Head {
-    method: Method,
-    target: String,
-    host: String,
-    fields: HeaderMap,
+/// A request head.
+pub(super) struct Head<'a> {
+    method: &'a Method,
+    target: &'a str,
+    host: &'a str,
+    fields: &'a HeaderMap,
     /// The `cookie` fields as one.
     cookie: Vec<u8>,
     pub(super) body: BodyLength,
     pub(super) expects_continue: bool,
 }
 
-impl Head {
+impl<'a> Head<'a> {
     /// Reads what h2 gives. `ended`: no body follows. `secure`: the connection is encrypted.
-    pub(super) fn read(parts: Parts, ended: bool, secure: bool, limits: &HeadLimits) -> Result<Self, Reject> {
+    pub(super) fn read(
+        parts: &'a Parts,
+        ended: bool,
+        secure: bool,
+        limits: &HeadLimits,
+    ) -> Result<Self, Reject> {
         let Parts { method, uri, headers, .. } = parts;
-        if method == Method::TRACE {
+        if *method == Method::TRACE {
             return Err(Reject::Method);
         }
-        if method == Method::CONNECT {
+        if *method == Method::CONNECT {
             return Err(Reject::Bad("CONNECT is for proxies"));
         }
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         if target.len() + method.as_str().len() + 12 > limits.request_line_bytes {
             return Err(Reject::TargetTooLong);
         }
-        let is_path = target.starts_with('/') || (target == "*" && method == Method::OPTIONS);
+        let is_path = target.starts_with('/') || (target == "*" && *method == Method::OPTIONS);
         if !is_path || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
             return Err(Reject::Bad("request target is not a path"));
         }
@@ -48,30 +53,38 @@ impl Head {
         if uri.scheme_str().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https") != secure) {
             return Err(Reject::Misdirected);
         }
-        let host = host(uri.authority().map(|authority| authority.as_str()), &headers)?;
-        let length = match headers.get(CONTENT_LENGTH) {
-            None => None,
-            Some(value) => Some(parse_content_length(value.as_bytes())?),
-        };
+        let mut host = None;
+        let mut length = None;
+        let mut expects_continue = false;
+        let mut cookie = Vec::new();
+        for (name, value) in headers {
+            if name == HOST {
+                if host.is_some() {
+                    return Err(Reject::Bad("more than one Host field"));
+                }
+                host = Some(parse_host(value.as_bytes())?);
+            } else if name == COOKIE {
+                if !cookie.is_empty() {
+                    cookie.extend_from_slice(b"; ");
+                }
+                cookie.extend_from_slice(value.as_bytes());
+            } else if name == CONTENT_LENGTH {
+                length = Some(parse_content_length(value.as_bytes())?);
+            } else if name == EXPECT {
+                if !value.as_bytes().eq_ignore_ascii_case(b"100-continue") {
+                    return Err(Reject::Expectation);
+                }
+                expects_continue = !ended;
+            }
+        }
+        let host = one_host(uri.authority().map(|authority| authority.as_str()), host)?;
         let body = match length {
             _ if ended => BodyLength::None,
             Some(length @ 1..) => BodyLength::Exact(length),
             // Unknown, or an end that is still to come.
             Some(0) | None => BodyLength::Chunked,
         };
-        let expects_continue = match headers.get(EXPECT) {
-            None => false,
-            Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => !ended,
-            Some(_) => return Err(Reject::Expectation),
-        };
-        let mut cookie = Vec::new();
-        for part in headers.get_all(COOKIE) {
-            if !cookie.is_empty() {
-                cookie.extend_from_slice(b"; ");
-            }
-            cookie.extend_from_slice(part.as_bytes());
-        }
-        Ok(Self { method, target: target.to_owned(), host, fields: headers, cookie, body, expects_continue })
+        Ok(Self { method, target, host, fields: headers, cookie, body, expects_continue })
     }
 
     /// The field lines, to be borrowed by [`Head::as_request`]. `Host` is one of them as in HTTP/1, and the parts of a cookie
@@ -80,7 +93,7 @@ impl Head {
         let mut lines = Vec::with_capacity(self.fields.len() + 1);
         lines.push(Header { name: "host", value: self.host.as_bytes() });
         let mut has_cookie = false;
-        for (name, value) in &self.fields {
+        for (name, value) in self.fields {
             if name == HOST || (name == COOKIE && std::mem::replace(&mut has_cookie, true)) {
                 continue;
             }
@@ -91,18 +104,18 @@ impl Head {
     }
 
     /// The head as handlers know it.
-    pub(super) fn as_request<'a>(&'a self, fields: &'a [Header<'a>]) -> RequestHead<'a> {
+    pub(super) fn as_request<'b>(&'b self, fields: &'b [Header<'b>]) -> RequestHead<'b> {
         let (path, query) = match self.target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
-            None => (&self.target[..], None),
+            None => (self.target, None),
         };
         RequestHead {
             method: self.method.clone(),
-            target: &self.target,
+            target: self.target,
             path,
             query,
             version: Version::Http2,
-            host: &self.host,
+            host: self.host,
             fields,
             body: self.body,
             persistent: true,
@@ -112,18 +125,14 @@ impl Head {
 }
 
 /// `:authority`, or else `Host`; they must not contradict each other (RFC 9113 section 8.3.1).
-fn host(authority: Option<&str>, fields: &HeaderMap) -> Result<String, Reject> {
-    let mut hosts = fields.get_all(HOST).iter();
-    let field = hosts.next().map(|host| parse_host(host.as_bytes())).transpose()?;
-    if hosts.next().is_some() {
-        return Err(Reject::Bad("more than one Host field"));
-    }
+fn one_host<'a>(authority: Option<&'a str>, field: Option<&'a str>) -> Result<&'a str, Reject> {
     match (authority, field) {
         (None, None) => Err(Reject::Bad("request without :authority and Host")),
         (Some(authority), Some(field)) if !authority.eq_ignore_ascii_case(field) => {
             Err(Reject::Bad(":authority and Host differ"))
         }
-        (Some(host), _) | (None, Some(host)) => parse_host(host.as_bytes()).map(str::to_owned),
+        (Some(authority), _) => parse_host(authority.as_bytes()),
+        (None, Some(field)) => Ok(field),
     }
 }
 
@@ -132,31 +141,37 @@ mod tests {
     use super::*;
     use http::Request;
 
-    fn read(uri: &str, fields: &[(&str, &str)], ended: bool) -> Result<Head, Reject> {
+    /// What `look` sees in the head.
+    fn read<T>(
+        uri: &str,
+        fields: &[(&str, &str)],
+        ended: bool,
+        look: impl FnOnce(&Head<'_>) -> T,
+    ) -> Result<T, Reject> {
         let mut request = Request::builder().uri(uri);
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
-        Head::read(request.body(()).unwrap().into_parts().0, ended, true, &HeadLimits::default())
+        let parts = request.body(()).unwrap().into_parts().0;
+        Head::read(&parts, ended, true, &HeadLimits::default()).map(|head| look(&head))
     }
 
     #[test]
     fn a_head_is_what_http_1_would_have_made_of_it() {
         let fields = [("cookie", "a=1"), ("accept", "x"), ("cookie", "b=2"), ("accept", "y")];
-        let head = read("https://a.test:8443/p/q?x=y?z", &fields, true).unwrap();
-        let lines = head.field_lines();
-        let request = head.as_request(&lines);
-        assert_eq!((request.target, request.path, request.query), ("/p/q?x=y?z", "/p/q", Some("x=y?z")));
-        assert_eq!(
-            (request.host, request.version, request.body),
-            ("a.test:8443", Version::Http2, BodyLength::None)
-        );
-        let lines: Vec<_> =
-            lines.iter().map(|line| (line.name, std::str::from_utf8(line.value).unwrap())).collect();
-        assert_eq!(
-            lines,
-            [("host", "a.test:8443"), ("cookie", "a=1; b=2"), ("accept", "x"), ("accept", "y")]
-        );
+        let seen = read("https://a.test:8443/p/q?x=y?z", &fields, true, |head| {
+            let lines = head.field_lines();
+            let request = head.as_request(&lines);
+            assert_eq!((request.target, request.path, request.query), ("/p/q?x=y?z", "/p/q", Some("x=y?z")));
+            assert_eq!(
+                (request.host, request.version, request.body),
+                ("a.test:8443", Version::Http2, BodyLength::None)
+            );
+            let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
+            lines.iter().map(|line| format!("{}: {}", line.name, text(line.value))).collect::<Vec<_>>()
+        });
+        let lines = ["host: a.test:8443", "cookie: a=1; b=2", "accept: x", "accept: y"];
+        assert_eq!(seen.unwrap(), lines);
     }
 
     #[test]
@@ -171,7 +186,7 @@ mod tests {
             ("/", &[("host", "a b")], Err(())),
             ("https://user@a.test/", &[], Err(())),
         ] {
-            let got = read(uri, fields, true).map(|head| head.host);
+            let got = read(uri, fields, true, |head| head.host.to_owned());
             assert_eq!(got.as_deref().map_err(|_| ()), host, "{uri} {fields:?}");
         }
     }
@@ -185,21 +200,17 @@ mod tests {
             (&[("content-length", "0")], false, BodyLength::Chunked),
             (&[("content-length", "0")], true, BodyLength::None),
         ] {
-            assert_eq!(
-                read("https://a/", fields, ended).map(|head| head.body),
-                Ok(body),
-                "{fields:?} {ended}"
-            );
+            assert_eq!(read("https://a/", fields, ended, |head| head.body), Ok(body), "{fields:?} {ended}");
         }
-        assert!(read("https://a/", &[("content-length", "+5")], false).is_err());
+        assert!(read("https://a/", &[("content-length", "+5")], false, |_| ()).is_err());
     }
 
     #[test]
     fn limits_are_those_of_http_1() {
         let long = format!("https://a/{}", "x".repeat(9000));
-        assert_eq!(read(&long, &[], true).map(|_| ()), Err(Reject::TargetTooLong));
+        assert_eq!(read(&long, &[], true, |_| ()), Err(Reject::TargetTooLong));
         let many = vec![("x", "y"); MAX_FIELDS + 1];
-        assert_eq!(read("https://a/", &many, true).map(|_| ()), Err(Reject::HeadTooLarge));
-        assert_eq!(read("https://a/", &[("expect", "x")], true).map(|_| ()), Err(Reject::Expectation));
+        assert_eq!(read("https://a/", &many, true, |_| ()), Err(Reject::HeadTooLarge));
+        assert_eq!(read("https://a/", &[("expect", "x")], true, |_| ()), Err(Reject::Expectation));
     }
 }

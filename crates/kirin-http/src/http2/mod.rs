@@ -11,7 +11,9 @@
 
 mod body;
 mod head;
+mod prepared_heads;
 mod response;
+mod send;
 mod socket;
 mod stream;
 
@@ -30,7 +32,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use stream::Ended;
+use stream::{Begun, Ended};
 use tokio::task::JoinSet;
 
 pub(crate) use body::Http2Source;
@@ -83,7 +85,6 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     io.phase.set(Phase::Streams);
     server.deadlines.set(&io, server.deadlines.head);
     let socket = Socket::new(&io, &server.deadlines);
-    let stalls = socket.stalls();
     let header_bytes = u32::try_from(server.limits.head.head_bytes).unwrap_or(u32::MAX);
     let handshake = Builder::new()
         .max_concurrent_streams(STREAMS)
@@ -93,33 +94,49 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
         .max_send_buffer_size(SEND_BUFFER_BYTES)
         .max_pending_accept_reset_streams(UNSEEN_RESETS)
         .max_local_error_reset_streams(Some(ERROR_RESETS))
-        .handshake::<_, Bytes>(socket);
-    let mut connection = match handshake.await {
+        .handshake::<_, Bytes>(socket.clone());
+    let mut handshake = pin!(handshake);
+    let shaken = poll_fn(|context| {
+        let shaken = handshake.as_mut().poll(context);
+        if shaken.is_pending() {
+            // If that fails, so does reading.
+            let _ = socket.poll_send_and_wait(context);
+        }
+        shaken
+    });
+    let mut connection = match shaken.await {
         Ok(connection) => connection,
         Err(error) => return tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection failed"),
     };
     let mut streams = Streams { tasks: JoinSet::new(), resets: Rc::new(Resets(Cell::new(RESETS))) };
     let mut is_calmed = false;
-    let mut waiting = Waiting { on: WaitingOn::Request, is_stopping: false };
+    let mut waiting = Waiting { on: Some(WaitingOn::Request), is_over: true, is_stopping: false };
     let mut stopping = pin!(server.stop.notified());
     stopping.as_mut().enable();
     let ended = loop {
         let next = poll_fn(|context| {
-            if !waiting.is_stopping && (server.stopping.get() || stopping.as_mut().poll(context).is_ready()) {
-                connection.graceful_shutdown();
-                waiting.is_stopping = true;
-                if waiting.on == WaitingOn::Request {
-                    server.deadlines.set(&io, GOING_SECONDS);
-                }
-            }
-            streams.reap(context);
             if streams.resets.are_too_many() && !is_calmed {
                 is_calmed = true;
                 tracing::info!(peer = %io.peer, "HTTP/2 connection is ended: its client resets stream after stream");
                 connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
-            let accepted = connection.poll_accept(context);
-            let on = if stalls.is_stalled() {
+            if waiting.is_over() {
+                if !waiting.is_stopping
+                    && (server.stopping.get() || stopping.as_mut().poll(context).is_ready())
+                {
+                    connection.graceful_shutdown();
+                    waiting.stop(&server, &io);
+                }
+                streams.reap(context);
+            }
+            if let Poll::Ready(accepted) = connection.poll_accept(context) {
+                waiting.accept();
+                return Poll::Ready(accepted.transpose().map_err(Failure::from));
+            }
+            if let Poll::Ready(Err(error)) = socket.poll_send_and_wait(context) {
+                return Poll::Ready(Err(error.into()));
+            }
+            let on = if socket.is_stalled() {
                 WaitingOn::Socket
             } else if !streams.tasks.is_empty() {
                 WaitingOn::Work
@@ -128,13 +145,17 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             } else {
                 WaitingOn::Request
             };
-            waiting.change(on, stalls.take_progress(), &server, &io);
-            accepted
+            waiting.begin(on, socket.take_progress(), &server, &io);
+            Poll::Pending
         });
         match next.await {
-            Some(Ok((request, respond))) => streams.begin(&server, &io, request, respond).await,
-            Some(Err(error)) => break Err(error),
-            None => break Ok(()),
+            Ok(Some((request, respond))) => streams.begin(&server, &io, request, respond).await,
+            Ok(None) => break Ok(()),
+            Err(failure) => {
+                // The answers to what came before.
+                poll_fn(|context| Poll::Ready(socket.poll_send_and_wait(context).is_ready())).await;
+                break Err(failure);
+            }
         }
     };
     // Sending fails now in those that send. One that waits for an application waits on, as in HTTP/1: a worker whose exchange
@@ -148,6 +169,25 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
                 tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection ended");
             }
             sending::linger(&io, &server.deadlines).await;
+        }
+    }
+}
+
+/// Why a connection ended before its end.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Http2(#[from] h2::Error),
+    #[error(transparent)]
+    Socket(#[from] std::io::Error),
+}
+
+impl Failure {
+    /// Whether it is the socket's, so that nothing can be sent any more.
+    fn is_io(&self) -> bool {
+        match self {
+            Failure::Http2(error) => error.is_io(),
+            Failure::Socket(_) => true,
         }
     }
 }
@@ -166,8 +206,12 @@ impl Resets {
         self.0.set(self.0.get().saturating_sub(1));
     }
 
-    fn count_answered(&self) {
-        self.0.set(RESETS.min(self.0.get() + 1));
+    fn count(&self, ended: &Ended) {
+        match ended {
+            Ended::Answered => self.0.set(RESETS.min(self.0.get() + 1)),
+            Ended::ResetByClient => self.count_reset(),
+            Ended::Abandoned | Ended::Cut => {}
+        }
     }
 
     fn are_too_many(&self) -> bool {
@@ -180,20 +224,19 @@ impl Streams {
     async fn begin<H: Handler>(
         &mut self,
         server: &Rc<Server<H>>,
-        io: &Rc<Io>,
+        io: &Io,
         request: Request<h2::RecvStream>,
         respond: SendResponse<Bytes>,
     ) {
-        let (server, io, resets) = (Rc::clone(server), Rc::clone(io), Rc::clone(&self.resets));
-        let mut answering = Box::pin(async move {
-            match stream::answer(&server, &io, request, respond, &resets).await {
-                Ended::Answered => resets.count_answered(),
-                Ended::ResetByClient | Ended::Cut => {}
-            }
-        });
-        let answered = poll_fn(|context| Poll::Ready(answering.as_mut().poll(context))).await;
-        if answered.is_pending() {
-            self.tasks.spawn_local(answering);
+        let rest = match stream::begin(server, io, request, respond, &self.resets) {
+            Begun::Ended(ended) => return self.resets.count(&ended),
+            Begun::Goes(rest) => rest,
+        };
+        let resets = Rc::clone(&self.resets);
+        let mut rest = Box::pin(async move { resets.count(&rest.await) });
+        let ended = poll_fn(|context| Poll::Ready(rest.as_mut().poll(context))).await;
+        if ended.is_pending() {
+            self.tasks.spawn_local(rest);
         }
     }
 
@@ -221,24 +264,47 @@ enum WaitingOn {
 }
 
 struct Waiting {
-    on: WaitingOn,
+    /// None after the end of waiting for a request.
+    on: Option<WaitingOn>,
+    /// Whether the task goes on with something after it has waited.
+    is_over: bool,
     is_stopping: bool,
 }
 
 impl Waiting {
+    /// Whether the task has waited since this was last asked.
+    fn is_over(&mut self) -> bool {
+        std::mem::replace(&mut self.is_over, false)
+    }
+
+    /// Notes that a request has come. That gives nobody more time who does not read.
+    fn accept(&mut self) {
+        if self.on == Some(WaitingOn::Request) {
+            self.on = None;
+        }
+    }
+
     /// Sets the deadline anew when there is another reason to wait, or when the client has taken something meanwhile.
-    fn change<H>(&mut self, on: WaitingOn, progress: bool, server: &Server<H>, io: &Io) {
+    fn begin<H>(&mut self, on: WaitingOn, progress: bool, server: &Server<H>, io: &Io) {
+        self.is_over = true;
         let taken = progress && matches!(on, WaitingOn::Reader | WaitingOn::Socket);
-        if on == self.on && !taken {
+        if self.on.replace(on) == Some(on) && !taken {
             return;
         }
-        self.on = on;
         let deadlines = &server.deadlines;
         match on {
             WaitingOn::Request if self.is_stopping => deadlines.set(io, GOING_SECONDS),
             WaitingOn::Request => deadlines.set(io, deadlines.keep_alive),
             WaitingOn::Work => deadlines.clear(io),
             WaitingOn::Reader | WaitingOn::Socket => deadlines.set(io, deadlines.writing.silence),
+        }
+    }
+
+    /// No more requests will be taken.
+    fn stop<H>(&mut self, server: &Server<H>, io: &Io) {
+        self.is_stopping = true;
+        if self.on == Some(WaitingOn::Request) {
+            server.deadlines.set(io, GOING_SECONDS);
         }
     }
 }

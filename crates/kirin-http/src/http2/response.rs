@@ -1,55 +1,67 @@
 //! Response heads: what `response_writer` is for HTTP/1.
 
+use super::prepared_heads;
+use crate::body::Body;
 use crate::clock::Clock;
+use crate::field_lines::FieldLines;
 use crate::response::Response;
-use http::header::{CONTENT_LENGTH, DATE, HeaderName, HeaderValue};
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, StatusCode};
 
 /// Fields of a connection, which HTTP/2 has no place for (RFC 9113 section 8.2.2).
-const OF_A_CONNECTION: [&[u8]; 5] =
-    [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
+static OF_A_CONNECTION: [HeaderName; 5] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
 
 /// The head of `response`.
-pub(super) fn head(response: &Response, clock: &Clock) -> http::Response<()> {
+pub(super) fn head(response: &Response, is_head: bool, clock: &Clock) -> http::Response<()> {
     let mut head = http::Response::new(());
     *head.status_mut() = response.status;
     *head.headers_mut() = fields(&response.fields);
     if !response.fields.has_date() {
         clock.now();
-        add(head.headers_mut(), DATE, clock.date().as_ref());
+        head.headers_mut().insert(DATE, clock.date());
     }
-    if let Some(length) = response.body.length()
-        && !Response::is_bodiless_status(response.status)
-    {
+    let length = match response.body {
+        // What a GET would have, a place without a body for HEAD does not say (RFC 9110 section 8.6).
+        Body::Empty if is_head => None,
+        _ if Response::is_bodiless_status(response.status) => None,
+        _ => response.body.length(),
+    };
+    if let Some(length) = length {
         head.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     head
 }
 
 /// An informational head.
-pub(super) fn informational(status: StatusCode, lines: &crate::FieldLines) -> http::Response<()> {
+pub(super) fn informational(status: StatusCode, lines: &FieldLines) -> http::Response<()> {
     let mut head = http::Response::new(());
     *head.status_mut() = status;
     *head.headers_mut() = fields(lines);
     head
 }
 
-fn fields(lines: &crate::FieldLines) -> HeaderMap {
-    let mut fields = HeaderMap::with_capacity(16);
-    for (name, value) in lines.iter() {
-        if OF_A_CONNECTION.iter().any(|other| name.eq_ignore_ascii_case(other)) {
-            continue;
-        }
-        if let Ok(name) = HeaderName::from_bytes(name) {
-            add(&mut fields, name, value);
-        }
-    }
+fn fields(lines: &FieldLines) -> HeaderMap {
+    let mut fields = prepared_heads::fields(lines.prepared(), || {
+        let mut fields = HeaderMap::new();
+        lines.iter_prepared().for_each(|line| add(&mut fields, line));
+        fields
+    });
+    lines.iter_added().for_each(|line| add(&mut fields, line));
     fields
 }
 
 /// Field lines have been checked where they were made, so that nothing is left out here.
-fn add(fields: &mut HeaderMap, name: HeaderName, value: &[u8]) {
-    if let Ok(value) = HeaderValue::from_bytes(value) {
+fn add(fields: &mut HeaderMap, (name, value): (&[u8], &[u8])) {
+    let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) else {
+        return;
+    };
+    if !OF_A_CONNECTION.contains(&name) {
         let _ = fields.try_append(name, value);
     }
 }
@@ -57,7 +69,6 @@ fn add(fields: &mut HeaderMap, name: HeaderName, value: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::Body;
     use crate::response::Place;
 
     #[test]
@@ -68,7 +79,7 @@ mod tests {
         {
             response.fields.push(name, value);
         }
-        let head = head(&response, &Clock::default());
+        let head = head(&response, false, &Clock::default());
         let mut names: Vec<_> = head.headers().iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         assert_eq!(names, ["content-length", "content-type", "date", "set-cookie", "set-cookie"]);
@@ -78,6 +89,31 @@ mod tests {
     #[test]
     fn statuses_without_a_body_have_no_length() {
         let response = Response::new(Place::Files, StatusCode::NOT_MODIFIED, Body::from("left out"));
-        assert!(!head(&response, &Clock::default()).headers().contains_key(CONTENT_LENGTH));
+        assert!(!head(&response, false, &Clock::default()).headers().contains_key(CONTENT_LENGTH));
+    }
+
+    #[test]
+    fn a_head_without_a_known_length_does_not_invent_one() {
+        let response = Response::new(Place::App, StatusCode::OK, Body::Empty);
+        assert!(!head(&response, true, &Clock::default()).headers().contains_key(CONTENT_LENGTH));
+        assert_eq!(head(&response, false, &Clock::default()).headers()[CONTENT_LENGTH], "0");
+    }
+
+    #[test]
+    fn lines_that_are_prepared_and_lines_that_are_added_come_each_time() {
+        let mut prepared = FieldLines::new();
+        prepared.push("ETag", "\"a\"");
+        let prepared = prepared.prepare();
+        for session in ["one", "two"] {
+            let mut response = Response::new(Place::Store, StatusCode::OK, Body::from("hello"));
+            response.fields = prepared.clone();
+            response.fields.push("Set-Cookie", session);
+            let head = head(&response, false, &Clock::default());
+            assert_eq!(
+                (&head.headers()["etag"], &head.headers()["set-cookie"]),
+                (&"\"a\"".parse().unwrap(), &session.parse().unwrap())
+            );
+            assert_eq!(head.headers().len(), 4);
+        }
     }
 }

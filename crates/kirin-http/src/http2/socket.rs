@@ -1,55 +1,131 @@
 //! A client's socket as the h2 crate wants it.
+//!
+//! h2 writes, and flushes, after each DATA frame. What it writes is gathered here instead, and the connection sends it when
+//! nothing more is to be done: the answers to all requests that came together leave in one write and one TLS record.
 
 use crate::io::Io;
 use crate::server::Deadlines;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The socket of a connection. What was read before it was known for HTTP/2 comes first.
+/// What is gathered before it is sent: two full TLS records.
+const GATHERED_BYTES: usize = 32 * 1024;
+
+thread_local! {
+    /// The memory of a connection that has sent everything, for the next one on this loop that has something to send.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The socket of a connection. What was read before it was known for HTTP/2 comes first. The connection's task and h2 have
+/// one each.
+#[derive(Clone)]
 pub(super) struct Socket {
     io: Rc<Io>,
     deadlines: Rc<Deadlines>,
-    stalls: Rc<Stalls>,
+    state: Rc<State>,
 }
 
-/// Whether the client takes what it is sent.
 #[derive(Default)]
-pub(super) struct Stalls {
+struct State {
+    gathered: RefCell<Gathered>,
+    /// Whether the client took nothing at the last try to send.
     stalled: Cell<bool>,
+    /// Whether it has taken something since this was last asked.
     progress: Cell<bool>,
+    /// Whether there was nothing more to read, since the task last waited.
+    drained: Cell<bool>,
 }
 
-impl Stalls {
-    /// Whether the socket took nothing at the last try.
-    pub(super) fn is_stalled(&self) -> bool {
-        self.stalled.get()
-    }
-
-    /// Whether it has taken something since this was last asked.
-    pub(super) fn take_progress(&self) -> bool {
-        self.progress.take()
-    }
-
-    fn see<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        self.stalled.set(result.is_pending());
-        if result.is_ready() {
-            self.progress.set(true);
-        }
-        result
-    }
+/// Bytes to be sent. Without memory when there are none.
+#[derive(Default)]
+struct Gathered {
+    bytes: Vec<u8>,
+    sent: usize,
 }
 
 impl Socket {
     pub(super) fn new(io: &Rc<Io>, deadlines: &Rc<Deadlines>) -> Self {
-        Self { io: Rc::clone(io), deadlines: Rc::clone(deadlines), stalls: Rc::default() }
+        Self { io: Rc::clone(io), deadlines: Rc::clone(deadlines), state: Rc::default() }
     }
 
-    pub(super) fn stalls(&self) -> Rc<Stalls> {
-        Rc::clone(&self.stalls)
+    /// Whether the client took nothing at the last try to send.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.state.stalled.get()
+    }
+
+    /// Whether it has taken something since this was last asked.
+    pub(super) fn take_progress(&self) -> bool {
+        self.state.progress.take()
+    }
+
+    /// Sends what is gathered, as the task has nothing more to do and will wait. Ready when the kernel has all of it.
+    pub(super) fn poll_send_and_wait(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.state.drained.set(false);
+        self.poll_send(context)
+    }
+
+    fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = self.poll_send_gathered(context);
+        self.state.stalled.set(result.is_pending());
+        result
+    }
+
+    fn poll_send_gathered(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut gathered = self.state.gathered.borrow_mut();
+        while let Some(rest @ [_, ..]) = gathered.bytes.get(gathered.sent..) {
+            let count = ready!(self.io.poll_write(context, rest))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            gathered.sent += count;
+            self.state.progress.set(true);
+        }
+        gathered.give_back();
+        self.io.poll_flush(context)
+    }
+
+    /// Gathers as much of `slices` as there is room for, which is made by sending.
+    fn poll_gather<'a>(
+        &self,
+        context: &mut Context<'_>,
+        slices: impl Iterator<Item = &'a [u8]>,
+    ) -> Poll<io::Result<usize>> {
+        if self.state.gathered.borrow().room() == 0 {
+            ready!(self.poll_send(context))?;
+        }
+        let mut gathered = self.state.gathered.borrow_mut();
+        Poll::Ready(Ok(slices.map(|slice| gathered.push(slice)).sum()))
+    }
+}
+
+impl Gathered {
+    fn room(&self) -> usize {
+        GATHERED_BYTES - self.bytes.len().min(GATHERED_BYTES)
+    }
+
+    /// Takes what there is room for.
+    fn push(&mut self, slice: &[u8]) -> usize {
+        if self.bytes.capacity() == 0 {
+            self.bytes = SPARE.take();
+            self.bytes.reserve_exact(GATHERED_BYTES);
+        }
+        let fits = slice.get(..self.room()).unwrap_or(slice);
+        self.bytes.extend_from_slice(fits);
+        fits.len()
+    }
+
+    /// Gives the memory to the next one that needs it, when all has been sent.
+    fn give_back(&mut self) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        self.sent = 0;
+        if bytes.capacity() > 0 {
+            bytes.clear();
+            SPARE.set(bytes);
+        }
     }
 }
 
@@ -69,15 +145,19 @@ impl AsyncRead for Socket {
             }
             return Poll::Ready(Ok(()));
         }
-        let count = std::task::ready!(self.io.poll_read(context, buffer.initialize_unfilled()))?;
-        buffer.advance(count);
-        Poll::Ready(Ok(()))
+        // h2 asks again for each request that it gives out. The task is to be woken already.
+        if self.state.drained.get() {
+            return Poll::Pending;
+        }
+        let result = self.io.poll_read_into(context, buffer);
+        self.state.drained.set(result.is_pending());
+        result
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.stalls.see(self.io.poll_write(context, bytes))
+        self.poll_gather(context, std::iter::once(bytes))
     }
 
     fn poll_write_vectored(
@@ -85,23 +165,101 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.stalls.see(self.io.poll_write_vectored(context, slices))
+        self.poll_gather(context, slices.iter().map(|slice| &slice[..]))
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let result = self.io.poll_flush(context);
-        self.stalls.stalled.set(result.is_pending());
-        result
+    /// The connection's task sends when h2 has no more.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        std::task::ready!(self.io.poll_flush(context))?;
+        ready!(self.poll_send(context))?;
         self.io.shutdown_write();
         self.deadlines.set(&self.io, super::GOING_SECONDS);
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::handler::Peer;
+    use crate::io::Stream;
+    use crate::pace::Demand;
+    use std::future::poll_fn;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    fn pair() -> (Socket, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let stream = Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap());
+        let demand = Demand { silence: 60, rate: 0 };
+        let clock = Clock::default();
+        let deadlines = Deadlines { clock, keep_alive: 60, head: 60, reading: demand, writing: demand };
+        (Socket::new(&Rc::new(Io::new(stream, Peer::Unix)), &Rc::new(deadlines)), theirs)
+    }
+
+    fn write(socket: &mut Socket, context: &mut Context<'_>, bytes: &[u8]) -> Poll<usize> {
+        let slices = [IoSlice::new(&bytes[..bytes.len() / 3]), IoSlice::new(&bytes[bytes.len() / 3..])];
+        Pin::new(socket).poll_write_vectored(context, &slices).map(Result::unwrap)
+    }
+
+    #[tokio::test]
+    async fn what_is_written_and_flushed_is_sent_when_the_task_waits() {
+        let (mut socket, mut other_end) = pair();
+        poll_fn(|context| {
+            for answer in [&b"one "[..], b"two ", b"three"] {
+                assert_eq!(write(&mut socket, context, answer), Poll::Ready(answer.len()));
+                assert!(Pin::new(&mut socket).poll_flush(context).is_ready());
+            }
+            assert!(!socket.take_progress());
+            Poll::Ready(())
+        })
+        .await;
+        poll_fn(|context| socket.poll_send_and_wait(context)).await.unwrap();
+        assert!(socket.take_progress() && !socket.take_progress());
+        let mut received = [0; 64];
+        let count = other_end.read(&mut received).unwrap();
+        assert_eq!(&received[..count], b"one two three");
+    }
+
+    #[tokio::test]
+    async fn what_a_slow_reader_leaves_takes_little_memory_and_arrives_in_order() {
+        let (mut socket, other_end) = pair();
+        let sent: Vec<u8> = (0..4_000_000_u32).map(|index| (index / 7).to_le_bytes()[0]).collect();
+        let mut at = 0;
+        let mut reader = None;
+        poll_fn(|context| {
+            while at < sent.len() {
+                let end = sent.len().min(at + 100_000);
+                let Poll::Ready(count) = write(&mut socket, context, &sent[at..end]) else {
+                    assert!(socket.is_stalled());
+                    reader.get_or_insert_with(|| {
+                        let mut other_end = other_end.try_clone().unwrap();
+                        std::thread::spawn(move || {
+                            let mut received = Vec::new();
+                            other_end.read_to_end(&mut received).map(|_| received)
+                        })
+                    });
+                    return Poll::Pending;
+                };
+                at += count;
+                let capacity = socket.state.gathered.borrow().bytes.capacity();
+                assert!(capacity <= GATHERED_BYTES, "{capacity}");
+            }
+            Poll::Ready(())
+        })
+        .await;
+        poll_fn(|context| Pin::new(&mut socket).poll_shutdown(context)).await.unwrap();
+        assert_eq!(socket.state.gathered.borrow().bytes.capacity(), 0);
+        let received = reader.expect("the socket takes less than all").join().unwrap().unwrap();
+        assert!(received == sent, "{}", received.len());
     }
 }

@@ -3,8 +3,8 @@
 use super::settings::CacheSettings;
 use http::Method;
 use httparse::Header;
-use kirin_cache::{RequestDirectives, key, validation};
-use kirin_http::request::list;
+use kirin_cache::{Policy, RequestDirectives, key, validation};
+use kirin_http::field_list::members;
 use kirin_http::{BodyLength, Client, ForwardedFields, Origin, ProxyField, RequestHead, proxy_field};
 use kirin_store::KEY_LIMIT_BYTES;
 
@@ -99,6 +99,12 @@ impl Asked {
         Ok(asked)
     }
 
+    /// Whether a response of this policy may be given to who asks.
+    pub fn may_have(&self, policy: &Policy) -> bool {
+        (policy.serves_cookies || !self.has_cookie)
+            && (policy.serves_authorization || !self.has_authorization)
+    }
+
     /// Whether it shows who asks.
     pub fn has_credentials(&self) -> bool {
         self.has_cookie || self.has_authorization
@@ -112,7 +118,7 @@ fn makes_another_request(field: &Header<'_>) -> bool {
         ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
     const CONNECTION: [&[u8]; 5] = [b"close", b"keep-alive", b"te", b"upgrade", b"http2-settings"];
     if field.name.eq_ignore_ascii_case("connection") {
-        return list(field.value)
+        return members(field.value)
             .any(|option| !CONNECTION.iter().any(|known| option.eq_ignore_ascii_case(known)));
     }
     OTHER.iter().any(|other| field.name.eq_ignore_ascii_case(other))

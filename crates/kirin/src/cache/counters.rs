@@ -11,7 +11,7 @@ pub struct CacheCounters {
     pub hits: Count,
     /// Requests answered by what is stale: it is made anew meanwhile, or the client does not mind.
     pub stale_hits: Count,
-    /// Requests that waited for another, and were answered by what that brought.
+    /// Requests that were answered by what another had asked for: waited for, or read while it came.
     pub collapsed: Count,
     /// Times that the place was asked since nothing was stored, or nothing that it could be asked about.
     pub misses: Count,

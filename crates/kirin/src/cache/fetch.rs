@@ -1,33 +1,34 @@
-//! Asking the place for what is not stored, or not any more; on behalf of all who want it at the same time.
+//! Asking the place for what is not stored, or not any more. Who else wants it at the same time is in [`super::collapse`].
 
 use super::asked::{Asked, as_cache, as_known};
-use super::fill::FillingBody;
-use super::flights::{Flight, Joined, Landed};
+use super::fill::fill;
+use super::flights::{Flight, Landed};
 use super::forward::said;
 use super::keep::{self, Keep};
 use super::settings::CacheSettings;
+use super::shared_response::SharedResponse;
 use super::{Ask, Cache, Found, FoundResponse, ttl, unix_now};
 use crate::kept_request::KeptRequest;
 use http::{Method, StatusCode};
 use kirin_cache::validation;
-use kirin_cache::{CacheStatus, Forwarded, Policy, Reuse, Unstorable, policy_of, reuse, storable};
+use kirin_cache::{CacheStatus, Forwarded, Policy, Unstorable, policy_of, storable};
 use kirin_compress::Codings;
 use kirin_http::{Answer, Body, FieldLines, Place, RequestBody, Response};
 use kirin_store::{Moment, Now};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 /// A request that is to be answered by the place.
 pub struct Fetch {
-    cache: Rc<Cache>,
-    settings: Arc<CacheSettings>,
-    asked: Asked,
+    pub(super) cache: Rc<Cache>,
+    pub(super) settings: Arc<CacheSettings>,
+    pub(super) asked: Asked,
     /// Where what comes is expected to be stored: what requests wait for each other by.
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
     why: Forwarded,
-    request: KeptRequest,
+    pub(super) request: KeptRequest,
     ask: Ask,
     /// When the place was asked.
     began: Moment,
@@ -46,43 +47,14 @@ impl Fetch {
         Self { cache: Rc::clone(cache), settings: Arc::clone(settings), asked, key, why, request, ask, began }
     }
 
-    /// Goes to the place, or waits for somebody who does.
-    pub async fn run(mut self, body: RequestBody) -> Response {
-        let give_up = Instant::now() + self.settings.wait;
-        let mut collapsed = false;
-        loop {
-            let waiting = match self.settings.flights.join(&self.key) {
-                Joined::Leads(flight) => {
-                    // Somebody may have come back between our look and this.
-                    return match self.found_by_now(collapsed) {
-                        Some(response) => response,
-                        None => self.go(Some(flight), body).await,
-                    };
-                }
-                Joined::Full => return self.go(None, body).await,
-                Joined::Waits(waiting) => waiting,
-            };
-            match timeout_at(give_up, waiting.landed()).await {
-                Ok(Landed::Stored) => {
-                    collapsed = true;
-                    if let Some(response) = self.found_by_now(collapsed) {
-                        return response;
-                    }
-                    // It was another variant; those who want ours find each other by its key.
-                    match self.find() {
-                        Found::Nothing { key, .. } if key != self.key => self.key = key,
-                        _ => return self.go(None, body).await,
-                    }
-                }
-                Ok(Landed::Lost) => {}
-                // It is of no use to us, or takes too long.
-                Ok(Landed::NotStored) | Err(_) => return self.go(None, body).await,
-            }
-        }
-    }
-
     /// Goes to the place as it is.
     pub async fn pass(self, body: RequestBody) -> Response {
+        if self.asked.is_partial
+            && self.why != Forwarded::Bypass
+            && let Some(response) = self.part_of_what_comes()
+        {
+            return response;
+        }
         let counters = &self.cache.counters;
         match self.why {
             Forwarded::Bypass => counters.passed.add(),
@@ -114,7 +86,7 @@ impl Fetch {
             true => self.cache.counters.misses.add(),
             false => self.cache.counters.validations.add(),
         }
-        let (mut response, delay) = self.given(&conditions, body).await;
+        let (mut response, mut delay) = self.given(&conditions, body).await;
         let Some(found) = stale else { return self.received(flight, response, delay).await };
         if response.status == StatusCode::NOT_MODIFIED && !conditions.is_empty() {
             if found.is_meant_by(&response.fields) {
@@ -124,7 +96,7 @@ impl Fetch {
             }
             // Of something else: nothing is known then.
             self.cache.counters.misses.add();
-            (response, _) = self.given(&[], RequestBody::empty()).await;
+            (response, delay) = self.given(&[], RequestBody::empty()).await;
         }
         if let Some(response) = self.in_place_of_error(&found, response.status) {
             if let Some(flight) = flight {
@@ -141,30 +113,6 @@ impl Fetch {
             as_cache(request, &self.settings, conditions, |request| (self.ask)(request, origin))
         });
         given(answer, body).await
-    }
-
-    /// What is stored by now, if it is an answer.
-    fn found_by_now(&self, collapsed: bool) -> Option<Response> {
-        let Found::Response(found) = self.find() else { return None };
-        let (cached, now) = (found.cached()?, unix_now());
-        match reuse(&cached.policy, &self.asked.directives, now, found.item.is_stale()) {
-            Reuse::Fresh | Reuse::Stale | Reuse::StaleWhileRevalidate => {}
-            // It has just come from the place, after this was asked.
-            Reuse::ValidateAsked if collapsed => {}
-            Reuse::ValidateAsked | Reuse::ValidateStale => return None,
-        }
-        let ttl = ttl(cached, &found.item, now);
-        let status = match collapsed {
-            true => {
-                self.cache.counters.collapsed.add();
-                CacheStatus { collapsed, ttl: Some(ttl), ..self.status() }
-            }
-            false => {
-                self.cache.counters.hits.add();
-                CacheStatus::hit(ttl)
-            }
-        };
-        Some(self.respond(&found, status))
     }
 
     /// The place says that what is stored is still good: with what it says now, and for as long.
@@ -257,8 +205,14 @@ impl Fetch {
             Body::Bytes(bytes) => vec![bytes],
             Body::Segments(segments) => segments,
             Body::Stream(source) => {
-                let body = FillingBody::start(source, keep, Rc::clone(&self.cache), flight);
-                response.body = Body::Stream(Box::new(body));
+                let (shared, filler, body) =
+                    SharedResponse::new(response.status, fields.clone(), (policy, keep), source.length());
+                if let Some(flight) = &flight {
+                    flight.fills(Arc::clone(&shared));
+                }
+                let cache = Rc::clone(&self.cache);
+                tokio::task::spawn_local(fill(source, (shared, filler), cache, flight));
+                response.body = body;
                 response.fields = fields;
                 response.fields.append(&personal);
                 push_age(&mut response.fields, &policy);
@@ -282,16 +236,16 @@ impl Fetch {
         said(response, CacheStatus { stored: false, ..status })
     }
 
-    fn find(&self) -> Found {
+    pub(super) fn find(&self) -> Found {
         self.request.with(|request, _| self.cache.find(&self.asked, request.fields, unix_now()))
     }
 
     /// With what is stored. Coded, if at all, by who called the cache.
-    fn respond(&self, found: &FoundResponse, status: CacheStatus) -> Response {
+    pub(super) fn respond(&self, found: &FoundResponse, status: CacheStatus) -> Response {
         self.request.with(|request, _| self.cache.respond(found, request, Codings::NONE, unix_now(), status))
     }
 
-    fn status(&self) -> CacheStatus {
+    pub(super) fn status(&self) -> CacheStatus {
         CacheStatus::forwarded(self.why)
     }
 
@@ -334,8 +288,10 @@ impl Fetch {
     /// Fields that are for this client, and not stored.
     fn personal_fields(&self, said: &FieldLines) -> FieldLines {
         let unstored = storable::unstored_fields(said);
-        let is_dropped =
-            |name: &str| name == "age" || name == "set-cookie" && self.settings.rules.ignore_cookies;
+        let is_dropped = |name: &str| {
+            matches!(name, "age" | "content-range")
+                || name == "set-cookie" && self.settings.rules.ignore_cookies
+        };
         let mut personal = FieldLines::new();
         for (name, value) in said.iter() {
             let is_unstored = unstored

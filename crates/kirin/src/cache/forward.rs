@@ -26,8 +26,8 @@ pub enum How {
     Method,
     /// The cache has nothing to do with it.
     Bypass,
-    /// As it is, waiting for nobody. What comes may be stored.
-    Pass(Asked, Forwarded),
+    /// As it is, waiting for nobody. What comes may be stored; under this key, if nothing was there.
+    Pass(Asked, Vec<u8>, Forwarded),
     /// For all who want the same: what is or would be stored under this key.
     Fetch(Asked, Vec<u8>, Forwarded),
 }
@@ -68,8 +68,7 @@ impl Forward {
                     said(response, CacheStatus::forwarded(Forwarded::Method))
                 })
             }
-            How::Pass(asked, why) => {
-                let key = asked.key.clone();
+            How::Pass(asked, key, why) => {
                 let fetch =
                     Fetch::new(&cache, &settings, (asked, key, why), KeptRequest::of(request, origin), ask);
                 Answer::later(move |body| fetch.pass(body))

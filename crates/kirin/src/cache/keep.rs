@@ -5,6 +5,7 @@ use super::entry::Entry;
 use super::settings::CacheSettings;
 use bytes::Bytes;
 use http::StatusCode;
+use httparse::Header;
 use kirin_cache::{Policy, Vary, key, storable, stored, surrogate, vary};
 use kirin_http::{FieldLines, RequestHead};
 use kirin_store::{Expires, Moment, NewItem, Now, Store, StoreRequest, Value, ValueBuffer};
@@ -20,12 +21,15 @@ const VALIDATABLE_SECONDS: u64 = 24 * 60 * 60;
 const MAX_LINES: usize = 180;
 
 /// A response that is to be stored, without its body.
+#[derive(Debug)]
 pub struct Keep {
     /// Where it goes.
     key: Vec<u8>,
     /// Where requests look first.
     primary_key: Vec<u8>,
-    /// What they find there, if responses vary.
+    /// By which fields responses vary.
+    by: Vec<String>,
+    /// What requests find there then.
     varies: Option<String>,
     tags: Vec<Vec<u8>>,
     /// What is before the body.
@@ -75,6 +79,7 @@ impl Keep {
         Some(Self {
             key,
             primary_key,
+            by: names,
             varies,
             tags,
             head,
@@ -82,6 +87,28 @@ impl Keep {
             limit_bytes: settings.item_limit_bytes,
             began,
         })
+    }
+
+    /// Where it goes.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Where a request with these fields would find its variant, whose target has this key.
+    pub fn key_for(&self, primary_key: &[u8], fields: &[Header<'_>]) -> Vec<u8> {
+        let mut key = primary_key.to_vec();
+        vary::append_secondary_key(&self.by, fields, &mut key);
+        key
+    }
+
+    /// Whether it has been purged since it was asked for.
+    pub fn is_purged(&self, store: &Store) -> bool {
+        store.is_invalidated_since(self.began, &self.key, &self.tags())
+    }
+
+    /// The longest value that may be stored, in bytes.
+    pub fn limit_bytes(&self) -> usize {
+        self.limit_bytes
     }
 
     /// Whether a body of this length can be stored.

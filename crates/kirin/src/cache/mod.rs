@@ -1,20 +1,24 @@
 //! The `cache` of a route: what an application has answered is given to others, as RFC 9111 allows.
 //!
 //! [`Cache::look`] is called by the router before the place is asked. A hit is a response from memory, at once; what else
-//! there is to do is a [`Forward`], which asks the place in the end: [`fetch`] has one request a key go there ([`flights`]), [`keep`] and
-//! [`fill`] store what comes. The rules are in `kirin-cache`, the memory is the store's: a cached response is an item with a key
+//! there is to do is a [`Forward`], which asks the place in the end: [`collapse`] has one request a key go there ([`flights`]) by
+//! [`fetch`]; [`keep`] and [`fill`] store what comes, while all who want it read it along ([`shared_response`]). The rules are in `kirin-cache`, the memory is the store's: a cached response is an item with a key
 //! that no memcached client comes upon ([`kirin_cache::key`]), and it is served as a page is, conditions, ranges and coded
 //! variants included. One cache a loop.
 
 pub mod asked;
+pub mod collapse;
 pub mod counters;
 pub mod entry;
 pub mod fetch;
 pub mod fill;
+pub mod filling_body;
 pub mod flights;
 pub mod forward;
 pub mod keep;
+pub mod patience;
 pub mod settings;
+pub mod shared_response;
 
 use crate::compress_threads::CompressThreads;
 use crate::kept_request::KeptRequest;
@@ -134,7 +138,10 @@ impl Cache {
             }
             Found::Nothing { key, why } => (key, why),
             Found::Pass if asked.directives.only_if_cached => return Looked::Hit(not_cached()),
-            Found::Pass => return forward(forward::How::Pass(asked, Forwarded::Bypass)),
+            Found::Pass => {
+                let key = asked.key.clone();
+                return forward(forward::How::Pass(asked, key, Forwarded::Bypass));
+            }
         };
         if asked.directives.only_if_cached {
             return Looked::Hit(not_cached());
@@ -142,7 +149,7 @@ impl Cache {
         let is_miss = matches!(why, Forwarded::UriMiss | Forwarded::VaryMiss);
         // What is for this request alone is asked for as it is.
         if asked.directives.no_store || is_miss && asked.is_partial {
-            return forward(forward::How::Pass(asked, why));
+            return forward(forward::How::Pass(asked, key, why));
         }
         forward(forward::How::Fetch(asked, key, why))
     }
@@ -164,10 +171,7 @@ impl Cache {
             match &*entry {
                 Entry::Pass => return Found::Pass,
                 Entry::Response(cached) => {
-                    let policy = &cached.policy;
-                    let is_for_it = (policy.serves_cookies || !asked.has_cookie)
-                        && (policy.serves_authorization || !asked.has_authorization);
-                    return match is_for_it {
+                    return match asked.may_have(&cached.policy) {
                         true => Found::Response(FoundResponse { item, entry }),
                         false => Found::Pass,
                     };
@@ -224,10 +228,10 @@ impl Cache {
 
 /// Seconds of freshness that are left; of what is stale, since when.
 fn ttl(cached: &CachedResponse, item: &ItemRef, now: u64) -> i64 {
-    let seconds = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
-    match cached.policy.fresh_for(now) {
-        fresh_for if fresh_for > 0 && !item.is_stale() => seconds(fresh_for),
-        _ => -seconds(cached.policy.stale_for(now)),
+    match cached.policy.ttl(now) {
+        // It has been purged softly.
+        ttl if item.is_stale() => ttl.min(0),
+        ttl => ttl,
     }
 }
 

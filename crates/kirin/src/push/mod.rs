@@ -7,15 +7,18 @@
 
 pub mod dictionary;
 mod pushed_stream;
+mod reach;
 pub mod store_field;
 
 use crate::purge::{self, Purge};
+use crate::route::Route;
 use crate::store_place::key_of;
 use bytes::Bytes;
 use http::Method;
 use kirin_http::{Answer, Body, FieldLines, Place, RequestHead, Response};
 use kirin_store::{Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
 use pushed_stream::PushedStream;
+use reach::Reach;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -32,6 +35,7 @@ const SAY_AGAIN: Duration = Duration::from_secs(10);
 /// What pushes and purges for the applications, on one event loop.
 pub struct Push {
     store: Arc<Store>,
+    reach: Reach,
     said: RefCell<HashMap<&'static str, Instant>>,
 }
 
@@ -53,9 +57,9 @@ struct Destination {
 }
 
 impl Push {
-    /// Into `store`.
-    pub fn new(store: Arc<Store>) -> Rc<Self> {
-        Rc::new(Self { store, said: RefCell::default() })
+    /// Into `store`, out of which these routes answer.
+    pub fn new(store: Arc<Store>, routes: &[Route]) -> Rc<Self> {
+        Rc::new(Self { store, reach: Reach::of(routes), said: RefCell::default() })
     }
 
     /// The answer of an application, with what it says about the store carried out. `request` is as the `store` place sees it.
@@ -194,6 +198,10 @@ impl Destination {
         let request = StoreRequest { unchanged_since: Some(self.began), ..StoreRequest::default() };
         let item = NewItem::new(value.as_slice()).expires(expires).tags(&tags);
         match store.store(&self.key, item, &request, now) {
+            StoreOutcome::Stored { .. } if self.push.reach.is_news(&self.key) => {
+                tracing::warn!(key = %text(&self.key), "a response is stored that no request is answered with: the route of its \
+                               key has no `store` in its `try`; only pages that include it by its key have it");
+            }
             StoreOutcome::Stored { .. } => {}
             StoreOutcome::NotStored => {
                 tracing::debug!(key = %text(&self.key), "a response is not stored: its page has been purged or stored since it was asked for");

@@ -5,6 +5,7 @@
 use super::dictionary::{self, Item};
 use crate::purge::{check_key, check_tag};
 use http::{Method, StatusCode};
+use kirin_http::field_list::members;
 use kirin_http::{Body, FieldLines, Response};
 
 /// How it is written.
@@ -141,8 +142,7 @@ pub fn check(method: &Method, field: &StoreField, response: &Response) -> Result
 
 /// What differs by the coding that the client takes is looked at when the page is served.
 fn check_vary(value: &[u8]) -> Result<(), Unstorable> {
-    let names = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    let mut others = names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"accept-encoding"));
+    let mut others = members(value).filter(|name| !name.eq_ignore_ascii_case(b"accept-encoding"));
     match others.next() {
         None => Ok(()),
         Some(name) => Err(Unstorable::Vary(String::from_utf8_lossy(name).into_owned())),

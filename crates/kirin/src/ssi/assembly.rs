@@ -6,12 +6,13 @@
 use super::cacheability::Cacheability;
 use super::part::{Failure, Part};
 use super::source::{PageSource, Parts, Surroundings};
-use crate::subrequest::KeptParent;
+use crate::subrequest::{KeptParent, Variables};
 use bytes::Bytes;
 use kirin_http::ClientWatch;
 use kirin_ssi::{Progress, Rendering, Template, Trouble};
 use kirin_store::{Now, Store};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use xxhash_rust::xxh3::Xxh3;
@@ -20,6 +21,8 @@ use xxhash_rust::xxh3::Xxh3;
 pub struct Assembly {
     rendering: Rendering,
     parts: Parts,
+    /// What it shares with the page that it is a part of.
+    around: Option<Rc<Variables>>,
 }
 
 /// How far it is.
@@ -52,14 +55,18 @@ impl KeptSurroundings {
     /// Has `work` look at them again.
     pub fn with<R>(&self, work: impl FnOnce(Surroundings<'_>) -> R) -> R {
         let (store, now) = (&*self.store, self.now);
-        self.parent.with(|parent| work(Surroundings { store, now, parent: Some(parent) }))
+        self.parent.with(|parent| work(Surroundings { store, now, parent }))
     }
 }
 
 impl Assembly {
-    /// Of the page with this digest, which depends on its bytes.
-    pub fn of(template: &Arc<Template>, digest: u128) -> Self {
-        Self { rendering: Rendering::new(Arc::clone(template)), parts: Parts::of(digest) }
+    /// Of the page with this digest, which depends on its bytes. `around` has the variables of the page that this one is a
+    /// part of.
+    pub fn of(template: &Arc<Template>, digest: u128, around: Option<&Rc<Variables>>) -> Self {
+        let (template, around) = (Arc::clone(template), around.cloned());
+        let scope = around.as_ref().map(|around| around.given.clone()).unwrap_or_default();
+        let parts = Parts::of(digest, &scope);
+        Self { rendering: Rendering::within(template, scope), parts, around }
     }
 
     /// Carries out what can be at once.
@@ -125,6 +132,9 @@ impl Assembly {
         {
             return;
         }
+        if let Some(scope) = self.parts.left_by(id) {
+            self.rendering.adopt(id, &scope);
+        }
         let content = self.parts.content(id, part, page);
         self.rendering.fill(id, content);
     }
@@ -142,6 +152,9 @@ impl Assembly {
     /// The page, when it is whole. What has gone wrong is logged.
     pub fn finish(mut self, name: &str) -> Assembled {
         self.log_trouble(name);
+        if let Some(around) = self.around.take() {
+            *around.left.borrow_mut() = Some(self.rendering.scope().clone());
+        }
         if self.trouble().is_some() {
             self.parts.cacheability.add_failure();
         }

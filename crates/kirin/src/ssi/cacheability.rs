@@ -1,5 +1,8 @@
 //! What a page and its parts together say about being kept: the strictest of them counts.
 
+use kirin_cache::directives::{Directive, delta_seconds, directives};
+use kirin_http::field_lines::is_token_byte;
+use kirin_http::field_list::members;
 use kirin_http::{FieldLines, preconditions};
 
 /// What the parts of a page have said so far, and whether it depends on who asks.
@@ -24,14 +27,15 @@ impl Cacheability {
         let (mut max_age, mut shared_max_age, mut expires) = (None, None, None);
         for (name, value) in fields.iter() {
             if name.eq_ignore_ascii_case(b"cache-control") {
-                for (directive, argument) in directives(value) {
-                    match &directive[..] {
+                for directive in directives(value) {
+                    let seconds = || delta_seconds(directive.value.as_deref());
+                    match &directive.name.to_ascii_lowercase()[..] {
                         b"no-store" => self.no_store = true,
                         b"no-cache" => self.no_cache = true,
                         b"private" => self.private = true,
                         b"must-revalidate" | b"proxy-revalidate" => self.must_revalidate = true,
-                        b"max-age" => max_age = Some(seconds(argument)),
-                        b"s-maxage" => shared_max_age = Some(seconds(argument)),
+                        b"max-age" => max_age = Some(seconds()),
+                        b"s-maxage" => shared_max_age = Some(seconds()),
                         _ => {}
                     }
                 }
@@ -54,6 +58,11 @@ impl Cacheability {
         self.no_store = true;
     }
 
+    /// The page has looked at the visitor's session: it is for nobody else, whatever it says itself.
+    pub fn add_session(&mut self) {
+        self.private = true;
+    }
+
     /// The page depends on who asks.
     pub fn add_visitor(&mut self) {
         self.is_visitors = true;
@@ -63,7 +72,7 @@ impl Cacheability {
         for member in members(value) {
             let member = member.to_ascii_lowercase();
             // Parts are asked for without a coding.
-            if member != b"accept-encoding" && !member.is_empty() && !self.vary.contains(&member) {
+            if member != b"accept-encoding" && !self.vary.contains(&member) {
                 self.vary.push(member);
             }
         }
@@ -108,28 +117,30 @@ impl Cacheability {
         applied
     }
 
-    fn applied_control(&self, control: Vec<(Vec<u8>, Option<&[u8]>)>) -> Vec<u8> {
-        let says = |wanted: &[u8]| control.iter().any(|(directive, _)| directive == wanted);
-        let is_for_all = says(b"public") || says(b"s-maxage");
+    fn applied_control(&self, control: Vec<Directive<'_>>) -> Vec<u8> {
+        let says = |wanted: &str| control.iter().any(|directive| directive.is(wanted));
+        let is_for_all = says("public") || says("s-maxage");
         let is_private = self.private || self.no_store || (self.is_visitors && !is_for_all);
         let mut applied: Vec<Vec<u8>> = Vec::new();
-        for (directive, argument) in &control {
-            let limit = match &directive[..] {
+        for directive in &control {
+            let name = directive.name.to_ascii_lowercase();
+            let value = directive.value.as_deref();
+            let limit = match &name[..] {
                 b"public" | b"s-maxage" if is_private => continue,
                 b"max-age" => self.max_age,
                 b"s-maxage" => self.shared_max_age,
                 _ => None,
             };
-            applied.push(match (limit, argument) {
-                (Some(limit), _) => {
-                    [directive, format!("={}", limit.min(seconds(*argument))).as_bytes()].concat()
+            applied.push(match (limit, value) {
+                (Some(limit), value) => {
+                    [&name, format!("={}", limit.min(delta_seconds(value))).as_bytes()].concat()
                 }
-                (None, Some(argument)) => [directive, &b"="[..], argument].concat(),
-                (None, None) => directive.clone(),
+                (None, Some(value)) => [&name, &b"="[..], &written(value)].concat(),
+                (None, None) => name,
             });
         }
         for (wanted, is_wanted) in [
-            (&b"private"[..], is_private && !self.no_store && !says(b"no-store")),
+            (&b"private"[..], is_private && !self.no_store && !says("no-store")),
             (b"no-cache", self.no_cache && !self.no_store),
             (b"no-store", self.no_store),
             (b"must-revalidate", self.must_revalidate && !self.no_store),
@@ -146,7 +157,7 @@ impl Cacheability {
 pub fn is_private(fields: &FieldLines) -> bool {
     let mut controls = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
     controls.any(|(_, value)| {
-        directives(value).any(|(directive, _)| directive == b"private" || directive == b"no-store")
+        directives(value).any(|directive| directive.is("private") || directive.is("no-store"))
     })
 }
 
@@ -154,29 +165,20 @@ fn lower(smallest: &mut Option<u64>, other: Option<u64>) {
     *smallest = smallest.iter().copied().chain(other).min();
 }
 
-/// `delta-seconds`; what is none is over at once, which is on the safe side (RFC 9111 section 4.2.1).
-fn seconds(argument: Option<&[u8]>) -> u64 {
-    let digits = argument.map_or(&b""[..], |argument| argument.trim_ascii());
-    let digits = digits.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(digits);
-    std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
-}
-
-/// The directives of a `Cache-Control`: their names in lower case, and their arguments as they stand.
-fn directives(value: &[u8]) -> impl Iterator<Item = (Vec<u8>, Option<&[u8]>)> {
-    members(value).filter(|member| !member.is_empty()).map(|member| match memchr::memchr(b'=', member) {
-        Some(equals) => (member[..equals].trim_ascii().to_ascii_lowercase(), Some(&member[equals + 1..])),
-        None => (member.to_ascii_lowercase(), None),
-    })
-}
-
-/// The members of a list, in which a quoted string may have commas.
-fn members(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut is_quoted = false;
-    list.split(move |byte| {
-        is_quoted ^= *byte == b'"';
-        *byte == b',' && !is_quoted
-    })
-    .map(<[u8]>::trim_ascii)
+/// A directive's value as it stands in a field: a token, or a quoted string.
+fn written(value: &[u8]) -> Vec<u8> {
+    if !value.is_empty() && value.iter().copied().all(is_token_byte) {
+        return value.to_vec();
+    }
+    let mut quoted = vec![b'"'];
+    for byte in value {
+        if matches!(byte, b'"' | b'\\') {
+            quoted.push(b'\\');
+        }
+        quoted.push(*byte);
+    }
+    quoted.push(b'"');
+    quoted
 }
 
 #[cfg(test)]
@@ -252,6 +254,11 @@ mod tests {
                 "Cache-Control: max-age=10",
             ),
             ("A: b", &["Expires: 0"], "A: b\nCache-Control: no-cache"),
+            (
+                "Cache-Control: x=\"y\\\"\\\\, z\"",
+                &["Cache-Control: private"],
+                "Cache-Control: x=\"y\\\"\\\\, z\", private",
+            ),
             // Vary.
             ("Vary: Cookie", &["Vary: cookie, Accept-Encoding"], "Vary: Cookie"),
             ("Vary: A", &["Vary: B, C", "Vary: c"], "Vary: A\nVary: b, c"),
@@ -276,6 +283,20 @@ mod tests {
         ] {
             let mut cacheability = Cacheability::default();
             cacheability.add_visitor();
+            assert_eq!(text(&cacheability.apply(&lines(page))), whole, "{page}");
+        }
+    }
+
+    #[test]
+    fn a_page_with_a_session_is_private_whatever_it_says() {
+        for (page, whole) in [
+            ("A: b", "A: b\nCache-Control: private"),
+            ("Cache-Control: public, max-age=60", "Cache-Control: max-age=60, private"),
+            ("Cache-Control: s-maxage=5", "Cache-Control: private"),
+            ("Cache-Control: no-store", "Cache-Control: no-store"),
+        ] {
+            let mut cacheability = Cacheability::default();
+            cacheability.add_session();
             assert_eq!(text(&cacheability.apply(&lines(page))), whole, "{page}");
         }
     }

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use jiff::fmt::strtime::{BrokenDownTime, Config};
 use jiff::tz::TimeZone;
 use kirin_ssi::Zone;
+use std::borrow::Cow;
 
 /// The longest format that is looked at, and the longest date, in bytes.
 const MAX_BYTES: usize = 256;
@@ -31,8 +32,39 @@ fn formatted(now: u64, zone: TimeZone, format: &str) -> Option<Bytes> {
     let time = Timestamp::from_second(i64::try_from(now).ok()?).ok()?.to_zoned(zone);
     let config = Config::new().lenient(true);
     let mut date = String::new();
-    BrokenDownTime::from(&time).format_with_config(&config, format, &mut date).ok()?;
+    BrokenDownTime::from(&time).format_with_config(&config, &*posix(format), &mut date).ok()?;
     (date.len() <= 4 * MAX_BYTES).then(|| Bytes::from(date))
+}
+
+/// The format with what depends on a locale written out as POSIX's own has it, in which servers run: the library has
+/// Unicode's there. `E` and `O` ask for other calendars and digits of a locale, of which that has none.
+fn posix(format: &str) -> Cow<'_, str> {
+    if !format.contains('%') {
+        return Cow::Borrowed(format);
+    }
+    let mut posix = String::with_capacity(format.len() + 32);
+    let mut rest = format;
+    while let Some(at) = rest.find('%') {
+        posix.push_str(&rest[..at]);
+        let conversion = &rest[at + 1..];
+        let modified = conversion.strip_prefix(['E', 'O']);
+        let modified = modified.filter(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
+        let plain = modified.unwrap_or(conversion);
+        let Some(letter) = plain.chars().next() else {
+            posix.push_str(&rest[at..]);
+            return Cow::Owned(posix);
+        };
+        match letter {
+            'c' => posix.push_str("%a %b %e %H:%M:%S %Y"),
+            'x' => posix.push_str("%m/%d/%y"),
+            'X' => posix.push_str("%H:%M:%S"),
+            'r' => posix.push_str("%I:%M:%S %p"),
+            letter => posix.extend(['%', letter]),
+        }
+        rest = &plain[letter.len_utf8()..];
+    }
+    posix.push_str(rest);
+    Cow::Owned(posix)
 }
 
 #[cfg(test)]
@@ -57,6 +89,9 @@ mod tests {
                 "%D %T %R %F %a %B %n%t%%",
                 "11/21/26 06:00:00 06:00 2026-11-21 Sat November \n\t%",
             ),
+            (TimeZone::UTC, "%c|%x|%X|%r", "Sat Nov 21 06:00:00 2026|11/21/26|06:00:00|06:00:00 AM"),
+            (TimeZone::UTC, "%Ey %Od %Ec %%c %%Ey", "26 21 Sat Nov 21 06:00:00 2026 %c %Ey"),
+            (TimeZone::UTC, "%-d %_d %^a %é %E", "21 21 SAT %é %E"),
             (TimeZone::UTC, "no conversion %J", "no conversion %J"),
             (TimeZone::UTC, "%", "%"),
             (TimeZone::UTC, "", ""),

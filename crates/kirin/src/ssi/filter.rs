@@ -8,6 +8,7 @@ use super::source::Surroundings;
 use super::streamed;
 use super::templates::{Compiled, Templates};
 use super::unread;
+use crate::coded_fields::plain_tags;
 use crate::compress::{Compress, Withheld};
 use crate::compress_threads::CompressThreads;
 use crate::config::PlaceCodings;
@@ -59,8 +60,8 @@ impl SsiFilter {
         Self { store, templates: RefCell::default() }
     }
 
-    /// The answer of a directory, which can be asked twice: about the page as it is, and as the client has asked. `seen` is
-    /// the request of `parent` with its path rewritten.
+    /// The answer of a directory, which can be asked twice: as the client has asked, and if that does not show all of what may
+    /// be a page, for the whole of it. `seen` is the request of `parent` with its path rewritten.
     pub fn around_files(
         &self,
         parent: Parent<'_>,
@@ -68,37 +69,55 @@ impl SsiFilter {
         (codings, threads): (PlaceCodings, &CompressThreads),
         ask: impl Fn(&RequestHead<'_>) -> Option<Response>,
     ) -> Option<Answer> {
-        if !seen.is_get_or_head() {
-            return ask(seen).map(Answer::Now);
+        let as_sent = ask(seen)?;
+        let state = state_of_file(seen.path, &as_sent);
+        if !seen.is_get_or_head() || shows_other(&as_sent) || self.is_other(state, parent.syntax) {
+            return Some(Answer::Now(as_sent));
         }
-        let fields = fields_without(seen, |name| {
-            is_any(name, &["range"]) || name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("if-"))
-        });
-        let whole = ask(&RequestHead { method: Method::GET, fields: &fields, ..seen.clone() })?;
-        if !is_page(&whole) {
-            return ask(seen).map(Answer::Now);
-        }
+        let is_whole = as_sent.status == StatusCode::OK && seen.method == Method::GET && is_page(&as_sent);
+        let (whole, as_sent) = if is_whole {
+            (as_sent, None)
+        } else {
+            let fields = fields_without(seen, |name| {
+                let is_condition = name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("if-"));
+                is_condition || is_any(name, &["range"])
+            });
+            (ask(&RequestHead { method: Method::GET, fields: &fields, ..seen.clone() })?, Some(as_sent))
+        };
         let state = state_of_file(seen.path, &whole);
         match self.look(whole, state, parent.syntax) {
-            Looked::Other(_) => ask(seen).map(Answer::Now),
+            Looked::Other(response) => {
+                self.remember_other(state, parent.syntax, &response);
+                Some(Answer::Now(as_sent.unwrap_or(response)))
+            }
             Looked::Page(page) => Some(Compress::around(parent.request, codings, threads, |request| {
                 self.assemble(page, Parent { request, ..parent })
             })),
-            Looked::Waiting(whole) => {
-                let as_sent = ask(seen)?;
-                Some(Compress::around(parent.request, codings, threads, |request| {
-                    let kept = Parent { request, ..parent }.keep();
-                    Answer::later(move |body| async move {
-                        let answer = match read(whole, state, &kept).await {
-                            Looked::Page(page) => {
-                                kept.with(|parent| parent.routes.ssi().assemble(page, parent))
-                            }
-                            Looked::Other(_) | Looked::Waiting(_) => Answer::Now(as_sent),
-                        };
-                        answer.response(body).await
-                    })
-                }))
-            }
+            Looked::Waiting(whole) => Some(Compress::around(parent.request, codings, threads, |request| {
+                let kept = Parent { request, ..parent }.keep();
+                Answer::later(move |body| async move {
+                    let answer = match read(whole, state, &kept).await {
+                        Looked::Page(page) => kept.with(|parent| parent.routes.ssi().assemble(page, parent)),
+                        Looked::Other(response) | Looked::Waiting(response) => {
+                            Answer::Now(as_sent.unwrap_or(response))
+                        }
+                    };
+                    answer.response(body).await
+                })
+            })),
+        }
+    }
+
+    /// Whether a file in this state is known to have nothing to carry out.
+    fn is_other(&self, state: Option<u128>, syntax: Syntax) -> bool {
+        let known = state.and_then(|state| self.templates.borrow_mut().get(of_syntax(state, syntax)));
+        matches!(known, Some(None))
+    }
+
+    /// Remembers a file that is no page by its type. A page that is too large stays one, so that the log goes on to say it.
+    fn remember_other(&self, state: Option<u128>, syntax: Syntax, response: &Response) {
+        if let Some(state) = state.filter(|_| !is_page(response)) {
+            self.templates.borrow_mut().put(of_syntax(state, syntax), None, 0);
         }
     }
 
@@ -206,9 +225,9 @@ impl SsiFilter {
     fn assemble(&self, page: Page, parent: Parent<'_>) -> Answer {
         let Page { mut response, template, digest } = page;
         let now = Now::from_unix_seconds(parent.origin.now);
-        let mut assembly = Assembly::of(&template, digest);
+        let mut assembly = Assembly::of(&template, digest, parent.lineage.variables());
         let name = parent.request.target;
-        if assembly.run(Surroundings { store: &self.store, now, parent: Some(parent) }) == Stage::Whole {
+        if assembly.run(Surroundings { store: &self.store, now, parent }) == Stage::Whole {
             return Answer::Now(whole(response, assembly.finish(name), parent.request));
         }
         let around = KeptSurroundings { store: Arc::clone(&self.store), now, parent: parent.keep() };
@@ -301,11 +320,21 @@ fn of_syntax(digest: u128, syntax: Syntax) -> u128 {
     digest ^ u128::from(syntax.ssi) ^ (u128::from(syntax.esi) << 1)
 }
 
-/// What tells one state of a file from others.
+/// What tells one state of a file from others, in any coding of it.
 fn state_of_file(path: &str, response: &Response) -> Option<u128> {
+    let tag = response.fields.get("etag")?;
+    let plain = plain_tags(tag);
     // `~` marks a state that the next one may look like.
-    let tag = response.fields.get("etag").filter(|tag| !tag.ends_with(b"~\""))?;
-    Some(xxh3_128(&[path.as_bytes(), b"\0", tag].concat()))
+    let tag = plain.as_deref().unwrap_or(tag);
+    (!tag.ends_with(b"~\"")).then(|| xxh3_128(&[path.as_bytes(), b"\0", tag].concat()))
+}
+
+/// Whether a response shows by itself that what was asked for is no page. One that is not modified, fails a condition or has
+/// several parts does not.
+fn shows_other(response: &Response) -> bool {
+    let is_one = response.status == StatusCode::OK || response.status == StatusCode::PARTIAL_CONTENT;
+    let is_other = |media_type: &[u8]| !is_html(media_type) && !media_type.starts_with(b"multipart/");
+    is_one && response.fields.get("content-type").is_none_or(is_other)
 }
 
 /// The fields of `request` without some, and with no coding accepted.

@@ -5,10 +5,12 @@ use super::part::{Answered, Failure, MAX_PARTS_BYTES, Part, Waiting};
 use super::{date, variables};
 use crate::page::Page;
 use crate::session::{self, Session};
-use crate::subrequest::{Parent, Refused};
+use crate::subrequest::{Parent, Refused, Variables};
 use bytes::Bytes;
-use kirin_ssi::{Requested, Source, Syntax, Target, Template, Zone};
+use kirin_ssi::{Requested, Requesting, Scope, Source, Target, Template, Zone};
 use kirin_store::{Now, Store};
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -19,8 +21,8 @@ pub struct Surroundings<'a> {
     pub store: &'a Store,
     /// The time.
     pub now: Now,
-    /// Who asks. Without one there are no requests and no variables: an error page.
-    pub parent: Option<Parent<'a>>,
+    /// Who asks.
+    pub parent: Parent<'a>,
 }
 
 /// What the parts of a page have come to so far.
@@ -34,8 +36,8 @@ pub struct Parts {
     pub(super) answered: Vec<(usize, Result<Part, Failure>)>,
     /// Requests that take waiting and have not been started.
     pub(super) waiting: Vec<(usize, Waiting)>,
-    /// What has been requested, by id.
-    names: Vec<Bytes>,
+    /// What has been requested, by id, and the variables that go with it.
+    requested: Vec<(Bytes, Rc<Variables>)>,
     /// What has come of requests.
     bytes: usize,
     /// What is to be requested if that fails, with its id.
@@ -45,17 +47,17 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Of a page with this digest.
-    pub fn of(page: u128) -> Self {
+    /// Of a page with this digest, to which these variables are given.
+    pub fn of(page: u128, given: &Scope) -> Self {
         let mut items = Xxh3::new();
         items.update(&page.to_le_bytes());
         Self {
             items,
-            has_more: false,
+            has_more: !given.is_empty(),
             cacheability: Cacheability::default(),
             answered: Vec::new(),
             waiting: Vec::new(),
-            names: Vec::new(),
+            requested: Vec::new(),
             bytes: 0,
             alternates: Vec::new(),
             session: None,
@@ -78,14 +80,20 @@ impl Parts {
     pub fn try_alternate(&mut self, id: usize, failure: &Failure, page: &Surroundings<'_>) -> bool {
         let Some(place) = self.alternates.iter().position(|(other, _)| *other == id) else { return false };
         let (_, alternate) = self.alternates.swap_remove(place);
-        let Some(Ok(answer)) = page.parent.map(|parent| parent.get(&alternate)) else { return false };
+        let Some((name, variables)) = self.requested.get_mut(id) else { return false };
+        let Ok(answer) = page.parent.get(&alternate, variables) else {
+            return false;
+        };
         let include = String::from_utf8_lossy(&alternate);
         tracing::info!(page = page.name(), %failure, %include, "an include cannot be had, its alternate is asked for");
+        *name = alternate.clone();
         self.take(id, Answered::of(answer));
-        if let Some(name) = self.names.get_mut(id) {
-            *name = alternate.clone();
-        }
         true
+    }
+
+    /// The variables that a part has left, if it has been put together.
+    pub fn left_by(&self, id: usize) -> Option<Scope> {
+        self.requested.get(id)?.1.left.take()
     }
 
     /// Takes in what a part says, or why it is not there; gives the content.
@@ -105,8 +113,8 @@ impl Parts {
                 Some(part.pieces)
             }
             Err(failure) => {
-                let include =
-                    self.names.get(id).map(|name| String::from_utf8_lossy(name)).unwrap_or_default();
+                let name = self.requested.get(id).map(|(name, _)| &name[..]).unwrap_or_default();
+                let include = String::from_utf8_lossy(name);
                 tracing::warn!(page = page.name(), %include, %failure, "an include cannot be had");
                 self.cacheability.add_failure();
                 None
@@ -118,7 +126,7 @@ impl Parts {
 impl Surroundings<'_> {
     /// What to call the page in the log.
     pub fn name(&self) -> &str {
-        self.parent.map_or("an error page", |parent| parent.request.target)
+        self.parent.request.target
     }
 }
 
@@ -131,7 +139,7 @@ pub struct PageSource<'a> {
 impl Source for PageSource<'_> {
     fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
         let Surroundings { store, now, .. } = self.page;
-        let syntax = self.page.parent.map_or(Syntax::SSI, |parent| parent.syntax);
+        let syntax = self.page.parent.syntax;
         let page = store
             .get(key, now)
             .map(|item| store.companion::<Page>(&item, now, Page::compile).read_with(syntax));
@@ -154,7 +162,7 @@ impl Source for PageSource<'_> {
         if session::is_variable(name) {
             return self.session()?.variable(name);
         }
-        let Parent { request, origin, user, .. } = self.page.parent?;
+        let Parent { request, origin, user, .. } = self.page.parent;
         let variable = variables::variable(name, request, origin, user);
         if variable.as_ref().map_or_else(|| variables::is_visitors(name), |variable| variable.is_visitors) {
             self.parts.cacheability.add_visitor();
@@ -167,39 +175,47 @@ impl Source for PageSource<'_> {
         date::format(self.page.now.unix_seconds(), zone, format)
     }
 
-    fn request(&mut self, target: Target, name: &[u8], alternate: Option<&[u8]>, id: usize) -> Requested {
+    fn request(&mut self, include: Requesting<'_>, scope: &Scope, id: usize) -> Requested {
+        let Requesting { target, name, alternate } = include;
         self.parts.has_more = true;
-        let refuse = |parts: &mut Parts, why: &dyn std::fmt::Display| {
-            let include = String::from_utf8_lossy(name);
-            tracing::warn!(page = self.page.name(), %include, %why, "an include cannot be had");
-            parts.cacheability.add_failure();
-            Requested::Failed
-        };
         if target == Target::File && !is_beside(name) {
-            return refuse(self.parts, &"a file is named relative to the page, and not above it");
+            return self.fail(name, &"a file is named relative to the page, and not above it");
         }
-        let Some(parent) = &self.page.parent else {
-            return refuse(self.parts, &"an error page makes no requests");
-        };
-        let answer = match parent.get(name) {
+        let variables = Rc::new(Variables { given: scope.clone(), left: RefCell::default() });
+        let answer = match self.page.parent.get(name, &variables) {
             Ok(answer) => answer,
-            Err(refused @ (Refused::Target | Refused::Cut)) => return refuse(self.parts, &refused),
+            Err(Refused::Cut { again: true }) => {
+                self.parts.cacheability.add_failure();
+                return Requested::Failed;
+            }
+            Err(refused) => return self.fail(name, &refused),
         };
-        self.parts.names.resize(id, Bytes::new());
-        self.parts.names.push(Bytes::copy_from_slice(name));
+        self.parts.requested.resize_with(id, Default::default);
+        self.parts.requested.push((Bytes::copy_from_slice(name), variables));
         self.parts.alternates.extend(alternate.map(|alternate| (id, Bytes::copy_from_slice(alternate))));
         self.parts.take(id, Answered::of(answer));
         Requested::Pending
     }
+
+    fn refuse(&mut self, name: &[u8]) {
+        self.fail(name, &"it is another server's; what that has is included by way of a route to it");
+    }
 }
 
 impl PageSource<'_> {
+    /// A request that is not made: the log says why.
+    fn fail(&mut self, name: &[u8], why: &dyn std::fmt::Display) -> Requested {
+        let include = String::from_utf8_lossy(name);
+        tracing::warn!(page = self.page.name(), %include, %why, "an include cannot be had");
+        self.parts.cacheability.add_failure();
+        Requested::Failed
+    }
+
     fn session(&mut self) -> Option<&Session> {
         let Surroundings { store, now, parent } = self.page;
-        let parent = parent?;
         let cookie = parent.routes.session_cookie()?;
         // That there is none, too, is about who asks.
-        self.parts.cacheability.add_visitor();
+        self.parts.cacheability.add_session();
         self.parts.session.get_or_insert_with(|| Session::of(parent.request, cookie, store, now)).as_ref()
     }
 }

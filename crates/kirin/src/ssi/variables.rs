@@ -25,6 +25,8 @@ pub fn variable(
     let ours = |value: &[u8]| Some(Variable { value: Bytes::copy_from_slice(value), is_visitors: false });
     let visitors = |value: &[u8]| Some(Variable { value: Bytes::copy_from_slice(value), is_visitors: true });
     match name {
+        // Of an error page, what the visitor has asked for.
+        "request_uri" if request.target.starts_with('/') => ours(request.target.as_bytes()),
         "request_uri" => match request.query {
             Some(query) => ours([request.path, "?", query].concat().as_bytes()),
             None => ours(request.path.as_bytes()),

@@ -1,0 +1,75 @@
+//! Response heads as h2 wants them, kept for field lines that are prepared once and sent many times (a file, a page of the
+//! store): taking a head apart, and hashing its names, costs more than copying what came of it.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use std::cell::RefCell;
+
+/// Heads that are kept on a loop. A page of a site has some ten files.
+const HEADS: usize = 64;
+
+thread_local! {
+    static PREPARED: RefCell<Vec<Option<Prepared>>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Prepared {
+    /// Kept, so that no other lines come to lie at its place.
+    lines: Bytes,
+    fields: HeaderMap,
+}
+
+/// The fields that `make` makes of `lines`, or has made before.
+pub(super) fn fields(lines: &Bytes, make: impl FnOnce() -> HeaderMap) -> HeaderMap {
+    if lines.is_empty() {
+        return make();
+    }
+    PREPARED.with_borrow_mut(|heads| {
+        heads.resize_with(HEADS, || None);
+        let Some(place) = heads.get_mut(place(lines)) else { return make() };
+        match place {
+            Some(prepared) if is_same(&prepared.lines, lines) => prepared.fields.clone(),
+            place => {
+                let fields = make();
+                *place = Some(Prepared { lines: lines.clone(), fields: fields.clone() });
+                fields
+            }
+        }
+    })
+}
+
+/// Allocations are 16 bytes apart at least, and mostly some hundreds.
+fn place(lines: &Bytes) -> usize {
+    let address = lines.as_ptr().addr() >> 4;
+    (address ^ (address >> 6) ^ (address >> 12)) % HEADS
+}
+
+fn is_same(one: &Bytes, other: &Bytes) -> bool {
+    one.as_ptr() == other.as_ptr() && one.len() == other.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn head(value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(http::header::SERVER, HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn the_same_lines_are_taken_apart_once() {
+        let lines = Bytes::from(b"Server: a\r\n".to_vec());
+        assert_eq!(fields(&lines, || head("a")), head("a"));
+        assert_eq!(fields(&lines.clone(), || unreachable!()), head("a"));
+        assert_eq!(fields(&lines.slice(..0), || head("b")), head("b"));
+    }
+
+    #[test]
+    fn other_lines_with_the_same_text_are_not_the_same() {
+        for index in 0..4 * HEADS {
+            let lines = Bytes::from(format!("Server: {index}\r\n"));
+            let value: &'static str = if index % 2 == 0 { "even" } else { "odd" };
+            assert_eq!(fields(&lines, || head(value)), head(value), "{index}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What scripts cannot reach, and what they can load.
+
+mod support;
+
+use kirin_lua::Fault;
+use support::{NOW, Site, answered, fault, get, says, text};
+use tempfile::TempDir;
+
+#[test]
+fn what_reaches_outside_is_not_there() {
+    for name in [
+        "io",
+        "debug",
+        "package",
+        "ffi",
+        "jit",
+        "load",
+        "loadstring",
+        "loadfile",
+        "dofile",
+        "getfenv",
+        "setfenv",
+        "newproxy",
+        "collectgarbage",
+        "module",
+        "gcinfo",
+        "os.execute",
+        "os.exit",
+        "os.getenv",
+        "os.remove",
+        "os.rename",
+        "os.tmpname",
+        "os.setlocale",
+        "string.dump",
+    ] {
+        assert_eq!(says(&format!("return tostring({name})")), "nil", "{name}");
+    }
+    assert_eq!(
+        says(
+            "return tostring(getmetatable('')) .. tostring(getmetatable(_G)) .. tostring(getmetatable(string))"
+        ),
+        "falsefalsefalse"
+    );
+}
+
+#[test]
+fn globals_and_libraries_cannot_be_changed() {
+    for change in [
+        "x = 1",
+        "_G.x = 1",
+        "rawset(_G, 'x', 1)",
+        "string.x = 1",
+        "rawset(string, 'x', 1)",
+        "kirin.x = 1",
+        "kirin.store.get = 1",
+        "print = 1",
+        "function helper() end",
+        "setmetatable(_G, {})",
+        "setmetatable(kirin, nil)",
+    ] {
+        assert_eq!(fault(Site::new().handler(change).call(get("/"), NOW)), Fault::Error, "{change}");
+        assert_eq!(
+            says(&format!("local ok = pcall(function() {change} end) return tostring(ok) .. tostring(x)")),
+            "falsenil"
+        );
+    }
+}
+
+#[test]
+fn what_modules_keep_stays_from_call_to_call() {
+    let site = Site::new();
+    site.write(
+        "lib/counter.lua",
+        "local count = 0 return { up = function() count = count + 1 return count end }",
+    );
+    site.write("lib/all/init.lua", "return { counter = require 'lib.counter', name = ... }");
+    let script = site.handler(
+        "local all = require 'lib.all' return all.counter.up() .. require('lib.counter').up() .. all.name",
+    );
+    assert_eq!(text(&answered(script.call(get("/"), NOW))), "12lib.all");
+    assert_eq!(text(&answered(script.call(get("/"), NOW))), "34lib.all");
+}
+
+#[test]
+fn modules_lie_below_the_script() {
+    let site = Site::new();
+    let outside = TempDir::new().unwrap();
+    std::fs::write(outside.path().join("secret.lua"), "return 'secret'").unwrap();
+    std::os::unix::fs::symlink(outside.path(), site.directory.path().join("link")).unwrap();
+    site.write("round.lua", "return require 'round'");
+    site.write("code.lua", "\x1bLJ\x02");
+    for name in ["../x", "/etc/passwd", "a..b", "", "link.secret", "none", "a/b", "round", "code", "a\\0b"] {
+        assert_eq!(
+            fault(site.handler(&format!("return require '{name}'")).call(get("/"), NOW)),
+            Fault::Error,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_script_that_does_not_load_says_where() {
+    let site = Site::new();
+    site.write("broken.lua", "local x =\n  = 1");
+    for (source, place) in [
+        ("return function(\n", "page.lua:"),
+        ("\n\nerror('no')", "page.lua:3: no"),
+        ("local x = nil\nreturn x.y", "page.lua:2: attempt to index"),
+        ("return 5", "page.lua: it must return a function"),
+        ("x = 1", "page.lua:1: assignment to global 'x'"),
+        ("\nrequire 'broken'", "broken.lua:2: unexpected symbol"),
+        ("\nrequire 'none'", "page.lua:2: require: there is no module `none`"),
+        ("\x1bLJ\x02", "page.lua"),
+    ] {
+        let error = site.open(source).err().expect(source).to_string();
+        assert!(error.contains(place), "{source:?}: {error}");
+    }
+}
+
+#[test]
+fn a_changed_script_is_loaded_and_a_broken_one_is_not() {
+    let site = Site::new();
+    site.write("lib.lua", "return 'a'");
+    let script = site.open("local lib = require 'lib' return function() return lib .. 1 end").unwrap();
+    let ask = |second| text(&answered(script.call(get("/"), NOW.plus_seconds(second))));
+    assert_eq!(ask(1), "a1");
+    site.write("lib.lua", "return 'bb'");
+    assert_eq!(ask(1), "a1", "looked at once a second");
+    assert_eq!(ask(2), "bb1");
+    site.write("page.lua", "return function( 'broken'");
+    assert_eq!(ask(3), "bb1");
+    site.write("page.lua", "local other = require 'other' return function() return other end");
+    assert_eq!(ask(4), "bb1");
+    site.write("other.lua", "return 'new'");
+    assert_eq!(ask(5), "new");
+    std::fs::remove_file(site.directory.path().join("page.lua")).unwrap();
+    assert_eq!(ask(6), "new");
+}
+
+#[test]
+fn what_all_requests_share_cannot_be_changed_by_one() {
+    for what in ["request", "request.headers", "kirin", "''", "_G"] {
+        let body = format!("return tostring(getmetatable({what}))");
+        assert_eq!(says(&body), "false", "{what}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Whose responses are kept, and by which requests (sections 3, 3.5 and 7.3).
+
+use super::{Case, Fate, Passed, Reused, case, run};
+
+const PASSWORD: &str = "Authorization: Basic eDp5";
+
+/// Asked for with `fields`, and then without.
+fn by(section: &'static str, fields: &str, said: &str, fate: Fate) -> Case {
+    case(section, &format!("{fields}: {said}"), &[&format!("200\n{said}")]).first(fields).get("", fate)
+}
+
+/// Asked for without, and then with `fields`.
+fn to(section: &'static str, fields: &str, said: &str, fate: Fate) -> Case {
+    case(section, &format!("then {fields}: {said}"), &[&format!("200\n{said}")]).get(fields, fate)
+}
+
+#[test]
+fn what_one_with_a_password_got_is_for_others_only_if_it_says_so() {
+    let mut cases = Vec::new();
+    for (said, fate) in [
+        ("Cache-Control: max-age=3600", Passed),
+        ("Expires: {+3600}", Passed),
+        ("Cache-Control: max-age=3600, public", Reused),
+        ("Cache-Control: max-age=3600, must-revalidate", Reused),
+        ("Cache-Control: s-maxage=3600", Reused),
+        ("Cache-Control: max-age=3600, private", Passed),
+        ("Cache-Control: max-age=3600, proxy-revalidate", Passed),
+    ] {
+        cases.push(by("3.5", PASSWORD, said, fate));
+        cases.push(by("3.5", "authorization: Bearer x", said, fate));
+        // More than the section asks for: what was anybody's need not be right for somebody.
+        cases.push(to("3.5", PASSWORD, said, fate));
+    }
+    run(cases);
+}
+
+#[test]
+fn cookies_are_handled_with_more_care_than_the_rfc_asks_for() {
+    run(vec![
+        by("7.3", "Cookie: a=b", "Cache-Control: max-age=3600", Passed),
+        by("7.3", "Cookie: a=b", "Cache-Control: max-age=3600, public", Reused),
+        to("7.3", "Cookie: a=b", "Cache-Control: max-age=3600", Passed),
+        to("7.3", "Cookie: a=b", "Cache-Control: s-maxage=3600", Reused),
+        case("7.3", "Set-Cookie", &["200\nCache-Control: max-age=3600\nSet-Cookie: a=b"]).get("", Passed),
+        case("7.3", "Set-Cookie", &["200\nCache-Control: public, max-age=3600\nSet-Cookie: a=b"])
+            .get("", Passed),
+    ]);
+}
+
+#[test]
+fn methods_that_ask_for_no_representation_leave_none() {
+    let method = |method, fate| {
+        let mut case = case("3", method, &["200\nCache-Control: max-age=3600"]).get("", fate);
+        case.asks[0].method = method;
+        case
+    };
+    run(vec![
+        method("POST", Passed),
+        method("PUT", Passed),
+        method("OPTIONS", Passed),
+        method("FOO", Passed),
+        // It is asked for by GET, so that the next GET has it.
+        method("HEAD", Reused),
+        case("4", "a HEAD is answered by what a GET has left", &["200\nCache-Control: max-age=3600"])
+            .ask("HEAD", "", Reused)
+            .has("content-length", Some("6")),
+        case("4", "an OPTIONS is not", &["200\nCache-Control: max-age=3600"]).ask("OPTIONS", "", Passed),
+    ]);
+}

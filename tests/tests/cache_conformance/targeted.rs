@@ -1,0 +1,51 @@
+//! Fields for this cache and no other: `CDN-Cache-Control` (RFC 9213) and `Surrogate-Control`.
+
+use super::{Case, Fate, Passed, Reused, Validated, case, run, twice};
+
+fn targeted(said: &str, fate: Fate) -> Case {
+    twice("RFC 9213 2.2", &format!("200\n{said}"), fate)
+}
+
+#[test]
+fn the_targeted_field_counts_in_place_of_the_others() {
+    let mut cases = Vec::new();
+    for name in ["CDN-Cache-Control", "Surrogate-Control"] {
+        let said = |value: &str, others: &str, fate| targeted(&format!("{name}: {value}\n{others}"), fate);
+        cases.extend([
+            said("max-age=3600", "Cache-Control: max-age=0", Reused),
+            said("max-age=3600", "Cache-Control: no-store", Reused),
+            said("max-age=3600", "Cache-Control: private", Reused),
+            said("max-age=3600", "Expires: {-60}", Reused),
+            said("max-age=0", "Cache-Control: max-age=3600", Passed),
+            said("no-store", "Cache-Control: max-age=3600", Passed),
+            said("private", "Cache-Control: max-age=3600", Passed),
+            said("no-cache", "Cache-Control: max-age=3600\nETag: \"a\"", Validated),
+            said("max-age=3600, foo, bar=1", "Cache-Control: no-store", Reused),
+            said("max-age=3600", "Age: 7200", Passed),
+            said("max-age=3600", "Age: 1800", Reused),
+            // One that is empty is as if it were not there.
+            said("", "Cache-Control: max-age=3600", Reused),
+            said("", "Cache-Control: no-store", Passed),
+            said("foo", "Cache-Control: max-age=3600", Reused),
+        ]);
+    }
+    run(cases);
+}
+
+#[test]
+fn what_is_for_others_is_passed_on() {
+    run(vec![
+        case("RFC 9213 3.1", "another CDN may be in front of us", &["200\nCDN-Cache-Control: max-age=3600"])
+            .has("cdn-cache-control", Some("max-age=3600"))
+            .get("", Reused)
+            .has("cdn-cache-control", Some("max-age=3600")),
+        case(
+            "Edge Architecture 2.3",
+            "what is for us alone is not",
+            &["200\nSurrogate-Control: max-age=3600"],
+        )
+        .has("surrogate-control", None)
+        .get("", Reused)
+        .has("surrogate-control", None),
+    ]);
+}
