@@ -130,7 +130,7 @@ fn what_a_trusted_proxy_says_is_added_to() {
     assert_eq!(
         forwarded(request, &by_x, ForwardedPolicy::Both),
         "X-Forwarded-For: 10.0.0.9, 192.0.2.7, 10.0.0.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: site\r\n\
-         x-forwarded-port: 443\r\nForwarded: for=192.0.2.7;proto=https;host=\"h\", for=10.0.0.1\r\n\r\n"
+         X-Forwarded-Port: 443\r\nForwarded: for=192.0.2.7;proto=https;host=\"h\", for=10.0.0.1\r\n\r\n"
     );
     let by_forwarded =
         From { peer: "[2001:db8::1]:1", proxy: Some(("[::1]:9", ForwardedFields::Forwarded)), secure: true };

@@ -53,3 +53,17 @@ fn waiting_ends_when_the_route_says_so() {
     tested.touch("go");
     clients.into_iter().for_each(|client| assert_eq!(client.join().unwrap().status, 200));
 }
+
+#[test]
+fn a_visitor_who_gets_an_answer_of_his_own_does_not_send_all_others_to_the_application() {
+    let tested = serve();
+    let target = "/herd?cc=max-age=60&wait=go";
+    let mut visitor = tested.kirin.connect();
+    visitor.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\nCookie: a=b\r\n\r\n"));
+    wait_for("the call", || (tested.count("/herd") == 1).then_some(()));
+    let others = at_once(&tested, 10, target);
+    tested.touch("go");
+    assert_eq!(visitor.read_reply().text(), "call 1");
+    others.into_iter().for_each(|other| assert_eq!(other.join().unwrap().text(), "call 2"));
+    assert_eq!(tested.count("/herd"), 2);
+}

@@ -77,7 +77,8 @@ impl Fetch {
                         _ => return self.go(None, body).await,
                     }
                 }
-                Ok(Landed::Lost) => {}
+                Ok(Landed::Personal) if self.asked.has_credentials() => return self.go(None, body).await,
+                Ok(Landed::Lost | Landed::Personal) => {}
                 // It is of no use to us, or takes too long.
                 Ok(Landed::NotStored) | Err(_) => return self.go(None, body).await,
             }

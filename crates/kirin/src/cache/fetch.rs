@@ -194,7 +194,10 @@ impl Fetch {
                     && !is_of_gone_client(&response)
                     && !is_of_one_request(response.status)
                 {
-                    flight.land(Landed::NotStored);
+                    flight.land(match reason {
+                        Unstorable::Cookie | Unstorable::Authorization => Landed::Personal,
+                        _ => Landed::NotStored,
+                    });
                 }
                 return said(response, CacheStatus { detail: Some(reason.name()), ..self.status() });
             }

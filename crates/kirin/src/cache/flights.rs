@@ -24,6 +24,9 @@ pub enum Landed {
     Stored,
     /// It is of no use to others: they go themselves, all at once.
     NotStored,
+    /// It was for one visitor, who has shown who he is: those who have done so, too, go themselves. For the others somebody else
+    /// goes, or anybody with a cookie could send all of them to the place.
+    Personal,
     /// There is none: somebody else goes.
     Lost,
 }
@@ -220,7 +223,7 @@ mod tests {
     #[tokio::test]
     async fn others_learn_how_the_first_one_fared() {
         let flights = Arc::new(Flights::default());
-        for landed in [Landed::Stored, Landed::NotStored] {
+        for landed in [Landed::Stored, Landed::NotStored, Landed::Personal] {
             let flight = lead(&flights, b"a");
             let others = [wait(&flights, b"a"), wait(&flights, b"a")];
             let other = lead(&flights, b"b");
