@@ -55,7 +55,17 @@ impl Backend {
     /// # Panics
     /// When there is none.
     pub fn start(serve: impl Fn(BackendConnection) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        Self::start_on(TcpListener::bind("127.0.0.1:0").expect("a port"), serve)
+    }
+
+    /// The same where `listener` listens.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn start_on(
+        listener: TcpListener,
+        serve: impl Fn(BackendConnection) + Send + Sync + 'static,
+    ) -> Self {
         let address = listener.local_addr().expect("its address");
         let connections = Arc::new(AtomicUsize::new(0));
         let (count, serve) = (Arc::clone(&connections), Arc::new(serve));

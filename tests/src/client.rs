@@ -128,13 +128,13 @@ impl Client {
         if method == "HEAD" { self.read_head_reply() } else { self.read_reply() }
     }
 
-    /// POST of `body`.
+    /// POST of `body`, which comes with its head: who wants it in pieces sends it so.
     pub fn post(&mut self, target: &str, media_type: &str, body: &[u8]) -> Reply {
-        self.send(format!(
-            "POST {target} HTTP/1.1\r\nHost: test\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        ));
-        self.send(body);
+        let length = body.len();
+        let head = format!(
+            "POST {target} HTTP/1.1\r\nHost: test\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\n\r\n"
+        );
+        self.send([head.as_bytes(), body].concat());
         self.read_reply()
     }
 

@@ -13,6 +13,7 @@ mod pebble;
 mod program;
 pub mod scripts;
 mod site;
+mod status;
 mod tls;
 
 pub use authority::{Authority, Issued};
@@ -23,6 +24,7 @@ pub use memcached::Memcached;
 pub use pebble::Pebble;
 pub use program::{Kirin, binary, kirin_command, prove, run_kirin};
 pub use site::Site;
+pub use status::ADMIN;
 pub use tls::{TlsClient, TlsSetup};
 
 use std::time::{Duration, Instant};

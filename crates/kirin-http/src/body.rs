@@ -4,6 +4,7 @@ use crate::tunnel::Tunnel;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::fs::File;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -45,6 +46,23 @@ pub trait BodyStream {
 
     /// The exact length in bytes, when it is known before.
     fn length(&self) -> Option<u64>;
+
+    /// How many of the next bytes the kernel can move from the sender's socket by [`BodyStream::poll_splice`]; 0 if they are to
+    /// be asked for as chunks.
+    fn spliceable(&self) -> u64 {
+        0
+    }
+
+    /// Moves the next bytes, at most `limit`, into `pipe`, which is empty; returns how many, never 0. For who cannot do so
+    /// an error, which is for nobody to see.
+    fn poll_splice(
+        &mut self,
+        _: &mut Context<'_>,
+        _pipe: BorrowedFd<'_>,
+        _limit: usize,
+    ) -> Poll<Result<usize, StreamError>> {
+        Poll::Ready(Err(StreamError("the kernel cannot move it".into())))
+    }
 
     /// Whether trailers may follow the end, so that it is to be waited for even if the length is known.
     fn may_have_trailers(&self) -> bool {

@@ -30,6 +30,9 @@ use std::time::Instant;
 /// Answers of pipelined requests are gathered up to this size before they are written.
 const GATHERED_BYTES: usize = 64 * 1024;
 
+/// A response that has taken waiting is written by the loop's own buffer up to this size: sockets take it at once.
+const AT_ONCE_BYTES: u64 = 16 * 1024;
+
 /// A request body that nobody wanted is read and dropped up to this size, to keep the connection.
 const SKIPPED_BODY_BYTES: u64 = 64 * 1024;
 
@@ -257,13 +260,15 @@ fn answer_from<H: Handler>(
         Answer::Later(later) => return Work::Later(later, request),
         Answer::Now(response) => response,
     };
-    let in_memory =
-        matches!(response.body, Body::Empty | Body::Bytes(_) | Body::Segments(_) | Body::Withheld(_));
-    if !in_memory || request.body != BodyLength::None {
+    if !is_in_memory(&response.body) || request.body != BodyLength::None {
         return Work::Send(response, request);
     }
     write_response(server, output, response, &mut request);
     if request.exchange.persistent { Work::Nothing } else { Work::Close }
+}
+
+fn is_in_memory(body: &Body) -> bool {
+    matches!(body, Body::Empty | Body::Bytes(_) | Body::Segments(_) | Body::Withheld(_))
 }
 
 /// Appends a response whose body is in memory.
@@ -310,7 +315,7 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
         Work::Nothing => true,
         Work::Close | Work::Refused => false,
         Work::Send(mut response, mut request) => {
-            match skip_body(server, io, &request).await {
+            match Box::pin(skip_body(server, io, &request)).await {
                 Ok(skipped) => request.exchange.persistent &= skipped,
                 Err(error) => {
                     request.exchange.persistent = false;
@@ -346,14 +351,51 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
 }
 
 /// Writes a response of any kind.
-async fn send<H>(server: &Server<H>, io: &Io, response: Response, mut request: Request) -> io::Result<bool> {
+async fn send<H>(server: &Server<H>, io: &Io, response: Response, request: Request) -> io::Result<bool> {
+    if is_in_memory(&response.body) && response.body.length().is_some_and(|length| length <= AT_ONCE_BYTES) {
+        return send_at_once(server, io, response, request).await;
+    }
+    // Boxed, as what takes waiting for a response is not to carry the size of all that may be sent.
+    Box::pin(send_in_time(server, io, response, request)).await
+}
+
+/// Writes a response at the client's pace.
+async fn send_in_time<H>(
+    server: &Server<H>,
+    io: &Io,
+    response: Response,
+    mut request: Request,
+) -> io::Result<bool> {
     let (status, place) = (response.status, response.place);
-    let sent = sending::send(io, &server.deadlines, response, &mut request.exchange).await;
+    let way = (&*server.deadlines, &server.pipes);
+    let sent = sending::send(io, way, response, &mut request.exchange).await;
     if let (Some(log), Some(record)) = (&server.log, &request.record) {
         let body_bytes = *sent.as_ref().unwrap_or(&0);
         log.end(record, &ResponseRecord { status, body_bytes, place }, server.clock().time());
     }
     sent.map(|_| request.exchange.persistent)
+}
+
+/// Writes a small response as those are written that take no waiting: by the loop's own buffer.
+async fn send_at_once<H>(
+    server: &Server<H>,
+    io: &Io,
+    response: Response,
+    mut request: Request,
+) -> io::Result<bool> {
+    server.clock().now();
+    let mut response = Some(response);
+    let unsent = poll_fn(|context| {
+        let mut output = server.output.borrow_mut();
+        if let Some(response) = response.take() {
+            write_response(server, &mut output, response, &mut request);
+        }
+        Poll::Ready(output.flush(io, context))
+    });
+    if let Some(mut unsent) = unsent.await? {
+        sending::flush(io, &server.deadlines, &mut unsent).await?;
+    }
+    Ok(request.exchange.persistent)
 }
 
 /// Drops a small body that no place wanted. Returns whether the next request can be found behind it.

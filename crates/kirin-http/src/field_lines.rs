@@ -155,8 +155,25 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 
 /// `tchar` of RFC 9110 section 5.6.2.
 pub fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    IS_TOKEN_BYTE[usize::from(byte)]
 }
+
+/// Every byte of every field name of a response is looked up here.
+static IS_TOKEN_BYTE: [bool; 256] = {
+    let mut table = [false; 256];
+    let others = b"!#$%&'*+-.^_`|~";
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] |= (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    table
+};
 
 /// `field-content` and obs-text of RFC 9110 section 5.5: HTAB, SP, VCHAR and bytes from 0x80 on.
 pub(crate) fn is_field_value_byte(byte: u8) -> bool {
@@ -180,6 +197,14 @@ mod tests {
     fn a_name_must_be_a_token() {
         for name in [&b""[..], b"a b", b"a:", b"\xc3\xa9"] {
             assert!(matches!(FieldLines::new().try_push(name, b"v"), Err(InvalidField::Name(_))), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_of_tokens_are_those_of_rfc_9110() {
+        for byte in 0..=255u8 {
+            let is_other = b"!#$%&'*+-.^_`|~".contains(&byte);
+            assert_eq!(is_token_byte(byte), is_other || byte.is_ascii_alphanumeric(), "{byte}");
         }
     }
 

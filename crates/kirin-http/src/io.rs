@@ -11,6 +11,7 @@ use crate::tls::ALPN_HTTP2;
 use crate::tls_stream::TlsStream;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::pipe::SpliceFlags;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -198,6 +199,18 @@ impl Io {
         count: usize,
     ) -> Poll<io::Result<usize>> {
         self.poll_writable(context, |fd| Ok(rustix::fs::sendfile(fd, file, Some(offset), count)?))
+    }
+
+    /// Lets the kernel move up to `count` bytes from `pipe` to the socket.
+    pub(crate) fn poll_splice(
+        &self,
+        context: &mut Context<'_>,
+        pipe: BorrowedFd<'_>,
+        count: usize,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_writable(context, |fd| {
+            Ok(rustix::pipe::splice(pipe, None, fd, None, count, SpliceFlags::NONBLOCK)?)
+        })
     }
 
     /// Receives from the socket itself, under TLS if there is any; with PEEK leaves there what it gives.

@@ -48,6 +48,7 @@ pub mod response_head;
 pub mod response_writer;
 mod sending;
 pub mod server;
+mod splicing;
 mod spooled_body;
 pub mod tls;
 mod tls_certificates;

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 const MAX_SLICES: usize = 32;
 
 /// Pieces up to this size are copied behind the head: one piece is sent with a plain `send`.
-pub(crate) const COPIED_BYTES: usize = 2048;
+const COPIED_BYTES: usize = 2048;
 
 /// The loop's output buffer.
 #[derive(Default)]

@@ -4,11 +4,12 @@ use crate::body::{Body, BodyStream, FileRange};
 use crate::chunked::{LAST_CHUNK, write_chunk_head};
 use crate::file_pieces::FilePieces;
 use crate::io::Io;
-use crate::output::{COPIED_BYTES, Unsent};
+use crate::output::Unsent;
 use crate::pace::Pace;
 use crate::response::Response;
 use crate::response_writer::{BodyFraming, Exchange, write_head};
 use crate::server::Deadlines;
+use crate::splicing::{self, Pipes};
 use crate::tunnel;
 use bytes::Bytes;
 use std::future::poll_fn;
@@ -32,7 +33,7 @@ const LINGER_BYTES: usize = 4 * 1024 * 1024;
 /// Sends a response; returns the bytes of body sent. An error means that the connection cannot be kept.
 pub(crate) async fn send(
     io: &Io,
-    deadlines: &Deadlines,
+    (deadlines, pipes): (&Deadlines, &Pipes),
     response: Response,
     exchange: &mut Exchange,
 ) -> io::Result<u64> {
@@ -40,17 +41,10 @@ pub(crate) async fn send(
         exchange.persistent = false;
         return tunnel::run(io, deadlines, &response.fields, far).await;
     }
-    let mut head = Vec::with_capacity(response.fields.len_bytes() + 160 + COPIED_BYTES);
+    let mut head = Vec::with_capacity(response.fields.len_bytes() + 160);
     deadlines.clock.now();
     let framing = write_head(&response, exchange, &deadlines.clock, &mut head);
     let length = response.body.length().unwrap_or(0);
-    if let (BodyFraming::Plain, Body::Bytes(bytes)) = (framing, &response.body)
-        && bytes.len() <= COPIED_BYTES
-    {
-        head.extend_from_slice(bytes);
-        flush(io, deadlines, &mut Unsent::one(Bytes::from(head))).await?;
-        return Ok(length);
-    }
     let head = Bytes::from(head);
     match (framing, response.body) {
         (BodyFraming::Nothing, _) | (_, Body::Empty | Body::Withheld(_) | Body::Tunnel(_)) => {
@@ -70,7 +64,7 @@ pub(crate) async fn send(
             Ok(length)
         }
         (_, Body::File(range)) => send_file(io, deadlines, head, range).await,
-        (framing, Body::Stream(stream)) => send_stream(io, deadlines, head, stream, framing).await,
+        (framing, Body::Stream(stream)) => send_stream(io, (deadlines, pipes), head, stream, framing).await,
     }
 }
 
@@ -142,7 +136,7 @@ async fn send_file_in_pieces(
 
 async fn send_stream(
     io: &Io,
-    deadlines: &Deadlines,
+    (deadlines, pipes): (&Deadlines, &Pipes),
     head: Bytes,
     mut stream: Box<dyn BodyStream>,
     framing: BodyFraming,
@@ -160,7 +154,15 @@ async fn send_stream(
     if waiting.is_none() {
         flush_at(io, deadlines, &mut pace, &mut unsent).await?;
     }
+    let splices = framing == BodyFraming::Plain && !io.is_encrypted();
     loop {
+        if splices && waiting.is_none() {
+            let moved = splicing::pass_on(io, (deadlines, pipes), &mut pace, &mut *stream).await?;
+            if let Some(moved) = moved {
+                total += moved;
+                continue;
+            }
+        }
         let chunk = match waiting.take() {
             Some(chunk) => chunk,
             None => poll_fn(|context| stream.poll_chunk(context)).await,

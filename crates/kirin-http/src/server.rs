@@ -11,6 +11,7 @@ use crate::open_connections::OpenConnections;
 use crate::output::Output;
 use crate::pace::{Demand, Pace};
 use crate::request::HeadLimits;
+use crate::splicing::Pipes;
 use crate::tls::Tls;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -65,6 +66,7 @@ pub struct Server<H> {
     pub(crate) open: Rc<OpenConnections>,
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
+    pub(crate) pipes: Pipes,
     pub(crate) stopping: Cell<bool>,
     /// None if no proxy is trusted; then nothing is looked at.
     pub(crate) forwarding: Option<Box<Forwarding>>,
@@ -93,6 +95,7 @@ impl<H> Server<H> {
             open: Rc::default(),
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
             output: RefCell::default(),
+            pipes: Pipes::default(),
             stopping: Cell::new(false),
             forwarding: None,
             proxy_protocol: false,

@@ -81,7 +81,7 @@ pub(crate) async fn exchange(
     let head = exchange.receive(&mut buffer, call).await?;
     exchange.link.attempt.answered(Instant::now());
     match head {
-        Head::Final(head) => exchange.respond(head, buffer).await,
+        Head::Final(head) => exchange.respond(head, buffer, &call.head).await,
         Head::Switched(fields) => {
             let tunnel = ProxyTunnel { connection: exchange.link.connection, unused: Some(buffer) };
             let body = Body::Tunnel(Box::new(tunnel));
@@ -158,7 +158,7 @@ impl Exchange<'_> {
                                 if informational > MAX_INFORMATIONAL {
                                     return Err(Failure::TooManyInformational);
                                 }
-                                self.inform(status, &fields, call).await;
+                                Box::pin(self.inform(status, &fields, call)).await;
                             }
                         }
                     }
@@ -249,7 +249,12 @@ impl Exchange<'_> {
     }
 
     /// The response to a head: whole if the body has come already, or else one that is read as the client takes it.
-    async fn respond(mut self, head: UpstreamHead, mut buffer: ReadBuffer) -> Result<Response, Failure> {
+    async fn respond(
+        mut self,
+        head: UpstreamHead,
+        mut buffer: ReadBuffer,
+        request: &OutgoingHead,
+    ) -> Result<Response, Failure> {
         let (framing, length) = match head.body {
             UpstreamBody::Withheld(_) => (Framing::Length(0), None),
             UpstreamBody::Framed(Framing::Length(length)) => (Framing::Length(length), Some(length)),
@@ -292,6 +297,7 @@ impl Exchange<'_> {
         let body = ResponseBody {
             place: Rc::clone(self.place),
             link: Some(self.link),
+            request: request.request_line(),
             decoder,
             data,
             buffer,

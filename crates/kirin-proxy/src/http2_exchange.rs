@@ -113,6 +113,7 @@ pub(crate) async fn exchange(
         patience: Patience::new(config.timeouts.idle),
         place: Rc::clone(place),
         server: Arc::clone(server),
+        request: call.head.request_line(),
         attempt,
     };
     Ok(respond(status, fields, Body::Stream(Box::new(body))))
@@ -215,6 +216,8 @@ struct Http2Body {
     patience: Patience,
     place: Rc<State>,
     server: Arc<Server>,
+    /// For the log.
+    request: String,
     /// Counts as long as the response is not whole.
     attempt: Attempt,
 }
@@ -283,7 +286,7 @@ impl Http2Body {
         self.sending = None;
         self.attempt.failed(std::time::Instant::now());
         let upstream = self.place.config().name.as_str();
-        tracing::warn!(upstream, server = %self.server, error, "response was cut");
+        tracing::warn!(upstream, server = %self.server, request = self.request, error, "response was cut");
         StreamError(error.to_owned())
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct State {
     upstream: Arc<Upstream>,
     chooser: Chooser,
     /// By the server's number.
-    links: RefCell<HashMap<u64, Rc<Links>>>,
+    links: RefCell<HashMap<u64, Rc<Links>, foldhash::fast::RandomState>>,
     pub(crate) deadlines: Rc<Deadlines>,
     pub(crate) buffers: Buffers,
     keeps_house: Cell<bool>,
@@ -160,7 +160,12 @@ impl State {
         // CGI has to know the length.
         let buffered = buffered || (call.cgi.is_some() && body.length() == BodyLength::Chunked);
         let spool = buffered.then_some(self.config().spool_directory.as_path());
-        let mut content = match Content::prepare(body, spool, call.head.expects_continue).await {
+        // What is boxed here and below is rare and large: a request without it is small enough for the allocator's quick way.
+        let content = match body.length() {
+            BodyLength::None => Ok(Content::Nothing),
+            _ => Box::pin(Content::prepare(body, spool, call.head.expects_continue)).await,
+        };
+        let mut content = match content {
             Ok(content) => content,
             Err(failure) => return self.refuse(&call, None, &failure),
         };
@@ -224,7 +229,7 @@ impl State {
         let links = self.links(server);
         let http1_only = call.head.upgrades() && server.scheme() != Scheme::H2c;
         if !http1_only && let Some(sender) = links.http2.take(self.deadlines.now()).await {
-            match self.ask_by_http2(&links, sender, asked, call, content).await {
+            match Box::pin(self.ask_by_http2(&links, sender, asked, call, content)).await {
                 Err(Failure::NotSent(_)) if content.is_whole() => {}
                 answered => return answered,
             }
@@ -238,7 +243,7 @@ impl State {
                 answered => return answered,
             }
         }
-        self.ask_anew(&links, asked, call, content, http1_only).await
+        Box::pin(self.ask_anew(&links, asked, call, content, http1_only)).await
     }
 
     /// The same by a new connection. Where HTTP/2 is known to be spoken, requests that come meanwhile wait for it and share it.

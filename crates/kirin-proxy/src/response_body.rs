@@ -4,9 +4,11 @@
 use crate::place::{Link, State};
 use crate::read_buffer::ReadBuffer;
 use crate::sending::{SendError, Sending};
+use crate::socket::Socket;
 use bytes::{Bytes, BytesMut};
 use kirin_http::{BodyDecoder, BodyStream, StreamError};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -26,6 +28,8 @@ pub(crate) struct ResponseBody {
     pub(crate) place: Rc<State>,
     /// None when the body has ended.
     pub(crate) link: Option<Link>,
+    /// For the log.
+    pub(crate) request: String,
     pub(crate) decoder: BodyDecoder,
     /// Read and not given yet.
     pub(crate) data: BytesMut,
@@ -41,21 +45,33 @@ pub(crate) struct ResponseBody {
 impl BodyStream for ResponseBody {
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
         let chunk = self.poll_next(context);
-        if let Some(link) = &self.link {
-            let socket = &link.connection.socket;
-            let idle = self.place.config().timeouts.idle;
-            match &chunk {
-                Poll::Ready(_) => socket.read_deadline.set(0),
-                Poll::Pending if socket.read_deadline.get() == 0 => {
-                    socket.read_deadline.set(self.place.deadlines.after(idle));
-                }
-                Poll::Pending => {}
-            }
-        }
+        self.set_deadline(chunk.is_pending());
         chunk.map(|chunk| match chunk {
             Ok(chunk) => chunk.map(Ok),
             Err(cut) => Some(Err(self.cut(cut))),
         })
+    }
+
+    fn spliceable(&self) -> u64 {
+        match (&self.decoder, &self.link) {
+            (BodyDecoder::Length { left }, Some(link))
+                if self.data.is_empty() && self.sending.is_none() && link.connection.socket.is_plain() =>
+            {
+                *left
+            }
+            _ => 0,
+        }
+    }
+
+    fn poll_splice(
+        &mut self,
+        context: &mut Context<'_>,
+        pipe: BorrowedFd<'_>,
+        limit: usize,
+    ) -> Poll<Result<usize, StreamError>> {
+        let moved = self.poll_move(context, pipe, limit);
+        self.set_deadline(moved.is_pending());
+        moved.map_err(|cut| self.cut(cut))
     }
 
     fn length(&self) -> Option<u64> {
@@ -121,12 +137,40 @@ impl ResponseBody {
                 Ok(_) if matches!(self.decoder, BodyDecoder::UntilClose) && !socket.is_overdue() => {
                     self.link = None;
                 }
-                _ if socket.is_overdue() => {
-                    return Poll::Ready(Err(Cut::by_server("nothing came for too long")));
-                }
-                Ok(_) => return Poll::Ready(Err(Cut::by_server("the connection ended before its end"))),
-                Err(error) => return Poll::Ready(Err(Cut::by_server(error.to_string()))),
+                end => return Poll::Ready(Err(Cut::of(socket, end))),
             }
+        }
+    }
+
+    /// What of the body is there, into `pipe`.
+    fn poll_move(
+        &mut self,
+        context: &mut Context<'_>,
+        pipe: BorrowedFd<'_>,
+        limit: usize,
+    ) -> Poll<Result<usize, Cut>> {
+        let (BodyDecoder::Length { left }, Some(link)) = (&mut self.decoder, &self.link) else {
+            return Poll::Ready(Err(Cut::by_server("it cannot be moved by the kernel")));
+        };
+        let socket = &link.connection.socket;
+        let count = usize::try_from(*left).unwrap_or(usize::MAX).min(limit);
+        match std::task::ready!(socket.poll_splice(context, pipe, count)) {
+            Ok(moved @ 1..) => {
+                *left = left.saturating_sub(moved as u64);
+                Poll::Ready(Ok(moved))
+            }
+            end => Poll::Ready(Err(Cut::of(socket, end))),
+        }
+    }
+
+    /// For how long the server may be silent from now on.
+    fn set_deadline(&self, is_waiting: bool) {
+        let Some(link) = &self.link else { return };
+        let deadline = &link.connection.socket.read_deadline;
+        if !is_waiting {
+            deadline.set(0);
+        } else if deadline.get() == 0 {
+            deadline.set(self.place.deadlines.after(self.place.config().timeouts.idle));
         }
     }
 
@@ -147,7 +191,7 @@ impl ResponseBody {
         self.sending = None;
         if let Some(link) = self.link.take() {
             let upstream = self.place.config().name.as_str();
-            tracing::warn!(upstream, server = %link.server, error = cut.reason, "response was cut");
+            tracing::warn!(upstream, server = %link.server, request = self.request, error = cut.reason, "response was cut");
             if cut.is_servers {
                 link.attempt.failed(Instant::now());
             }
@@ -157,6 +201,15 @@ impl ResponseBody {
 }
 
 impl Cut {
+    /// Reading from `socket` has ended like this, and more was to come.
+    fn of(socket: &Socket, end: io::Result<usize>) -> Self {
+        match end {
+            _ if socket.is_overdue() => Self::by_server("nothing came for too long"),
+            Ok(_) => Self::by_server("the connection ended before its end"),
+            Err(error) => Self::by_server(error.to_string()),
+        }
+    }
+
     fn by_server(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), is_servers: true }
     }

@@ -5,13 +5,14 @@ use bytes::BufMut;
 use bytes::BytesMut;
 use bytes::buf::Limit;
 use rustix::net::Shutdown;
+use rustix::pipe::SpliceFlags;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io::{self, IoSlice};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
@@ -185,6 +186,41 @@ impl Socket {
             });
         }
         with_stream!(&mut *self.stream.borrow_mut(), stream => pin!(stream.read_buf(buffer)).poll(context))
+    }
+
+    /// Whether the kernel can move what comes: it is neither encrypted nor in records.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.records.is_none() && !matches!(&*self.stream.borrow(), Stream::Tls(_))
+    }
+
+    /// Lets the kernel move what is there into `pipe`, at most `count` bytes; 0 at the end.
+    pub(crate) fn poll_splice(
+        &self,
+        context: &mut Context<'_>,
+        pipe: BorrowedFd<'_>,
+        count: usize,
+    ) -> Poll<io::Result<usize>> {
+        let splice = |socket: BorrowedFd<'_>| {
+            Ok(rustix::pipe::splice(socket, None, pipe, None, count, SpliceFlags::NONBLOCK)?)
+        };
+        loop {
+            let result = match &*self.stream.borrow() {
+                Stream::Tcp(stream) => {
+                    ready!(stream.poll_read_ready(context))?;
+                    stream.try_io(Interest::READABLE, || splice(stream.as_fd()))
+                }
+                Stream::Unix(stream) => {
+                    ready!(stream.poll_read_ready(context))?;
+                    stream.try_io(Interest::READABLE, || splice(stream.as_fd()))
+                }
+                Stream::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Poll::Ready(result),
+            }
+        }
     }
 
     /// Reads records, or pieces of them, behind what is in `input`.

@@ -19,9 +19,8 @@ use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, LocalRuntime};
 use tokio::sync::{Barrier, oneshot, watch};
-use tokio::task::LocalSet;
 
 /// Address space for a loop's stack; only what is used of it takes memory. Functions of a script that call each other through C
 /// take more than the usual 2 MB before Lua finds that they nest too deep.
@@ -124,20 +123,29 @@ impl EventLoop {
     /// Starts a loop on a thread of its own. It runs what is given to its handle, and serves nothing yet: applications
     /// need the handle to be made, and the routes need the applications.
     pub fn start(index: usize) -> Result<Self, LoopError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
         let (parts, given) = oneshot::channel();
         let (report, opened) = mpsc::channel();
+        let (built, handle) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("loop-{index}"))
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                runtime.block_on(LocalSet::new().run_until(async move {
+                // Not a `LocalSet`: that would be a scheduler of tasks inside the scheduler, and each wake-up would pass by both.
+                let runtime = match LocalRuntime::new() {
+                    Ok(runtime) => runtime,
+                    Err(error) => {
+                        _ = built.send(Err(error));
+                        return;
+                    }
+                };
+                _ = built.send(Ok(runtime.handle().clone()));
+                runtime.block_on(async move {
                     if let Ok(parts) = given.await {
                         run(parts, &report).await;
                     }
-                }));
+                });
             })?;
+        let handle = handle.recv().map_err(|_| LoopError::Gone)??;
         Ok(Self { handle, parts, opened, thread })
     }
 

@@ -1,0 +1,35 @@
+//! What a running Kirin says of itself at its admin listener.
+
+use crate::{Client, Kirin, wait_for};
+use serde_json::Value;
+
+/// The part of a configuration that [`Kirin::status`] needs.
+pub const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\n";
+
+impl Kirin {
+    /// `GET /status`. The configuration has [`ADMIN`].
+    ///
+    /// # Panics
+    /// When it has not, or what comes is no JSON.
+    pub fn status(&self) -> Value {
+        let address = wait_for("the admin listener", || {
+            let log = self.log();
+            let (_, rest) = log.split_once("admin on http://")?;
+            rest.split_once('/')?.0.parse().ok()
+        });
+        let mut client = Client::connect(address);
+        client.send(format!("GET /status HTTP/1.1\r\nHost: {address}\r\n\r\n"));
+        let reply = client.read_reply();
+        serde_json::from_slice(&reply.body).unwrap_or_else(|error| panic!("{error}: {}", reply.text()))
+    }
+
+    /// The sum of a count over the servers of an upstream.
+    ///
+    /// # Panics
+    /// When there is no such count.
+    pub fn count_of_servers(&self, upstream: &str, count: &str) -> u64 {
+        let status = self.status();
+        let servers = status["upstreams"][upstream]["servers"].as_array().expect("servers");
+        servers.iter().map(|server| server[count].as_u64().expect("a count")).sum()
+    }
+}
