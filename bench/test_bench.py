@@ -20,7 +20,7 @@ import measure
 import page
 import report
 from comparison import Budget, Comparison, Entrant, Result, Round, Row, Table
-from comparisons import hit_ratio, lua_page, session_bar, ssi
+from comparisons import even_memory, hit_ratio, lua_page, session_bar, ssi
 from comparisons.crowd_run import Counts, CrowdLoad
 from contestants import CONTESTANTS, MEMO, on_port
 from host import BENCH, BenchError, Cores, Host, Server, free_port
@@ -151,6 +151,15 @@ class HitRatio(unittest.TestCase):
     def test_many_objects_missed_twice_in_a_batch_are_said(self) -> None:
         (row,) = hit_ratio._rows(["trace"], {"kirin": self.played(300, repeated_misses=5)})
         self.assertEqual(row[1], "kirin (5 missed twice in a batch)")
+
+
+class EvenMemory(unittest.TestCase):
+    def test_who_takes_less_gets_the_difference_in_whole_megabytes(self) -> None:
+        megabyte = even_memory.MEGABYTE
+        resident = {"kirin": 20 * megabyte, "varnish": 26 * megabyte - 1}
+        self.assertEqual(even_memory.leaner(resident), even_memory.More("kirin", 5))
+        self.assertIsNone(even_memory.leaner({"kirin": megabyte + 1, "varnish": 2 * megabyte}))
+        self.assertIsNone(even_memory.leaner({"varnish": megabyte}))
 
 
 class Crowd(unittest.TestCase):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
+import measure
+from comparisons.even_memory import leaner
 from host import BenchError, Host, Server, free_port
 from peers import kirin, varnish
 from report import grid
@@ -24,6 +26,15 @@ SHARES = (0.05, 0.20)
 SIZES = "1000-30000"
 OBJECTS, REQUESTS = 20_000, 120_000
 RUN_LIMIT_SECONDS = 180
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a cache made of a trace."""
+
+    outcome: dict[str, int]
+    idle_bytes: int
+    resident_bytes: int
 
 
 @dataclass(frozen=True)
@@ -49,8 +60,11 @@ NOTES = (
     f"{REQUESTS:,} requests for {OBJECTS:,} objects of {SIZES} bytes, spread evenly by order of magnitude, one after the "
     "other on one connection. All may be kept for a day. `first` is the share of requests that are the first for their "
     "object: no cache passes on fewer.",
-    "The sizes do not mean the same: Kirin counts all that belongs to an entry, Varnish's `malloc` its objects with their "
-    "heads but not its threads' workspaces.",
+    "`size` is `store.memory` and `malloc,…`. They do not mean the same: Kirin counts all that belongs to an entry, Varnish's "
+    "`malloc` its objects with their heads but not what it keeps of each elsewhere, nor its threads' workspaces. `resident` is "
+    "what the processes take (`Pss_Anon`) with nothing cached and at the end.",
+    "Where one takes at least a megabyte less than the other in the end, it runs once more with a size that is larger by that: "
+    "the row with `=`. The fewest are bold among those with the same size.",
     "nginx is not in here: its cache manager looks every ten seconds whether there is more than `max_size`, so that it "
     "holds several times as much in a run of this length.",
 )
@@ -68,20 +82,14 @@ def run(host: Host, entrants: Sequence[CacheEntrant], progress: TextIO) -> tuple
         consists = _httptrace(host, "describe", *trace)
         for share in SHARES:
             megabytes = max(1, round(consists["footprint_bytes"] * share / MEGABYTE))
-            played: dict[str, dict[str, int] | str] = {}
+            played: dict[str, Played | str] = {}
             for entrant in entrants:
-                try:
-                    behind = free_port()
-                    command = [host.tool("kirin-httptrace"), "serve", "--port", str(behind), "--values", SIZES]
-                    host.start("httptrace", command, port=behind)
-                    server = entrant.start(host, f"127.0.0.1:{behind}", cache_megabytes=megabytes)
-                    about[entrant.peer] = server.about
-                    addresses = (f"127.0.0.1:{server.port}", f"127.0.0.1:{behind}")
-                    played[entrant.peer] = _httptrace(host, "play", *addresses, *trace)
-                except BenchError as error:
-                    played[entrant.peer] = str(error).splitlines()[0]
-                finally:
-                    host.stop_all()
+                played[entrant.peer] = _played(host, entrant, megabytes, trace, about)
+            more = leaner({peer: one.resident_bytes for peer, one in played.items() if isinstance(one, Played)})
+            evened = None
+            if more is not None:
+                entrant = next(entrant for entrant in entrants if entrant.peer == more.peer)
+                evened = _played(host, entrant, megabytes + more.megabytes, trace, {})
             setting = [
                 title,
                 f"{consists['footprint_bytes'] / MEGABYTE:,.0f} MB",
@@ -89,28 +97,50 @@ def run(host: Host, entrants: Sequence[CacheEntrant], progress: TextIO) -> tuple
                 f"{megabytes} MB",
             ]
             rows = _rows(setting, played)
+            if more is not None and evened is not None:
+                setting[-1] = f"= {megabytes + more.megabytes} MB"
+                rows += _rows(setting, {more.peer: evened}, bold=False)
             body += rows
             for row in rows:
                 print(f"{NAME}: {' | '.join(row)}", file=progress, flush=True)
-    header = ["trace", "footprint", "first", "size", "cache", "passed on", "second half", "bytes passed on"]
+    header = ["trace", "footprint", "first", "size", "cache", "passed on", "second half", "bytes passed on", "resident"]
     return grid(header, body), about
 
 
-def _rows(setting: list[str], played: dict[str, dict[str, int] | str]) -> list[list[str]]:
+def _played(
+    host: Host, entrant: CacheEntrant, megabytes: int, trace: list[str], about: dict[str, str]
+) -> Played | str:
+    try:
+        behind = free_port()
+        command = [host.tool("kirin-httptrace"), "serve", "--port", str(behind), "--values", SIZES]
+        host.start("httptrace", command, port=behind)
+        server = entrant.start(host, f"127.0.0.1:{behind}", cache_megabytes=megabytes)
+        about[entrant.peer] = server.about
+        idle = measure.anonymous_bytes(server.roots)
+        outcome = _httptrace(host, "play", f"127.0.0.1:{server.port}", f"127.0.0.1:{behind}", *trace)
+        return Played(outcome, idle, measure.anonymous_bytes(server.roots))
+    except BenchError as error:
+        return str(error).splitlines()[0]
+    finally:
+        host.stop_all()
+
+
+def _rows(setting: list[str], played: dict[str, Played | str], *, bold: bool = True) -> list[list[str]]:
     """A row for each cache, the fewest of each column bold."""
     shares = (("misses", "requests"), ("later_misses", "later_requests"), ("missed_bytes", "requested_bytes"))
-    outcomes = [one for one in played.values() if not isinstance(one, str)]
+    outcomes = [one.outcome for one in played.values() if isinstance(one, Played)]
     fewest = [min((one[part] / one[whole] for one in outcomes), default=0.0) for part, whole in shares]
     rows = []
     for peer, one in played.items():
         if isinstance(one, str):
-            rows.append([*setting, f"{peer} — **failed**: {one}", "", "", ""])
+            rows.append([*setting, f"{peer} — **failed**: {one}", "", "", "", ""])
             continue
         cells = []
         for (part, whole), least in zip(shares, fewest, strict=True):
-            text = f"{one[part] / one[whole]:.4f}"
-            cells.append(f"**{text}**" if one[part] / one[whole] == least else text)
-        rows.append([*setting, peer, *cells])
+            share = one.outcome[part] / one.outcome[whole]
+            cells.append(f"**{share:.4f}**" if bold and share == least else f"{share:.4f}")
+        resident = f"{one.idle_bytes / MEGABYTE:.1f}, {one.resident_bytes / MEGABYTE:.1f} MB"
+        rows.append([*setting, peer, *cells, resident])
     return rows
 
 

@@ -1,7 +1,8 @@
 //! Companions: what is computed from a value once and kept beside it, inside the budget.
 //!
 //! The web side keeps the compiled page, its response head and its ETag here, and compressed
-//! variants as they are asked for. A companion lives as long as the content it was made from.
+//! variants as they are asked for. A companion lives as long as the content it was made from; one that was made while the
+//! item's page was being filled, from a copy, until that is full: or what is asked for early would be in memory twice for good.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -61,16 +62,18 @@ impl Store {
         if side.is_some_and(|side| side.companions.len() >= COMPANIONS_PER_ITEM) {
             return None;
         }
-        // Of an item in the page that is being filled, the reader has a copy. A companion may well
+        // Of an item in a page that is being filled, the reader has a copy. A companion may well
         // hold a slice of that.
         let is_whole = side.is_some_and(|side| side.value.is_some());
         let copied_bytes =
             if !is_whole && shard.log.is_copied(slot.address) { item.content.len() } else { 0 };
-        let companion = Companion { made, bytes: bytes.saturating_add(copied_bytes) };
-        let more_bytes = companion.charged_bytes() + if side.is_none() { Side::default().bytes() } else { 0 };
+        let companion = Companion { made, bytes, copied_bytes };
+        let more_bytes = companion.charged_bytes()
+            + if side.is_none() { Side::default().bytes() } else { 0 }
+            + if copied_bytes > 0 { shard.copied_growth_bytes() } else { 0 };
         // One that finds no room at once is not worth waiting for.
         if let Ok(true) = self.make_room(&mut shard, |_| more_bytes, Some(index), now) {
-            shard.change_side(index, |side| side.companions.push(companion));
+            shard.add_companion(index, companion);
         }
         None
     }

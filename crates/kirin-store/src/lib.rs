@@ -32,6 +32,7 @@ mod s3fifo;
 mod shard;
 mod side;
 mod size_class;
+mod sized_fifo;
 mod slab;
 mod snapshot;
 mod stats;

@@ -7,9 +7,10 @@
 //! the emptiest page is copied together and given back whole (as log-structured memory does it:
 //! Rumble et al., FAST 2014).
 //!
-//! The page being filled is plain memory, and what is read from it is copied. When something long was
-//! read so, the page is closed early at the next sweep. A full page is never written again: readers get a reference-counted slice of it. One that is held by readers when it
-//! is given back stays in the budget until they let go.
+//! A page being filled is plain memory, and what is read from it is copied. When something long was
+//! read so, the page is closed early at the next sweep. A full page is never written again: readers
+//! get a reference-counted slice of it. One that is held by readers when it is given back stays in the
+//! budget until they let go.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -114,8 +115,10 @@ pub(crate) struct Log {
     pages: Vec<Page>,
     /// Numbers of the vacant pages.
     vacant: Vec<u32>,
-    /// Number of the page being filled.
-    open: u32,
+    /// The pages being filled.
+    open: [Open; 2],
+    /// A page was closed, and nobody has been told yet.
+    was_page_closed: bool,
     /// Pages given back that readers hold.
     lingering: Vec<Weak<()>>,
     /// Pages that take memory, lingering ones among them.
@@ -123,8 +126,28 @@ pub(crate) struct Log {
     live_bytes: usize,
     /// Bytes of holes in pages that do not linger.
     dead_bytes: usize,
-    /// A reader had to copy something long out of the page being filled.
+}
+
+/// What is new leaves soon more often than not; what compaction has moved has stayed for a while already. Apart from each other
+/// they leave pages that are full of holes and pages that have none, and less has to be moved for the same room.
+#[derive(Clone, Copy, Debug)]
+enum Fill {
+    New,
+    Moved,
+}
+
+/// A page being filled.
+#[derive(Debug)]
+struct Open {
+    page: u32,
+    /// A reader had to copy something long out of it.
     was_copied: AtomicBool,
+}
+
+impl Default for Open {
+    fn default() -> Open {
+        Open { page: NIL, was_copied: AtomicBool::new(false) }
+    }
 }
 
 impl Log {
@@ -134,12 +157,12 @@ impl Log {
             page_bytes,
             pages: Vec::new(),
             vacant: Vec::new(),
-            open: NIL,
+            open: Default::default(),
+            was_page_closed: false,
             lingering: Vec::new(),
             allocated_pages: 0,
             live_bytes: 0,
             dead_bytes: 0,
-            was_copied: AtomicBool::new(false),
         }
     }
 
@@ -164,7 +187,7 @@ impl Log {
 
     /// The bytes by which a record of `len` bytes of key and value will grow the log.
     pub(crate) fn growth_bytes(&self, len: usize) -> usize {
-        if self.fits(record_bytes(len)) {
+        if self.fits(Fill::New, record_bytes(len)) {
             return 0;
         }
         let page_table = if self.vacant.is_empty() && self.pages.len() == self.pages.capacity() {
@@ -175,8 +198,8 @@ impl Log {
         region_bytes(self.page_bytes) + page_table * size_of::<Page>()
     }
 
-    fn fits(&self, record_bytes: usize) -> bool {
-        match self.pages.get(self.open as usize).map(|page| &page.contents) {
+    fn fits(&self, fill: Fill, record_bytes: usize) -> bool {
+        match self.pages.get(self.open[fill as usize].page as usize).map(|page| &page.contents) {
             Some(Contents::Open(_, written)) => written + record_bytes <= self.page_bytes,
             _ => false,
         }
@@ -184,11 +207,16 @@ impl Log {
 
     /// Appends a record. Key and value together must be shorter than a page.
     pub(crate) fn append(&mut self, slot: u32, key: &[u8], value: &[u8]) -> Address {
+        self.append_to(Fill::New, slot, key, value)
+    }
+
+    fn append_to(&mut self, fill: Fill, slot: u32, key: &[u8], value: &[u8]) -> Address {
         let bytes = record_bytes(key.len() + value.len());
-        if !self.fits(bytes) {
-            self.turn_page();
+        if !self.fits(fill, bytes) {
+            self.turn_page(fill);
         }
-        let page = &mut self.pages[self.open as usize];
+        let number = self.open[fill as usize].page;
+        let page = &mut self.pages[number as usize];
         let Contents::Open(region, written) = &mut page.contents else {
             unreachable!("a page has just been opened")
         };
@@ -200,43 +228,51 @@ impl Log {
         }
         page.live_bytes += bytes;
         self.live_bytes += bytes;
-        Address { page: self.open, offset }
+        Address { page: number, offset }
     }
 
     /// Closes the page being filled and opens another.
-    fn turn_page(&mut self) {
-        if let Some(page) = self.pages.get_mut(self.open as usize)
+    fn turn_page(&mut self, fill: Fill) {
+        if let Some(page) = self.pages.get_mut(self.open[fill as usize].page as usize)
             && let Contents::Open(_, written) = page.contents
         {
             page.close(written);
+            self.was_page_closed = true;
         }
         let number = self.vacant.pop().unwrap_or(self.pages.len() as u32);
         if number as usize == self.pages.len() {
             self.pages.push(Page::default());
         }
-        *self.was_copied.get_mut() = false;
         self.pages[number as usize].contents = Contents::Open(Region::zeroed(self.page_bytes), 0);
         self.allocated_pages += 1;
-        self.open = number;
+        self.open[fill as usize] = Open { page: number, was_copied: AtomicBool::new(false) };
     }
 
-    /// Whether a reader had to copy something long since the page being filled was begun.
+    /// Whether a reader had to copy something long out of a page being filled.
     pub(crate) fn should_close_early(&self) -> bool {
-        self.was_copied.load(Ordering::Relaxed)
+        self.open.iter().any(|open| open.was_copied.load(Ordering::Relaxed))
     }
 
-    /// Closes the page being filled, so that readers share what is in it. What is left of it counts as
-    /// a hole.
+    /// Closes pages being filled, so that readers share what they have read. What is left of them counts as
+    /// holes.
     pub(crate) fn close_early(&mut self) {
-        *self.was_copied.get_mut() = false;
-        if let Some(page) = self.pages.get_mut(self.open as usize)
-            && let Contents::Open(_, written) = page.contents
-            && written > 0
-        {
-            self.dead_bytes += self.page_bytes - written;
-            page.close(self.page_bytes);
-            self.open = NIL;
+        for open in &mut self.open {
+            if std::mem::take(open.was_copied.get_mut())
+                && let Some(page) = self.pages.get_mut(open.page as usize)
+                && let Contents::Open(_, written) = page.contents
+                && written > 0
+            {
+                self.dead_bytes += self.page_bytes - written;
+                page.close(self.page_bytes);
+                open.page = NIL;
+                self.was_page_closed = true;
+            }
         }
+    }
+
+    /// Whether a page was closed since this was asked last: what was read from it as a copy can be shared by now.
+    pub(crate) fn was_page_closed(&mut self) -> bool {
+        std::mem::take(&mut self.was_page_closed)
     }
 
     /// The record at an address is not needed any more.
@@ -307,8 +343,11 @@ impl Log {
         match &self.pages[address.page as usize].contents {
             Contents::Closed(written, _) => written.slice(start..end),
             Contents::Open(region, _) => {
-                if end - start >= LONG_COPY_BYTES && !self.was_copied.load(Ordering::Relaxed) {
-                    self.was_copied.store(true, Ordering::Relaxed);
+                if end - start >= LONG_COPY_BYTES
+                    && let Some(open) = self.open.iter().find(|open| open.page == address.page)
+                    && !open.was_copied.load(Ordering::Relaxed)
+                {
+                    open.was_copied.store(true, Ordering::Relaxed);
                 }
                 Bytes::copy_from_slice(&region[start..end])
             }
@@ -318,7 +357,7 @@ impl Log {
 
     /// Whether what [`Log::share`] gives is a copy.
     pub(crate) fn is_copied(&self, address: Address) -> bool {
-        address.page == self.open
+        self.open.iter().any(|open| open.page == address.page)
     }
 
     /// The value at an address, to be changed in place: while its page is being filled.
@@ -352,14 +391,14 @@ impl Log {
         records
     }
 
-    /// Copies a record to the end of the log and releases the old place.
+    /// Copies a record to the end of what has been moved and releases the old place.
     pub(crate) fn relocate(&mut self, from: Address) -> Address {
         let entry = self.entry(from);
         let (slot, key_len) = (entry.slot, entry.key.len());
         // A slice of a full page, not a copy.
         let content = self.share(from);
         let (key, value) = content.split_at(key_len);
-        let to = self.append(slot, key, value);
+        let to = self.append_to(Fill::Moved, slot, key, value);
         drop(content);
         self.release(from);
         to

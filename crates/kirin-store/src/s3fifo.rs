@@ -5,14 +5,16 @@
 //! A key that comes back soon after it left goes straight to the main queue. So a scan only ever
 //! passes through the small queue, and a hit is a mark that a reader can set without a lock.
 //!
+//! Which end of a queue is looked at depends on size as well: small items stay longer than large ones, see [`SizedFifo`].
+//!
 //! (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023. They promote after
 //! two hits in their simulator; one does better on our traces, see `docs/store.md`.)
 
 use std::sync::atomic::Ordering;
 
 use crate::ghost::Ghost;
-use crate::list::List;
 use crate::shard::Shard;
+use crate::sized_fifo::{Clock, SizedFifo};
 use crate::slab::{Slab, Slot, mark, place};
 
 /// The small queue's share of a shard is one in this many bytes.
@@ -21,27 +23,41 @@ const SMALL_ONE_IN: usize = 10;
 /// The queues of one shard.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
-    small: List,
-    main: List,
+    small: SizedFifo,
+    main: SizedFifo,
     ghost: Ghost,
+    clock: Clock,
     /// Bytes of the items in the small queue.
     small_bytes: usize,
+    /// And in both.
+    all_bytes: usize,
 }
 
 impl Queues {
     /// Enters a slot that was just filled.
     pub(crate) fn insert(&mut self, slab: &mut Slab, index: u32, hash: u64, bytes: usize) {
+        self.clock.count(slab.len());
+        self.all_bytes += bytes;
         if self.ghost.forget(hash) {
-            slab.get_mut(index).place |= place::MAIN;
-            self.main.push(slab, index);
+            self.enter_main(slab, index, bytes);
         } else {
-            self.small.push(slab, index);
+            self.small.push(slab, index, bytes, &self.clock);
             self.small_bytes += bytes;
         }
     }
 
+    fn enter_main(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
+        slab.get_mut(index).place |= place::MAIN;
+        self.main.push(slab, index, bytes, &self.clock);
+    }
+
     /// Takes a slot out before it is released.
     pub(crate) fn remove(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
+        self.all_bytes -= bytes;
+        self.unlink(slab, index, bytes);
+    }
+
+    fn unlink(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
         if slab.get(index).is_in_main() {
             self.main.unlink(slab, index);
         } else {
@@ -51,10 +67,28 @@ impl Queues {
     }
 
     /// The item in a slot has another size now.
-    pub(crate) fn resize(&mut self, slab: &Slab, index: u32, from_bytes: usize, to_bytes: usize) {
-        if !slab.get(index).is_in_main() {
+    pub(crate) fn resize(&mut self, slab: &mut Slab, index: u32, from_bytes: usize, to_bytes: usize) {
+        self.all_bytes = self.all_bytes - from_bytes + to_bytes;
+        if slab.get(index).is_in_main() {
+            self.main.resize(slab, index, to_bytes);
+        } else {
+            self.small.resize(slab, index, to_bytes);
             self.small_bytes = self.small_bytes - from_bytes + to_bytes;
         }
+    }
+
+    /// Moves an item that was hit on, or round once more.
+    fn keep(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
+        self.unlink(slab, index, bytes);
+        self.enter_main(slab, index, bytes);
+    }
+
+    /// The slot at whose item an eviction looks first, but never `spare`.
+    pub(crate) fn last(&self, slab: &Slab, spare: Option<u32>) -> Option<u32> {
+        let small = || self.small.last(slab, &self.clock, spare);
+        let main = || self.main.last(slab, &self.clock, spare);
+        let small_is_full = self.small_bytes * SMALL_ONE_IN >= self.all_bytes;
+        if small_is_full { small().or_else(main) } else { main().or_else(small) }
     }
 
     /// Remembers the key of an item that is evicted from the small queue.
@@ -67,9 +101,11 @@ impl Queues {
         self.ghost.bytes()
     }
 
-    /// All slots, from those that would leave first to the newest of the main queue.
-    pub(crate) fn iter<'a>(&self, slab: &'a Slab) -> impl Iterator<Item = u32> + 'a {
-        self.small.iter(slab).chain(self.main.iter(slab))
+    /// All slots, from about those that would leave first to the newest of the main queue.
+    pub(crate) fn in_order(&self, slab: &Slab) -> Vec<u32> {
+        let mut order = self.small.in_order(slab, &self.clock);
+        order.append(&mut self.main.in_order(slab, &self.clock));
+        order
     }
 }
 
@@ -78,26 +114,21 @@ impl Shard {
     /// comes to the end of its queue, however often it was hit.
     pub(crate) fn victim(&mut self, spare: Option<u32>, dead: impl Fn(&Shard, u32) -> bool) -> Option<u32> {
         // Each step takes a hit off an item or moves it to the main queue; more hits than these
-        // nobody can have, and the spared item costs a step each round.
+        // nobody can have.
         for _ in 0..self.len() * (mark::HITS as usize + 2) + 2 {
-            let small_is_full = self.queues.small_bytes * SMALL_ONE_IN >= self.content_bytes();
-            let (small, main) = (self.queues.small.tail(), self.queues.main.tail());
-            let index = if small_is_full { small.or(main) } else { main.or(small) }?;
+            let index = self.queues.last(&self.slab, spare)?;
             let was_in_main = self.slot(index).is_in_main();
-            let bytes = self.item_bytes(index);
             let hits = *self.slot_mut(index).marks.get_mut() & mark::HITS;
-            if spare != Some(index) && (hits == 0 || dead(self, index)) {
+            if hits == 0 || dead(self, index) {
                 return Some(index);
             }
+            let bytes = self.item_bytes(index);
             let Shard { slab, queues, .. } = self;
-            queues.remove(slab, index, bytes);
-            let slot = slab.get_mut(index);
-            let marks = slot.marks.get_mut();
+            queues.keep(slab, index, bytes);
+            let marks = slab.get_mut(index).marks.get_mut();
             // One promoted starts anew; one in the main queue pays a hit for its round.
             let left = if was_in_main { hits.saturating_sub(1) } else { 0 };
             *marks = *marks & !mark::HITS | left;
-            slot.place |= place::MAIN;
-            queues.main.push(slab, index);
         }
         None
     }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use foldhash::HashMap;
 use foldhash::quality::RandomState;
+use foldhash::{HashMap, HashSet};
 use hashbrown::HashTable;
 
 use crate::clock::{Expires, Now};
@@ -20,7 +20,7 @@ use crate::log::{Entry, Log, record_bytes};
 use crate::record::{PlacedValue, Record};
 use crate::region::Region;
 use crate::s3fifo::Queues;
-use crate::side::Side;
+use crate::side::{Companion, Side};
 use crate::slab::{Slab, Slot, mark, place};
 use crate::value::{FilledBuffer, Value};
 
@@ -34,6 +34,8 @@ pub(crate) struct Shard {
     pub(crate) log: Log,
     pub(crate) queues: Queues,
     sides: HashMap<u32, Arc<Side>>,
+    /// Slots with companions that were made from a copy.
+    copied: HashSet<u32>,
     /// Bytes of all sides; the others know their own size.
     side_bytes: usize,
     /// Where the sweep goes on.
@@ -43,6 +45,9 @@ pub(crate) struct Shard {
     /// Items numbered up to here have all been looked at by the sweep.
     pub(crate) swept_up_to: u64,
 }
+
+/// What a slot takes in the set of those with companions made from a copy.
+const COPIED_BYTES: usize = size_of::<u32>() + 1;
 
 /// An item whose key and value take more than this part of a page is kept whole: at most as much of
 /// a page is lost because the next record does not fit.
@@ -61,6 +66,7 @@ impl Shard {
             log: Log::new(page_bytes),
             queues: Queues::default(),
             sides: HashMap::default(),
+            copied: HashSet::default(),
             side_bytes: 0,
             sweep_cursor: 0,
             sweep_starts: 0,
@@ -75,6 +81,17 @@ impl Shard {
             + self.slab.bytes()
             + self.table.allocation_size()
             + self.queues.bytes()
+            + self.copied.capacity() * COPIED_BYTES
+    }
+
+    /// The bytes by which one more slot with companions made from a copy may grow the shard.
+    pub(crate) fn copied_growth_bytes(&self) -> usize {
+        if self.copied.len() < self.copied.capacity() {
+            0
+        } else {
+            // hashbrown doubles, and a little more for its smallest sizes.
+            (self.copied.capacity() + 8) * COPIED_BYTES
+        }
     }
 
     /// The bytes by which a record will grow the shard, in the slot `over` or in a new one.
@@ -228,7 +245,7 @@ impl Shard {
     /// Puts new content into a slot; the item keeps its place in its queue.
     pub(crate) fn replace(&mut self, index: u32, record: Record<'_>) {
         let old_bytes = self.item_bytes(index);
-        self.queues.resize(&self.slab, index, old_bytes, record.bytes());
+        self.queues.resize(&mut self.slab, index, old_bytes, record.bytes());
         self.take_side(index);
         let old = self.slab.get(index).address;
         match self.log.value_mut(old) {
@@ -276,7 +293,37 @@ impl Shard {
         let mut side = self.take_side(index).map(Arc::unwrap_or_clone).unwrap_or_default();
         change(&mut side);
         self.put_side(index, side);
-        self.queues.resize(&self.slab, index, old_bytes, self.item_bytes(index));
+        let bytes = self.item_bytes(index);
+        self.queues.resize(&mut self.slab, index, old_bytes, bytes);
+    }
+
+    /// Keeps a companion beside an item.
+    pub(crate) fn add_companion(&mut self, index: u32, companion: Companion) {
+        if companion.copied_bytes > 0 {
+            self.copied.insert(index);
+        }
+        self.change_side(index, |side| side.companions.push(companion));
+    }
+
+    /// Drops the companions that were made from copies of what can be shared by now.
+    pub(crate) fn drop_copies(&mut self) {
+        if self.copied.is_empty() || !self.log.was_page_closed() {
+            return;
+        }
+        let mut copied = std::mem::take(&mut self.copied);
+        copied.retain(|&index| {
+            let Some(slot) = self.occupied(index) else { return false };
+            if self.log.is_copied(slot.address) {
+                return true;
+            }
+            let is_copy = |companion: &Companion| companion.copied_bytes > 0;
+            if self.side(index).is_some_and(|side| side.companions.iter().any(is_copy)) {
+                self.change_side(index, |side| side.companions.retain(|companion| !is_copy(companion)));
+            }
+            false
+        });
+        self.copied = copied;
+        self.copied.shrink_to(self.copied.len() * 2);
     }
 
     /// Gives an item a new CAS. `sequence` says when it was stored if `cas` does not.
@@ -371,12 +418,12 @@ impl Shard {
 
     /// Slots from the one that would leave first to the newest.
     pub(crate) fn in_queue_order(&self) -> Vec<u32> {
-        self.queues.iter(&self.slab).collect()
+        self.queues.in_order(&self.slab)
     }
 
     /// Last access of the item that would leave first.
     pub(crate) fn oldest_access(&self) -> Option<Now> {
-        let slot = self.slab.get(self.queues.iter(&self.slab).next()?);
+        let slot = self.slab.get(self.queues.last(&self.slab, None)?);
         Some(Now::from_raw(slot.last_access.load(Ordering::Relaxed)))
     }
 

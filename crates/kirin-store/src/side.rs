@@ -29,12 +29,15 @@ pub(crate) struct Companion {
     pub(crate) made: Arc<dyn Any + Send + Sync>,
     /// What its maker says it holds.
     pub(crate) bytes: usize,
+    /// Bytes of a copy that it was made from, and may hold: the item was in a page being filled. It goes when that is full.
+    pub(crate) copied_bytes: usize,
 }
 
 impl Companion {
     /// What it takes from the budget.
     pub(crate) fn charged_bytes(&self) -> usize {
-        allocated_bytes(self.bytes.saturating_add(size_of::<Companion>() + 16))
+        let own = self.bytes.saturating_add(self.copied_bytes);
+        allocated_bytes(own.saturating_add(size_of::<Companion>() + 16))
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Slot {
     pub(crate) marks: AtomicU8,
     /// [`place`] bits; only writers change them.
     pub(crate) place: u8,
+    /// When it entered the list it is in, by [`Clock`](crate::sized_fifo::Clock).
+    pub(crate) entered: u16,
 }
 
 /// Bits of [`Slot::marks`].
@@ -50,12 +52,14 @@ pub(crate) mod mark {
     pub(crate) const WON: u8 = 16;
 }
 
-/// Bits of [`Slot::place`].
+/// Bits of [`Slot::place`]; above them it has the list of its queue.
 pub(crate) mod place {
     /// The shard has a `Side` for it.
     pub(crate) const HAS_SIDE: u8 = 1;
     /// It is in the main queue, not in the small one.
     pub(crate) const MAIN: u8 = 2;
+    /// All of these.
+    pub(crate) const FLAGS: u8 = HAS_SIDE | MAIN;
 }
 
 impl Slot {
@@ -76,6 +80,7 @@ impl Slot {
             older: NIL,
             marks: AtomicU8::new(0),
             place: 0,
+            entered: 0,
         }
     }
 }

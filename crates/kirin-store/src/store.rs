@@ -66,6 +66,7 @@ pub(crate) struct ShardWrite<'a> {
 
 impl ShardWrite<'_> {
     pub(crate) fn settle(&mut self) {
+        self.shard.drop_copies();
         let bytes = self.shard.bytes();
         self.budget.change(self.settled_bytes + self.reserved_bytes, bytes);
         self.settled_bytes = bytes;

@@ -393,6 +393,36 @@ fn a_companion_is_made_once_and_goes_with_its_content() {
 }
 
 #[test]
+fn what_is_asked_for_early_is_in_memory_once_in_the_end() {
+    let value = vec![b'v'; 5_000];
+    let used_by = |ask: &dyn Fn(&Store, &[u8])| {
+        let store = Store::new(StoreConfig { memory_bytes: 64 << 20, shards: 1, ..StoreConfig::default() });
+        for i in 0..2_000 {
+            let key = format!("key-{i}");
+            store.set(key.as_bytes(), NewItem::new(&value[..]), NOW);
+            ask(&store, key.as_bytes());
+        }
+        store.used_bytes()
+    };
+    let never = used_by(&|_, _| {});
+    let at_once = used_by(&|store, key| {
+        let item = store.get(key, NOW).expect("a hit");
+        store.companion(&item, NOW, |value| (value.clone(), 100));
+    });
+    assert!(at_once < never + 3 * (1 << 20), "{at_once} instead of {never}");
+    // Nor does it add up in an item that is written over in its place.
+    let store = Store::new(StoreConfig { memory_bytes: 64 << 20, shards: 1, ..StoreConfig::default() });
+    let mut used = Vec::new();
+    for _ in 0..10_000 {
+        store.set(b"k", NewItem::new(&value[..]), NOW);
+        let item = store.get(b"k", NOW).expect("a hit");
+        store.companion(&item, NOW, |value| (value.clone(), 100));
+        used.push(store.used_bytes());
+    }
+    assert_eq!(used.first(), used.last());
+}
+
+#[test]
 fn a_hit_is_told_whether_it_is_the_first_and_when_the_last_was() {
     let store = store();
     store.set(b"k", NewItem::new(b"v"), NOW);

@@ -7,6 +7,7 @@ mod bodies;
 mod collapse;
 mod freshness;
 mod purging;
+mod room;
 mod routes;
 mod stale;
 mod validation;

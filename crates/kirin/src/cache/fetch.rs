@@ -133,13 +133,13 @@ impl Fetch {
             Ok(policy) => {
                 let kept = self.keep(&policy, page_status, &fields);
                 let renewed = kept.filter(|(keep, _)| keep.store(&self.cache.store, &[body], now()));
-                match (renewed.is_some(), self.find()) {
-                    (true, Found::Response(found)) => {
+                match renewed.and_then(|(keep, _)| keep.stored(&self.cache.store, now())) {
+                    Some(found) => {
                         let ttl = found.cached().map(|cached| ttl(cached, &found.item, received));
                         let status = CacheStatus { stored: true, ttl, ..status };
                         (self.respond(&found, status), Landed::Stored)
                     }
-                    _ => (self.respond(&found, status), Landed::NotStored),
+                    None => (self.respond(&found, status), Landed::NotStored),
                 }
             }
             Err(reason) => {
@@ -227,7 +227,8 @@ impl Fetch {
         if let Some(flight) = flight {
             flight.land(if is_stored { Landed::Stored } else { Landed::NotStored });
         }
-        if let (true, Found::Response(found)) = (is_stored, self.find()) {
+        let found = is_stored.then(|| keep.stored(&self.cache.store, now())).flatten();
+        if let Some(found) = found {
             let ttl = found.cached().map(|cached| ttl(cached, &found.item, received));
             let mut response = self.respond(&found, CacheStatus { ttl, ..status });
             response.fields.append(&personal);

@@ -1,5 +1,7 @@
 //! Putting a response into the store, and what stands for one that is not to be there.
 
+use super::FoundResponse;
+use super::entry::Entry;
 use super::settings::CacheSettings;
 use bytes::Bytes;
 use http::StatusCode;
@@ -7,6 +9,7 @@ use httparse::Header;
 use kirin_cache::{Policy, Vary, key, storable, stored, surrogate, vary};
 use kirin_http::{FieldLines, RequestHead};
 use kirin_store::{Expires, Moment, NewItem, Now, Store, StoreRequest, Value, ValueBuffer};
+use std::sync::Arc;
 
 /// How long it is remembered that responses to a target are not stored, so that requests for it do not wait for each other.
 const PASS_SECONDS: u64 = 60;
@@ -132,6 +135,15 @@ impl Keep {
         // which would take all others with it.
         let tags = tags.last().map_or(&[][..], std::slice::from_ref);
         store.set(&self.primary_key, NewItem::new(varies.as_bytes()).tags(tags), now).is_stored()
+    }
+
+    /// What has been stored, for who has just asked for it. That is no use yet by which to tell what is asked for again, and
+    /// nothing is kept beside the item before it is.
+    pub(super) fn stored(&self, store: &Store, now: Now) -> Option<FoundResponse> {
+        let item = store.peek(&self.key, now)?;
+        let (entry, _) = Entry::compile(&item.value());
+        let entry = Arc::new(entry);
+        entry.response().is_some().then_some(FoundResponse { item, entry })
     }
 
     /// Has requests go by themselves for a while: the body turned out too large.

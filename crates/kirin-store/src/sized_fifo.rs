@@ -1,0 +1,316 @@
+//! A queue of items of all sizes that says which of its oldest is worth least.
+//!
+//! Bytes are what items compete for: one of 10 KB that stays costs ten of 1 KB their place. Where every request counts
+//! the same, an item should stay for as long as it is asked for again within a time that is the shorter the larger it is
+//! (the size-adjusted LRU of Aggarwal, Wolf and Yu, IEEE TKDE 1999, who keep a list for each doubling of size as this does). So
+//! items stand in one list for each doubling of size, and the next to leave is that end of a list whose age × size is largest.
+//! Size counts with an exponent of three quarters: with 1 fewest requests miss, with 0 fewest bytes do, and this has most of
+//! what there is of both (`docs/store.md` has the numbers).
+//!
+//! Age is counted in [`Clock`]'s ticks, which 16 bits of the slot hold.
+
+use crate::list::List;
+use crate::slab::{Slab, Slot, place};
+
+/// Lists. The last takes all items that are larger than the others'.
+const CLASSES: usize = 24;
+
+/// The first list takes all items below twice this size.
+const FIRST_CLASS_LOG2: u32 = 6;
+
+/// What [`Slot::place`] has below the class.
+const CLASS_SHIFT: u32 = 2;
+
+const _: () = assert!(CLASSES << CLASS_SHIFT <= u8::MAX as usize && place::FLAGS < 1 << CLASS_SHIFT);
+
+/// Ticks while as many items enter as there are.
+const TICKS_PER_TURNOVER: usize = 64;
+
+/// Time as a queue sees it: it passes when items enter.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    tick: u16,
+    /// Items since the last tick.
+    entered: usize,
+}
+
+impl Clock {
+    /// An item enters a shard of so many.
+    pub(crate) fn count(&mut self, items: usize) {
+        self.entered += 1;
+        if self.entered * TICKS_PER_TURNOVER >= items {
+            self.entered = 0;
+            self.tick = self.tick.wrapping_add(1);
+        }
+    }
+}
+
+/// A queue of a shard.
+#[derive(Debug, Default)]
+pub(crate) struct SizedFifo {
+    lists: [List; CLASSES],
+    /// The lists that are not empty, a bit each.
+    occupied: u32,
+}
+
+impl SizedFifo {
+    /// Enters a slot that is in no list; `bytes` is what its item takes.
+    pub(crate) fn push(&mut self, slab: &mut Slab, index: u32, bytes: usize, clock: &Clock) {
+        slab.get_mut(index).entered = clock.tick;
+        self.enter(slab, index, bytes);
+    }
+
+    fn enter(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
+        let class = class_of(bytes);
+        slab.get_mut(index).set_class(class);
+        self.lists[class].push(slab, index);
+        self.occupied |= 1 << class;
+    }
+
+    /// Takes out a slot that is in this queue.
+    pub(crate) fn unlink(&mut self, slab: &mut Slab, index: u32) {
+        let class = slab.get(index).class();
+        let list = &mut self.lists[class];
+        list.unlink(slab, index);
+        if list.tail().is_none() {
+            self.occupied &= !(1 << class);
+        }
+    }
+
+    /// The item in a slot of this queue takes other bytes now. It keeps its age.
+    pub(crate) fn resize(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
+        if slab.get(index).class() != class_of(bytes) {
+            self.unlink(slab, index);
+            self.enter(slab, index, bytes);
+        }
+    }
+
+    /// The slot that should leave next, but never `spare`.
+    pub(crate) fn last(&self, slab: &Slab, clock: &Clock, spare: Option<u32>) -> Option<u32> {
+        let mut occupied = self.occupied;
+        let mut last = None;
+        while occupied != 0 {
+            let class = occupied.trailing_zeros() as usize;
+            occupied &= occupied - 1;
+            let list = &self.lists[class];
+            let Some(index) =
+                list.tail().filter(|&tail| Some(tail) != spare).or_else(|| list.iter(slab).nth(1))
+            else {
+                continue;
+            };
+            let costs = slab.get(index).cost(class, clock);
+            if last.is_none_or(|(most, _)| costs > most) {
+                last = Some((costs, index));
+            }
+        }
+        last.map(|(_, index)| index)
+    }
+
+    /// All slots, from about those that would leave first to the newest.
+    pub(crate) fn in_order(&self, slab: &Slab, clock: &Clock) -> Vec<u32> {
+        let mut costs: Vec<(u64, u32)> = Vec::new();
+        for (class, list) in self.lists.iter().enumerate() {
+            let mut before = u64::MAX;
+            for index in list.iter(slab) {
+                // However old it is, those before it in its list leave first.
+                before = before.min(slab.get(index).cost(class, clock));
+                costs.push((before, index));
+            }
+        }
+        // Stable: those of a list stay in its order.
+        costs.sort_by_key(|&(costs, _)| std::cmp::Reverse(costs));
+        costs.into_iter().map(|(_, index)| index).collect()
+    }
+}
+
+/// The list for an item that takes `bytes` beside its slot.
+fn class_of(bytes: usize) -> usize {
+    let log2 = (bytes + size_of::<Slot>()).ilog2();
+    (log2.saturating_sub(FIRST_CLASS_LOG2) as usize).min(CLASSES - 1)
+}
+
+/// Size to the power of three quarters, times 64.
+const fn weight(class: usize) -> u64 {
+    // 64 × 2 to the power of 0, ¼, ½ and ¾.
+    const QUARTERS: [u64; 4] = [64, 76, 91, 108];
+    QUARTERS[class * 3 % 4] << (class * 3 / 4)
+}
+
+impl Slot {
+    fn class(&self) -> usize {
+        (self.place >> CLASS_SHIFT) as usize
+    }
+
+    fn set_class(&mut self, class: usize) {
+        self.place = self.place & place::FLAGS | (class << CLASS_SHIFT) as u8;
+    }
+
+    /// What it has cost to keep it since it entered its list.
+    fn cost(&self, class: usize, clock: &Clock) -> u64 {
+        // Half a tick for those that have seen none, or sizes would not count among them.
+        let half_ticks = u64::from(clock.tick.wrapping_sub(self.entered)) * 2 + 1;
+        half_ticks * weight(class)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// A queue with its slots, and the sizes of those in it, oldest first.
+    #[derive(Default)]
+    struct Tested {
+        slab: Slab,
+        clock: Clock,
+        queue: SizedFifo,
+        there: Vec<(u32, usize, u16)>,
+    }
+
+    impl Tested {
+        fn push(&mut self, bytes: usize) -> u32 {
+            let index = self.slab.take();
+            self.queue.push(&mut self.slab, index, bytes, &self.clock);
+            self.there.push((index, bytes, self.clock.tick));
+            index
+        }
+
+        fn pass(&mut self, ticks: u16) {
+            self.clock.tick = self.clock.tick.wrapping_add(ticks);
+        }
+
+        fn last(&self) -> Option<u32> {
+            self.queue.last(&self.slab, &self.clock, None)
+        }
+    }
+
+    #[test]
+    fn of_two_as_old_the_larger_leaves_first_and_a_small_one_when_it_is_much_older() {
+        let mut tested = Tested::default();
+        let small = tested.push(600);
+        let large = tested.push(600 * 16);
+        assert_eq!(tested.last(), Some(large));
+        assert_eq!(tested.queue.last(&tested.slab, &tested.clock, Some(large)), Some(small));
+        // 16 to the power of three quarters is 8.
+        for (ticks, last) in [(6, large), (4, small)] {
+            tested.queue.unlink(&mut tested.slab, large);
+            tested.pass(ticks);
+            tested.queue.push(&mut tested.slab, large, 600 * 16, &tested.clock);
+            tested.pass(1);
+            assert_eq!(tested.last(), Some(last), "{ticks}");
+        }
+    }
+
+    #[test]
+    fn an_item_that_grows_goes_by_its_new_size_and_keeps_its_age() {
+        let mut tested = Tested::default();
+        let grown = tested.push(100);
+        tested.pass(5);
+        let other = tested.push(10_000);
+        tested.pass(5);
+        assert_eq!(tested.last(), Some(other));
+        tested.queue.resize(&mut tested.slab, grown, 10_000);
+        assert_eq!(
+            tested.queue.in_order(&tested.slab, &tested.clock),
+            [other, grown],
+            "behind it in its list"
+        );
+        tested.queue.unlink(&mut tested.slab, other);
+        assert_eq!(tested.last(), Some(grown));
+        assert_eq!(tested.slab.get(grown).entered, 0);
+    }
+
+    #[test]
+    fn weights_grow_with_size_by_the_power_of_three_quarters() {
+        for class in 0..CLASSES {
+            let exact = 64.0 * 2f64.powf(class as f64 * 0.75);
+            assert!((weight(class) as f64 / exact - 1.0).abs() < 0.01, "{class}");
+        }
+        assert_eq!(
+            (class_of(0), class_of(87), class_of(88), class_of(usize::MAX / 2)),
+            (0, 0, 1, CLASSES - 1)
+        );
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(usize),
+        Unlink(usize),
+        Resize(usize, usize),
+        Evict,
+        Pass(u16),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let bytes = || prop_oneof![0usize..300, 0usize..20_000, 0usize..(64 << 20)];
+        prop_oneof![
+            4 => bytes().prop_map(Step::Push),
+            1 => any::<usize>().prop_map(Step::Unlink),
+            1 => (any::<usize>(), bytes()).prop_map(|(at, bytes)| Step::Resize(at, bytes)),
+            2 => Just(Step::Evict),
+            2 => (0u16..500).prop_map(Step::Pass),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_leaves_is_the_costliest_of_the_oldest_of_each_size(steps in vec(step(), 1..200)) {
+            let mut tested = Tested::default();
+            for step in steps {
+                let count = tested.there.len().max(1);
+                match step {
+                    Step::Push(bytes) => {
+                        tested.push(bytes);
+                    }
+                    Step::Pass(ticks) => tested.pass(ticks),
+                    Step::Unlink(at) if !tested.there.is_empty() => {
+                        let (index, ..) = tested.there.remove(at % count);
+                        tested.queue.unlink(&mut tested.slab, index);
+                        tested.slab.release(index);
+                    }
+                    Step::Resize(at, bytes) if !tested.there.is_empty() => {
+                        let (index, old_bytes, tick) = tested.there[at % count];
+                        tested.queue.resize(&mut tested.slab, index, bytes);
+                        if class_of(old_bytes) != class_of(bytes) {
+                            tested.there.remove(at % count);
+                            tested.there.push((index, bytes, tick));
+                        } else {
+                            tested.there[at % count].1 = bytes;
+                        }
+                    }
+                    Step::Evict => {
+                        let mut oldest = std::collections::BTreeMap::new();
+                        for &(index, bytes, tick) in &tested.there {
+                            oldest.entry(class_of(bytes)).or_insert((index, tick));
+                        }
+                        let cost = |class: usize, tick: u16| {
+                            (f64::from(tested.clock.tick.wrapping_sub(tick)) + 0.5) * 2f64.powf(class as f64 * 0.75)
+                        };
+                        let most = oldest.iter().map(|(&class, &(_, tick))| cost(class, tick)).fold(0.0, f64::max);
+                        let last = tested.last();
+                        prop_assert_eq!(last.is_some(), !tested.there.is_empty());
+                        let Some(last) = last else { continue };
+                        let found = oldest.iter().find(|(_, (index, _))| *index == last);
+                        let Some((&class, &(_, tick))) = found else {
+                            return Err(TestCaseError::fail("not the oldest of its size"));
+                        };
+                        prop_assert!(cost(class, tick) >= most * 0.97, "{} of {most}", cost(class, tick));
+                        tested.queue.unlink(&mut tested.slab, last);
+                        tested.slab.release(last);
+                        tested.there.retain(|&(index, ..)| index != last);
+                    }
+                    Step::Unlink(_) | Step::Resize(..) => {}
+                }
+                let mut order = tested.queue.in_order(&tested.slab, &tested.clock);
+                prop_assert_eq!(order.first().copied(), tested.last());
+                order.sort_unstable();
+                let mut there: Vec<u32> = tested.there.iter().map(|&(index, ..)| index).collect();
+                there.sort_unstable();
+                prop_assert_eq!(order, there);
+            }
+        }
+    }
+}
