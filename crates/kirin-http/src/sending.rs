@@ -170,8 +170,15 @@ async fn send_stream(
             Some(chunk) => chunk,
             None => poll_fn(|context| stream.poll_chunk(context)).await,
         };
-        let Some(chunk) = chunk else { break };
-        let chunk = chunk.map_err(io::Error::other)?;
+        let chunk = match chunk {
+            None => break,
+            Some(Ok(chunk)) => chunk,
+            Some(Err(error)) => {
+                // The client gets what there is: the head, if the first bytes were to share its write.
+                flush_at(io, deadlines, &mut pace, &mut unsent).await?;
+                return Err(io::Error::other(error));
+            }
+        };
         total += chunk.len() as u64;
         if expected.is_some_and(|expected| total > expected) {
             return Err(io::Error::other("response body is longer than announced"));
@@ -188,6 +195,7 @@ async fn send_stream(
         flush_at(io, deadlines, &mut pace, &mut unsent).await?;
     }
     if expected.is_some_and(|expected| total < expected) {
+        flush_at(io, deadlines, &mut pace, &mut unsent).await?;
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     if framing == BodyFraming::Chunked {
