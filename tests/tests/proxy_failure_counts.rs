@@ -144,8 +144,8 @@ fn after_part(connection: BackendConnection) -> BackendConnection {
     connection
 }
 
-#[test]
-fn what_http_2_servers_do_wrong_is_told_and_counted() {
+/// Serves [`serve_http2`].
+fn http2_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("nonblocking");
     let address = listener.local_addr().expect("its address");
@@ -158,8 +158,13 @@ fn what_http_2_servers_do_wrong_is_told_and_counted() {
             }
         });
     });
+    address
+}
+
+#[test]
+fn what_http_2_servers_do_wrong_is_told_and_counted() {
     each_is_told_and_counted(
-        &format!("h2c://{address}"),
+        &format!("h2c://{}", http2_server()),
         &[
             ("/reset", Status(502), "reset the stream or ended the connection"),
             ("/end", Status(502), "reset the stream or ended the connection"),
@@ -212,6 +217,25 @@ fn a_server_that_does_not_speak_http_2_is_told_and_counted() {
     });
     let reason = "cannot be connected to: connection error detected: frame with invalid size";
     each_is_told_and_counted(&format!("h2c://{}", backend.address()), &[("/", Status(502), reason)]);
+}
+
+#[test]
+fn a_client_that_breaks_off_its_upload_is_told_and_is_no_failure_of_the_server() {
+    let http1 = Backend::start(|mut connection| {
+        connection.read_head();
+        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart");
+        connection.wait_for_end();
+    });
+    for server in [http1.address().to_string(), format!("h2c://{}", http2_server())] {
+        let (_site, kirin) = proxy(&server);
+        let mut client = kirin.connect();
+        client.send("POST /upload HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
+        client.read_until(b"part");
+        client.send("no chunk\r\n");
+        client.read_to_end();
+        kirin.wait_for_log("response was cut");
+        assert_eq!(kirin.count_of_servers("api", "failures"), 0, "{server}: {}", kirin.log());
+    }
 }
 
 /// A record of FastCGI (its specification, section 3.3).

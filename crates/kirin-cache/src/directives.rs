@@ -1,7 +1,7 @@
 //! The members of a `Cache-Control` field (RFC 9111 section 5.2): `name`, `name=token` or `name="quoted"`, in a list.
 //!
-//! Read with patience, since a directive that is not understood may be the one that says no: white space around `=`, empty
-//! members and a quote that nobody closes are forgiven; what has no name is skipped.
+//! Read with patience, since a directive that is not understood may be the one that says no: white space around `=` and empty
+//! members are forgiven, a quote that nobody closes is none; what has no name is skipped.
 
 use std::borrow::Cow;
 
@@ -69,9 +69,7 @@ pub fn delta_seconds(value: Option<&[u8]>) -> u64 {
 
 fn read_value(input: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
     let [b'"', quoted @ ..] = input else {
-        let length = input.iter().position(|byte| *byte == b',').unwrap_or(input.len());
-        let (token, rest) = input.split_at(length);
-        return (Cow::Borrowed(token.trim_ascii()), rest);
+        return read_token(input);
     };
     let mut unescaped: Option<Vec<u8>> = None;
     let mut at = 0;
@@ -91,9 +89,17 @@ fn read_value(input: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
             }
         }
     }
-    let raw = quoted.get(..at).unwrap_or(quoted);
-    let rest = quoted.get(at + 1..).unwrap_or_default();
+    let (Some(raw), Some(rest)) = (quoted.get(..at), quoted.get(at + 1..)) else {
+        // Nobody closes it: what stands behind may be the directive that says no, and must not be lost in it.
+        return read_token(input);
+    };
     (unescaped.map_or(Cow::Borrowed(raw), Cow::Owned), rest)
+}
+
+fn read_token(input: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
+    let length = input.iter().position(|byte| *byte == b',').unwrap_or(input.len());
+    let (token, rest) = input.split_at(length);
+    (Cow::Borrowed(token.trim_ascii()), rest)
 }
 
 fn skip(input: &[u8], mut what: impl FnMut(u8) -> bool) -> &[u8] {
@@ -129,8 +135,8 @@ mod tests {
                 &[("private", Some("set-cookie, x-a")), ("max-age", Some("1"))],
             ),
             ("a=\"x\\\"y\"b, c", &[("a", Some("x\"y")), ("c", None)]),
-            ("a=\"no end, b", &[("a", Some("no end, b"))]),
-            ("a=\"\\", &[("a", Some(""))]),
+            ("a=\"no end, no-store", &[("a", Some("\"no end")), ("no-store", None)]),
+            ("a=\"\\", &[("a", Some("\"\\"))]),
             ("=5, b", &[("b", None)]),
             ("a=, b", &[("a", Some("")), ("b", None)]),
             ("a=b=c", &[("a", Some("b=c"))]),

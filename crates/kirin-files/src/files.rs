@@ -49,7 +49,7 @@ impl Files {
         &self.underway
     }
 
-    /// Answers `request`, or `None`: it is for the next place. So is every method but GET and HEAD; see [`Files::has`]. Call on a `LocalSet` if files are to be compressed.
+    /// Answers `request`, or `None`: it is for the next place. So is every method but GET and HEAD; see [`Files::has`]. Call on an event loop if files are to be compressed.
     pub fn answer(&self, request: &RequestHead<'_>, now: Instant) -> Option<Response> {
         if !request.is_get_or_head() {
             return None;

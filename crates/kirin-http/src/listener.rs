@@ -232,7 +232,7 @@ fn over_unix(stream: tokio::net::UnixStream, tls: Option<&Tls>) -> io::Result<St
     })
 }
 
-/// Accepts connections until the future is dropped, and serves each as a task of the current `LocalSet`.
+/// Accepts connections until the future is dropped, and serves each as a task of the current loop.
 pub async fn accept<H: Handler>(listener: Listener, server: Rc<Server<H>>) -> io::Result<()> {
     accept_until(listener, server, std::future::pending()).await
 }

@@ -1,6 +1,6 @@
 //! Listening: accepts clients on an event loop and serves them there.
 //!
-//! [`serve`] is spawned once for each listener on each loop, inside a `LocalSet`. What the loops
+//! [`serve`] is spawned once for each listener on each loop. What the loops
 //! share is the [`Server`].
 
 use std::cell::RefCell;
@@ -194,7 +194,7 @@ impl Listener {
 
 /// Serves the clients of `listener` until `shutdown` completes, then closes their connections.
 ///
-/// To be run in a `LocalSet` on a `current_thread` runtime.
+/// To be run where `spawn_local` works.
 pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Future<Output = ()>) {
     let executor = Rc::new(Executor::new(server));
     let buffers = Rc::new(LoopBuffers::new());

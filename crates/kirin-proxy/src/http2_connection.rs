@@ -111,7 +111,7 @@ impl Http2Connections {
     }
 
     /// Begins to speak HTTP/2 on `stream`, and waits until the server has said how many streams it takes, which is the first
-    /// thing that it says (RFC 9113 section 3.4): what it has not room for it would refuse. Call on a `LocalSet`.
+    /// thing that it says (RFC 9113 section 3.4): what it has not room for it would refuse. Call on an event loop.
     pub(crate) async fn begin(&self, stream: Stream, now: u64) -> Result<Sender, Failure> {
         let handshake = Builder::new()
             .initial_window_size(STREAM_WINDOW_BYTES)

@@ -255,7 +255,10 @@ impl BodyStream for Http2Body {
         self.patience.end();
         Poll::Ready(match chunk {
             Ok(chunk) => chunk.map(Ok),
-            Err(error) => Some(Err(self.cut(&error))),
+            Err(error) => {
+                self.attempt.failed(std::time::Instant::now());
+                Some(Err(self.cut(&error)))
+            }
         })
     }
 
@@ -299,7 +302,6 @@ impl Http2Body {
     /// It ended before its end.
     fn cut(&mut self, error: &str) -> StreamError {
         self.sending = None;
-        self.attempt.failed(std::time::Instant::now());
         let upstream = self.place.config().name.as_str();
         tracing::warn!(upstream, server = %self.server, request = self.request, error, "response was cut");
         StreamError(error.to_owned())

@@ -151,7 +151,7 @@ impl App {
         let _ = self.supervisor.send(Event::Resize { more: false });
     }
 
-    /// Answers one request. Call on an event loop, from a task of its `LocalSet`; `files` is that loop's.
+    /// Answers one request. Call on an event loop, from a task of it; `files` is that loop's.
     pub fn answer(
         self: &Arc<Self>,
         request: &RequestHead<'_>,

@@ -142,7 +142,7 @@ pub(crate) async fn exchange(
     }
 }
 
-/// Gives a worker back whose response has been read, now or when it has cleaned up. Call on a `LocalSet`.
+/// Gives a worker back whose response has been read, now or when it has cleaned up. Call on an event loop.
 pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, afterwards: Afterwards) {
     match afterwards {
         Afterwards::Waits => app.release(connection),

@@ -38,7 +38,7 @@ struct Shared {
 }
 
 impl PumpedBody {
-    /// Starts to read the rest of a body. `data` of it has been read. Must be called on a `LocalSet`.
+    /// Starts to read the rest of a body. `data` of it has been read. Call on an event loop.
     pub(crate) fn start(
         app: Arc<App>,
         connection: WorkerConnection,

@@ -273,7 +273,7 @@ pub fn collect_now(body: Body) -> Result<Vec<Bytes>, Body> {
     }
 }
 
-/// Reads a body of at most `limit_bytes` into memory. Call on a `LocalSet`.
+/// Reads a body of at most `limit_bytes` into memory. Call on an event loop.
 pub async fn collect(body: Body, limit_bytes: usize) -> Result<Vec<Bytes>, CollectError> {
     let too_large = || CollectError::TooLarge(limit_bytes);
     if body.length().is_some_and(|length| length > limit_bytes as u64) {

@@ -89,7 +89,7 @@ pub enum OpenError {
     User(#[from] UserError),
 }
 
-/// Serves one socket until the program ends. Call on a `LocalSet`.
+/// Serves one socket until the program ends. Call on an event loop.
 pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<Stage>) {
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
         return;

@@ -87,7 +87,7 @@ impl Assembly {
         }
     }
 
-    /// Waits for everything, or until `client` has gone. Call on a `LocalSet`.
+    /// Waits for everything, or until `client` has gone. Call on an event loop.
     pub async fn settle_whole(&mut self, page: &KeptSurroundings, client: Option<ClientWatch>) {
         match client {
             None => self.settle(page, |_| ()).await,
@@ -99,7 +99,7 @@ impl Assembly {
         }
     }
 
-    /// Waits for everything. `ready` is called whenever there may be more to [`Assembly::take_ready`]. Call on a `LocalSet`.
+    /// Waits for everything. `ready` is called whenever there may be more to [`Assembly::take_ready`]. Call on an event loop.
     pub async fn settle(&mut self, page: &KeptSurroundings, mut ready: impl FnMut(&mut Self)) {
         // Requests end with the set: a client that has gone is not worked for.
         let mut requests = JoinSet::new();

@@ -73,7 +73,7 @@ impl Answered {
 }
 
 impl Waiting {
-    /// Waits. Call on a `LocalSet`.
+    /// Waits. Call on an event loop.
     pub async fn part(self) -> Result<Part, Failure> {
         let response = match self {
             Waiting::Response(later) => later(RequestBody::empty()).await,

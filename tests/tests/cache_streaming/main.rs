@@ -1,0 +1,110 @@
+//! Requests for what is just being stored, which are answered with it while it comes.
+//!
+//! Behind Kirin is a server whose every byte the test sends itself, when it has seen what the clients have so far.
+
+mod attached;
+mod requests;
+
+use kirin_tests::{ADMIN, Asked, Backend, BackendConnection, Client, Kirin, PATIENCE, Reply, Site};
+use serde_json::Value;
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver};
+
+const CHUNKED: &str = "Transfer-Encoding: chunked";
+
+struct Tested {
+    site: Site,
+    kirin: Kirin,
+    arrived: Receiver<(Asked, BackendConnection)>,
+    _backend: Backend,
+}
+
+/// A request that has come through, and is answered by hand.
+struct Call {
+    asked: Asked,
+    connection: BackendConnection,
+}
+
+fn serve() -> Tested {
+    let (arrive, arrived) = mpsc::channel();
+    let arrive = Mutex::new(arrive);
+    let backend = Backend::start(move |mut connection| {
+        if let Some(asked) = connection.read_request() {
+            let _ = arrive.lock().expect("a channel").send((asked, connection));
+        }
+    });
+    let config = format!(
+        "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"32MB\"\nitem_limit = \"2MB\"\n\
+         memcached = [\"unix:m.sock\"]\n{ADMIN}\
+         [[upstream]]\nname = \"web\"\nservers = [\"{}\"]\n\
+         [[route]]\npath = \"/\"\ntry = [\"proxy:web\"]\ncache = true\n\
+         [[route]]\npath = \"/small\"\ntry = [\"proxy:web\"]\ncache = {{ item_limit = \"64KB\" }}\n\
+         [[route]]\npath = \"/reload\"\ntry = [\"proxy:web\"]\ncache = {{ reload = true }}\n\
+         [[route]]\npath = \"/zip\"\ntry = [\"proxy:web\"]\ncache = true\ncompress = true\n\
+         [[route]]\npath = \"/ssi\"\ntry = [\"store\", \"proxy:web\"]\ncache = true\nssi = true\n",
+        backend.address()
+    );
+    let site = Site::new();
+    let kirin = Kirin::start(&site, &config);
+    Tested { site, kirin, arrived, _backend: backend }
+}
+
+impl Tested {
+    /// The next request that comes through.
+    fn call(&self) -> Call {
+        let (asked, connection) = self.arrived.recv_timeout(PATIENCE).expect("a request at the server");
+        Call { asked, connection }
+    }
+
+    /// No other has come. Those who have been answered have asked before.
+    fn assert_nobody_else_asked(&self) {
+        assert!(self.arrived.try_recv().is_err(), "another request at the server");
+    }
+
+    /// A GET on a connection of its own, not waited for.
+    fn begin(&self, target: &str, fields: &str) -> Client {
+        let mut client = self.kirin.connect();
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\n{fields}\r\n"));
+        client
+    }
+
+    fn begin_many(&self, count: usize, target: &str) -> Vec<Client> {
+        (0..count).map(|_| self.begin(target, "")).collect()
+    }
+
+    fn counts(&self) -> Value {
+        self.kirin.status()["cache"].clone()
+    }
+}
+
+impl Call {
+    /// Answers 200 with `framing` and these fields.
+    fn head(&mut self, framing: &str, fields: &str) -> &mut Self {
+        let about = "Content-Type: text/html\r\nConnection: close";
+        self.send(format!("HTTP/1.1 200 OK\r\n{about}\r\n{framing}\r\n{fields}\r\n"))
+    }
+
+    fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        assert!(self.connection.send(bytes), "nobody reads from the server");
+        self
+    }
+
+    fn chunk(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        let bytes = bytes.as_ref();
+        self.send([format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat())
+    }
+
+    fn last_chunk(&mut self) -> &mut Self {
+        self.send("0\r\n\r\n")
+    }
+}
+
+fn status(reply: &Reply) -> &str {
+    reply.field("cache-status").unwrap_or_else(|| panic!("no Cache-Status: {}", reply.head))
+}
+
+fn is_collapsed(reply: &Reply) -> bool {
+    status(reply).starts_with("Kirin; fwd=uri-miss; ttl=") && status(reply).ends_with("; collapsed")
+}
+
+const MINUTE: &str = "Cache-Control: max-age=60\r\n";
