@@ -15,6 +15,7 @@ mod program;
 pub mod scripts;
 mod site;
 mod status;
+pub mod strict;
 mod tls;
 
 pub use authority::{Authority, Issued};

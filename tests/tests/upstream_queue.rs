@@ -1,6 +1,6 @@
 //! The limit of an upstream's servers and the queue before it, through the built program.
 
-use kirin_tests::{Backend, BackendConnection, Client, Kirin, PATIENCE, PhpFpm, Site, wait_for};
+use kirin_tests::{ADMIN, Backend, BackendConnection, Client, Kirin, PATIENCE, PhpFpm, Site, wait_for};
 use serde_json::Value;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -83,7 +83,7 @@ fn proxy(servers: &str, upstream: &str) -> (Site, Kirin) {
 
 fn start(site: &Site, servers: &str, upstream: &str) -> Kirin {
     let config = format!(
-        "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+        "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n{ADMIN}\
          [[upstream]]\nname = \"api\"\nservers = [{servers}]\n{upstream}\n\
          [[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n"
     );
@@ -97,15 +97,26 @@ fn list(backends: &[&Backend]) -> String {
 
 /// What `kirin status` says of the upstream.
 fn status(kirin: &Kirin) -> Value {
-    let address = wait_for("the admin listener", || {
-        let log = kirin.log();
-        let (_, rest) = log.split_once("admin on http://")?;
-        rest.split_once('/')?.0.parse().ok()
-    });
-    let mut client = Client::connect(address);
-    let reply = client.send("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n").read_reply().text();
-    let json: Value = reply.parse().unwrap_or_else(|error| panic!("{error}: {reply}"));
-    json["upstreams"]["api"].clone()
+    kirin.status()["upstreams"]["api"].clone()
+}
+
+/// A server with a limit of one request, which it is at.
+struct Busy {
+    gate: Gate,
+    _server: Backend,
+    _site: Site,
+    kirin: Kirin,
+    first: Client,
+}
+
+/// One with these limits of its queue.
+fn busy(queue: &str) -> Busy {
+    let gate = Gate::default();
+    let server = gate.server("a");
+    let (site, kirin) = proxy(&list(&[&server]), &format!("max_in_flight = 1\n{queue}"));
+    let first = asking(&kirin, "/1");
+    gate.wait_for(&["a/1"]);
+    Busy { gate, _server: server, _site: site, kirin, first }
 }
 
 /// Waits until so many requests wait.
@@ -188,28 +199,20 @@ fn who_has_waited_longest_is_next() {
 
 #[test]
 fn one_more_than_may_wait_is_refused_at_once() {
-    let gate = Gate::default();
-    let a = gate.server("a");
-    let (_site, kirin) = proxy(&list(&[&a]), "max_in_flight = 1\nqueue = 1");
-    let mut first = asking(&kirin, "/1");
-    gate.wait_for(&["a/1"]);
-    let mut second = asking(&kirin, "/2");
-    wait_for_queue(&kirin, 1);
-    assert_refused(&kirin, &mut asking(&kirin, "/3"), FULL);
+    let Busy { gate, kirin, first, .. } = &mut busy("queue = 1");
+    let mut second = asking(kirin, "/2");
+    wait_for_queue(kirin, 1);
+    assert_refused(kirin, &mut asking(kirin, "/3"), FULL);
     gate.open(2);
     assert_eq!((first.read_reply().status, second.read_reply().status), (200, 200));
-    let status = status(&kirin);
+    let status = status(kirin);
     assert_eq!((&status["queue_full"], &status["queue_timeouts"]), (&1.into(), &0.into()), "{status:#}");
 }
 
 #[test]
 fn without_a_queue_nobody_waits() {
-    let gate = Gate::default();
-    let a = gate.server("a");
-    let (_site, kirin) = proxy(&list(&[&a]), "max_in_flight = 1\nqueue = 0");
-    let mut first = asking(&kirin, "/1");
-    gate.wait_for(&["a/1"]);
-    assert_refused(&kirin, &mut asking(&kirin, "/2"), FULL);
+    let Busy { gate, kirin, first, .. } = &mut busy("queue = 0");
+    assert_refused(kirin, &mut asking(kirin, "/2"), FULL);
     gate.open(2);
     assert_eq!(first.read_reply().status, 200);
     assert_eq!(kirin.get("/3").status, 200);
@@ -217,13 +220,9 @@ fn without_a_queue_nobody_waits() {
 
 #[test]
 fn who_waits_for_too_long_is_refused_and_takes_no_slot() {
-    let gate = Gate::default();
-    let a = gate.server("a");
-    let (_site, kirin) = proxy(&list(&[&a]), "max_in_flight = 1\nqueue_wait = \"1s\"");
-    let mut first = asking(&kirin, "/1");
-    gate.wait_for(&["a/1"]);
-    assert_refused(&kirin, &mut asking(&kirin, "/2"), TOO_LONG);
-    let status = wait_for_queue(&kirin, 0);
+    let Busy { gate, kirin, first, .. } = &mut busy("queue_wait = \"1s\"");
+    assert_refused(kirin, &mut asking(kirin, "/2"), TOO_LONG);
+    let status = wait_for_queue(kirin, 0);
     assert_eq!((&status["queue_timeouts"], &status["waited"]), (&1.into(), &0.into()), "{status:#}");
     gate.open(2);
     assert_eq!(first.read_reply().status, 200);
@@ -233,17 +232,13 @@ fn who_waits_for_too_long_is_refused_and_takes_no_slot() {
 
 #[test]
 fn a_client_that_goes_leaves_the_queue() {
-    let gate = Gate::default();
-    let a = gate.server("a");
-    let (_site, kirin) = proxy(&list(&[&a]), "max_in_flight = 1");
-    let mut first = asking(&kirin, "/1");
-    gate.wait_for(&["a/1"]);
-    let mut second = asking(&kirin, "/2");
-    wait_for_queue(&kirin, 1);
-    let mut third = asking(&kirin, "/3");
-    wait_for_queue(&kirin, 2);
+    let Busy { gate, kirin, first, .. } = &mut busy("");
+    let mut second = asking(kirin, "/2");
+    wait_for_queue(kirin, 1);
+    let mut third = asking(kirin, "/3");
+    wait_for_queue(kirin, 2);
     second.reset();
-    let status = wait_for_queue(&kirin, 1);
+    let status = wait_for_queue(kirin, 1);
     assert_eq!((&status["queue_clients_gone"], &status["queue_timeouts"]), (&1.into(), &0.into()));
     gate.open(2);
     assert_eq!((first.read_reply().status, third.read_reply().status), (200, 200));
@@ -252,13 +247,9 @@ fn a_client_that_goes_leaves_the_queue() {
 
 #[test]
 fn a_client_that_goes_while_its_request_is_answered_frees_the_slot() {
-    let gate = Gate::default();
-    let a = gate.server("a");
-    let (_site, kirin) = proxy(&list(&[&a]), "max_in_flight = 1");
-    let mut first = asking(&kirin, "/1");
-    gate.wait_for(&["a/1"]);
-    let mut second = asking(&kirin, "/2");
-    wait_for_queue(&kirin, 1);
+    let Busy { gate, kirin, first, .. } = &mut busy("");
+    let mut second = asking(kirin, "/2");
+    wait_for_queue(kirin, 1);
     first.reset();
     gate.wait_for(&["a/1", "a/2"]);
     gate.open(2);
@@ -267,15 +258,11 @@ fn a_client_that_goes_while_its_request_is_answered_frees_the_slot() {
 
 #[test]
 fn a_body_comes_behind_its_request_when_that_has_waited() {
-    let gate = Gate::default();
-    let a = gate.server("a");
-    let (_site, kirin) = proxy(&list(&[&a]), "max_in_flight = 1");
-    let mut first = asking(&kirin, "/1");
-    gate.wait_for(&["a/1"]);
+    let Busy { gate, kirin, first, .. } = &mut busy("");
     let mut second = kirin.connect();
     second.send("POST /2 HTTP/1.1\r\nHost: test\r\nContent-Length: 300000\r\n\r\n");
     second.send([b'x'; 100_000]);
-    wait_for_queue(&kirin, 1);
+    wait_for_queue(kirin, 1);
     gate.open(2);
     assert_eq!(first.read_reply().status, 200);
     second.send([b'x'; 200_000]);

@@ -5,6 +5,7 @@ use crate::directives::{Directive, delta_seconds, directives};
 use crate::policy::Staleness;
 use httparse::Header;
 use kirin_http::FieldLines;
+use kirin_http::field_lines::is_token_byte;
 use kirin_http::field_list::members;
 
 /// What a client asks of caches (section 5.2.1).
@@ -77,12 +78,13 @@ pub enum Scope {
 
 impl Scope {
     fn add(&mut self, value: Option<&[u8]>) {
-        let names: Vec<String> = members(value.unwrap_or_default())
-            .map(|name| String::from_utf8_lossy(name).to_ascii_lowercase())
-            .collect();
+        let value = value.unwrap_or_default();
+        let names: Vec<String> =
+            members(value).map(|name| String::from_utf8_lossy(name).to_ascii_lowercase()).collect();
+        let are_names = names.iter().all(|name| name.bytes().all(is_token_byte));
         match self {
-            // Without names it is for all (section 5.2.2.4).
-            _ if names.is_empty() => *self = Scope::Response,
+            // Without names it is for all (section 5.2.2.4); and where something else stands, so as not to keep too much.
+            _ if names.is_empty() || !are_names => *self = Scope::Response,
             Scope::Response => {}
             Scope::Nothing => *self = Scope::Fields(names),
             Scope::Fields(fields) => fields.extend(names),
@@ -205,6 +207,9 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(ResponseDirectives::parse(b"private=\"a\", private").private, Scope::Response);
         assert_eq!(ResponseDirectives::parse(b"no-cache=\"\"").no_cache, Scope::Response);
+        for open in ["private=\"set-cookie, max-age=9", "private=\"a b\"", "private=\"\u{e9}\""] {
+            assert_eq!(ResponseDirectives::parse(open.as_bytes()).private, Scope::Response, "{open}");
+        }
     }
 
     #[test]

@@ -173,9 +173,7 @@ impl RequestBody {
     /// The trailers that may be passed on, after the end.
     pub fn take_trailers(&mut self) -> Option<Trailers> {
         let mut trailers = self.trailers.take()?;
-        for name in &self.no_trailers {
-            trailers.remove(name);
-        }
+        trailers.remove(&self.no_trailers);
         trailers.remove_ambiguous();
         Some(trailers).filter(|trailers| !trailers.is_empty())
     }

@@ -30,7 +30,7 @@ const MAX_PIPES: usize = 64;
 /// Pipes that are kept for the next response.
 const KEPT_PIPES: usize = 8;
 
-/// The pipes of a loop.
+/// The pipes of one listener on one loop.
 #[derive(Default)]
 pub(crate) struct Pipes {
     idle: RefCell<Vec<Rc<Pipe>>>,

@@ -90,10 +90,7 @@ impl Trailers {
         if fields.len() > MAX_TRAILER_FIELDS {
             return Err(TooManyTrailers);
         }
-        let others: Vec<_> = fields.keys().filter(|name| !may_be_trailer(name.as_str())).cloned().collect();
-        for name in others {
-            fields.remove(name);
-        }
+        retain(&mut fields, may_be_trailer);
         Ok(Self(fields))
     }
 
@@ -102,17 +99,16 @@ impl Trailers {
         self.0.is_empty()
     }
 
-    /// Takes out every line of the field `name`.
-    pub fn remove(&mut self, name: impl http::header::AsHeaderName) {
-        self.0.remove(name);
+    /// Takes out every line of the fields of these names.
+    pub fn remove(&mut self, names: impl IntoIterator<Item = impl http::header::AsHeaderName>) {
+        for name in names {
+            self.0.remove(name);
+        }
     }
 
     /// Takes out those that might be taken for others, as it is done with the fields of requests.
     pub(crate) fn remove_ambiguous(&mut self) {
-        let others: Vec<_> = self.0.keys().filter(|name| !is_unambiguous(name.as_str())).cloned().collect();
-        for name in others {
-            self.0.remove(name);
-        }
+        retain(&mut self.0, is_unambiguous);
     }
 
     /// As h2 sends them.
@@ -127,6 +123,13 @@ impl Trailers {
                 out.extend_from_slice(part);
             }
         }
+    }
+}
+
+fn retain(fields: &mut HeaderMap, is_kept: impl Fn(&str) -> bool) {
+    let others: Vec<_> = fields.keys().filter(|name| !is_kept(name.as_str())).cloned().collect();
+    for name in others {
+        fields.remove(name);
     }
 }
 

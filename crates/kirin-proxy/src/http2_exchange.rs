@@ -315,10 +315,7 @@ async fn send_memory(
     limit: Duration,
 ) -> Result<(), SendError> {
     send(&mut stream, bytes, trailers.is_none(), limit).await?;
-    match trailers {
-        None => Ok(()),
-        trailers => end(&mut stream, trailers),
-    }
+    trailers.map_or(Ok(()), |trailers| end(&mut stream, Some(trailers)))
 }
 
 async fn send_file(
@@ -335,10 +332,7 @@ async fn send_file(
         offset += piece.len() as u64;
         send(&mut stream, Bytes::from(piece), offset == length && trailers.is_none(), limit).await?;
     }
-    match trailers {
-        None => Ok(()),
-        trailers => end(&mut stream, trailers),
-    }
+    trailers.map_or(Ok(()), |trailers| end(&mut stream, Some(trailers)))
 }
 
 async fn send_streamed(

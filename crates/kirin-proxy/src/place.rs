@@ -76,8 +76,8 @@ impl ProxyPlace {
         }))
     }
 
-    /// Answers one request, of which the servers get `target` as path and query. Call on an event loop, from a task of its
-    /// `LocalSet`. `meta` is for servers that speak FastCGI, SCGI or uwsgi. `buffered`: the request's body is read whole before a server hears of it.
+    /// Answers one request, of which the servers get `target` as path and query. Call on an event loop. `meta` is for servers that
+    /// speak FastCGI, SCGI or uwsgi. `buffered`: the request's body is read whole before a server hears of it.
     pub fn answer(
         &self,
         request: &RequestHead<'_>,

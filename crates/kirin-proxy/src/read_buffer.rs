@@ -27,9 +27,7 @@ impl Buffers {
     pub(crate) fn take(&self) -> ReadBuffer {
         ReadBuffer { bytes: Box::default(), start: 0, end: 0, home: self.clone() }
     }
-}
 
-impl Buffers {
     fn keep(&self, bytes: Box<[u8]>) {
         let mut kept = self.0.borrow_mut();
         if !bytes.is_empty() && kept.len() < KEPT_BUFFERS {

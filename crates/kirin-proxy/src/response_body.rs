@@ -93,9 +93,7 @@ impl BodyStream for ResponseBody {
 /// The trailers that go on to the client, when the body is complete.
 pub(crate) fn take_trailers(decoder: &mut BodyDecoder, no_trailers: &[HeaderName]) -> Option<Trailers> {
     let mut trailers = decoder.take_trailers()?;
-    for name in no_trailers {
-        trailers.remove(name);
-    }
+    trailers.remove(no_trailers);
     Some(trailers).filter(|trailers| !trailers.is_empty())
 }
 

@@ -159,9 +159,10 @@ fn many_requests_at_once_are_all_answered_and_none_twice() {
     assert_eq!(answers.len(), 800);
 }
 
-/// A front for the test below to kill. Ends with the test's own patience at the latest.
-#[test]
-#[ignore = "started by a_front_that_is_killed_leaves_no_process_behind"]
+/// Says to a process of this test program that it is the front, which is to be killed.
+const AS_FRONT: &str = "KIRIN_TEST_AS_FRONT";
+
+/// Serves until it is killed; ends with the test's own patience at the latest.
 fn front_to_be_killed() {
     let site = Site::start_with(
         "sub { open my $h, '>', 'begun'; select undef, undef, undef, 0.01 until -e 'gate'; [200, [], []] }",
@@ -183,8 +184,12 @@ fn front_to_be_killed() {
 #[test]
 fn a_front_that_is_killed_leaves_no_process_behind() {
     use std::io::BufRead;
+    if std::env::var_os(AS_FRONT).is_some() {
+        return front_to_be_killed();
+    }
     let mut front = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["front_to_be_killed", "--exact", "--ignored", "--nocapture"])
+        .args(["a_front_that_is_killed_leaves_no_process_behind", "--exact", "--nocapture"])
+        .env(AS_FRONT, "1")
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();

@@ -253,9 +253,7 @@ impl BodyStream for CodedStream {
     fn take_trailers(&mut self) -> Option<Trailers> {
         let mut trailers = self.source.take_trailers()?;
         // Of the bytes as they were, too.
-        for name in coded_fields::TRAILERS_OF_THE_BYTES {
-            trailers.remove(name);
-        }
+        trailers.remove(coded_fields::TRAILERS_OF_THE_BYTES);
         Some(trailers)
     }
 }

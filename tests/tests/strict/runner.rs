@@ -1,5 +1,6 @@
 //! Sends the cases of the table, whole and in two pieces, many connections at once.
 
+use kirin_tests::strict::Case;
 use kirin_tests::{Kirin, Site};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -31,13 +32,6 @@ sub {
 
 /// Connections open at once.
 const AT_ONCE: usize = 400;
-
-#[derive(Clone)]
-pub(crate) struct Case {
-    pub(crate) name: &'static str,
-    pub(crate) input: Vec<u8>,
-    pub(crate) outcomes: Vec<String>,
-}
 
 /// Runs all cases in one program and shows all that went otherwise.
 pub(crate) fn run(cases: &[Case]) {
@@ -157,16 +151,4 @@ fn outcomes(received: &[u8]) -> Result<Vec<String>, String> {
 fn unhex(hex: &str) -> String {
     let digit = |byte: u8| (byte as char).to_digit(16).expect("a hexadecimal digit") as u8;
     hex.trim().as_bytes().chunks(2).map(|pair| char::from(digit(pair[0]) << 4 | digit(pair[1]))).collect()
-}
-
-impl Case {
-    /// The same for another target than `/`. Kirin answers there itself, so that the application does not see it.
-    pub(crate) fn to(mut self, target: &str) -> Self {
-        let input = String::from_utf8(self.input).expect("UTF-8");
-        self.input = input.replacen(" / ", &format!(" {target} "), 1).into_bytes();
-        if self.outcomes[0].contains(' ') {
-            self.outcomes[0] = "404".into();
-        }
-        self
-    }
 }

@@ -34,12 +34,11 @@ impl CgiRequest {
             return Ok(None);
         }
         let script = Vec::new();
-        let Some(fastcgi) = &config.fastcgi else {
+        if config.fastcgi.is_none() {
             let block = RequestBlock::encode(request, origin, meta).map_err(bad_request)?;
             return Ok(Some(Self { block, path: None, script, keep: false }));
-        };
+        }
         let path = target.split('?').next().unwrap_or(target);
-        named(path, fastcgi, |_| true)?;
         // In their places is what the script's name says.
         let meta = MetaVariables { script_name: "", path: Some(""), ..*meta };
         let block = RequestBlock::encode(request, origin, &meta).map_err(bad_request)?;

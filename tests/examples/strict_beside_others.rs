@@ -1,9 +1,9 @@
 //! The same inputs to nginx and h2o as Debian has them: who accepts what, and where the next request begins.
 //!
-//! Not a part of `make test`, since it says something about other servers: `cargo test -p kirin-tests --test strict --
-//! --ignored` writes what differs to the standard output. `docs/limits.md` has it with the reasons.
+//! No test, since it says something about other servers: `cargo run -p kirin-tests --example strict_beside_others` writes what
+//! differs to the standard output. `docs/limits.md` has it with the reasons.
 
-use crate::runner::Case;
+use kirin_tests::strict::{self, Case};
 use kirin_tests::{Site, wait_for};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -27,12 +27,10 @@ impl Drop for Server {
     }
 }
 
-#[test]
-#[ignore = "compares with other servers; run it by name"]
-fn what_nginx_and_h2o_read_otherwise() {
+fn main() {
     let site = Site::new().with("public/index.html", "index\n");
     let servers = [nginx(&site), h2o(&site)];
-    let cases = [crate::request_lines::cases(), crate::fields::cases(), crate::bodies::cases()].concat();
+    let cases = strict::all();
     println!("| input | Kirin | {} | {} |\n|---|---|---|---|", servers[0].name, servers[1].name);
     let answers: Vec<Vec<String>> = servers.iter().map(|server| ask(server, &cases)).collect();
     let mut same = 0;

@@ -1,12 +1,11 @@
 //! Request lines (RFC 9112 section 3), targets, versions, and what may stand before a request.
 
-use crate::case;
-use crate::runner::Case;
+use super::{Case, case};
 
 const PLAIN: &str = "GET / HTTP/1.1 host=a";
 
 #[rustfmt::skip]
-pub(crate) fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let long = |bytes: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(bytes));
     let long_method = |bytes: usize| format!("{} / HTTP/1.1\r\nHost: a\r\n\r\n", "M".repeat(bytes));
     vec![

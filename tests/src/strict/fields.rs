@@ -1,7 +1,6 @@
 //! Field lines (RFC 9112 section 5), `Host`, `Expect`, `Connection`, and how many of them there may be.
 
-use crate::case;
-use crate::runner::Case;
+use super::{Case, case};
 
 /// A GET with these field lines behind `Host: a`, and a second one, which is there only if the first has ended where it
 /// should.
@@ -22,7 +21,7 @@ const PLAIN: &str = "GET / HTTP/1.1 host=a";
 const NEXT: &str = "GET /next HTTP/1.1 host=b";
 
 #[rustfmt::skip]
-pub(crate) fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let seen = |fields: &str| format!("{PLAIN} {fields}");
     let filler = |bytes: usize| format!("X: {}\r\n", "y".repeat(bytes - 5));
     // "GET / HTTP/1.1\r\n", "Host: a\r\n" and the empty line are 27 bytes.

@@ -1,7 +1,6 @@
 //! Where a body ends (RFC 9112 sections 6 and 7): lengths, transfer codings, chunks, trailers.
 
-use crate::case;
-use crate::runner::Case;
+use super::{Case, case};
 
 /// A POST with these field lines and what follows them, and then a GET, which is there only if the body ends where it should.
 fn post(name: &'static str, fields: &str, body: &str, outcomes: &[&str]) -> Case {
@@ -20,7 +19,7 @@ const HELLO: &str = "POST / HTTP/1.1 host=a body=hello";
 const NONE: &str = "POST / HTTP/1.1 host=a";
 
 #[rustfmt::skip]
-pub(crate) fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     vec![
         post("a length", "Content-Length: 5\r\n", "hello", &[HELLO, NEXT]),
         post("a length of nothing", "Content-Length: 0\r\n", "", &[NONE, NEXT]),
