@@ -6,6 +6,7 @@
 
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::Body;
+use crate::client_bytes::{ClientShare, Reservation, Resource};
 use crate::client_watch::ClientWatch;
 use crate::handler::{Answer, Handler, Later, Origin};
 use crate::http2;
@@ -32,6 +33,9 @@ const GATHERED_BYTES: usize = 64 * 1024;
 
 /// A response that has taken waiting is written by the loop's own buffer up to this size: sockets take it at once.
 const AT_ONCE_BYTES: u64 = 16 * 1024;
+
+/// Memory of unread bytes up to this size is not counted: most connections have none.
+const UNCOUNTED_BYTES: usize = 4 * 1024;
 
 /// A request body that nobody wanted is read and dropped up to this size, to keep the connection.
 const SKIPPED_BODY_BYTES: u64 = 64 * 1024;
@@ -73,6 +77,10 @@ struct Request {
     body: BodyLength,
     expects_continue: bool,
     record: Option<RequestRecord>,
+    /// Whose bytes are held until the response has been sent.
+    share: ClientShare,
+    /// Counts the copy of a long head.
+    _head: Option<Reservation>,
 }
 
 /// Serves one connection until it ends.
@@ -161,6 +169,7 @@ fn read_and_answer<H: Handler>(
         let (used, step) = answer_all(server, io, context, received)?;
         if used < received.len() {
             *io.unread.borrow_mut() = received[used..].to_vec();
+            count_unread(server, io)?;
         }
         begin_waiting(server, io, &step, true);
         return Poll::Ready(Ok(step));
@@ -173,9 +182,26 @@ fn read_and_answer<H: Handler>(
     if !unread.is_empty() {
         *io.unread.borrow_mut() = unread;
     }
+    count_unread(server, io)?;
     // What is left behind a response that took waiting is the begin of a head, too.
     begin_waiting(server, io, &step, used > 0 || !read);
     Poll::Ready(Ok(step))
+}
+
+/// Counts the memory of what is unread. If there is no room for it, the connection ends.
+fn count_unread<H>(server: &Server<H>, io: &Io) -> io::Result<()> {
+    let bytes = io.unread.borrow().capacity();
+    let mut counted = io.unread_memory.borrow_mut();
+    match &mut *counted {
+        _ if bytes <= UNCOUNTED_BYTES => *counted = None,
+        Some(counted) => counted.resize(bytes as u64).map_err(io::Error::other)?,
+        None => {
+            let share = server.share(io.client_peer());
+            let reserved = share.reserve(Resource::Memory, bytes as u64).map_err(io::Error::other)?;
+            *counted = Some(Box::new(reserved));
+        }
+    }
+    Ok(())
 }
 
 /// Sets phase and deadline for the wait that follows. `new_head` is false when more of the same head is awaited, whose
@@ -255,15 +281,27 @@ fn answer_from<H: Handler>(
         return refuse(server, io, output, Reject::Misdirected);
     }
     let answer = server.handler.answer(head, origin);
-    let mut request = Request { exchange, body: head.body, expects_continue: head.expects_continue, record };
+    let mut request = Request {
+        exchange,
+        body: head.body,
+        expects_continue: head.expects_continue,
+        record,
+        share: ClientShare::default(),
+        _head: None,
+    };
     let response = match answer {
         Answer::Later(later) => {
             request.exchange.takes_trailers = head.takes_trailers();
-            return Work::Later(later, request);
+            request.share = server.share(origin.peer);
+            return match request.share.reserve_head(head.len_bytes()) {
+                Ok(reserved) => Work::Later(later, Request { _head: reserved, ..request }),
+                Err(_) => Work::Send(Response::no_room(), request),
+            };
         }
         Answer::Now(response) => response,
     };
     if !is_in_memory(&response.body) || request.body != BodyLength::None {
+        request.share = server.share(origin.peer);
         return Work::Send(response, request);
     }
     write_response(server, output, response, &mut request);
@@ -302,6 +340,8 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
         body: BodyLength::None,
         expects_continue: false,
         record: server.log.as_ref().map(|_| RequestRecord::unreadable(io.client_peer())),
+        share: ClientShare::default(),
+        _head: None,
     };
     write_response(server, output, Response::error(reject.status()), &mut request);
     Work::Refused
@@ -310,6 +350,11 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
 /// Does what takes waiting. Returns whether the connection goes on.
 async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io::Result<bool> {
     io.phase.set(Phase::Busy);
+    let share = match &step.work {
+        Work::Send(_, request) | Work::Later(_, request) => request.share.clone(),
+        Work::Nothing | Work::Close | Work::Refused => server.share(io.client_peer()),
+    };
+    io.share.replace(share);
     if let Some(mut unsent) = step.unsent {
         sending::flush(io, &server.deadlines, &mut unsent).await?;
     }
@@ -333,7 +378,7 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
             server.deadlines.clear(io);
             let mut body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
             let is_current = request.exchange.version == Version::Http11;
-            body = body.with_client(ClientWatch::http1(io, is_current));
+            body = body.with_client(ClientWatch::http1(io, is_current)).with_share(request.share.clone());
             if is_current {
                 body = body.with_informational(Informational::http1(io, &server.deadlines));
             }

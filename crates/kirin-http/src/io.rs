@@ -4,6 +4,7 @@
 //! loop.
 
 use crate::admission::{AddressPermit, Permit};
+use crate::client_bytes::{ClientShare, Reservation};
 use crate::client_certificate::ClientCertificate;
 use crate::client_watch::Presence;
 use crate::handler::Peer;
@@ -90,6 +91,10 @@ pub(crate) struct Io {
     pub(crate) client: OnceCell<Box<ClientCertificate>>,
     /// Whether somebody waits for the client to go.
     pub(crate) presence: RefCell<Presence>,
+    /// Whose bytes are counted that are held for the request in progress.
+    pub(crate) share: RefCell<ClientShare>,
+    /// The memory of `unread`, if that is more than a little.
+    pub(crate) unread_memory: RefCell<Option<Box<Reservation>>>,
     /// Given back with the socket.
     pub(crate) permit: Option<Permit>,
     /// The same, counted for the client's address.
@@ -120,6 +125,8 @@ impl Io {
             announced: OnceCell::new(),
             client: OnceCell::new(),
             presence: RefCell::default(),
+            share: RefCell::default(),
+            unread_memory: RefCell::default(),
             permit: None,
             address_permit: OnceCell::new(),
         }

@@ -317,7 +317,7 @@ fn is_exhaustion(error: &io::Error) -> bool {
     exhausted.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Ends what is overdue and writes the gathered log lines, once a second, until the future is dropped.
+/// Ends what is overdue or holds too much, and writes the gathered log lines, once a second, until the future is dropped.
 pub async fn keep_house<H>(server: Rc<Server<H>>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -325,9 +325,25 @@ pub async fn keep_house<H>(server: Rc<Server<H>>) {
         second.tick().await;
         server.open.end_overdue(server.clock().now());
         server.open.look_for_the_gone();
+        end_heaviest(&server);
         if let Some(log) = &server.log {
             log.flush();
         }
+    }
+}
+
+/// Ends the busy connections of the address for which most is held, if little room is left for others.
+fn end_heaviest<H>(server: &Server<H>) {
+    let Some(client_bytes) = &server.client_bytes else { return };
+    let Some(address) = client_bytes.heaviest_address() else { return };
+    let connections = server.open.end_busy_of(address);
+    if connections > 0 {
+        client_bytes.count_cut(connections as u64);
+        tracing::warn!(
+            listener = %server.local,
+            connections,
+            "connections are cut: most of limits.client_memory or limits.client_disk is held for their address"
+        );
     }
 }
 

@@ -63,6 +63,17 @@ impl OpenConnections {
         }
     }
 
+    /// Ends the connections of the client with this address that are not idle; returns how many.
+    pub(crate) fn end_busy_of(&self, address: u64) -> usize {
+        let mut ended = 0;
+        self.end_if(|io| {
+            let is_meant = io.phase.get() != Phase::Idle && io.share.borrow().address() == Some(address);
+            ended += usize::from(is_meant);
+            is_meant
+        });
+        ended
+    }
+
     /// Ends every connection that waits for a request.
     pub(crate) fn end_idle(&self) {
         self.end_if(|io| io.phase.get() == Phase::Idle);
@@ -80,7 +91,7 @@ impl OpenConnections {
         }
     }
 
-    fn end_if(&self, condition: impl Fn(&Io) -> bool) {
+    fn end_if(&self, mut condition: impl FnMut(&Io) -> bool) {
         for io in self.slots.borrow().connections.iter().flatten() {
             if condition(io) {
                 io.shutdown_both();

@@ -149,6 +149,11 @@ impl Unsent {
         self.0.iter().map(Bytes::len).sum()
     }
 
+    /// Bytes left that nobody else has: what the store has too is not held for the client.
+    pub(crate) fn owned_len(&self) -> usize {
+        self.0.iter().filter(|bytes| bytes.is_unique()).map(Bytes::len).sum()
+    }
+
     /// Appends a piece.
     pub(crate) fn push(&mut self, bytes: Bytes) {
         self.0.push_back(bytes);

@@ -210,6 +210,12 @@ pub fn parse<'a>(
 }
 
 impl<'a> RequestHead<'a> {
+    /// What a copy of the head takes, roughly, in bytes.
+    pub(crate) fn len_bytes(&self) -> usize {
+        let of_field = |field: &Header<'_>| field.name.len() + field.value.len();
+        self.target.len() + self.fields.iter().map(of_field).sum::<usize>()
+    }
+
     /// The first value of the field `name` (compared without case).
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)

@@ -1,6 +1,7 @@
 //! The body of a request, read when a place wants it.
 
 use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
+use crate::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 use crate::client_watch::ClientWatch;
 use crate::http2::Http2Source;
 use crate::informational::Informational;
@@ -27,6 +28,9 @@ pub struct RequestBody {
     read_bytes: u64,
     informational: Option<Informational>,
     client: Option<ClientWatch>,
+    share: ClientShare,
+    /// Counts the bytes that were given out last.
+    given: Option<Reservation>,
     /// What has come behind the body.
     trailers: Option<Trailers>,
     /// Fields that are not taken for trailers.
@@ -65,6 +69,9 @@ pub enum BodyError {
     /// More follows it than is read.
     #[error(transparent)]
     Trailers(#[from] TooManyTrailers),
+    /// The server holds too much for this client, or for all.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     /// The client went away or was too slow.
     #[error("client ended the connection inside the request body")]
     Ended,
@@ -78,6 +85,7 @@ impl BodyError {
     pub fn status(&self) -> StatusCode {
         match self {
             BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::NoRoom(_) => StatusCode::SERVICE_UNAVAILABLE,
             BodyError::Chunked(_) | BodyError::Trailers(_) | BodyError::Ended | BodyError::Io(_) => {
                 StatusCode::BAD_REQUEST
             }
@@ -95,6 +103,8 @@ impl RequestBody {
             read_bytes: 0,
             informational: None,
             client: None,
+            share: ClientShare::default(),
+            given: None,
             trailers: None,
             no_trailers: Vec::new(),
         }
@@ -148,6 +158,21 @@ impl RequestBody {
         Self { client: Some(client), ..self }
     }
 
+    /// The body of a request whose bytes are counted for a client.
+    pub(crate) fn with_share(self, share: ClientShare) -> Self {
+        Self { share, ..self }
+    }
+
+    /// For whom bytes are counted that are held for this request.
+    pub fn share(&self) -> &ClientShare {
+        &self.share
+    }
+
+    /// Has somebody else count the bytes that were given out last.
+    pub fn take_reservation(&mut self) -> Option<Reservation> {
+        self.given.take()
+    }
+
     /// Has fields of these names left out of the trailers: those that `Connection` of the head names (RFC 9110 section 7.6.1).
     pub fn leave_out_of_trailers(&mut self, names: Vec<HeaderName>) {
         self.no_trailers = names;
@@ -199,7 +224,8 @@ impl RequestBody {
         self.limit_bytes = self.limit_bytes.min(bytes);
     }
 
-    /// The next bytes, never empty; `None` at the end.
+    /// The next bytes, never empty; `None` at the end. They are counted for the client until
+    /// others are given out.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         if let BodyLength::Exact(length) = self.length
             && length > self.limit_bytes
@@ -228,6 +254,10 @@ impl RequestBody {
                 source.io.body_finished.set(false);
             }
             return Err(BodyError::TooLarge(self.limit_bytes));
+        }
+        match &mut self.given {
+            Some(given) => given.resize(bytes.len() as u64)?,
+            None => self.given = Some(self.share.reserve(Resource::Memory, bytes.len() as u64)?),
         }
         Ok(Some(bytes))
     }
@@ -302,8 +332,12 @@ impl Http1Source {
             Framing::Exact { left } => usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES),
             Framing::Chunked(_) => READ_BYTES,
         };
-        let mut buffer = vec![0; wanted];
-        let read = poll_fn(|context| self.io.poll_read(context, &mut buffer)).await?;
+        // No memory is held while the client is waited for.
+        let (mut buffer, read) = poll_fn(|context| {
+            let mut buffer = vec![0; wanted];
+            self.io.poll_read(context, &mut buffer).map_ok(|read| (buffer, read))
+        })
+        .await?;
         self.deadlines.moved(&self.io, &mut self.pace, read);
         self.deadlines.end(&self.io, &mut self.pace);
         if read == 0 {

@@ -66,6 +66,13 @@ impl Response {
         response
     }
 
+    /// The answer to a request for whose client no more bytes can be held.
+    pub fn no_room() -> Self {
+        let mut response = Self::error(StatusCode::SERVICE_UNAVAILABLE);
+        response.fields.push("Retry-After", "5");
+        response
+    }
+
     /// Whether the status never has a body (RFC 9110 section 6.4.1): 1xx, 204, 304.
     pub fn is_bodiless_status(status: StatusCode) -> bool {
         status.is_informational() || status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED

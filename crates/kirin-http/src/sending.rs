@@ -1,6 +1,7 @@
 //! Sending what is not on the hot path: large files, streams, and whatever a slow reader left over.
 
 use crate::body::{Body, BodyStream, FileRange};
+use crate::client_bytes::Resource;
 use crate::chunked::{LAST_CHUNK, write_chunk_head, write_end};
 use crate::file_pieces::FilePieces;
 use crate::io::Io;
@@ -75,13 +76,19 @@ pub(crate) async fn flush(io: &Io, deadlines: &Deadlines, unsent: &mut Unsent) -
     flush_at(io, deadlines, &mut Pace::new(deadlines.writing), unsent).await
 }
 
-/// The same for a part of a response; `pace` is that of the whole.
+/// The same for a part of a response; `pace` is that of the whole. What the client does not take at once is counted for it.
 async fn flush_at(io: &Io, deadlines: &Deadlines, pace: &mut Pace, unsent: &mut Unsent) -> io::Result<()> {
+    let mut reserved = None;
     deadlines.begin(io, pace);
     let result = poll_fn(|context| {
         let before = unsent.len();
         let result = unsent.poll_flush(io, context);
         deadlines.moved(io, pace, before - unsent.len());
+        if result.is_pending() && reserved.is_none() {
+            let share = io.share.borrow();
+            let held = unsent.owned_len() as u64;
+            reserved = Some(share.reserve(Resource::Memory, held).map_err(io::Error::other)?);
+        }
         result
     })
     .await;

@@ -1,7 +1,8 @@
 //! What all connections of one listener on one loop share.
 
 use crate::access_log::AccessLog;
-use crate::admission::{Admission, TooManyOfAddress};
+use crate::admission::{Admission, TooManyOfAddress, address_key};
+use crate::client_bytes::{ClientShare, ListenerBytes};
 use crate::clock::Clock;
 use crate::forwarded::Forwarding;
 use crate::handler::{Client, Origin, Peer};
@@ -40,6 +41,8 @@ pub struct Limits {
     pub min_rate_bytes: u64,
     /// Who may have a connection; everybody if there is none. More than may be wait in the kernel's queue.
     pub admission: Option<Arc<Admission>>,
+    /// How many bytes may be held for clients; without it they are not counted.
+    pub client_bytes: Option<Arc<ListenerBytes>>,
 }
 
 impl Default for Limits {
@@ -52,6 +55,7 @@ impl Default for Limits {
             write_time: Duration::from_secs(60),
             min_rate_bytes: 240,
             admission: None,
+            client_bytes: None,
         }
     }
 }
@@ -74,6 +78,8 @@ pub struct Server<H> {
     /// Wakes what has to end by itself when `stopping` is set.
     pub(crate) stop: Notify,
     pub(crate) tls: Option<Arc<Tls>>,
+    /// The account of `limits`, which requests refer to without a shared counter.
+    pub(crate) client_bytes: Option<Rc<Arc<ListenerBytes>>>,
 }
 
 impl<H> Server<H> {
@@ -89,6 +95,7 @@ impl<H> Server<H> {
         Self {
             handler,
             local,
+            client_bytes: limits.client_bytes.clone().map(Rc::new),
             limits,
             deadlines: Rc::new(deadlines),
             log,
@@ -125,6 +132,13 @@ impl<H> Server<H> {
     /// Whether `peer` is a proxy whose word about clients is taken.
     pub(crate) fn trusts(&self, peer: &Peer) -> bool {
         self.forwarding.as_ref().is_some_and(|forwarding| forwarding.trusted.contains(peer))
+    }
+
+    /// The share of the client `peer` in the bytes that are held. A trusted proxy that does not tell its client stands for
+    /// many, so no address is counted.
+    pub(crate) fn share(&self, peer: &Peer) -> ClientShare {
+        let address = if self.trusts(peer) { None } else { address_key(peer) };
+        ClientShare::new(self.client_bytes.as_ref(), address)
     }
 
     /// Counts the connection for its client's address. False if that has too many already.

@@ -1,6 +1,7 @@
 //! Request bodies that are read whole before somebody else gets them: in memory, or in a file without a name. For places whose
 //! workers or upstreams are not to wait for slow clients.
 
+use crate::client_bytes::{NoRoom, Reservation, Resource};
 use crate::request::BodyLength;
 use crate::request_body::{BodyError, RequestBody};
 use bytes::{Bytes, BytesMut};
@@ -16,13 +17,20 @@ const MEMORY_BYTES: u64 = 1024 * 1024;
 /// A whole request body. It can be sent more than once.
 pub enum SpooledBody {
     /// Few bytes.
-    Memory(Bytes),
+    Memory {
+        /// All of them.
+        bytes: Bytes,
+        /// Counts them for the client.
+        reserved: Option<Reservation>,
+    },
     /// Many.
     File {
         /// A file that nobody else can open.
         file: File,
         /// Its length in bytes.
         length: u64,
+        /// Counts them for the client.
+        reserved: Reservation,
     },
 }
 
@@ -32,6 +40,9 @@ pub enum SpoolError {
     /// The client has not sent it whole, or it is too large.
     #[error(transparent)]
     Body(#[from] BodyError),
+    /// The server holds too much for this client, or for all.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     /// No space, or no right to write.
     #[error("spool file for a request body in {directory}: {error}")]
     Spool {
@@ -47,6 +58,7 @@ impl SpoolError {
     pub fn status(&self) -> StatusCode {
         match self {
             SpoolError::Body(error) => error.status(),
+            SpoolError::NoRoom(_) => StatusCode::SERVICE_UNAVAILABLE,
             SpoolError::Spool { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
@@ -64,10 +76,11 @@ fn is_exhaustion(error: &io::Error) -> bool {
 impl SpooledBody {
     /// No body.
     pub fn empty() -> Self {
-        SpooledBody::Memory(Bytes::new())
+        SpooledBody::Memory { bytes: Bytes::new(), reserved: None }
     }
 
-    /// Reads a body to its end. Writing to the file is left to the page cache: it blocks the loop for as long as a copy takes.
+    /// Reads a body to its end. What finds no room in memory goes to a file. Writing to it is left to the page cache: it
+    /// blocks the loop for as long as a copy takes.
     pub async fn read(body: &mut RequestBody, directory: &Path) -> Result<Self, SpoolError> {
         if let BodyLength::Exact(length) = body.length()
             && length > MEMORY_BYTES
@@ -77,16 +90,24 @@ impl SpooledBody {
             return Self::read_to_file(body, directory, &first).await;
         }
         let Some(first) = body.chunk().await? else { return Ok(Self::empty()) };
-        let Some(second) = body.chunk().await? else { return Ok(SpooledBody::Memory(first)) };
+        let Some(second) = body.chunk().await? else {
+            return Ok(SpooledBody::Memory { bytes: first, reserved: body.take_reservation() });
+        };
+        let mut reserved = body.share().reserve(Resource::Memory, 0)?;
         let mut memory = BytesMut::from(&first[..]);
-        memory.extend_from_slice(&second);
-        while let Some(bytes) = body.chunk().await? {
-            memory.extend_from_slice(&bytes);
-            if memory.len() as u64 > MEMORY_BYTES {
+        let mut next = second;
+        loop {
+            memory.extend_from_slice(&next);
+            let length = memory.len() as u64;
+            if length > MEMORY_BYTES || reserved.resize(length).is_err() {
                 return Self::read_to_file(body, directory, &memory).await;
             }
+            match body.chunk().await? {
+                Some(bytes) => next = bytes,
+                None => break,
+            }
         }
-        Ok(SpooledBody::Memory(memory.freeze()))
+        Ok(SpooledBody::Memory { bytes: memory.freeze(), reserved: Some(reserved) })
     }
 
     async fn read_to_file(
@@ -95,20 +116,22 @@ impl SpooledBody {
         first: &[u8],
     ) -> Result<Self, SpoolError> {
         let failed = |error| SpoolError::Spool { directory: directory.display().to_string(), error };
+        let mut length = first.len() as u64;
+        let mut reserved = body.share().reserve(Resource::Disk, length)?;
         let mut file = tempfile::tempfile_in(directory).map_err(failed)?;
         file.write_all(first).map_err(failed)?;
-        let mut length = first.len() as u64;
         while let Some(bytes) = body.chunk().await? {
-            file.write_all(&bytes).map_err(failed)?;
             length += bytes.len() as u64;
+            reserved.resize(length)?;
+            file.write_all(&bytes).map_err(failed)?;
         }
-        Ok(SpooledBody::File { file, length })
+        Ok(SpooledBody::File { file, length, reserved })
     }
 
     /// Length in bytes.
     pub fn length(&self) -> u64 {
         match self {
-            SpooledBody::Memory(bytes) => bytes.len() as u64,
+            SpooledBody::Memory { bytes, .. } => bytes.len() as u64,
             SpooledBody::File { length, .. } => *length,
         }
     }

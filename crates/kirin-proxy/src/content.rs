@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::request_head::OutgoingFraming;
 use bytes::Bytes;
 use kirin_http::chunked::{write_chunk_head, write_end};
-use kirin_http::{BodyLength, RequestBody, SpooledBody, Trailers};
+use kirin_http::{BodyLength, RequestBody, Reservation, SpooledBody, Trailers};
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::path::Path;
@@ -19,12 +19,16 @@ pub(crate) enum Content {
     Memory {
         bytes: Bytes,
         trailers: Option<Trailers>,
+        /// Counts the bytes for the client.
+        _reserved: Option<Reservation>,
     },
     /// All of it is here, in a file.
     File {
         file: Rc<File>,
         length: u64,
         trailers: Option<Trailers>,
+        /// Counts the file for the client.
+        _reserved: Reservation,
     },
     /// It comes from the client while it is sent.
     Streamed {
@@ -51,8 +55,10 @@ impl Content {
             let spooled = SpooledBody::read(&mut body, directory).await?;
             let trailers = body.take_trailers();
             return Ok(match spooled {
-                SpooledBody::Memory(bytes) => Self::of_memory(bytes, trailers),
-                SpooledBody::File { file, length } => Content::File { file: Rc::new(file), length, trailers },
+                SpooledBody::Memory { bytes, reserved } => Self::of_memory(bytes, trailers, reserved),
+                SpooledBody::File { file, length, reserved } => {
+                    Content::File { file: Rc::new(file), length, trailers, _reserved: reserved }
+                }
             });
         }
         if expects_continue {
@@ -67,19 +73,19 @@ impl Content {
             .await
         };
         Ok(match there.transpose()? {
-            Some(None) => Self::of_memory(Bytes::new(), body.take_trailers()),
+            Some(None) => Self::of_memory(Bytes::new(), body.take_trailers(), None),
             Some(Some(first)) if body.has_ended_with(first.len() as u64) => {
-                Content::Memory { bytes: first, trailers: None }
+                Content::Memory { bytes: first, trailers: None, _reserved: body.take_reservation() }
             }
             first => Content::Streamed { first: first.flatten(), body: Box::new(body) },
         })
     }
 
-    fn of_memory(bytes: Bytes, trailers: Option<Trailers>) -> Self {
+    fn of_memory(bytes: Bytes, trailers: Option<Trailers>, reserved: Option<Reservation>) -> Self {
         if bytes.is_empty() && trailers.is_none() {
             Content::Nothing
         } else {
-            Content::Memory { bytes, trailers }
+            Content::Memory { bytes, trailers, _reserved: reserved }
         }
     }
 

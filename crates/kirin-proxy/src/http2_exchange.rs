@@ -60,10 +60,10 @@ pub(crate) async fn exchange(
     let limit = config.timeouts.send;
     let sending: Option<Sending> = match content {
         Content::Nothing | Content::Spent => None,
-        Content::Memory { bytes, trailers } => {
+        Content::Memory { bytes, trailers, .. } => {
             Some(Box::pin(send_memory(stream, bytes.clone(), trailers.clone(), limit)))
         }
-        Content::File { file, length, trailers } => {
+        Content::File { file, length, trailers, .. } => {
             Some(Box::pin(send_file(stream, Rc::clone(file), *length, trailers.clone(), limit)))
         }
         Content::Streamed { .. } => match std::mem::replace(content, Content::Spent) {

@@ -71,9 +71,9 @@ impl Writer {
     ) -> io::Result<Begun> {
         let memory = match content {
             Content::Nothing | Content::Spent => Bytes::new(),
-            Content::Memory { bytes, trailers: Some(trailers) } => in_chunks(bytes, trailers),
-            Content::Memory { bytes, trailers: None } => bytes.clone(),
-            Content::File { file, length, trailers } => {
+            Content::Memory { bytes, trailers: Some(trailers), .. } => in_chunks(bytes, trailers),
+            Content::Memory { bytes, trailers: None, .. } => bytes.clone(),
+            Content::File { file, length, trailers, .. } => {
                 let (head, file, length) = (Bytes::copy_from_slice(head), Rc::clone(file), *length);
                 return Ok(Begun::Sending(Box::pin(self.send_file(head, file, length, trailers.clone()))));
             }

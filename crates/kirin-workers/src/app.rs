@@ -16,7 +16,7 @@ use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 use kirin_files::AppFiles;
 use kirin_http::{
-    Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, Response, SpoolError,
+    Answer, BodyLength, ClientWatch, Method, Origin, NoRoom, RequestBody, RequestHead, Response, SpoolError,
     SpooledBody, StatusCode, Version,
 };
 use parking_lot::Mutex;
@@ -209,13 +209,14 @@ impl App {
     async fn answer_later(self: Arc<Self>, mut call: Call, mut body: RequestBody) -> Response {
         call.informational = body.informational();
         let client = body.client();
+        let share = body.share().clone();
         body.limit(self.config.body_limit_bytes);
         let body = match SpooledBody::read(&mut body, &self.spool_directory).await {
             Ok(body) => body,
             Err(error) => return self.refuse_body(&error),
         };
         if self.wanted.get().form
-            && let SpooledBody::Memory(form) = &body
+            && let SpooledBody::Memory { bytes: form, .. } = &body
             && !form.is_empty()
         {
             parsed::add_form(&mut call.block, form);
@@ -227,7 +228,7 @@ impl App {
                 Ok(connection) => connection,
                 Err(refused) => return self.refuse(refused),
             };
-            let failure = match exchange(&self, connection, &call, &body).await {
+            let failure = match exchange(&self, connection, &call, &body, &share).await {
                 Ok(response) => return response,
                 Err(failure) => failure,
             };
@@ -360,15 +361,16 @@ impl App {
         );
     }
 
-    /// Moves what has been read of a response to its spool file. Where that cannot be, the worker waits for the client.
-    pub(crate) fn spill_response(&self, ahead: &mut ReadAhead) -> bool {
-        let spilled = ahead.spill(&self.spool_directory);
+    /// Moves what has been read of a response to its spool file; false if that cannot be written, so that the worker waits
+    /// for the client.
+    pub(crate) fn spill_response(&self, ahead: &mut ReadAhead) -> Result<bool, NoRoom> {
+        let spilled = ahead.spill(&self.spool_directory)?;
         if let Err(error) = &spilled {
             let directory = self.spool_directory.display();
             self.counters.spool_failed.add(1);
             tracing::error!(app = self.config.name, %directory, %error, "no spool file: a slow client holds a worker");
         }
-        spilled.is_ok()
+        Ok(spilled.is_ok())
     }
 
     pub(crate) fn log_cut(&self, connection: &WorkerConnection, error: &ProtocolError) {

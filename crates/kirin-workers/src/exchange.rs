@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::handed_file::HandedFile;
+use crate::read_ahead::ReadAhead;
 use crate::response_pump::PumpedBody;
 use crate::sendfile::NotSent;
 use crate::worker::WorkerConnection;
@@ -10,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use kirin_cgi::RequestBlock;
 use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::{
-    Body, BodyDecoder, FieldLines, Informational, Method, Place, RequestFields, Response, SpooledBody,
+    Body, BodyDecoder, ClientShare, FieldLines, Informational, Method, Place, RequestFields, Response, SpooledBody,
     StatusCode, UnknownLength,
 };
 use std::future::poll_fn;
@@ -95,6 +96,7 @@ pub(crate) async fn exchange(
     mut connection: WorkerConnection,
     call: &Call,
     body: &SpooledBody,
+    share: &ClientShare,
 ) -> Result<Response, Failure> {
     let pid = connection.handle.pid;
     app.begin_deadline(&connection.handle);
@@ -136,7 +138,8 @@ pub(crate) async fn exchange(
                 WorkerBody::Length(length) => Some(length),
                 _ => None,
             };
-            let body = PumpedBody::start(Arc::clone(app), connection, decoder, data, head.afterwards, length);
+            let ahead = ReadAhead::new(data, share);
+            let body = PumpedBody::start(Arc::clone(app), connection, decoder, ahead, head.afterwards, length);
             Ok(response(head, Body::Stream(Box::new(body))))
         }
     }
@@ -178,7 +181,7 @@ async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
 async fn send(connection: &mut WorkerConnection, call: &Call, body: &SpooledBody) -> io::Result<()> {
     let head = call.block.as_bytes();
     let memory: &[u8] = match body {
-        SpooledBody::Memory(bytes) => bytes,
+        SpooledBody::Memory { bytes, .. } => bytes,
         SpooledBody::File { .. } => &[],
     };
     let mut sent = 0;
@@ -195,7 +198,7 @@ async fn send(connection: &mut WorkerConnection, call: &Call, body: &SpooledBody
         }
         sent += count;
     }
-    if let SpooledBody::File { file, length } = body {
+    if let SpooledBody::File { file, length, .. } = body {
         let mut offset = 0;
         while offset < *length {
             let count = (length - offset).min(SENDFILE_BYTES) as usize;

@@ -2,6 +2,8 @@
 //! slow, in a file without a name. `response_pump` fills and drains it.
 
 use bytes::{Bytes, BytesMut};
+use kirin_http::{ClientShare, NoRoom, Reservation, Resource};
+use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -10,27 +12,50 @@ use std::path::Path;
 /// Bytes kept in memory (and one read more).
 const MEMORY_BYTES: usize = 1024 * 1024;
 
+/// The same for a client that is slow, whose bytes are in a file already.
+const SLOW_MEMORY_BYTES: usize = 64 * 1024;
+
+/// Space of the file that is given back at once, when it has been taken.
+const GIVE_BACK_BYTES: u64 = 4 * 1024 * 1024;
+
 /// Bytes taken from the file at once.
 const TAKE_BYTES: u64 = 256 * 1024;
 
 /// Bytes in their order: first those in the file, then those in memory.
-#[derive(Default)]
 pub(crate) struct ReadAhead {
     memory: BytesMut,
     file: Option<Spilled>,
+    share: ClientShare,
+    /// Counts `memory`.
+    in_memory: Option<Reservation>,
+    /// Counts `file`, as far as its space has not been given back.
+    on_disk: Option<Reservation>,
 }
 
-/// The part of the file that is not taken yet is from `taken` to `written`.
+/// The part of the file that is not taken yet is from `taken` to `written`. What is before `given_back` takes no space.
 struct Spilled {
     file: File,
     taken: u64,
     written: u64,
+    given_back: u64,
 }
 
 impl ReadAhead {
-    /// Begins with what has been read already.
-    pub(crate) fn new(memory: BytesMut) -> Self {
-        Self { memory, file: None }
+    /// Begins with what has been read already, for the client whose `share` it is counted in.
+    pub(crate) fn new(memory: BytesMut, share: &ClientShare) -> Self {
+        Self { memory, file: None, share: share.clone(), in_memory: None, on_disk: None }
+    }
+
+    /// Counts what is in memory now; false if there is no room for it.
+    pub(crate) fn count(&mut self) -> bool {
+        let bytes = self.memory.len() as u64;
+        match &mut self.in_memory {
+            Some(reserved) => reserved.resize(bytes).is_ok(),
+            None => {
+                self.in_memory = self.share.reserve(Resource::Memory, bytes).ok();
+                self.in_memory.is_some()
+            }
+        }
     }
 
     /// Where more is to be appended.
@@ -40,7 +65,8 @@ impl ReadAhead {
 
     /// Whether memory has its share.
     pub(crate) fn is_full(&self) -> bool {
-        self.memory.len() >= MEMORY_BYTES
+        let limit = if self.file.is_some() { SLOW_MEMORY_BYTES } else { MEMORY_BYTES };
+        self.memory.len() >= limit
     }
 
     /// Bytes in the file.
@@ -50,20 +76,48 @@ impl ReadAhead {
 
     /// Makes room in memory by writing it to the file, which is made in `directory`. If that fails, everything is as it was.
     /// Writing is left to the page cache: it blocks the loop for as long as a copy takes.
-    pub(crate) fn spill(&mut self, directory: &Path) -> io::Result<()> {
+    pub(crate) fn spill(&mut self, directory: &Path) -> Result<io::Result<()>, NoRoom> {
         if self.memory.is_empty() {
-            return Ok(());
+            return Ok(Ok(()));
         }
+        let length = self.file_bytes() + self.memory.len() as u64;
+        match &mut self.on_disk {
+            Some(on_disk) => on_disk.resize(length)?,
+            None => self.on_disk = Some(self.share.reserve(Resource::Disk, length)?),
+        }
+        if let Err(error) = self.write(directory) {
+            self.count_file();
+            return Ok(Err(error));
+        }
+        // A buffer that is kept would be memory that nobody counts.
+        self.memory = BytesMut::new();
+        self.in_memory = None;
+        Ok(Ok(()))
+    }
+
+    /// Space that the file takes.
+    fn file_bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.written - file.given_back)
+    }
+
+    fn count_file(&mut self) {
+        let bytes = self.file_bytes();
+        if let Some(on_disk) = &mut self.on_disk {
+            // It is less than before.
+            let _ = on_disk.resize(bytes);
+        }
+    }
+
+    fn write(&mut self, directory: &Path) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
             None => {
                 let file = tempfile::tempfile_in(directory)?;
-                self.file.insert(Spilled { file, taken: 0, written: 0 })
+                self.file.insert(Spilled { file, taken: 0, written: 0, given_back: 0 })
             }
         };
         file.file.write_all_at(&self.memory, file.written)?;
         file.written += self.memory.len() as u64;
-        self.memory.clear();
         Ok(())
     }
 
@@ -71,7 +125,8 @@ impl ReadAhead {
     pub(crate) fn take(&mut self) -> io::Result<Bytes> {
         // A file that could not be written to may be there and empty.
         let Some(file) = self.file.as_mut().filter(|file| file.taken < file.written) else {
-            return Ok(self.memory.split().freeze());
+            self.in_memory = None;
+            return Ok(std::mem::take(&mut self.memory).freeze());
         };
         let mut data = vec![0; TAKE_BYTES.min(file.written - file.taken) as usize];
         file.file.read_exact_at(&mut data, file.taken)?;
@@ -79,8 +134,23 @@ impl ReadAhead {
         if file.taken == file.written {
             // Closing gives the space back. A client that is slow again gets another file.
             self.file = None;
+            self.on_disk = None;
+        } else if file.taken - file.given_back >= GIVE_BACK_BYTES {
+            file.give_back();
+            self.count_file();
         }
         Ok(Bytes::from(data))
+    }
+}
+
+impl Spilled {
+    /// Gives the space of what has been taken back, where the file system can do that.
+    fn give_back(&mut self) {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let length = self.taken - self.given_back;
+        if rustix::fs::fallocate(&self.file, flags, self.given_back, length).is_ok() {
+            self.given_back = self.taken;
+        }
     }
 }
 
@@ -88,6 +158,7 @@ impl ReadAhead {
 mod tests {
     use super::{MEMORY_BYTES, ReadAhead};
     use bytes::BytesMut;
+    use kirin_http::ClientShare;
     use proptest::prelude::*;
     use std::path::Path;
 
@@ -104,10 +175,10 @@ mod tests {
 
     #[test]
     fn what_was_spilled_comes_before_what_was_read_after_it() {
-        let mut ahead = ReadAhead::new(BytesMut::from(&b"first "[..]));
-        ahead.spill(&std::env::temp_dir()).expect("a temporary file");
+        let mut ahead = ReadAhead::new(BytesMut::from(&b"first "[..]), &ClientShare::default());
+        ahead.spill(&std::env::temp_dir()).expect("room").expect("a temporary file");
         ahead.memory().extend_from_slice(b"second ");
-        ahead.spill(&std::env::temp_dir()).expect("a temporary file");
+        ahead.spill(&std::env::temp_dir()).expect("room").expect("a temporary file");
         ahead.memory().extend_from_slice(b"third");
         assert_eq!(ahead.spilled_bytes(), 13);
         assert_eq!(drain(&mut ahead), b"first second third");
@@ -116,14 +187,14 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_not_there_loses_nothing() {
-        let mut ahead = ReadAhead::new(BytesMut::from(&b"kept"[..]));
-        assert!(ahead.spill(Path::new("/nowhere/at/all")).is_err());
+        let mut ahead = ReadAhead::new(BytesMut::from(&b"kept"[..]), &ClientShare::default());
+        assert!(ahead.spill(Path::new("/nowhere/at/all")).expect("room").is_err());
         assert_eq!(drain(&mut ahead), b"kept");
     }
 
     #[test]
     fn memory_is_full_at_its_share() {
-        let mut ahead = ReadAhead::default();
+        let mut ahead = ReadAhead::new(BytesMut::new(), &ClientShare::default());
         ahead.memory().resize(MEMORY_BYTES - 1, b'x');
         assert!(!ahead.is_full());
         ahead.memory().extend_from_slice(b"x");
@@ -135,10 +206,10 @@ mod tests {
         fn bytes_keep_their_order_however_they_are_spilled_and_taken(
             steps in prop::collection::vec((0..3_u8, prop::collection::vec(any::<u8>(), 0..2000)), 0..50)
         ) {
-            let (mut ahead, mut sent, mut taken) = (ReadAhead::default(), Vec::new(), Vec::new());
+            let (mut ahead, mut sent, mut taken) = (ReadAhead::new(BytesMut::new(), &ClientShare::default()), Vec::new(), Vec::new());
             for (step, data) in steps {
                 match step {
-                    0 => ahead.spill(&std::env::temp_dir()).expect("a temporary file"),
+                    0 => ahead.spill(&std::env::temp_dir()).expect("room").expect("a temporary file"),
                     1 => taken.extend_from_slice(&ahead.take().expect("readable")),
                     _ => {
                         ahead.memory().extend_from_slice(&data);

@@ -7,8 +7,8 @@ use crate::exchange::after_response;
 use crate::read_ahead::ReadAhead;
 use crate::worker::WorkerConnection;
 use crate::worker_response::{Afterwards, ProtocolError};
-use bytes::{Bytes, BytesMut};
-use kirin_http::{BodyDecoder, BodyStream, StreamError};
+use bytes::Bytes;
+use kirin_http::{BodyDecoder, BodyStream, NoRoom, StreamError};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -29,7 +29,6 @@ pub(crate) struct PumpedBody {
 }
 
 /// Between the task that reads and the connection that drains, on one loop.
-#[derive(Default)]
 struct Shared {
     ahead: ReadAhead,
     end: Option<Result<(), StreamError>>,
@@ -38,16 +37,16 @@ struct Shared {
 }
 
 impl PumpedBody {
-    /// Starts to read the rest of a body. `data` of it has been read. Call on an event loop.
+    /// Starts to read the rest of a body, of which `ahead` has been read. Call on an event loop.
     pub(crate) fn start(
         app: Arc<App>,
         connection: WorkerConnection,
         decoder: BodyDecoder,
-        data: BytesMut,
+        ahead: ReadAhead,
         afterwards: Afterwards,
         length: Option<u64>,
     ) -> Self {
-        let shared = Rc::new(RefCell::new(Shared { ahead: ReadAhead::new(data), ..Shared::default() }));
+        let shared = Rc::new(RefCell::new(Shared { ahead, end: None, reader: None, drainer: None }));
         let task = tokio::task::spawn_local(pump(app, connection, decoder, afterwards, Rc::clone(&shared)))
             .abort_handle();
         Self { shared, length, task }
@@ -154,7 +153,7 @@ async fn read_to_end(
         if decoder.is_done() {
             return Ok(());
         }
-        make_room(app, shared).await;
+        make_room(app, shared).await?;
         if !matches!(poll_fn(|context| connection.poll_fill(context)).await, Ok(1..)) {
             return Err(ProtocolError::Truncated);
         }
@@ -162,24 +161,28 @@ async fn read_to_end(
 }
 
 /// Waits until there is room in memory: the client has taken what was there, or it is slow and that has gone to the file.
-async fn make_room(app: &App, shared: &RefCell<Shared>) {
-    if !shared.borrow().ahead.is_full() {
-        return;
+/// A client that holds too much to be given more is cut off: its worker is needed for others.
+async fn make_room(app: &App, shared: &RefCell<Shared>) -> Result<(), NoRoom> {
+    let is_counted = shared.borrow_mut().ahead.count();
+    if is_counted && !shared.borrow().ahead.is_full() {
+        return Ok(());
     }
     let room = poll_fn(|context| poll_room(shared, context));
     // Who has not caught up with the file is still slow.
-    let is_slow = shared.borrow().ahead.spilled_bytes() > 0;
+    let is_slow = !is_counted || shared.borrow().ahead.spilled_bytes() > 0;
     if !is_slow && timeout(SLOW_AFTER, room).await.is_ok() {
-        return;
+        return Ok(());
     }
-    if !spill(app, &mut shared.borrow_mut().ahead) {
+    let spilled = spill(app, &mut shared.borrow_mut().ahead)?;
+    if !spilled {
         poll_fn(|context| poll_room(shared, context)).await;
     }
+    Ok(())
 }
 
 /// Makes room by the file, unless that has its share or cannot be written.
-fn spill(app: &App, ahead: &mut ReadAhead) -> bool {
-    ahead.spilled_bytes() < app.config().response_spool_bytes && app.spill_response(ahead)
+fn spill(app: &App, ahead: &mut ReadAhead) -> Result<bool, NoRoom> {
+    Ok(ahead.spilled_bytes() < app.config().response_spool_bytes && app.spill_response(ahead)?)
 }
 
 fn poll_room(shared: &RefCell<Shared>, context: &Context<'_>) -> Poll<()> {

@@ -3,7 +3,7 @@
 use crate::handed_file::{BadHandedFile, HandedFile};
 use kirin_http::chunked::ChunkedError;
 use kirin_http::response_head::{self, BadResponse, Field, Framing};
-use kirin_http::{BodyDecoder, FieldLines, Response, StatusCode};
+use kirin_http::{BodyDecoder, FieldLines, NoRoom, Response, StatusCode};
 
 /// A head as it comes from a worker.
 #[derive(Debug)]
@@ -79,6 +79,8 @@ pub(crate) enum ProtocolError {
     Excess(usize),
     #[error("response ended before its end")]
     Truncated,
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
 }
 
 /// Reads the head at the start of `input`; `None` when it is not all there.

@@ -2,6 +2,7 @@
 //!
 //! Opened by `program.rs` at the start, before the loops run.
 
+use crate::client_accounts::ClientAccounts;
 use crate::config::check::Site;
 use crate::event_loop::{Door, StoreDoor};
 use crate::logs::{self, Logs};
@@ -18,16 +19,20 @@ pub fn open_doors(
     sockets: &mut Sockets,
     logs: &mut Logs,
     connections: &Arc<ConnectionCount>,
+    accounts: &ClientAccounts,
 ) -> Result<(Vec<Vec<Door>>, Vec<String>), ProgramError> {
     let mut by_loop: Vec<Vec<Door>> = (0..site.threads).map(|_| Vec::new()).collect();
     let mut urls = Vec::new();
-    for listener in &site.listeners {
+    for (listener, client_bytes) in site.listeners.iter().zip(&accounts.listeners) {
         let log = match &listener.access_log {
             None => None,
             Some(target) => Some(logs::open(target, logs)?),
         };
         let admission = Admission::new(Arc::clone(connections), listener.connections_per_address);
-        let limits = HttpLimits { admission: Some(admission), ..listener.limits.clone() };
+        let limits = HttpLimits {
+            admission: Some(admission),
+            client_bytes: Some(Arc::clone(client_bytes)),
+            ..listener.limits.clone() };
         let opened = sockets.open(&listener.address, site.threads)?;
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
             for listener_of_loop in listeners {

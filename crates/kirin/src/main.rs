@@ -5,6 +5,7 @@ mod acme;
 mod admin;
 mod basic_auth;
 mod cache;
+mod client_accounts;
 mod coded_fields;
 mod command_line;
 mod compress;

@@ -5,6 +5,7 @@
 use crate::acme::{Acme, AcmeError};
 use crate::admin::{self, Admin};
 use crate::cache::counters::CacheCounters;
+use crate::client_accounts::ClientAccounts;
 use crate::config::check::{ListenerSite, Site};
 use crate::doors::{open_doors, open_memcached};
 use crate::event_loop::{EventLoop, LoopError, Parts, Stage};
@@ -147,7 +148,8 @@ async fn supervise(
     let site = Arc::new(site);
     let mut logs = Logs::new();
     let connections = ConnectionCount::new(site.connections.unwrap_or_else(default_connections));
-    let (doors, urls) = open_doors(&site, &mut sockets, &mut logs, &connections)?;
+    let accounts = ClientAccounts::new(&site);
+    let (doors, urls) = open_doors(&site, &mut sockets, &mut logs, &connections, &accounts)?;
     let mut admin_listeners = admin::open(&site, &mut sockets)?;
     let (succeeded, has_successor) = watch::channel(false);
     let mut predecessor = start.inherited.predecessor.take().map(Predecessor::new).transpose()?;
@@ -202,6 +204,8 @@ async fn supervise(
         upstreams: upstreams.clone(),
         cache_counters: cache_counters.clone(),
         connections,
+        accounts,
+        listeners: site.listeners.iter().map(|listener| listener.address.to_string()).collect(),
         started: std::time::Instant::now(),
     };
     let mut threads = Vec::new();

@@ -22,6 +22,8 @@ pub(super) struct Head<'a> {
     cookie: Vec<u8>,
     pub(super) body: BodyLength,
     pub(super) expects_continue: bool,
+    /// What a copy of the head takes, roughly.
+    pub(super) bytes: usize,
 }
 
 impl<'a> Head<'a> {
@@ -57,7 +59,9 @@ impl<'a> Head<'a> {
         let mut length = None;
         let mut expects_continue = false;
         let mut cookie = Vec::new();
+        let mut bytes = target.len();
         for (name, value) in headers {
+            bytes += name.as_str().len() + value.len();
             if name == HOST {
                 if host.is_some() {
                     return Err(Reject::Bad("more than one Host field"));
@@ -84,7 +88,7 @@ impl<'a> Head<'a> {
             // Unknown, or an end that is still to come.
             Some(0) | None => BodyLength::Chunked,
         };
-        Ok(Self { method, target, host, fields: headers, cookie, body, expects_continue })
+        Ok(Self { method, target, host, fields: headers, cookie, body, expects_continue, bytes })
     }
 
     /// The field lines, to be borrowed by [`Head::as_request`]. `Host` is one of them as in HTTP/1, and the parts of a cookie

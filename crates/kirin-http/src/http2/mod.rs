@@ -26,7 +26,7 @@ use bytes::Bytes;
 use h2::Reason;
 use h2::server::{Builder, SendResponse};
 use http::{Request, StatusCode};
-use socket::Socket;
+use socket::{Backlog, Socket};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -84,7 +84,10 @@ pub(crate) fn is_preface(received: &[u8]) -> bool {
 pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     io.phase.set(Phase::Streams);
     server.deadlines.set(&io, server.deadlines.head);
-    let socket = Socket::new(&io, &server.deadlines);
+    let share = server.share(io.client_peer());
+    io.share.replace(share.clone());
+    let backlog = Rc::new(Backlog::new(share));
+    let socket = Socket::new(&io, &server.deadlines, &backlog);
     let header_bytes = u32::try_from(server.limits.head.head_bytes).unwrap_or(u32::MAX);
     let handshake = Builder::new()
         .max_concurrent_streams(STREAMS)
@@ -108,7 +111,8 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
         Ok(connection) => connection,
         Err(error) => return tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection failed"),
     };
-    let mut streams = Streams { tasks: JoinSet::new(), resets: Rc::new(Resets(Cell::new(RESETS))) };
+    let resets = Rc::new(Resets(Cell::new(RESETS)));
+    let mut streams = Streams { tasks: JoinSet::new(), resets, backlog };
     let mut is_calmed = false;
     let mut waiting = Waiting { on: Some(WaitingOn::Request), is_over: true, is_stopping: false };
     let mut stopping = pin!(server.stop.notified());
@@ -196,6 +200,7 @@ impl Failure {
 struct Streams {
     tasks: JoinSet<()>,
     resets: Rc<Resets>,
+    backlog: Rc<Backlog>,
 }
 
 /// How many streams a client may still reset. One that it lets end gives one back.
@@ -228,7 +233,7 @@ impl Streams {
         request: Request<h2::RecvStream>,
         respond: SendResponse<Bytes>,
     ) {
-        let rest = match stream::begin(server, io, request, respond, &self.resets) {
+        let rest = match stream::begin(server, io, (request, respond), &self.resets, &self.backlog) {
             Begun::Ended(ended) => return self.resets.count(&ended),
             Begun::Goes(rest) => rest,
         };

@@ -2,9 +2,11 @@
 
 use super::body::within;
 use super::response;
+use super::socket::Backlog;
 use super::stream::{Begun, Ended};
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::{Body, BodyStream, FileRange};
+use crate::client_bytes::{ClientShare, Reservation, Resource};
 use crate::file_pieces::FilePieces;
 use crate::pace::Pace;
 use crate::response::Response;
@@ -14,10 +16,11 @@ use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::StatusCode;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::Poll;
 
-/// A body of up to this size is handed over without asking what the client has room for: it is one frame.
-const UNASKED_BYTES: usize = 16 * 1024;
+/// A body of up to this size is handed over at once if the client has room for it: it is one frame.
+const ONE_FRAME_BYTES: usize = 16 * 1024;
 
 /// Bytes of a larger one that are handed over at once.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -26,9 +29,23 @@ const PIECE_BYTES: usize = 32 * 1024;
 pub(super) struct Exchange {
     pub(super) is_head: bool,
     pub(super) record: Option<RequestRecord>,
+    /// Whose bytes are held for it.
+    pub(super) share: ClientShare,
+    /// Counts the copy of a long head.
+    pub(super) _head: Option<Reservation>,
+    backlog: Rc<Backlog>,
 }
 
 impl Exchange {
+    pub(super) fn new(
+        is_head: bool,
+        record: Option<RequestRecord>,
+        share: ClientShare,
+        backlog: &Rc<Backlog>,
+    ) -> Self {
+        Self { is_head, record, share, _head: None, backlog: Rc::clone(backlog) }
+    }
+
     /// Whether nothing follows the head of `response`.
     fn ends_with_head(&self, response: &Response) -> bool {
         self.is_head || Response::is_bodiless_status(response.status) || response.body.length() == Some(0)
@@ -67,13 +84,22 @@ pub(super) fn start<H>(
     let ended = match (respond.send_response(head, is_empty), in_one_frame(response.body)) {
         (Ok(_), _) if is_empty => Ended::Answered,
         (Ok(mut stream), Ok(body)) => {
+            stream.reserve_capacity(body.len());
+            if stream.capacity() < body.len() {
+                // h2 would keep it for a client that does not read.
+                return Begun::Goes(Unfinished { stream, body: Body::Bytes(body), record, exchange });
+            }
             let body_bytes = body.len() as u64;
-            match stream.send_data(body, true) {
-                Ok(()) => {
+            match exchange.backlog.add(body.len()).map(|()| stream.send_data(body, true)) {
+                Ok(Ok(())) => {
                     record.body_bytes = body_bytes;
                     Ended::Answered
                 }
-                Err(_) => Ended::ResetByClient,
+                Ok(Err(_)) => Ended::ResetByClient,
+                Err(_) => {
+                    stream.send_reset(Reason::ENHANCE_YOUR_CALM);
+                    Ended::Cut
+                }
             }
         }
         (Ok(stream), Err(body)) => return Begun::Goes(Unfinished { stream, body, record, exchange }),
@@ -86,7 +112,7 @@ pub(super) fn start<H>(
 
 /// A body that is in memory and fits one frame, as one piece; a frame for each of many would cost more than copying them.
 fn in_one_frame(body: Body) -> Result<Bytes, Body> {
-    if body.length().is_none_or(|length| length > UNASKED_BYTES as u64) {
+    if body.length().is_none_or(|length| length > ONE_FRAME_BYTES as u64) {
         return Err(body);
     }
     match body {
@@ -101,9 +127,10 @@ impl Unfinished {
     pub(super) async fn finish<H>(self, server: &Server<H>) -> Ended {
         let Self { stream, body, mut record, exchange } = self;
         let pace = Pace::new(server.deadlines.writing);
-        let mut sending = Sending { stream, deadlines: &server.deadlines, pace, sent: 0 };
+        let mut sending =
+            Sending { stream, deadlines: &server.deadlines, pace, sent: 0, held: 0, exchange: &exchange };
         let result = match body {
-            Body::Bytes(bytes) => sending.bytes(bytes, true).await,
+            Body::Bytes(bytes) => sending.owned(bytes, true).await,
             Body::Segments(segments) => sending.segments(segments).await,
             Body::File(range) => sending.file(range).await,
             Body::Stream(stream) => sending.stream(stream).await,
@@ -125,9 +152,18 @@ struct Sending<'a> {
     deadlines: &'a Deadlines,
     pace: Pace,
     sent: u64,
+    /// Bytes that are still to be handed over and that nobody else has.
+    held: u64,
+    exchange: &'a Exchange,
 }
 
 impl Sending<'_> {
+    /// Sends `bytes`, which are counted for the client while they wait, unless the store has them too.
+    async fn owned(&mut self, bytes: Bytes, last: bool) -> Result<(), Ended> {
+        self.held = if bytes.is_unique() { bytes.len() as u64 } else { 0 };
+        self.bytes(bytes, last).await
+    }
+
     /// Sends `bytes`; `last` ends the stream.
     async fn bytes(&mut self, mut bytes: Bytes, last: bool) -> Result<(), Ended> {
         while !bytes.is_empty() {
@@ -140,6 +176,7 @@ impl Sending<'_> {
 
     async fn segments(&mut self, segments: Vec<Bytes>) -> Result<(), Ended> {
         let last = segments.iter().rposition(|segment| !segment.is_empty());
+        self.held = segments.iter().filter(|segment| segment.is_unique()).map(|s| s.len() as u64).sum();
         for (index, segment) in segments.into_iter().enumerate() {
             self.bytes(segment, Some(index) == last).await?;
         }
@@ -178,7 +215,7 @@ impl Sending<'_> {
                         return Err(Ended::Cut);
                     }
                     let is_last = expected == Some(total) && !may_have_trailers;
-                    self.bytes(chunk, is_last).await?;
+                    self.owned(chunk, is_last).await?;
                     if is_last {
                         return Ok(());
                     }
@@ -214,6 +251,8 @@ impl Sending<'_> {
         match now {
             Poll::Ready(capacity) => capacity,
             Poll::Pending => {
+                let share = &self.exchange.share;
+                let _held = share.reserve(Resource::Memory, self.held).map_err(|_| Ended::Cut)?;
                 within(self.deadlines, &mut self.pace, capacity).await.unwrap_or(Err(Ended::Cut))
             }
         }
@@ -221,6 +260,8 @@ impl Sending<'_> {
 
     fn hand_over(&mut self, bytes: Bytes, last: bool) -> Result<(), Ended> {
         let length = bytes.len() as u64;
+        self.held = self.held.saturating_sub(length);
+        self.exchange.backlog.add(bytes.len()).map_err(|_| Ended::Cut)?;
         self.stream.send_data(bytes, last).map_err(|_| Ended::ResetByClient)?;
         self.sent += length;
         self.pace.moved(length, self.deadlines.clock.now());

@@ -3,6 +3,7 @@
 //! h2 writes, and flushes, after each DATA frame. What it writes is gathered here instead, and the connection sends it when
 //! nothing more is to be done: the answers to all requests that came together leave in one write and one TLS record.
 
+use crate::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 use crate::io::Io;
 use crate::server::Deadlines;
 use std::cell::{Cell, RefCell};
@@ -12,12 +13,55 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+/// Bytes that wait in h2 without being counted.
+const UNCOUNTED_BYTES: usize = 64 * 1024;
+
 /// What is gathered before it is sent: two full TLS records.
 const GATHERED_BYTES: usize = 32 * 1024;
 
 thread_local! {
     /// The memory of a connection that has sent everything, for the next one on this loop that has something to send.
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Response bytes that the streams of a connection have handed over and h2 has not written yet. More than
+/// [`UNCOUNTED_BYTES`] are counted for the client, which reads too slowly.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    bytes: Cell<usize>,
+    share: ClientShare,
+    reserved: RefCell<Option<Reservation>>,
+}
+
+impl Backlog {
+    pub(super) fn new(share: ClientShare) -> Self {
+        Self { bytes: Cell::new(0), share, reserved: RefCell::default() }
+    }
+
+    /// Notes that `bytes` are handed over.
+    pub(super) fn add(&self, bytes: usize) -> Result<(), NoRoom> {
+        let all = self.bytes.get() + bytes;
+        if all > UNCOUNTED_BYTES {
+            let counted = all.next_multiple_of(UNCOUNTED_BYTES) as u64;
+            let mut reserved = self.reserved.borrow_mut();
+            match &mut *reserved {
+                Some(reserved) if reserved.bytes() >= counted => {}
+                Some(reserved) => reserved.resize(counted)?,
+                None => *reserved = Some(self.share.reserve(Resource::Memory, counted)?),
+            }
+        }
+        self.bytes.set(all);
+        Ok(())
+    }
+
+    /// Notes that h2 has written `bytes`, heads and frame headers among them.
+    fn remove(&self, bytes: usize) {
+        let left = self.bytes.get().saturating_sub(bytes);
+        let was_counted = self.bytes.replace(left) > UNCOUNTED_BYTES;
+        if was_counted && left <= UNCOUNTED_BYTES {
+            self.reserved.replace(None);
+        }
+    }
 }
 
 /// The socket of a connection. What was read before it was known for HTTP/2 comes first. The connection's task and h2 have
@@ -27,6 +71,7 @@ pub(super) struct Socket {
     io: Rc<Io>,
     deadlines: Rc<Deadlines>,
     state: Rc<State>,
+    backlog: Rc<Backlog>,
 }
 
 #[derive(Default)]
@@ -48,8 +93,9 @@ struct Gathered {
 }
 
 impl Socket {
-    pub(super) fn new(io: &Rc<Io>, deadlines: &Rc<Deadlines>) -> Self {
-        Self { io: Rc::clone(io), deadlines: Rc::clone(deadlines), state: Rc::default() }
+    pub(super) fn new(io: &Rc<Io>, deadlines: &Rc<Deadlines>, backlog: &Rc<Backlog>) -> Self {
+        let (io, deadlines, backlog) = (Rc::clone(io), Rc::clone(deadlines), Rc::clone(backlog));
+        Self { io, deadlines, state: Rc::default(), backlog }
     }
 
     /// Whether the client took nothing at the last try to send.
@@ -65,7 +111,13 @@ impl Socket {
     /// Sends what is gathered, as the task has nothing more to do and will wait. Ready when the kernel has all of it.
     pub(super) fn poll_send_and_wait(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.state.drained.set(false);
-        self.poll_send(context)
+        let result = self.poll_send(context);
+        if result.is_ready() {
+            // The streams hand over only what the client has room for, so h2 has nothing left. What it dropped with a stream
+            // that was reset, it has not written.
+            self.backlog.remove(usize::MAX);
+        }
+        result
     }
 
     fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -98,7 +150,9 @@ impl Socket {
             ready!(self.poll_send(context))?;
         }
         let mut gathered = self.state.gathered.borrow_mut();
-        Poll::Ready(Ok(slices.map(|slice| gathered.push(slice)).sum()))
+        let count = slices.map(|slice| gathered.push(slice)).sum();
+        self.backlog.remove(count);
+        Poll::Ready(Ok(count))
     }
 }
 
@@ -203,7 +257,8 @@ mod tests {
         let demand = Demand { silence: 60, rate: 0 };
         let clock = Clock::default();
         let deadlines = Deadlines { clock, keep_alive: 60, head: 60, reading: demand, writing: demand };
-        (Socket::new(&Rc::new(Io::new(stream, Peer::Unix)), &Rc::new(deadlines)), theirs)
+        let backlog = Rc::new(Backlog::new(ClientShare::default()));
+        (Socket::new(&Rc::new(Io::new(stream, Peer::Unix)), &Rc::new(deadlines), &backlog), theirs)
     }
 
     fn write(socket: &mut Socket, context: &mut Context<'_>, bytes: &[u8]) -> Poll<usize> {

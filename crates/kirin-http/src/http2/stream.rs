@@ -2,9 +2,11 @@
 
 use super::body::within;
 use super::head::Head;
+use super::socket::Backlog;
 use super::send::{Exchange, Unfinished, start};
 use super::{Http2Source, Resets};
 use crate::access_log::RequestRecord;
+use crate::client_bytes::ClientShare;
 use crate::client_watch::ClientWatch;
 use crate::handler::{Answer, Handler, Later};
 use crate::informational::Informational;
@@ -70,9 +72,9 @@ struct Unanswered {
 pub(super) fn begin<H: Handler>(
     server: &Rc<Server<H>>,
     io: &Io,
-    request: Request<RecvStream>,
-    mut respond: SendResponse<Bytes>,
+    (request, mut respond): (Request<RecvStream>, SendResponse<Bytes>),
     resets: &Rc<Resets>,
+    backlog: &Rc<Backlog>,
 ) -> Begun<impl Future<Output = Ended> + use<H>> {
     let (parts, received) = request.into_parts();
     let is_head = parts.method == Method::HEAD;
@@ -80,11 +82,18 @@ pub(super) fn begin<H: Handler>(
     let rest = match Head::read(&parts, ended, server.tls.is_some(), &server.limits.head) {
         Err(reject) => {
             let (response, record) = refuse(server, io, reject);
-            start(server, &mut respond, response, Exchange { is_head, record }).map(Rest::Send)
+            let exchange = Exchange::new(is_head, record, ClientShare::default(), backlog);
+            start(server, &mut respond, response, exchange).map(Rest::Send)
         }
         Ok(head) => {
-            let (answer, record) = ask(server, io, &head);
-            let exchange = Exchange { is_head, record };
+            let (mut answer, record, share) = ask(server, io, &head);
+            let mut exchange = Exchange::new(is_head, record, share, backlog);
+            if let Answer::Later(_) = answer {
+                match exchange.share.reserve_head(head.bytes) {
+                    Ok(reserved) => exchange._head = reserved,
+                    Err(_) => answer = Answer::Now(Response::no_room()),
+                }
+            }
             let Head { body, expects_continue, .. } = head;
             match answer {
                 Answer::Now(response) if ended => {
@@ -143,6 +152,7 @@ impl Unanswered {
                 let is_gone = Rc::new(Cell::new(false));
                 let body = body
                     .with_informational(Informational::http2(&responder))
+                    .with_share(exchange.share.clone())
                     .with_client(ClientWatch::http2(&is_gone));
                 match wait(later, body, &responder, &is_gone, resets).await {
                     Some(response) => response,
@@ -160,12 +170,16 @@ impl Unanswered {
 }
 
 /// Has the handler answer.
-fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Head<'_>) -> (Answer, Option<RequestRecord>) {
+fn ask<H: Handler>(
+    server: &Server<H>,
+    io: &Io,
+    head: &Head<'_>,
+) -> (Answer, Option<RequestRecord>, ClientShare) {
     let fields = head.field_lines();
     let request = head.as_request(&fields);
     proxied::with_origin(server, io, &request, |request, origin| {
         let record = server.log.as_ref().map(|log| log.begin(origin.peer, request, Instant::now()));
-        (server.handler.answer(request, origin), record)
+        (server.handler.answer(request, origin), record, server.share(origin.peer))
     })
 }
 

@@ -9,6 +9,7 @@ mod purge_body;
 mod status;
 
 use crate::cache::counters::CacheCounters;
+use crate::client_accounts::ClientAccounts;
 use crate::config::Site;
 use crate::event_loop::{Stage, drains};
 use crate::sockets::{SocketError, Sockets};
@@ -50,6 +51,10 @@ pub struct Admin {
     pub cache_counters: Vec<Arc<CacheCounters>>,
     /// Of all listeners but this one.
     pub connections: Arc<ConnectionCount>,
+    /// What is held for clients.
+    pub accounts: ClientAccounts,
+    /// The addresses of the listeners, as configured.
+    pub listeners: Vec<String>,
     /// When the program began to serve.
     pub started: Instant,
 }

@@ -2,6 +2,7 @@
 
 use super::Admin;
 use crate::cache::counters;
+use kirin_http::{Resource, client_bytes};
 use kirin_proxy::{Availability, Observed, Upstream};
 use kirin_workers::{App, AppState};
 use serde_json::{Map, Value, json};
@@ -20,6 +21,7 @@ pub fn status(admin: &Admin) -> Value {
         "pid": std::process::id(),
         "uptime_seconds": admin.started.elapsed().as_secs(),
         "connections": admin.connections.open(),
+        "clients": status_of_clients(admin),
         "store": {
             "items": stats.curr_items,
             "bytes": stats.bytes,
@@ -34,6 +36,32 @@ pub fn status(admin: &Admin) -> Value {
         "apps": admin.apps.iter().map(|app| status_of(app)).collect::<Vec<_>>(),
         "upstreams": upstreams,
         "cache": counters::sum(&admin.cache_counters),
+    })
+}
+
+/// The bytes that are held for clients.
+fn status_of_clients(admin: &Admin) -> Value {
+    let listeners: Map<String, Value> = admin
+        .listeners
+        .iter()
+        .zip(&admin.accounts.listeners)
+        .map(|(address, account)| (address.clone(), status_of_bytes(|resource| account.observed(resource))))
+        .collect();
+    let mut status = status_of_bytes(|resource| admin.accounts.all.observed(resource));
+    status["connections_cut"] = admin.accounts.all.cut().into();
+    status["listeners"] = listeners.into();
+    status
+}
+
+fn status_of_bytes(observed: impl Fn(Resource) -> client_bytes::Observed) -> Value {
+    let (memory, disk) = (observed(Resource::Memory), observed(Resource::Disk));
+    json!({
+        "memory_bytes": memory.held,
+        "memory_limit_bytes": memory.limit,
+        "memory_refused": memory.refused,
+        "disk_bytes": disk.held,
+        "disk_limit_bytes": disk.limit,
+        "disk_refused": disk.refused,
     })
 }
 

@@ -38,6 +38,10 @@ pub struct Site {
     pub user: Option<User>,
     /// Client connections at most; none for what the limit on open files allows.
     pub connections: Option<usize>,
+    /// Memory that may be held for clients.
+    pub client_memory_bytes: u64,
+    /// Space in files that may be held for clients.
+    pub client_disk_bytes: u64,
     /// Where to listen.
     pub listeners: Vec<ListenerSite>,
     /// The store.
@@ -63,6 +67,10 @@ pub struct ListenerSite {
     pub access_log: Option<LogTarget>,
     /// What its clients may take.
     pub limits: Limits,
+    /// Memory that may be held for its clients, if less than for all.
+    pub client_memory_bytes: Option<u64>,
+    /// The same for space in files.
+    pub client_disk_bytes: Option<u64>,
     /// Connections from one address at most.
     pub connections_per_address: Option<u32>,
     /// Its certificates, if clients come by https.
@@ -169,6 +177,8 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
             address: address(&listener.address, source)?,
             access_log: listener.access_log.as_ref().map(|target| log_target(target, source)),
             limits: listener_limits(listener, source)?,
+            client_memory_bytes: of_clients(&listener.client_memory, "client_memory", source)?,
+            client_disk_bytes: of_clients(&listener.client_disk, "client_disk", source)?,
             connections_per_address: match &listener.connections_per_address {
                 None => None,
                 Some(limit) => {
@@ -217,10 +227,18 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     rules::check_together(&routes, &config.route, source)?;
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
     let admin = check_admin(config, source)?;
+    let limits = &config.limits;
+    for (key, size) in [("client_memory", limits.client_memory), ("client_disk", limits.client_disk)] {
+        if size.0 < MIN_CLIENT_BYTES {
+            return Err(source.error_in_all(too_few_for_clients(&format!("limits.{key}"), size)));
+        }
+    }
     Ok(Site {
         threads,
         user,
         connections,
+        client_memory_bytes: limits.client_memory.0,
+        client_disk_bytes: limits.client_disk.0,
         listeners,
         store: check_store(config, source)?,
         admin,
@@ -271,6 +289,26 @@ fn check_user(name: &Spanned<String>, source: &Source) -> Result<User, ConfigErr
     Err(source.error(name.span(), message))
 }
 
+/// Below this a single upload would find no room.
+const MIN_CLIENT_BYTES: u64 = 1 << 20;
+
+fn too_few_for_clients(key: &str, size: super::ByteSize) -> String {
+    format!("`{key}` is {size}: at least 1MB is needed")
+}
+
+/// What a listener may hold for its clients.
+fn of_clients(
+    size: &Option<Spanned<super::ByteSize>>,
+    key: &str,
+    source: &Source,
+) -> Result<Option<u64>, ConfigError> {
+    let Some(size) = size else { return Ok(None) };
+    if size.get_ref().0 < MIN_CLIENT_BYTES {
+        return Err(source.error(size.span(), too_few_for_clients(key, *size.get_ref())));
+    }
+    Ok(Some(size.get_ref().0))
+}
+
 fn listener_limits(listener: &ListenerConfig, source: &Source) -> Result<Limits, ConfigError> {
     let bytes = |size: super::ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
     let head = HeadLimits {
@@ -295,6 +333,7 @@ fn listener_limits(listener: &ListenerConfig, source: &Source) -> Result<Limits,
         write_time: listener.write_timeout.into(),
         min_rate_bytes: listener.min_rate.0,
         admission: None,
+        client_bytes: None,
     })
 }
 

@@ -34,6 +34,14 @@ pub(super) fn min_rate() -> ByteSize {
     ByteSize(kirin_http::Limits::default().min_rate_bytes)
 }
 
+pub(super) fn client_memory() -> ByteSize {
+    ByteSize(256 << 20)
+}
+
+pub(super) fn client_disk() -> ByteSize {
+    ByteSize(4 << 30)
+}
+
 pub(super) fn head_limit() -> ByteSize {
     ByteSize(HeadLimits::default().head_bytes as u64)
 }

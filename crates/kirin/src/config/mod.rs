@@ -48,6 +48,9 @@ pub struct Config {
     /// (`ulimit -n`) less an eighth of it, or less 512 if that is less, so that files and workers can still be opened.
     #[schemars(with = "Option<usize>")]
     pub connections: Option<Spanned<usize>>,
+    /// How many bytes Kirin may hold for its clients in all.
+    #[serde(default)]
+    pub limits: LimitsConfig,
     /// Addresses to listen on.
     #[serde(default)]
     pub listener: Vec<ListenerConfig>,
@@ -68,6 +71,29 @@ pub struct Config {
     /// Which request goes where. The route with the longest matching `path` is taken.
     #[serde(default)]
     pub route: Vec<RouteConfig>,
+}
+
+/// How many bytes Kirin may hold for its clients in all: bodies of requests, responses that clients have not taken yet, and
+/// the files in which either waits. No address may hold more than what is left for all others. A request that finds no room
+/// is answered 503, and a response that finds none is cut. Where three quarters are taken, the connections of the address
+/// that holds most are cut.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// Memory. Pages and files that clients share are not counted.
+    #[serde(default = "default::client_memory")]
+    #[schemars(with = "String", default = "default::client_memory")]
+    pub client_memory: ByteSize,
+    /// Space in temporary files.
+    #[serde(default = "default::client_disk")]
+    #[schemars(with = "String", default = "default::client_disk")]
+    pub client_disk: ByteSize,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self { client_memory: default::client_memory(), client_disk: default::client_disk() }
+    }
 }
 
 /// An address to listen on.
@@ -120,6 +146,12 @@ pub struct ListenerConfig {
     /// counted for whom its PROXY header announces, or else not at all. Default: no limit.
     #[schemars(with = "Option<usize>")]
     pub connections_per_address: Option<Spanned<usize>>,
+    /// Memory that may be held for clients of this listener. Default: `limits.client_memory`.
+    #[schemars(with = "Option<String>")]
+    pub client_memory: Option<Spanned<ByteSize>>,
+    /// Space in temporary files that may be held for clients of this listener. Default: `limits.client_disk`.
+    #[schemars(with = "Option<String>")]
+    pub client_disk: Option<Spanned<ByteSize>>,
     /// Proxies and load balancers in front of Kirin, whose word on who the client is counts: addresses, networks such as
     /// `"10.0.0.0/8"`, and `"unix:"` for whoever connects to a unix socket. Nobody else's counts, and applications do not see it.
     #[serde(default)]

@@ -1,0 +1,362 @@
+//! The account of bytes that the server holds on behalf of clients: request bodies, responses that a client has not
+//! taken yet, and the files in which either waits.
+//!
+//! Each kind has one limit for the process, which a listener may lower for itself. An address may hold no more than what
+//! is left for all others, so that no client can take the whole. A [`Reservation`] is taken before bytes are kept and
+//! gives them back when it is dropped.
+//!
+//! Several addresses together could still fill the account. While more than three quarters of it are taken, the loops
+//! close the busy connections of the address that holds most ([`ClientBytes::heaviest_address`]), once a second.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Locks over the addresses, so that loops rarely meet at one.
+const SHARDS: usize = 16;
+
+/// Request heads of up to this size are not counted.
+const SHORT_HEAD_BYTES: usize = 4 * 1024;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Memory of the process.
+    Memory,
+    /// Space in temporary files.
+    Disk,
+}
+
+/// There is no room for more bytes of this client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("clients hold too many bytes: limits.{} has no room for this one", match .0 {
+    Resource::Memory => "client_memory",
+    Resource::Disk => "client_disk",
+})]
+pub struct NoRoom(pub Resource);
+
+/// How much of one resource may be held, and how much is.
+#[derive(Debug)]
+struct Ledger {
+    limit: u64,
+    held: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// What all clients of the process hold.
+#[derive(Debug)]
+pub struct ClientBytes {
+    memory: Total,
+    disk: Total,
+    cut: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Total {
+    ledger: Ledger,
+    addresses: [Mutex<HashMap<u64, u64>>; SHARDS],
+}
+
+/// What the clients of one listener hold.
+#[derive(Debug)]
+pub struct ListenerBytes {
+    all: Arc<ClientBytes>,
+    memory: Ledger,
+    disk: Ledger,
+}
+
+/// Figures of one resource, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// Bytes held now.
+    pub held: u64,
+    /// Bytes that may be held.
+    pub limit: u64,
+    /// How often there was no room.
+    pub refused: u64,
+}
+
+/// Whose bytes are counted: one client's, at one listener. Without a listener nothing is counted, which is for bytes that
+/// the server holds for itself.
+#[derive(Clone, Debug, Default)]
+pub struct ClientShare {
+    listener: Option<Rc<Arc<ListenerBytes>>>,
+    /// None for clients that have no address, or whose address stands for many.
+    address: Option<u64>,
+}
+
+/// Bytes that are held for a client. Dropping it gives them back.
+#[derive(Debug)]
+pub struct Reservation {
+    share: ClientShare,
+    resource: Resource,
+    bytes: u64,
+}
+
+impl Ledger {
+    fn new(limit: u64) -> Self {
+        Self { limit, held: AtomicU64::new(0), refused: AtomicU64::new(0) }
+    }
+
+    /// Returns how much is held then, if there is room.
+    fn take(&self, bytes: u64) -> Option<u64> {
+        let held = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if held <= self.limit {
+            return Some(held);
+        }
+        self.give_back(bytes);
+        None
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn observed(&self) -> Observed {
+        Observed {
+            held: self.held.load(Ordering::Relaxed),
+            limit: self.limit,
+            refused: self.refused.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Total {
+    fn new(limit: u64) -> Self {
+        Self { ledger: Ledger::new(limit), addresses: Default::default() }
+    }
+
+    fn shard(&self, address: u64) -> &Mutex<HashMap<u64, u64>> {
+        &self.addresses[(address ^ address >> 8 ^ address >> 32) as usize % SHARDS]
+    }
+
+    fn take(&self, bytes: u64, address: Option<u64>) -> bool {
+        let Some(held) = self.ledger.take(bytes) else { return false };
+        let Some(address) = address else { return true };
+        let mut addresses = self.shard(address).lock();
+        let before = addresses.get(&address).copied().unwrap_or(0);
+        if before + bytes <= self.ledger.limit - held {
+            addresses.insert(address, before + bytes);
+            return true;
+        }
+        self.ledger.give_back(bytes);
+        false
+    }
+
+    fn give_back(&self, bytes: u64, address: Option<u64>) {
+        if let Some(address) = address {
+            let mut addresses = self.shard(address).lock();
+            if let Some(held) = addresses.get_mut(&address) {
+                *held -= bytes;
+                if *held == 0 {
+                    addresses.remove(&address);
+                }
+            }
+        }
+        self.ledger.give_back(bytes);
+    }
+
+    fn heaviest_address(&self) -> Option<u64> {
+        let Observed { held, limit, .. } = self.ledger.observed();
+        if held <= limit / 4 * 3 {
+            return None;
+        }
+        let heaviest_of = |shard: &Mutex<HashMap<u64, u64>>| {
+            shard.lock().iter().max_by_key(|(_, held)| **held).map(|(address, held)| (*held, *address))
+        };
+        self.addresses.iter().filter_map(heaviest_of).max().map(|(_, address)| address)
+    }
+}
+
+impl ClientBytes {
+    /// Limits for the process, in bytes.
+    pub fn new(memory: u64, disk: u64) -> Arc<Self> {
+        Arc::new(Self { memory: Total::new(memory), disk: Total::new(disk), cut: AtomicU64::new(0) })
+    }
+
+    /// What all clients hold of `resource`.
+    pub fn observed(&self, resource: Resource) -> Observed {
+        self.total(resource).ledger.observed()
+    }
+
+    /// The address that holds most of a resource of which more than three quarters are taken. See
+    /// [`address_key`](crate::admission::address_key) for the number.
+    pub fn heaviest_address(&self) -> Option<u64> {
+        self.memory.heaviest_address().or_else(|| self.disk.heaviest_address())
+    }
+
+    /// How many connections were closed because most was held for their address.
+    pub fn cut(&self) -> u64 {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    fn total(&self, resource: Resource) -> &Total {
+        match resource {
+            Resource::Memory => &self.memory,
+            Resource::Disk => &self.disk,
+        }
+    }
+}
+
+impl ListenerBytes {
+    /// The part of `all` that one listener may hold, in bytes; without a limit of its own it is all.
+    pub fn new(all: &Arc<ClientBytes>, memory: Option<u64>, disk: Option<u64>) -> Arc<Self> {
+        let limit = |own: Option<u64>, total: &Total| Ledger::new(own.unwrap_or(total.ledger.limit));
+        let (memory, disk) = (limit(memory, &all.memory), limit(disk, &all.disk));
+        Arc::new(Self { all: Arc::clone(all), memory, disk })
+    }
+
+    /// What the clients of this listener hold of `resource`.
+    pub fn observed(&self, resource: Resource) -> Observed {
+        self.ledger(resource).observed()
+    }
+
+    pub(crate) fn count_cut(&self, connections: u64) {
+        self.all.cut.fetch_add(connections, Ordering::Relaxed);
+    }
+
+    pub(crate) fn heaviest_address(&self) -> Option<u64> {
+        self.all.heaviest_address()
+    }
+
+    fn ledger(&self, resource: Resource) -> &Ledger {
+        match resource {
+            Resource::Memory => &self.memory,
+            Resource::Disk => &self.disk,
+        }
+    }
+
+    fn take(&self, resource: Resource, bytes: u64, address: Option<u64>) -> Result<(), NoRoom> {
+        let (own, all) = (self.ledger(resource), self.all.total(resource));
+        if own.take(bytes).is_some() {
+            if all.take(bytes, address) {
+                return Ok(());
+            }
+            own.give_back(bytes);
+        }
+        own.refused.fetch_add(1, Ordering::Relaxed);
+        all.ledger.refused.fetch_add(1, Ordering::Relaxed);
+        Err(NoRoom(resource))
+    }
+
+    fn give_back(&self, resource: Resource, bytes: u64, address: Option<u64>) {
+        self.all.total(resource).give_back(bytes, address);
+        self.ledger(resource).give_back(bytes);
+    }
+}
+
+impl ClientShare {
+    /// The share of the client with this address at a listener.
+    pub(crate) fn new(listener: Option<&Rc<Arc<ListenerBytes>>>, address: Option<u64>) -> Self {
+        Self { listener: listener.cloned(), address }
+    }
+
+    /// The address whose bytes are counted.
+    pub(crate) fn address(&self) -> Option<u64> {
+        self.address
+    }
+
+    /// Counts a copy of a request head, if it is long. Most are short, and a client has not many of them.
+    pub(crate) fn reserve_head(&self, bytes: usize) -> Result<Option<Reservation>, NoRoom> {
+        (bytes > SHORT_HEAD_BYTES).then(|| self.reserve(Resource::Memory, bytes as u64)).transpose()
+    }
+
+    /// Counts `bytes` for the client.
+    pub fn reserve(&self, resource: Resource, bytes: u64) -> Result<Reservation, NoRoom> {
+        let mut reservation = Reservation { share: self.clone(), resource, bytes: 0 };
+        reservation.resize(bytes)?;
+        Ok(reservation)
+    }
+}
+
+impl Reservation {
+    /// Counts `bytes` from now on. If there is no room for more, what was reserved stays so.
+    pub fn resize(&mut self, bytes: u64) -> Result<(), NoRoom> {
+        if let Some(listener) = &self.share.listener {
+            if bytes > self.bytes {
+                listener.take(self.resource, bytes - self.bytes, self.share.address)?;
+            } else if bytes < self.bytes {
+                listener.give_back(self.resource, self.bytes - bytes, self.share.address);
+            }
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Bytes that are counted.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(listener) = self.share.listener.as_ref().filter(|_| self.bytes > 0) {
+            listener.give_back(self.resource, self.bytes, self.share.address);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Resource::{Disk, Memory};
+
+    fn listener(all: &Arc<ClientBytes>) -> Rc<Arc<ListenerBytes>> {
+        Rc::new(ListenerBytes::new(all, None, None))
+    }
+
+    #[test]
+    fn an_address_may_hold_what_is_left_for_all_others() {
+        let all = ClientBytes::new(1000, 1000);
+        let listener = listener(&all);
+        let one = ClientShare::new(Some(&listener), Some(1));
+        let held = one.reserve(Memory, 500).unwrap();
+        assert_eq!(one.reserve(Memory, 1).unwrap_err(), NoRoom(Memory));
+        assert!(one.reserve(Disk, 500).is_ok());
+        let two = ClientShare::new(Some(&listener), Some(2));
+        let held_by_two = two.reserve(Memory, 250).unwrap();
+        assert!(two.reserve(Memory, 1).is_err());
+        let nobody = ClientShare::new(Some(&listener), None);
+        assert!(nobody.reserve(Memory, 250).is_ok());
+        assert!(nobody.reserve(Memory, 251).is_err());
+        assert_eq!(all.observed(Memory), Observed { held: 750, limit: 1000, refused: 3 });
+        drop((held, held_by_two));
+        assert_eq!(all.observed(Memory).held, 0);
+        assert!(all.memory.addresses.iter().all(|shard| shard.lock().is_empty()));
+    }
+
+    #[test]
+    fn a_listener_has_a_limit_of_its_own() {
+        let all = ClientBytes::new(1000, 1000);
+        let small = Rc::new(ListenerBytes::new(&all, Some(100), None));
+        let share = ClientShare::new(Some(&small), None);
+        let mut held = share.reserve(Memory, 60).unwrap();
+        assert!(held.resize(101).is_err());
+        assert_eq!(held.bytes(), 60);
+        held.resize(100).unwrap();
+        held.resize(10).unwrap();
+        assert_eq!((small.observed(Memory).held, all.observed(Memory).held), (10, 10));
+        let other = ClientShare::new(Some(&listener(&all)), None);
+        assert!(other.reserve(Memory, 900).is_ok());
+    }
+
+    #[test]
+    fn the_heaviest_address_is_named_when_little_is_left() {
+        let all = ClientBytes::new(1000, 1000);
+        let listener = listener(&all);
+        let share = |address| ClientShare::new(Some(&listener), address);
+        let _heavy = share(Some(1)).reserve(Memory, 500).unwrap();
+        let _light = share(Some(2)).reserve(Memory, 200).unwrap();
+        assert_eq!(all.heaviest_address(), None);
+        let _local = share(None).reserve(Memory, 100).unwrap();
+        assert_eq!(all.heaviest_address(), Some(1));
+    }
+
+    #[test]
+    fn without_a_listener_nothing_is_counted() {
+        assert!(ClientShare::default().reserve(Memory, u64::MAX).is_ok());
+    }
+}

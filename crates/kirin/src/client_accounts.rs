@@ -1,0 +1,26 @@
+//! The accounts of bytes that are held for clients: one of the process, and one of each listener.
+
+use crate::config::Site;
+use kirin_http::{ClientBytes, ListenerBytes};
+use std::sync::Arc;
+
+/// All accounts, for who serves and for who reports.
+#[derive(Clone)]
+pub struct ClientAccounts {
+    /// What all clients hold.
+    pub all: Arc<ClientBytes>,
+    /// The part of each listener, in the order of the configuration.
+    pub listeners: Vec<Arc<ListenerBytes>>,
+}
+
+impl ClientAccounts {
+    /// Accounts with the limits of `site`.
+    pub fn new(site: &Site) -> Self {
+        let all = ClientBytes::new(site.client_memory_bytes, site.client_disk_bytes);
+        let of_listener = |listener: &crate::config::check::ListenerSite| {
+            ListenerBytes::new(&all, listener.client_memory_bytes, listener.client_disk_bytes)
+        };
+        let listeners = site.listeners.iter().map(of_listener).collect();
+        Self { all, listeners }
+    }
+}
