@@ -224,6 +224,21 @@ impl RequestBody {
         self.limit_bytes = self.limit_bytes.min(bytes);
     }
 
+    /// All of the body, if it is no longer than `limit_bytes`. It is counted for the client as long as this exists.
+    pub async fn read_whole(&mut self, limit_bytes: u64) -> Result<Bytes, BodyError> {
+        self.limit(limit_bytes);
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk().await? else { return Ok(first) };
+        let mut reserved = self.share.reserve(Resource::Memory, 0)?;
+        let mut whole = [first, second].concat();
+        while let Some(chunk) = self.chunk().await? {
+            reserved.resize((whole.len() + chunk.len()) as u64)?;
+            whole.extend_from_slice(&chunk);
+        }
+        self.given = Some(reserved);
+        Ok(whole.into())
+    }
+
     /// The next bytes, never empty; `None` at the end. They are counted for the client until
     /// others are given out.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {

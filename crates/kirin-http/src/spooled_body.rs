@@ -4,6 +4,7 @@
 use crate::client_bytes::{NoRoom, Reservation, Resource};
 use crate::request::BodyLength;
 use crate::request_body::{BodyError, RequestBody};
+use crate::response::Response;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use rustix::io::Errno;
@@ -64,6 +65,16 @@ impl SpoolError {
             }
             SpoolError::Spool { error, .. } if is_exhaustion(error) => StatusCode::SERVICE_UNAVAILABLE,
             SpoolError::Spool { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl SpoolError {
+    /// The answer to the client.
+    pub fn response(&self) -> Response {
+        match self.status() {
+            StatusCode::SERVICE_UNAVAILABLE => Response::no_room(),
+            status => Response::error(status),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 use kirin_files::AppFiles;
 use kirin_http::{
-    Answer, BodyLength, ClientWatch, Method, Origin, NoRoom, RequestBody, RequestHead, Response, SpoolError,
+    Answer, BodyLength, ClientWatch, Method, NoRoom, Origin, RequestBody, RequestHead, Response, SpoolError,
     SpooledBody, StatusCode, Version,
 };
 use parking_lot::Mutex;
@@ -317,7 +317,7 @@ impl App {
             self.counters.spool_failed.add(1);
             tracing::error!(app = self.config.name, %error, "request body is not taken");
         }
-        Response::error(error.status())
+        error.response()
     }
 
     fn log_failure(&self, failure: &Failure, call: &Call, what: &str) {

@@ -11,7 +11,7 @@ use crate::subrequest::{self, CollectError, Lineage, Parent};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use kirin_http::{
-    Answer, Body, BodyError, BodyLength, FieldLines, Origin, Place, RequestBody, RequestHead, Response,
+    Answer, Body, BodyLength, FieldLines, Origin, Place, RequestBody, RequestHead, Response,
 };
 use kirin_lua::{
     Called, Fetch, Fetched, Host, Limits, LuaError, ScriptFile, Step, Supply, Suspended, Wanted,
@@ -216,7 +216,7 @@ async fn go_on(
     loop {
         let supply = match awaited {
             Awaited::Answers(asked) => all(asked).await.map_or_else(Supply::Refused, Supply::Fetched),
-            Awaited::Body => match read_whole(&mut body, place.body_limit_bytes).await {
+            Awaited::Body => match body.read_whole(place.body_limit_bytes).await {
                 Ok(bytes) => Supply::Body(read.insert(bytes).clone()),
                 Err(error) => return Response { place: Place::Lua, ..Response::error(error.status()) },
             },
@@ -261,17 +261,6 @@ async fn all(mut asked: Vec<Asked>) -> Result<Vec<Fetched>, String> {
         Asked::Coming(_) => None,
     };
     Ok(asked.into_iter().filter_map(here).collect())
-}
-
-async fn read_whole(body: &mut RequestBody, limit_bytes: u64) -> Result<Bytes, BodyError> {
-    body.limit(limit_bytes);
-    let Some(first) = body.chunk().await? else { return Ok(Bytes::new()) };
-    let Some(second) = body.chunk().await? else { return Ok(first) };
-    let mut whole = [first, second].concat();
-    while let Some(chunk) = body.chunk().await? {
-        whole.extend_from_slice(&chunk);
-    }
-    Ok(whole.into())
 }
 
 /// A [`Lookup`] that outlives the connection's read buffer.
