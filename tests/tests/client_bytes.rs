@@ -243,9 +243,7 @@ fn addresses_that_fill_the_account_together_lose_the_one_that_holds_most() {
         (number(&clients, "connections_cut") > 0).then_some(())
     });
     kirin.wait_for_log("connections are cut: most of limits.client_memory");
-    wait_for("room", || {
-        (number(&kirin.status()["clients"], "memory_bytes") < MEMORY / 4 * 3).then_some(())
-    });
+    wait_for("room", || (number(&kirin.status()["clients"], "memory_bytes") < MEMORY / 4 * 3).then_some(()));
     assert_eq!(kirin.get("/400000").body.len(), 400_000);
 }
 
@@ -273,7 +271,10 @@ fn a_listener_can_have_less_than_all() {
 fn limits_without_room_for_one_upload_are_errors() {
     let site = Site::new().with("app.psgi", APP);
     for (key, config) in [
-        ("limits.client_memory", "[limits]\nclient_memory = \"10KB\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n"),
+        (
+            "limits.client_memory",
+            "[limits]\nclient_memory = \"10KB\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n",
+        ),
         ("client_disk", "[[listener]]\naddress = \"127.0.0.1:0\"\nclient_disk = \"0B\"\n"),
     ] {
         let rest = "[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n";

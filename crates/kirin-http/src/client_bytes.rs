@@ -67,6 +67,10 @@ pub struct ListenerBytes {
     disk: Ledger,
 }
 
+/// A loop's own reference to the account of a listener: requests refer to it without a counter that loops share.
+#[derive(Debug)]
+pub(crate) struct LoopAccount(pub(crate) Arc<ListenerBytes>);
+
 /// Figures of one resource, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
@@ -82,7 +86,7 @@ pub struct Observed {
 /// the server holds for itself.
 #[derive(Clone, Debug, Default)]
 pub struct ClientShare {
-    listener: Option<Rc<Arc<ListenerBytes>>>,
+    listener: Option<Rc<LoopAccount>>,
     /// None for clients that have no address, or whose address stands for many.
     address: Option<u64>,
 }
@@ -249,7 +253,7 @@ impl ListenerBytes {
 
 impl ClientShare {
     /// The share of the client with this address at a listener.
-    pub(crate) fn new(listener: Option<&Rc<Arc<ListenerBytes>>>, address: Option<u64>) -> Self {
+    pub(crate) fn new(listener: Option<&Rc<LoopAccount>>, address: Option<u64>) -> Self {
         Self { listener: listener.cloned(), address }
     }
 
@@ -276,9 +280,9 @@ impl Reservation {
     pub fn resize(&mut self, bytes: u64) -> Result<(), NoRoom> {
         if let Some(listener) = &self.share.listener {
             if bytes > self.bytes {
-                listener.take(self.resource, bytes - self.bytes, self.share.address)?;
+                listener.0.take(self.resource, bytes - self.bytes, self.share.address)?;
             } else if bytes < self.bytes {
-                listener.give_back(self.resource, self.bytes - bytes, self.share.address);
+                listener.0.give_back(self.resource, self.bytes - bytes, self.share.address);
             }
         }
         self.bytes = bytes;
@@ -294,7 +298,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(listener) = self.share.listener.as_ref().filter(|_| self.bytes > 0) {
-            listener.give_back(self.resource, self.bytes, self.share.address);
+            listener.0.give_back(self.resource, self.bytes, self.share.address);
         }
     }
 }
@@ -304,8 +308,8 @@ mod tests {
     use super::*;
     use Resource::{Disk, Memory};
 
-    fn listener(all: &Arc<ClientBytes>) -> Rc<Arc<ListenerBytes>> {
-        Rc::new(ListenerBytes::new(all, None, None))
+    fn listener(all: &Arc<ClientBytes>) -> Rc<LoopAccount> {
+        Rc::new(LoopAccount(ListenerBytes::new(all, None, None)))
     }
 
     #[test]
@@ -331,14 +335,14 @@ mod tests {
     #[test]
     fn a_listener_has_a_limit_of_its_own() {
         let all = ClientBytes::new(1000, 1000);
-        let small = Rc::new(ListenerBytes::new(&all, Some(100), None));
+        let small = Rc::new(LoopAccount(ListenerBytes::new(&all, Some(100), None)));
         let share = ClientShare::new(Some(&small), None);
         let mut held = share.reserve(Memory, 60).unwrap();
         assert!(held.resize(101).is_err());
         assert_eq!(held.bytes(), 60);
         held.resize(100).unwrap();
         held.resize(10).unwrap();
-        assert_eq!((small.observed(Memory).held, all.observed(Memory).held), (10, 10));
+        assert_eq!((small.0.observed(Memory).held, all.observed(Memory).held), (10, 10));
         let other = ClientShare::new(Some(&listener(&all)), None);
         assert!(other.reserve(Memory, 900).is_ok());
     }

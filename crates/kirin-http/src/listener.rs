@@ -334,7 +334,7 @@ pub async fn keep_house<H>(server: Rc<Server<H>>) {
 
 /// Ends the busy connections of the address for which most is held, if little room is left for others.
 fn end_heaviest<H>(server: &Server<H>) {
-    let Some(client_bytes) = &server.client_bytes else { return };
+    let Some(client_bytes) = &server.limits.client_bytes else { return };
     let Some(address) = client_bytes.heaviest_address() else { return };
     let connections = server.open.end_busy_of(address);
     if connections > 0 {

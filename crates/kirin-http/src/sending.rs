@@ -1,8 +1,8 @@
 //! Sending what is not on the hot path: large files, streams, and whatever a slow reader left over.
 
 use crate::body::{Body, BodyStream, FileRange};
-use crate::client_bytes::Resource;
 use crate::chunked::{LAST_CHUNK, write_chunk_head, write_end};
+use crate::client_bytes::Resource;
 use crate::file_pieces::FilePieces;
 use crate::io::Io;
 use crate::output::Unsent;

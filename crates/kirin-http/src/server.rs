@@ -2,7 +2,7 @@
 
 use crate::access_log::AccessLog;
 use crate::admission::{Admission, TooManyOfAddress, address_key};
-use crate::client_bytes::{ClientShare, ListenerBytes};
+use crate::client_bytes::{ClientShare, ListenerBytes, LoopAccount};
 use crate::clock::Clock;
 use crate::forwarded::Forwarding;
 use crate::handler::{Client, Origin, Peer};
@@ -78,8 +78,8 @@ pub struct Server<H> {
     /// Wakes what has to end by itself when `stopping` is set.
     pub(crate) stop: Notify,
     pub(crate) tls: Option<Arc<Tls>>,
-    /// The account of `limits`, which requests refer to without a shared counter.
-    pub(crate) client_bytes: Option<Rc<Arc<ListenerBytes>>>,
+    /// The account of `limits`.
+    pub(crate) client_bytes: Option<Rc<LoopAccount>>,
 }
 
 impl<H> Server<H> {
@@ -95,7 +95,7 @@ impl<H> Server<H> {
         Self {
             handler,
             local,
-            client_bytes: limits.client_bytes.clone().map(Rc::new),
+            client_bytes: limits.client_bytes.clone().map(|account| Rc::new(LoopAccount(account))),
             limits,
             deadlines: Rc::new(deadlines),
             log,

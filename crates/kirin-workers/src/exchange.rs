@@ -11,8 +11,8 @@ use bytes::{Bytes, BytesMut};
 use kirin_cgi::RequestBlock;
 use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::{
-    Body, BodyDecoder, ClientShare, FieldLines, Informational, Method, Place, RequestFields, Response, SpooledBody,
-    StatusCode, UnknownLength,
+    Body, BodyDecoder, ClientShare, FieldLines, Informational, Method, Place, RequestFields, Response,
+    SpooledBody, StatusCode, UnknownLength,
 };
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -139,7 +139,8 @@ pub(crate) async fn exchange(
                 _ => None,
             };
             let ahead = ReadAhead::new(data, share);
-            let body = PumpedBody::start(Arc::clone(app), connection, decoder, ahead, head.afterwards, length);
+            let body =
+                PumpedBody::start(Arc::clone(app), connection, decoder, ahead, head.afterwards, length);
             Ok(response(head, Body::Stream(Box::new(body))))
         }
     }

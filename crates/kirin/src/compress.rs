@@ -13,7 +13,7 @@ use httparse::Header;
 use kirin_compress::{AcceptEncoding, Coding, Encoder, MIN_BYTES};
 use kirin_http::body::{BodyStream, StreamError};
 use kirin_http::entity_tag;
-use kirin_http::{Answer, Body, RequestHead, Response, Trailers};
+use kirin_http::{Answer, Body, ClientShare, RequestHead, Reservation, Resource, Response, Trailers};
 use std::task::{Context, Poll, ready};
 
 /// Bytes of a chunk that are coded before the connection gets to write: some 0.5 ms.
@@ -68,15 +68,18 @@ impl Compress {
                 compress.restore_tag(&mut response);
                 Answer::Now(response)
             }
-            Answer::Now(response) => Answer::later(move |_| compress.response(response)),
+            Answer::Now(response) => {
+                Answer::later(move |body| async move { compress.response(response, body.share()).await })
+            }
             Answer::Later(later) => Answer::later(move |body| async move {
+                let share = body.share().clone();
                 let response = later(body).await;
-                compress.response(response).await
+                compress.response(response, &share).await
             }),
         }
     }
 
-    async fn response(self, mut response: Response) -> Response {
+    async fn response(self, mut response: Response, share: &ClientShare) -> Response {
         self.restore_tag(&mut response);
         let codings = self.codings.of(&response.fields);
         if codings.is_empty() || !coded_fields::may_be_coded(response.status, &response.fields) {
@@ -106,10 +109,15 @@ impl Compress {
                 return response;
             }
             Body::Stream(stream) => {
-                match Encoder::new(coding) {
+                // A client for which too much is held already does without.
+                let encoder = share
+                    .reserve(Resource::Memory, Encoder::MEMORY_BYTES)
+                    .map_err(std::io::Error::other)
+                    .and_then(|reserved| Encoder::new(coding).map(|encoder| (encoder, reserved)));
+                match encoder {
                     Ok(encoder) => response.body = Body::Stream(Box::new(CodedStream::new(stream, encoder))),
                     Err(error) => {
-                        tracing::warn!(%error, "a response is not compressed");
+                        tracing::debug!(%error, "a response is not compressed");
                         (response.fields, response.body) = (uncoded, Body::Stream(stream));
                     }
                 }
@@ -194,13 +202,15 @@ struct CodedStream {
     source: Box<dyn BodyStream>,
     /// None when the end has been given.
     encoder: Option<Encoder>,
+    /// Counts its memory.
+    _reserved: Reservation,
     /// The rest of a chunk that is being coded.
     chunk: Bytes,
 }
 
 impl CodedStream {
-    fn new(source: Box<dyn BodyStream>, encoder: Encoder) -> Self {
-        Self { source, encoder: Some(encoder), chunk: Bytes::new() }
+    fn new(source: Box<dyn BodyStream>, (encoder, reserved): (Encoder, Reservation)) -> Self {
+        Self { source, encoder: Some(encoder), _reserved: reserved, chunk: Bytes::new() }
     }
 
     /// Codes a slice of the chunk; flushed at its end, so that nothing that has come waits for what has not.

@@ -3,7 +3,7 @@
 use super::*;
 use kirin_compress::Codings;
 use kirin_http::request::{self, Parsed};
-use kirin_http::{FieldLines, Place};
+use kirin_http::{ClientShare, FieldLines, Place};
 use std::collections::VecDeque;
 use std::io::Read;
 use std::mem::MaybeUninit;
@@ -52,7 +52,7 @@ fn filter(head: &str, response: Response) -> Response {
         if_none_match: head.field("if-none-match").map(<[u8]>::to_vec),
         threads,
     };
-    runtime.block_on(compress.response(response))
+    runtime.block_on(compress.response(response, &ClientShare::default()))
 }
 
 const GZIP: &str = "GET / HTTP/1.1\r\nAccept-Encoding: gzip";

@@ -32,7 +32,8 @@ pub fn open_doors(
         let limits = HttpLimits {
             admission: Some(admission),
             client_bytes: Some(Arc::clone(client_bytes)),
-            ..listener.limits.clone() };
+            ..listener.limits.clone()
+        };
         let opened = sockets.open(&listener.address, site.threads)?;
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
             for listener_of_loop in listeners {

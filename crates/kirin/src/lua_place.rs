@@ -10,9 +10,7 @@ use crate::session;
 use crate::subrequest::{self, CollectError, Lineage, Parent};
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use kirin_http::{
-    Answer, Body, BodyLength, FieldLines, Origin, Place, RequestBody, RequestHead, Response,
-};
+use kirin_http::{Answer, Body, BodyLength, FieldLines, Origin, Place, RequestBody, RequestHead, Response};
 use kirin_lua::{
     Called, Fetch, Fetched, Host, Limits, LuaError, ScriptFile, Step, Supply, Suspended, Wanted,
 };

@@ -2,8 +2,8 @@
 
 use super::body::within;
 use super::head::Head;
-use super::socket::Backlog;
 use super::send::{Exchange, Unfinished, start};
+use super::socket::Backlog;
 use super::{Http2Source, Resets};
 use crate::access_log::RequestRecord;
 use crate::client_bytes::ClientShare;

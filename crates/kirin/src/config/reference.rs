@@ -29,6 +29,7 @@ pub fn reference() -> String {
         ("`[[listener]]`: an address", "ListenerConfig", "listener."),
         ("`[listener.tls]`: https on a listener", "TlsConfig", "listener.tls."),
         ("`acme` of `[listener.tls]`: certificates from an authority", "AcmeConfig", "listener.tls.acme."),
+        ("`[limits]`: bytes held for clients", "LimitsConfig", "limits."),
         ("`[store]`: items in memory", "StoreConfig", "store."),
         ("`[admin]`: a listener for operators", "AdminConfig", "admin."),
         ("`[[app]]`: an application", "AppConfig", "app."),
