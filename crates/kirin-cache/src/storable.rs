@@ -63,15 +63,30 @@ pub enum Unstorable {
     NoFreshness,
     /// It is stale as it comes, and nothing can be done with it then.
     Stale,
-    /// It is too large, or a file, which is nothing to keep in memory. For the caller to say.
+    /// It is too large, or a file, which is nothing to keep in memory. For the caller to say, as the
+    /// others that follow.
     TooLarge,
+    /// It was purged while it was on its way.
+    PurgedWhileFetched,
+    /// More was purged while it was on its way than the store remembers, so it may have been as well.
+    TooManyPurges,
+    /// Another response, to a later request, has been stored while it was on its way.
+    NewerStored,
+    /// The store has no room for it.
+    NoMemory,
 }
 
 impl Unstorable {
     /// Whether it was about this request alone, so that others for the same target may fare better.
     pub fn is_of_request(self, asked: Asked<'_>) -> bool {
         match self {
-            Unstorable::Method | Unstorable::Cookie | Unstorable::Authorization => true,
+            Unstorable::Method
+            | Unstorable::Cookie
+            | Unstorable::Authorization
+            | Unstorable::PurgedWhileFetched
+            | Unstorable::TooManyPurges
+            | Unstorable::NewerStored
+            | Unstorable::NoMemory => true,
             Unstorable::NoStore => asked.no_store,
             _ => false,
         }
@@ -92,6 +107,10 @@ impl Unstorable {
             Unstorable::NoFreshness => "no-freshness",
             Unstorable::Stale => "stale",
             Unstorable::TooLarge => "too-large",
+            Unstorable::PurgedWhileFetched => "purged-while-fetched",
+            Unstorable::TooManyPurges => "too-many-purges",
+            Unstorable::NewerStored => "newer-stored",
+            Unstorable::NoMemory => "no-memory",
         }
     }
 }

@@ -162,6 +162,7 @@ impl Store {
         let slot = shard.slot(index);
         let fetched = slot.marks.load(Ordering::Relaxed) & mark::FETCHED != 0;
         let counters = shard.counters;
+        self.note_leaving(shard, index);
         match verdict {
             Verdict::Expired | Verdict::Gone => {
                 bump(&counters.reclaimed);
@@ -180,7 +181,6 @@ impl Store {
                 }
                 let idle = now.seconds_since(Now::from_raw(slot.last_access.load(Ordering::Relaxed)));
                 self.evicted_idle_seconds.store(idle as u32, Ordering::Relaxed);
-                self.note_eviction(self.hash(shard.key(index)), shard.sequence(index));
                 shard.evict(index);
             }
         }

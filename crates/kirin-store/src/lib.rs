@@ -42,7 +42,7 @@ mod tag;
 mod value;
 mod write;
 
-pub use changes::Moment;
+pub use changes::{Change, Moment};
 pub use clock::{Expires, Now};
 pub use config::{KEY_LIMIT_BYTES, StoreConfig, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
 pub use error::SnapshotError;

@@ -2,6 +2,7 @@
 
 use std::hash::BuildHasher;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use foldhash::quality::RandomState;
@@ -38,7 +39,7 @@ pub struct Store {
     pub(crate) evicted_idle_seconds: AtomicU32,
     pub(crate) tags: TagRegistry,
     pub(crate) prefixes: PrefixTable,
-    pub(crate) changes: Changes,
+    pub(crate) changes: Arc<Changes>,
     /// Shard that the next search for room, or the next sweep, begins with.
     pub(crate) room_cursor: AtomicUsize,
     pub(crate) sweep_cursor: AtomicUsize,
@@ -115,7 +116,7 @@ impl Store {
             evicted_idle_seconds: AtomicU32::new(0),
             tags: TagRegistry::default(),
             prefixes: PrefixTable::default(),
-            changes: Changes::default(),
+            changes: Arc::default(),
             room_cursor: AtomicUsize::new(0),
             sweep_cursor: AtomicUsize::new(0),
         }
@@ -246,14 +247,17 @@ impl Store {
                 Some(index)
             }
             Verdict::Gone | Verdict::Expired => {
+                self.note_leaving(shard, index);
                 shard.remove(index);
                 None
             }
         }
     }
 
-    /// Marks an item stale and unwon under a new CAS.
+    /// Marks an item stale and unwon under a new CAS. That number says nothing of when the item was
+    /// stored, so the one that does is noted.
     pub(crate) fn mark_stale(&self, shard: &mut Shard, index: u32, new_cas: Option<u64>) {
+        self.note_leaving(shard, index);
         self.renumber(shard, index, new_cas);
         let marks = shard.slot_mut(index).marks.get_mut();
         *marks = *marks & !mark::WON | mark::STALE;

@@ -28,6 +28,7 @@ impl Store {
     /// that expired or were invalidated. The program calls this once a second.
     pub fn sweep(&self, now: Now, budget_items: usize) -> SweepReport {
         self.flush_if_due(now);
+        self.changes.prune(self.last_number());
         for part in &self.parts {
             let should_close = part.shard.read().log.should_close_early();
             if should_close {
@@ -84,6 +85,7 @@ impl Store {
                     }
                     bump(&shard.counters.swept_items);
                     report.freed += 1;
+                    self.note_leaving(&shard, index);
                     shard.remove(index);
                 }
             }

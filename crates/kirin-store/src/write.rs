@@ -67,7 +67,7 @@ pub enum StoreMode {
 
 /// Conditions of a storage command; the default is a plain `set`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct StoreRequest {
+pub struct StoreRequest<'a> {
     /// Meta `M`.
     pub mode: StoreMode,
     /// Store only over an item with this CAS: `cas`, meta `C`.
@@ -78,9 +78,10 @@ pub struct StoreRequest {
     pub invalidate_older: bool,
     /// For append and prepend: make the item, with this expiry, when none is there (meta `N`).
     pub vivify: Option<Expires>,
-    /// Store only if neither the key, nor a tag of the item, nor a prefix of the key has been invalidated since then, and no
-    /// other item has been stored under the key. In doubt it is not stored: [`StoreOutcome::NotStored`].
-    pub unchanged_since: Option<Moment>,
+    /// Store only if neither the key, nor a tag of the item, nor a prefix of the key has been
+    /// invalidated since then, and no other item has been stored under the key. Otherwise, and in
+    /// doubt, it is not stored: [`StoreOutcome::NotStored`]. [`Store::change_since`] says which it was.
+    pub unchanged_since: Option<&'a Moment>,
 }
 
 /// What became of a storage command.
@@ -152,7 +153,7 @@ impl Store {
     }
 
     /// Any storage command, atomically.
-    pub fn store(&self, key: &[u8], item: NewItem<'_>, request: &StoreRequest, now: Now) -> StoreOutcome {
+    pub fn store(&self, key: &[u8], item: NewItem<'_>, request: &StoreRequest<'_>, now: Now) -> StoreOutcome {
         self.flush_if_due(now);
         let hash = self.hash(key);
         let counters = &self.parts[self.part_of(hash)].counters;
@@ -201,13 +202,13 @@ impl Store {
         hash: u64,
         key: &[u8],
         item: &NewItem<'_>,
-        request: &StoreRequest,
+        request: &StoreRequest<'_>,
         now: Now,
     ) -> Result<StoreOutcome, Contended> {
         let mut shard = self.write(hash);
         if let Some(since) = request.unchanged_since
-            && (shard.find(hash, key).is_some_and(|index| shard.sequence(index) >= since.0)
-                || self.is_changed_since(since, hash, key, item.tags))
+            && (shard.find(hash, key).is_some_and(|index| shard.is_stored_since(index, since.number()))
+                || self.hashed_change_since(since, hash, key, item.tags).is_some())
         {
             return Ok(StoreOutcome::NotStored);
         }
@@ -266,12 +267,15 @@ impl Store {
         let (cas, sequence) = self.number(request.new_cas);
         // Once more, now that later invalidations cover the item.
         if let Some(since) = request.unchanged_since
-            && self.is_changed_since(since, hash, key, item.tags)
+            && self.hashed_change_since(since, hash, key, item.tags).is_some()
         {
             return Ok(StoreOutcome::NotStored);
         }
         record.cas = cas;
         record.side.sequence = sequence;
+        if record.marks & mark::STALE != 0 {
+            self.note_stored(hash, sequence.unwrap_or(cas));
+        }
         bump(&shard.counters.total_items);
         if request.compare_cas.is_some() && found.is_some() {
             bump(&shard.counters.cas_hits);
@@ -364,7 +368,7 @@ enum Compared {
     Stop(StoreOutcome),
 }
 
-fn compare(slot: &Slot, request: &StoreRequest) -> Compared {
+fn compare(slot: &Slot, request: &StoreRequest<'_>) -> Compared {
     let replaces = matches!(request.mode, StoreMode::Set | StoreMode::Replace);
     match (request.mode, request.compare_cas) {
         (StoreMode::Add, _) => Compared::Stop(StoreOutcome::NotStored),

@@ -10,7 +10,7 @@ use kirin_store::{
 
 const NOW: Now = Now::from_unix_seconds(1_700_000_000);
 
-fn store_since(store: &Store, key: &[u8], value: &[u8], tags: &[&[u8]], since: Moment) -> StoreOutcome {
+fn store_since(store: &Store, key: &[u8], value: &[u8], tags: &[&[u8]], since: &Moment) -> StoreOutcome {
     let request = StoreRequest { unchanged_since: Some(since), ..StoreRequest::default() };
     store.store(key, NewItem::new(value).tags(tags), &request, NOW)
 }
@@ -20,7 +20,7 @@ fn is_stored_after(between: impl FnOnce(&Store)) -> bool {
     let store = Store::new(StoreConfig { memory_bytes: 1 << 20, ..StoreConfig::default() });
     let since = store.moment();
     between(&store);
-    let outcome = store_since(&store, b"/a/b", b"old", &[b"t"], since);
+    let outcome = store_since(&store, b"/a/b", b"old", &[b"t"], &since);
     assert_eq!(outcome.is_stored(), store.get(b"/a/b", NOW).is_some_and(|item| item.value_slice() == b"old"));
     assert!(outcome.is_stored() || outcome == StoreOutcome::NotStored, "{outcome:?}");
     outcome.is_stored()
@@ -121,10 +121,10 @@ fn what_was_invalidated_before_it_was_begun_does_not_matter() {
     store.flush_all(NOW, NOW);
     for key in [b"/a/b", b"/a/c"] {
         let since = store.moment();
-        assert!(store_since(&store, key, b"new", &[b"t"], since).is_stored());
+        assert!(store_since(&store, key, b"new", &[b"t"], &since).is_stored());
         assert!(store.get(key, NOW).is_some_and(|item| !item.is_stale() && item.value_slice() == b"new"));
         assert_eq!(
-            store_since(&store, key, b"old", &[], since),
+            store_since(&store, key, b"old", &[], &since),
             StoreOutcome::NotStored,
             "another was begun at the same time, and is there already"
         );
@@ -153,7 +153,7 @@ fn nobody_gets_an_old_page_after_its_invalidation() {
                     while !ended.load(Ordering::Relaxed) {
                         let since = store.moment();
                         let value = data.load(Ordering::SeqCst).to_string();
-                        if store_since(&store, b"/page", value.as_bytes(), tags, since).is_stored() {
+                        if store_since(&store, b"/page", value.as_bytes(), tags, &since).is_stored() {
                             stored.fetch_add(1, Ordering::Relaxed);
                         }
                     }
@@ -212,7 +212,48 @@ fn who_asks_can_learn_whether_what_is_on_its_way_has_been_invalidated() {
         let store = Store::new(StoreConfig { memory_bytes: 1 << 20, ..StoreConfig::default() });
         let since = store.moment();
         between(&store);
-        assert_eq!(store.is_invalidated_since(since, b"/a/b", &[b"t"]), expected, "{what}");
-        assert!(!store.is_invalidated_since(store.moment(), b"/a/b", &[b"t"]), "{what}, before it was begun");
+        assert_eq!(store.change_since(&since, b"/a/b", &[b"t"]).is_some(), expected, "{what}");
+        assert_eq!(
+            store.change_since(&store.moment(), b"/a/b", &[b"t"]),
+            None,
+            "{what}, before it was begun"
+        );
     }
+}
+
+#[test]
+fn unrelated_invalidations_do_not_matter_however_many_there_are() {
+    let store = Store::new(StoreConfig { memory_bytes: 1 << 20, ..StoreConfig::default() });
+    let since: Vec<Moment> = (0..100).map(|_| store.moment()).collect();
+    for number in 0..50_000 {
+        let name = format!("/other/{number}");
+        match number % 3 {
+            0 => drop(store.delete(name.as_bytes(), NOW)),
+            1 => drop(store.invalidate_tag(name.as_bytes(), Invalidation::Hard)),
+            _ => drop(store.invalidate_prefix(name.as_bytes(), Invalidation::Soft, NOW)),
+        }
+    }
+    for (number, since) in since.iter().enumerate() {
+        let (key, tag) = (format!("/page/{number}"), format!("tag {number}"));
+        let tags = [&b"front"[..], tag.as_bytes()];
+        assert_eq!(store.change_since(since, key.as_bytes(), &tags), None, "{key}");
+        assert!(store_since(&store, key.as_bytes(), b"new", &tags, since).is_stored(), "{key}");
+    }
+}
+
+#[test]
+fn an_item_that_the_sweep_marks_stale_is_no_newer_one() {
+    let store = Store::new(StoreConfig { shards: 1, ..StoreConfig::default() });
+    store.set(b"/a/b", NewItem::new(b"older").tags(&[b"t"]), NOW);
+    store.invalidate_tag(b"t", Invalidation::Soft);
+    let since = store.moment();
+    store.sweep(NOW, 1000);
+    assert!(store_since(&store, b"/a/b", b"new", &[b"t"], &since).is_stored());
+
+    // One that was stored since is newer, stale or not.
+    let since = store.moment();
+    store.set(b"/a/b", NewItem::new(b"newest").tags(&[b"other"]), NOW);
+    store.invalidate_tag(b"other", Invalidation::Soft);
+    store.sweep(NOW, 1000);
+    assert_eq!(store_since(&store, b"/a/b", b"old", &[b"t"], &since), StoreOutcome::NotStored);
 }

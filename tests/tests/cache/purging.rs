@@ -189,3 +189,49 @@ fn what_was_purged_while_it_was_made_is_not_kept() {
     assert_eq!(tested.kirin.get(target).text(), "call 3");
     assert!(is_hit(&tested.kirin.get(target)));
 }
+
+#[test]
+fn what_others_purge_keeps_nothing_out_and_undoes_no_waiting() {
+    let tested = serve();
+    let mut memcached = tested.memcached();
+    let pages: Vec<String> =
+        (0..4).map(|page| format!("/busy/{page}?cc=max-age=60&Surrogate-Key=k{page}&wait=go")).collect();
+    let clients: Vec<_> = pages.iter().flat_map(|page| at_once(&tested, 4, page)).collect();
+    wait_for("all pages to be asked for", || (tested.calls().len() == 4).then_some(()));
+    let commands: Vec<String> = (0..2000)
+        .map(|n| format!("delete other{n}\r\nmd other{n} Ptag\r\nmd /other/{n} Pprefix\r\n"))
+        .collect();
+    memcached.send(commands.concat());
+    (0..6000).for_each(|_| drop(memcached.line()));
+    assert_eq!(tested.kirin.connect().post("/busy/0?other", "text/plain", b"x").status, 200);
+    let late: Vec<_> = pages.iter().flat_map(|page| at_once(&tested, 4, page)).collect();
+    tested.touch("go");
+    for client in clients.into_iter().chain(late) {
+        let reply = client.join().unwrap();
+        assert!(!status(&reply).contains("detail"), "{}", reply.head);
+    }
+    assert_eq!(tested.calls().len(), 5, "one for each page, and a POST: {:?}", tested.calls());
+    for page in &pages {
+        assert!(is_hit(&tested.kirin.get(page)), "{page}");
+    }
+}
+
+#[test]
+fn of_those_who_waited_for_what_was_purged_one_goes() {
+    let tested = serve();
+    let target = "/herd?cc=max-age=60&wait=go";
+    let first = at_once(&tested, 1, target);
+    wait_for("the call", || (tested.count("/herd") == 1).then_some(()));
+    let others = at_once(&tested, 10, target);
+    assert_eq!(tested.kirin.connect().post(target, "text/plain", b"x").status, 200);
+    tested.touch("go");
+    for client in first {
+        let reply = client.join().unwrap();
+        assert_eq!(
+            (reply.text().as_str(), status(&reply)),
+            ("call 1", "Kirin; fwd=uri-miss; detail=purged-while-fetched")
+        );
+    }
+    others.into_iter().for_each(|client| assert_eq!(client.join().unwrap().text(), "call 3"));
+    assert_eq!(tested.count("/herd"), 3);
+}

@@ -132,7 +132,7 @@ impl Fetch {
         let now = unix_now();
         match collapse(policy, &self.asked.directives, now, is_earlier) {
             // What it was made from has changed before this was asked, perhaps.
-            _ if keep.is_purged(&self.cache.store) => return Along::TooOld,
+            _ if keep.check_unpurged(&self.cache.store).is_err() => return Along::TooOld,
             Collapse::AskAnew => return Along::TooOld,
             Collapse::WaitUntilStored => return Along::WhenStored,
             Collapse::Share => {}

@@ -31,7 +31,7 @@ pub struct Fetch {
     pub(super) request: KeptRequest,
     ask: Ask,
     /// When the place was asked.
-    began: Moment,
+    began: Arc<Moment>,
 }
 
 impl Fetch {
@@ -43,7 +43,7 @@ impl Fetch {
         request: KeptRequest,
         ask: Ask,
     ) -> Self {
-        let ((asked, key, why), began) = (how, cache.store.moment());
+        let ((asked, key, why), began) = (how, Arc::new(cache.store.moment()));
         Self { cache: Rc::clone(cache), settings: Arc::clone(settings), asked, key, why, request, ask, began }
     }
 
@@ -73,7 +73,7 @@ impl Fetch {
     /// Asks the place, if what is stored is still good or for all of it.
     pub async fn go(mut self, flight: Option<Flight>, body: RequestBody) -> Response {
         // It may have waited.
-        self.began = self.cache.store.moment();
+        self.began = Arc::new(self.cache.store.moment());
         let stale = match self.find() {
             Found::Response(found) => Some(found),
             Found::Nothing { .. } | Found::Pass => None,
@@ -131,15 +131,21 @@ impl Fetch {
         let personal = self.personal_fields(said_now);
         let (mut response, landed) = match self.policy(page_status, &fields, received, delay) {
             Ok(policy) => {
-                let kept = self.keep(&policy, page_status, &fields);
-                let renewed = kept.filter(|(keep, _)| keep.store(&self.cache.store, &[body], now()));
-                match renewed.and_then(|(keep, _)| keep.stored(&self.cache.store, now())) {
-                    Some(found) => {
+                let kept = self.keep(&policy, page_status, &fields).ok_or(Unstorable::TooLarge);
+                let renewed = kept.and_then(|(keep, _)| {
+                    keep.store(&self.cache.store, &[body], now())?;
+                    keep.stored(&self.cache.store, now()).ok_or(Unstorable::NoMemory)
+                });
+                match renewed {
+                    Ok(found) => {
                         let ttl = found.cached().map(|cached| ttl(cached, &found.item, received));
                         let status = CacheStatus { stored: true, ttl, ..status };
                         (self.respond(&found, status), Landed::Stored)
                     }
-                    None => (self.respond(&found, status), Landed::NotStored),
+                    Err(reason) => {
+                        let status = CacheStatus { detail: Some(reason.name()), ..status };
+                        (self.respond(&found, status), Landed::of(Err(reason)))
+                    }
                 }
             }
             Err(reason) => {
@@ -183,7 +189,9 @@ impl Fetch {
             let fits = |(keep, _): &(Keep, FieldLines)| keep.has_room(&self.cache.store, length);
             let is_in_memory =
                 matches!(response.body, Body::Empty | Body::Bytes(_) | Body::Segments(_) | Body::Stream(_));
-            kept.filter(fits).filter(|_| is_in_memory).map(|kept| (policy, kept)).ok_or(Unstorable::TooLarge)
+            let kept = kept.filter(fits).filter(|_| is_in_memory).ok_or(Unstorable::TooLarge)?;
+            kept.0.check_unpurged(&self.cache.store)?;
+            Ok((policy, kept))
         });
         let (policy, (keep, fields)) = match stored {
             Ok(stored) => stored,
@@ -194,10 +202,7 @@ impl Fetch {
                     && !is_of_gone_client(&response)
                     && !is_of_one_request(response.status)
                 {
-                    flight.land(match reason {
-                        Unstorable::Cookie | Unstorable::Authorization => Landed::Personal,
-                        _ => Landed::NotStored,
-                    });
+                    flight.land(Landed::of(Err(reason)));
                 }
                 return said(response, CacheStatus { detail: Some(reason.name()), ..self.status() });
             }
@@ -223,11 +228,11 @@ impl Fetch {
             }
             _ => Vec::new(),
         };
-        let is_stored = self.cache.store(&keep, &pieces);
+        let stored = self.cache.store(&keep, &pieces);
         if let Some(flight) = flight {
-            flight.land(if is_stored { Landed::Stored } else { Landed::NotStored });
+            flight.land(Landed::of(stored));
         }
-        let found = is_stored.then(|| keep.stored(&self.cache.store, now())).flatten();
+        let found = stored.ok().and_then(|()| keep.stored(&self.cache.store, now()));
         if let Some(found) = found {
             let ttl = found.cached().map(|cached| ttl(cached, &found.item, received));
             let mut response = self.respond(&found, CacheStatus { ttl, ..status });
@@ -236,7 +241,8 @@ impl Fetch {
         }
         // There was no room, or something has been purged meanwhile.
         response.body = Body::Segments(pieces);
-        said(response, CacheStatus { stored: false, ..status })
+        let reason = stored.err().unwrap_or(Unstorable::NoMemory);
+        said(response, CacheStatus { stored: false, detail: Some(reason.name()), ..status })
     }
 
     pub(super) fn find(&self) -> Found {
@@ -283,7 +289,7 @@ impl Fetch {
             fields.remove(&name);
         }
         let keep = self.request.with(|request, _| {
-            Keep::of(request, &self.settings, (&self.asked.key, self.began), policy, status, &fields)
+            Keep::of(request, &self.settings, (&self.asked.key, &self.began), policy, status, &fields)
         });
         keep.map(|keep| (keep, fields))
     }

@@ -25,21 +25,22 @@ pub async fn fill(
     cache: Rc<Cache>,
     flight: Option<Flight>,
 ) {
-    let keep = &response.keep;
     let mut bytes = 0u64;
     loop {
         match poll_fn(|context| source.poll_chunk(context)).await {
             Some(Ok(piece)) => {
                 bytes += piece.len() as u64;
                 filler.push(piece);
-                if !keep.has_room(&cache.store, bytes) {
+                if !response.keep.has_room(&cache.store, bytes) {
                     // First of all, so that nobody comes who would be too late.
                     filler.is_too_long();
                     cache.counters.not_stored.add();
-                    keep.remember_pass(&cache.store, Now::from_unix_seconds(unix_now()));
+                    response.keep.remember_pass(&cache.store, Now::from_unix_seconds(unix_now()));
                     if let Some(flight) = flight {
                         flight.land(Landed::NotStored);
                     }
+                    // With it goes the moment since when purges are remembered.
+                    drop(response);
                     return pass_on(source, filler, GRACE).await;
                 }
             }
@@ -47,9 +48,9 @@ pub async fn fill(
             None => break,
         }
     }
-    let is_stored = cache.store(keep, &filler.pieces());
+    let stored = cache.store(&response.keep, &filler.pieces());
     if let Some(flight) = flight {
-        flight.land(if is_stored { Landed::Stored } else { Landed::NotStored });
+        flight.land(Landed::of(stored));
     }
     filler.end();
 }

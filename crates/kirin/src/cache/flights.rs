@@ -4,6 +4,7 @@
 //! the store itself. A flight ends when it is told to or dropped, so that nobody waits for what has gone.
 
 use super::shared_response::SharedResponse;
+use kirin_cache::Unstorable;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -27,8 +28,21 @@ pub enum Landed {
     /// It was for one visitor, who has shown who he is: those who have done so, too, go themselves. For the others somebody else
     /// goes, or anybody with a cookie could send all of them to the place.
     Personal,
-    /// There is none: somebody else goes.
+    /// There is none, or it has been purged on its way: somebody else goes.
     Lost,
+}
+
+impl Landed {
+    /// How it ends when the response is stored, or not for this reason.
+    pub fn of(stored: Result<(), Unstorable>) -> Self {
+        match stored {
+            Ok(()) | Err(Unstorable::NewerStored) => Landed::Stored,
+            Err(Unstorable::Cookie | Unstorable::Authorization) => Landed::Personal,
+            // What somebody else fetches now can be stored.
+            Err(Unstorable::PurgedWhileFetched | Unstorable::TooManyPurges) => Landed::Lost,
+            Err(_) => Landed::NotStored,
+        }
+    }
 }
 
 /// How far one is.

@@ -6,9 +6,11 @@ use super::settings::CacheSettings;
 use bytes::Bytes;
 use http::StatusCode;
 use httparse::Header;
-use kirin_cache::{Policy, Vary, key, storable, stored, surrogate, vary};
+use kirin_cache::{Policy, Unstorable, Vary, key, storable, stored, surrogate, vary};
 use kirin_http::{FieldLines, RequestHead};
-use kirin_store::{Expires, Moment, NewItem, Now, Store, StoreRequest, Value, ValueBuffer};
+use kirin_store::{
+    Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest, Value, ValueBuffer,
+};
 use std::sync::Arc;
 
 /// How long it is remembered that responses to a target are not stored, so that requests for it do not wait for each other.
@@ -37,7 +39,7 @@ pub struct Keep {
     expires: Expires,
     limit_bytes: usize,
     /// When it was asked for: what has been purged since is not stored.
-    began: Moment,
+    began: Arc<Moment>,
 }
 
 impl Keep {
@@ -46,7 +48,7 @@ impl Keep {
     pub fn of(
         request: &RequestHead<'_>,
         settings: &CacheSettings,
-        (primary_key, began): (&[u8], Moment),
+        (primary_key, began): (&[u8], &Arc<Moment>),
         policy: &Policy,
         status: StatusCode,
         fields: &FieldLines,
@@ -85,7 +87,7 @@ impl Keep {
             head,
             expires,
             limit_bytes: settings.item_limit_bytes,
-            began,
+            began: Arc::clone(began),
         })
     }
 
@@ -101,9 +103,13 @@ impl Keep {
         key
     }
 
-    /// Whether it has been purged since it was asked for.
-    pub fn is_purged(&self, store: &Store) -> bool {
-        store.is_invalidated_since(self.began, &self.key, &self.tags())
+    /// Why it is not stored and no answer to later requests: it has been purged since it was asked for.
+    pub fn check_unpurged(&self, store: &Store) -> Result<(), Unstorable> {
+        match store.change_since(&self.began, &self.key, &self.tags()) {
+            None => Ok(()),
+            Some(Change::Invalidated) => Err(Unstorable::PurgedWhileFetched),
+            Some(Change::Unknown) => Err(Unstorable::TooManyPurges),
+        }
     }
 
     /// The longest value that may be stored, in bytes.
@@ -119,22 +125,31 @@ impl Keep {
     }
 
     /// Stores it with its body, whole.
-    pub fn store(&self, store: &Store, body: &[Bytes], now: Now) -> bool {
+    pub fn store(&self, store: &Store, body: &[Bytes], now: Now) -> Result<(), Unstorable> {
         let body_bytes: usize = body.iter().map(Bytes::len).sum();
         if !self.has_room(store, body_bytes as u64) {
-            return false;
+            return Err(Unstorable::TooLarge);
         }
         let tags = self.tags();
         let item = NewItem { expires: self.expires, ..NewItem::new(self.value(body, body_bytes)) };
-        let request = StoreRequest { unchanged_since: Some(self.began), ..StoreRequest::default() };
-        if !store.store(&self.key, item.tags(&tags), &request, now).is_stored() {
-            return false;
+        let request = StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
+        match store.store(&self.key, item.tags(&tags), &request, now) {
+            StoreOutcome::Stored { .. } => {}
+            StoreOutcome::TooLarge => return Err(Unstorable::TooLarge),
+            StoreOutcome::OutOfMemory => return Err(Unstorable::NoMemory),
+            StoreOutcome::NotStored | StoreOutcome::Exists | StoreOutcome::NotFound => {
+                self.check_unpurged(store)?;
+                return Err(Unstorable::NewerStored);
+            }
         }
-        let Some(varies) = &self.varies else { return true };
+        let Some(varies) = &self.varies else { return Ok(()) };
         // Behind the response itself: who finds this looks for that. It carries the target's tag, but not those of a response,
         // which would take all others with it.
         let tags = tags.last().map_or(&[][..], std::slice::from_ref);
-        store.set(&self.primary_key, NewItem::new(varies.as_bytes()).tags(tags), now).is_stored()
+        match store.set(&self.primary_key, NewItem::new(varies.as_bytes()).tags(tags), now).is_stored() {
+            true => Ok(()),
+            false => Err(Unstorable::NoMemory),
+        }
     }
 
     /// What has been stored, for who has just asked for it. That is no use yet by which to tell what is asked for again, and

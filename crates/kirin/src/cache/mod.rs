@@ -33,7 +33,7 @@ use forward::Forward;
 use http::StatusCode;
 use httparse::Header;
 use keep::Keep;
-use kirin_cache::{CacheStatus, Forwarded, Reuse, reuse, vary};
+use kirin_cache::{CacheStatus, Forwarded, Reuse, Unstorable, reuse, vary};
 use kirin_compress::Codings;
 use kirin_http::{Answer, Origin, Place, RequestBody, RequestHead, Response};
 use kirin_store::{ItemRef, Now, Store};
@@ -198,13 +198,13 @@ impl Cache {
     }
 
     /// Stores a response with its body, and counts it.
-    fn store(&self, keep: &Keep, body: &[Bytes]) -> bool {
-        let is_stored = keep.store(&self.store, body, Now::from_unix_seconds(unix_now()));
-        match is_stored {
-            true => self.counters.stored.add(),
-            false => self.counters.not_stored.add(),
+    fn store(&self, keep: &Keep, body: &[Bytes]) -> Result<(), Unstorable> {
+        let stored = keep.store(&self.store, body, Now::from_unix_seconds(unix_now()));
+        match stored {
+            Ok(()) => self.counters.stored.add(),
+            Err(_) => self.counters.not_stored.add(),
         }
-        is_stored
+        stored
     }
 
     /// The response with what was found: 200, 206, 304 or 412, as the request has it.

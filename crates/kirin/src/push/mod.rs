@@ -16,7 +16,7 @@ use crate::store_place::key_of;
 use bytes::Bytes;
 use http::Method;
 use kirin_http::{Answer, Body, FieldLines, Place, RequestHead, Response};
-use kirin_store::{Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
+use kirin_store::{Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
 use pushed_stream::PushedStream;
 use reach::Reach;
 use std::cell::RefCell;
@@ -44,7 +44,6 @@ struct Asked {
     method: Method,
     /// Under which the `store` place looks for it.
     key: Option<Vec<u8>>,
-    began: Moment,
 }
 
 /// Where a response goes.
@@ -72,7 +71,7 @@ impl Push {
     pub fn around_page(self: &Rc<Self>, method: &Method, key: Option<Vec<u8>>, answer: Answer) -> Answer {
         let Answer::Later(later) = answer else { return answer };
         let push = Rc::clone(self);
-        let asked = Asked { method: method.clone(), key, began: self.store.moment() };
+        let (asked, began) = (Asked { method: method.clone(), key }, self.store.moment());
         Answer::later(move |body| async move {
             let response = later(body).await;
             let is_for_us = |(name, _): (&[u8], &[u8])| {
@@ -81,11 +80,11 @@ impl Push {
             if response.place != Place::App || !response.fields.iter().any(is_for_us) {
                 return response;
             }
-            push.carry_out(asked, response)
+            push.carry_out(asked, began, response)
         })
     }
 
-    fn carry_out(self: &Rc<Self>, asked: Asked, mut response: Response) -> Response {
+    fn carry_out(self: &Rc<Self>, asked: Asked, began: Moment, mut response: Response) -> Response {
         let (to_store, to_purge) = (take(&mut response.fields, STORE), take(&mut response.fields, PURGE));
         if let Some(value) = to_purge {
             match Purge::parse(&value) {
@@ -107,7 +106,7 @@ impl Push {
                 return response;
             }
         };
-        if let Err(reason) = self.push(&asked, field, &mut response) {
+        if let Err(reason) = self.push(&asked, began, field, &mut response) {
             self.say_unstorable(&asked.target(), &reason);
         }
         response
@@ -117,6 +116,7 @@ impl Push {
     fn push(
         self: &Rc<Self>,
         asked: &Asked,
+        began: Moment,
         field: StoreField,
         response: &mut Response,
     ) -> Result<(), Unstorable> {
@@ -125,7 +125,7 @@ impl Push {
             Some(key) => key.into_bytes(),
             None => asked.key.clone().ok_or(Unstorable::Target)?,
         };
-        let (tags, ttl_seconds, began) = (field.tags, field.ttl_seconds, asked.began);
+        let (tags, ttl_seconds) = (field.tags, field.ttl_seconds);
         let destination = Destination { push: Rc::clone(self), key, tags, ttl_seconds, began };
         let head = stored_head(response.status, &response.fields);
         let length = head.len() as u64 + response.body.length().unwrap_or(0);
@@ -195,7 +195,7 @@ impl Destination {
         let (store, now) = (&self.push.store, now());
         let tags: Vec<&[u8]> = self.tags.iter().map(String::as_bytes).collect();
         let expires = self.ttl_seconds.map_or(Expires::NEVER, |ttl| Expires::after_seconds(ttl, now));
-        let request = StoreRequest { unchanged_since: Some(self.began), ..StoreRequest::default() };
+        let request = StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
         let item = NewItem::new(value.as_slice()).expires(expires).tags(&tags);
         match store.store(&self.key, item, &request, now) {
             StoreOutcome::Stored { .. } if self.push.reach.is_news(&self.key) => {
@@ -204,7 +204,12 @@ impl Destination {
             }
             StoreOutcome::Stored { .. } => {}
             StoreOutcome::NotStored => {
-                tracing::debug!(key = %text(&self.key), "a response is not stored: its page has been purged or stored since it was asked for");
+                let reason = match store.change_since(&self.began, &self.key, &tags) {
+                    Some(Change::Invalidated) => "its page has been purged since it was asked for",
+                    Some(Change::Unknown) => "more has been purged since it was asked for than is remembered",
+                    None => "a newer one has been stored since it was asked for",
+                };
+                tracing::debug!(key = %text(&self.key), "a response is not stored: {reason}");
             }
             outcome => self.push.say("no memory", || {
                 tracing::warn!(key = %text(&self.key), ?outcome, "a response is not stored: there is no room in the store");
