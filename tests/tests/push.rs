@@ -25,6 +25,7 @@ sub {
     push @fields, 'Set-Cookie'  => 'a=b' if $path eq '/cookie';
     push @fields, 'Vary'        => 'Cookie' if $path eq '/vary';
     push @fields, 'ETag' => '"own"', 'Cache-Control' => 'max-age=5', 'Date' => 'Sat, 21 Nov 2020 15:00:00 GMT' if $path eq '/fields';
+    push @fields, 'Content-Range' => 'bytes 0-9/1000' if $path eq '/range';
     my $run = ran();
     if ($path eq '/slow') {
         my $content = content();
@@ -120,6 +121,24 @@ fn status_and_fields_stay_and_the_date_is_that_of_the_delivery() {
     running.client.request("GET", "/gone", "X-Status: 404\r\nX-Store: ttl=10\r\n");
     let reply = running.client.get("/gone");
     assert_eq!((reply.status, reply.text().as_str()), (404, "run 2"));
+}
+
+#[test]
+fn a_whole_page_tells_of_no_range_and_a_part_of_it_of_its_own() {
+    let mut running = serve();
+    running.get("/range", "ttl=300");
+    let item = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Range: bytes 0-9/1000\r\n\r\nrun 1";
+    running.memcached().set("/set", item);
+    for target in ["/range", "/set"] {
+        let mut ranges = |fields: &str| {
+            let reply = running.client.request("GET", target, fields);
+            let lines = reply.head.lines().filter(|line| line.starts_with("Content-Range:"));
+            (reply.status, lines.map(str::to_owned).collect::<Vec<_>>(), reply.text())
+        };
+        assert_eq!(ranges(""), (200, vec![], "run 1".into()), "{target}");
+        let line = "Content-Range: bytes 1-2/5".to_owned();
+        assert_eq!(ranges("Range: bytes=1-2\r\n"), (206, vec![line], "un".into()), "{target}");
+    }
 }
 
 #[test]

@@ -217,7 +217,10 @@ fn split_response(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
         Framing::UntilClose => true,
         Framing::Chunked => false,
     };
-    (is_whole && !head.status.is_informational()).then_some((head.status, head.fields, body))
+    let mut fields = head.fields;
+    // It says something of parts alone (RFC 9110 section 14.4).
+    fields.remove("content-range");
+    (is_whole && !head.status.is_informational()).then_some((head.status, fields, body))
 }
 
 /// `type/subtype` with parameters (RFC 9110 section 8.3.1).

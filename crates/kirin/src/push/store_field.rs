@@ -19,9 +19,10 @@ const MAX_TTL_SECONDS: i64 = 1_000_000_000;
 
 /// Fields that are about one delivery of the response and not about what is stored, beside those of the framing. A new `Date`
 /// is made for each delivery: what is in the store is what the application would answer now.
-const NOT_STORED: [&[u8]; 9] = [
+const NOT_STORED: [&[u8]; 10] = [
     b"age",
     b"alt-svc",
+    b"content-range",
     b"date",
     b"proxy-authenticate",
     b"proxy-connection",
