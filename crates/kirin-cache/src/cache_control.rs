@@ -148,7 +148,7 @@ impl ResponseDirectives {
         directives(list).for_each(|directive| self.add(&directive));
     }
 
-    fn add(&mut self, directive: &Directive<'_>) {
+    pub(crate) fn add(&mut self, directive: &Directive<'_>) {
         let value = directive.value.as_deref();
         match directive.name.to_ascii_lowercase().as_slice() {
             b"no-store" => self.no_store = true,

@@ -2,7 +2,7 @@
 
 use crate::cache_control::{ResponseDirectives, Scope};
 use crate::policy::Policy;
-use crate::surrogate::{TARGETED, targeted_directives};
+use crate::surrogate::{TARGETED, directives_of, targeted_directives};
 use crate::vary::Vary;
 use http::{Method, StatusCode};
 use kirin_http::FieldLines;
@@ -211,7 +211,7 @@ pub fn unstored_fields(fields: &FieldLines) -> Vec<String> {
     ];
     let mut names: Vec<String> = always.map(str::to_owned).to_vec();
     for name in ["cache-control"].iter().chain(&TARGETED) {
-        let said = ResponseDirectives::of(fields, name);
+        let Some(said) = directives_of(fields, name) else { continue };
         names.extend_from_slice(said.no_cache.fields());
         names.extend_from_slice(said.private.fields());
     }

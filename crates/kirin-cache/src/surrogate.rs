@@ -2,6 +2,7 @@
 //! freshness (`Surrogate-Control`, and `CDN-Cache-Control` of RFC 9213).
 
 use crate::cache_control::ResponseDirectives;
+use crate::targeted;
 use kirin_http::FieldLines;
 
 /// Fields that are for us, and go no further.
@@ -30,13 +31,23 @@ pub fn tags(fields: &FieldLines) -> Vec<&[u8]> {
     tags
 }
 
-/// The directives of the targeted field that counts (RFC 9213 section 2.2); one without a directive is as if it were not there.
+/// The directives of the targeted field that counts (RFC 9213 section 2.2). One without a directive
+/// that we know is as if it were not there.
 pub fn targeted_directives(fields: &FieldLines) -> Option<ResponseDirectives> {
     TARGETED
         .iter()
         .filter(|name| fields.get(name).is_some())
-        .map(|name| ResponseDirectives::of(fields, name))
+        .filter_map(|name| directives_of(fields, name))
         .find(|directives| *directives != ResponseDirectives::default())
+}
+
+/// The directives of one of the fields that caches read. None if it is malformed, so that it does not
+/// count. `Surrogate-Control` is older than structured fields, and is read as `Cache-Control` is.
+pub(crate) fn directives_of(fields: &FieldLines, name: &str) -> Option<ResponseDirectives> {
+    match name {
+        "cdn-cache-control" => targeted::parse(fields, name),
+        _ => Some(ResponseDirectives::of(fields, name)),
+    }
 }
 
 /// Takes out what the client is not to see.

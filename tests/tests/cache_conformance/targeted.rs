@@ -33,6 +33,36 @@ fn the_targeted_field_counts_in_place_of_the_others() {
 }
 
 #[test]
+fn a_cdn_cache_control_that_is_no_structured_field_is_ignored() {
+    let mut cases = Vec::new();
+    for (value, others, fate) in [
+        // Parameters say nothing.
+        ("max-age=3600;a=b", "Cache-Control: no-store", Reused),
+        ("no-store;a", "Cache-Control: max-age=3600", Passed),
+        ("max-age=0;a, no-transform", "Cache-Control: max-age=3600", Passed),
+        // Not one of its directives counts.
+        ("max-age=3600 &", "Cache-Control: no-store", Passed),
+        ("no-store, &", "Cache-Control: max-age=3600", Reused),
+        ("max-age =3600", "Cache-Control: no-store", Passed),
+        ("Max-Age=3600", "Cache-Control: no-store", Passed),
+        ("max-age=3600,", "Cache-Control: no-store", Passed),
+        ("private=\"x", "Cache-Control: max-age=3600", Reused),
+        // A time of another type does not count; the rest does.
+        ("max-age=\"3600\"", "Cache-Control: no-store", Passed),
+        ("max-age=3600.0", "Cache-Control: no-store", Passed),
+        ("max-age=1.5, no-store", "Cache-Control: max-age=3600", Passed),
+    ] {
+        cases.push(twice("RFC 9213 2.1", &format!("200\nCDN-Cache-Control: {value}\n{others}"), fate));
+    }
+    cases.push(twice(
+        "RFC 9213 2.1",
+        "200\nCDN-Cache-Control: max-age=3600\nCDN-Cache-Control: \"\nCache-Control: no-store",
+        Passed,
+    ));
+    run(cases);
+}
+
+#[test]
 fn what_is_for_others_is_passed_on() {
     run(vec![
         case("RFC 9213 3.1", "another CDN may be in front of us", &["200\nCDN-Cache-Control: max-age=3600"])
