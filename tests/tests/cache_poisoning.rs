@@ -83,7 +83,10 @@ fn a_field_that_connection_takes_away_from_the_server_is_not_in_the_key_either()
     let french = "Accept-Language: fr\r\n";
     let reply =
         client.request("GET", "/Accept-Language", &format!("Connection: Accept-Language\r\n{french}"));
-    assert_eq!((reply.text().as_str(), status(&reply)), ("nothing", "Kirin; fwd=bypass"));
+    assert_eq!(
+        (reply.text().as_str(), status(&reply)),
+        ("nothing", "Kirin; fwd=bypass; detail=altered-request")
+    );
     assert_eq!(texts(&mut client, "/Accept-Language", [french, french]), ["fr", "fr"]);
     // What browsers send keeps nothing away.
     for connection in ["keep-alive", "Keep-Alive, TE", "Upgrade, HTTP2-Settings", ""] {
@@ -165,12 +168,12 @@ fn a_request_that_may_be_another_than_its_line_says_goes_past_the_cache() {
             .enumerate()
     {
         let reply = client.request("GET", &format!("/{number}"), &format!("{name}: /admin\r\n"));
-        assert_eq!(status(&reply), "Kirin; fwd=bypass", "{name}");
+        assert_eq!(status(&reply), "Kirin; fwd=bypass; detail=altered-request", "{name}");
         assert!(!is_hit(&client.get(&format!("/{number}"))), "{name}");
     }
     // A body is one more way to say something that the key does not have.
     client.send("GET /body HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\na=b");
-    assert_eq!(status(&client.read_reply()), "Kirin; fwd=bypass");
+    assert_eq!(status(&client.read_reply()), "Kirin; fwd=bypass; detail=request-body");
 }
 
 #[test]

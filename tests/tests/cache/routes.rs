@@ -33,7 +33,7 @@ fn a_route_says_what_goes_past_and_what_makes_no_difference() {
         ("/some/page?x=1", "x-preview: yes\r\n"),
     ] {
         let reply = client.request("GET", target, field);
-        assert_eq!(status(&reply), "Kirin; fwd=bypass", "{target} {field}");
+        assert_eq!(status(&reply), "Kirin; fwd=bypass; detail=configured", "{target} {field}");
     }
     assert!(is_hit(&client.get("/some/page?x=1")));
 }

@@ -29,8 +29,8 @@ pub struct Asked {
 pub enum Past {
     /// Its method.
     Method,
-    /// The configuration, its length, that it wants more than a response, or that the place may see another request.
-    Bypass,
+    /// What it is or has; a word for `Cache-Status`.
+    Bypass(&'static str),
 }
 
 impl Asked {
@@ -44,12 +44,8 @@ impl Asked {
         if !request.is_get_or_head() {
             return Err(Past::Method);
         }
-        if request.body != BodyLength::None
-            || request.field("upgrade").is_some()
-            || request.fields.iter().any(makes_another_request)
-            || settings.bypass.iter().any(|bypass| bypass.is_in(request))
-        {
-            return Err(Past::Bypass);
+        if let Some(reason) = reason_to_bypass(request, settings) {
+            return Err(Past::Bypass(reason));
         }
         let shortened = shortened_query(request, settings);
         let query = match &shortened {
@@ -67,7 +63,7 @@ impl Asked {
             }
         }
         if key.len() > KEY_LIMIT_BYTES {
-            return Err(Past::Bypass);
+            return Err(Past::Bypass("key-too-long"));
         }
         let mut asked = Self {
             key,
@@ -109,6 +105,20 @@ impl Asked {
     pub fn has_credentials(&self) -> bool {
         self.has_cookie || self.has_authorization
     }
+}
+
+/// Why a GET or HEAD goes past the cache: it has what others do not have, or the configuration says so.
+fn reason_to_bypass(request: &RequestHead<'_>, settings: &CacheSettings) -> Option<&'static str> {
+    if request.body != BodyLength::None {
+        return Some("request-body");
+    }
+    if request.field("upgrade").is_some() {
+        return Some("upgrade");
+    }
+    if request.fields.iter().any(makes_another_request) {
+        return Some("altered-request");
+    }
+    settings.bypass.iter().any(|bypass| bypass.is_in(request)).then_some("configured")
 }
 
 /// Whether a field has the place see another request than its key says: another method or target, or without what `Connection`

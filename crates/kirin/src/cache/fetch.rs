@@ -65,7 +65,8 @@ impl Fetch {
             .with(|request, origin| as_known(request, &self.settings, |request| (self.ask)(request, origin)));
         let (response, delay) = given(answer, body).await;
         if !self.asked.is_plain {
-            return said(response, self.status());
+            // The response is not the one to a plain GET.
+            return said(response, CacheStatus { detail: Some("head-or-condition"), ..self.status() });
         }
         self.received(None, response, delay).await
     }

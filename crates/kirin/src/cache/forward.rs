@@ -24,8 +24,8 @@ pub struct Forward {
 pub enum How {
     /// Its method is none that is cached; it may change what is stored.
     Method,
-    /// The cache has nothing to do with it.
-    Bypass,
+    /// The cache has nothing to do with it, for this reason.
+    Bypass(&'static str),
     /// As it is, waiting for nobody. What comes may be stored; under this key, if nothing was there.
     Pass(Asked, Vec<u8>, Forwarded),
     /// For all who want the same: what is or would be stored under this key.
@@ -50,9 +50,10 @@ impl Forward {
     pub fn answer(self, request: &RequestHead<'_>, origin: Origin<'_>, ask: Ask) -> Answer {
         let Self { cache, settings, how } = self;
         match how {
-            How::Bypass => {
+            How::Bypass(reason) => {
                 cache.counters.bypassed.add();
-                let status = CacheStatus::forwarded(Forwarded::Bypass);
+                let status =
+                    CacheStatus { detail: Some(reason), ..CacheStatus::forwarded(Forwarded::Bypass) };
                 around(ask(request, origin), move |response| said(response, status))
             }
             How::Method => {

@@ -102,12 +102,12 @@ impl Cache {
         let asked = match Asked::of(request, origin, user, settings) {
             Ok(asked) => asked,
             Err(Past::Method) => return forward(forward::How::Method),
-            Err(Past::Bypass) => return forward(forward::How::Bypass),
+            Err(Past::Bypass(reason)) => return forward(forward::How::Bypass(reason)),
         };
         let found = self.find(&asked, request.fields, origin.now);
         let (key, why) = match found {
             Found::Response(found) => {
-                let Some(cached) = found.cached() else { return forward(forward::How::Bypass) };
+                let Some(cached) = found.cached() else { return forward(forward::How::Bypass("unreadable")) };
                 let policy = cached.policy;
                 let status = CacheStatus::hit(ttl(cached, &found.item, origin.now));
                 let reuse = reuse(&policy, &asked.directives, origin.now, found.item.is_stale());
