@@ -2,8 +2,9 @@
 //!
 //! The server behind shows what it has heard: what it has heard of and others have not sent is what they must not get.
 
-use kirin_tests::{Asked, Backend, Client, Kirin, Reply, Site};
+use kirin_tests::{Asked, Backend, Client, Kirin, Reply, Site, wait_for};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 fn serve(backend: &Backend, listener: &str, cache: &str) -> Kirin {
     let config = format!(
@@ -315,4 +316,80 @@ fn what_is_private_stays_so_whatever_its_name_looks_like() {
             );
         }
     }
+}
+
+#[test]
+fn what_a_visitor_gets_for_himself_takes_nothing_from_others() {
+    for said in ["private", "no-store", "max-age=60\r\nSet-Cookie: a=b", "no-cache", "max-age=60\r\nVary: *"]
+    {
+        let backend =
+            Backend::answering(move |asked| match asked.field("cookie").or(asked.field("authorization")) {
+                Some(_) => answer(&format!("Cache-Control: {said}\r\n"), "own"),
+                None => answer("Cache-Control: max-age=60\r\n", "for all"),
+            });
+        let kirin = serve(&backend, "", "true");
+        let mut client = kirin.connect();
+        assert_eq!(client.get("/").text(), "for all");
+        assert!(is_hit(&client.get("/")));
+        for field in ["Cookie: a=b\r\n", "Authorization: Basic YTpi\r\n"] {
+            for _ in 0..2 {
+                assert_eq!(client.request("GET", "/", field).text(), "own");
+            }
+            let others = client.get("/");
+            assert!(is_hit(&others), "{said} {field} {}", others.head);
+        }
+    }
+}
+
+/// Whether a visitor comes first or last, those without a cookie wait for each other.
+#[test]
+fn a_visitor_who_gets_an_answer_of_his_own_undoes_no_waiting() {
+    let backend = Backend::answering(|asked| match asked.field("cookie") {
+        Some(_) => answer("Cache-Control: private\r\n", "own"),
+        None => answer("Cache-Control: max-age=60\r\n", "for all"),
+    });
+    let kirin = serve(&backend, "", "true");
+    let mut client = kirin.connect();
+    assert_eq!(client.request("GET", "/", "Cookie: a=b\r\n").text(), "own");
+    assert_eq!(status(&client.get("/")), "Kirin; fwd=uri-miss; ttl=60; stored");
+    assert_eq!(status(&client.request("GET", "/", "Cookie: a=b\r\n")), "Kirin; fwd=bypass; detail=private");
+}
+
+#[test]
+fn when_a_server_fails_one_request_learns_it_and_all_get_what_is_stale() {
+    let (asked, held) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(())));
+    let (count, gate) = (Arc::clone(&asked), Arc::clone(&held));
+    let backend = Backend::answering(move |request| match request.target() {
+        "/ping" => answer("Cache-Control: no-store\r\n", "pong"),
+        _ if count.fetch_add(1, Ordering::SeqCst) == 0 => {
+            answer("Cache-Control: max-age=60, stale-if-error=1000\r\nAge: 100\r\n", "stale")
+        }
+        _ => {
+            drop(gate.lock());
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n".to_owned()
+        }
+    });
+    let kirin = serve(&backend, "", "true");
+    let mut clients: Vec<Client> = (0..10).map(|_| kirin.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(client.get("/ping").text(), "pong");
+    }
+    assert_eq!(clients[0].get("/").text(), "stale");
+    let closed = held.lock().unwrap();
+    for client in &mut clients {
+        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    }
+    wait_for("the second request", || (asked.load(Ordering::SeqCst) == 2).then_some(()));
+    // The one loop has read what was sent before when it answers what is sent after.
+    for _ in 0..3 {
+        assert_eq!(kirin.get("/ping").text(), "pong");
+    }
+    drop(closed);
+    for client in &mut clients {
+        let reply = client.read_reply();
+        assert_eq!((reply.status, reply.text().as_str()), (200, "stale"));
+        assert!(status(&reply).starts_with("Kirin; fwd=stale; fwd-status=503; ttl=-"), "{}", reply.head);
+        assert!(status(&reply).ends_with("detail=stale-if-error"), "{}", reply.head);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
 }

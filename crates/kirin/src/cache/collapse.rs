@@ -77,6 +77,17 @@ impl Fetch {
                         _ => return self.go(None, body).await,
                     }
                 }
+                Ok(Landed::Failed(status)) => {
+                    let found = self.find();
+                    let stale = match &found {
+                        Found::Response(found) => self.in_place_of_error(found, status, true),
+                        Found::Nothing { .. } | Found::Pass => None,
+                    };
+                    return match stale {
+                        Some(response) => response,
+                        None => self.go(None, body).await,
+                    };
+                }
                 Ok(Landed::Personal) if self.asked.has_credentials() => return self.go(None, body).await,
                 Ok(Landed::Lost | Landed::Personal) => {}
                 // It is of no use to us, or takes too long.

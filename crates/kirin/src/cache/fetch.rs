@@ -99,9 +99,10 @@ impl Fetch {
             self.cache.counters.misses.add();
             (response, delay) = self.given(&[], RequestBody::empty()).await;
         }
-        if let Some(response) = self.in_place_of_error(&found, response.status) {
+        let status = response.status;
+        if let Some(response) = self.in_place_of_error(&found, status, false) {
             if let Some(flight) = flight {
-                flight.land(Landed::NotStored);
+                flight.land(Landed::Failed(status));
             }
             return response;
         }
@@ -163,8 +164,14 @@ impl Fetch {
         response
     }
 
-    /// What is stored, if the place has failed and that may take its place (RFC 5861 section 4).
-    fn in_place_of_error(&self, found: &FoundResponse, status: StatusCode) -> Option<Response> {
+    /// What is stored, if the place has failed and that may take its place (RFC 5861 section 4). The
+    /// request may have waited for another to learn that.
+    pub(super) fn in_place_of_error(
+        &self,
+        found: &FoundResponse,
+        status: StatusCode,
+        collapsed: bool,
+    ) -> Option<Response> {
         let now = unix_now();
         let cached = found.cached()?;
         if !matches!(status.as_u16(), 500 | 502 | 503 | 504) || !cached.policy.serves_error(now) {
@@ -173,6 +180,7 @@ impl Fetch {
         self.cache.counters.stale_if_error.add();
         let status = CacheStatus {
             forwarded_status: Some(status.as_u16()),
+            collapsed,
             ttl: Some(ttl(cached, &found.item, now)),
             detail: Some("stale-if-error"),
             ..self.status()
@@ -203,7 +211,10 @@ impl Fetch {
                     && !is_of_gone_client(&response)
                     && !is_of_one_request(response.status)
                 {
-                    flight.land(Landed::of(Err(reason)));
+                    flight.land(match Landed::of(Err(reason)) {
+                        Landed::NotStored if self.asked.has_credentials() => Landed::Personal,
+                        landed => landed,
+                    });
                 }
                 return said(response, CacheStatus { detail: Some(reason.name()), ..self.status() });
             }
@@ -328,7 +339,11 @@ impl Fetch {
             return;
         }
         let primary_key = &self.asked.key;
-        let key = if is_of_visitor { keep::credentials_key(primary_key) } else { self.key.clone() };
+        // Those who do not show who they are may get another response, and one that is stored.
+        let key = match self.asked.has_credentials() {
+            true => keep::credentials_key(primary_key),
+            false => self.key.clone(),
+        };
         keep::remember_pass(&self.cache.store, &key, primary_key, now());
     }
 }
