@@ -32,7 +32,7 @@ pub fn append_told(name: &str, value: &[u8], key: &mut Vec<u8>) {
 
 /// The tag that every stored response to a target carries, whatever host it was asked by and whatever it varies by. `target`
 /// is path and query as a client sends them. Who purges the key `/path` of the store invalidates this tag, too.
-pub fn target_tag(target: &[u8]) -> Vec<u8> {
+fn target_tag(target: &[u8]) -> Vec<u8> {
     let mut tag = NAMESPACE.to_vec();
     if NAMESPACE.len() + target.len() <= TAG_LIMIT_BYTES {
         tag.extend_from_slice(target);
@@ -46,10 +46,47 @@ pub fn target_tag(target: &[u8]) -> Vec<u8> {
     tag
 }
 
-/// The tag of a primary key.
-pub fn target_tag_of(primary_key: &[u8]) -> Vec<u8> {
+/// The tags by which everything that is stored of a target is purged: that of the target as it is spelt,
+/// and that of its normal form, if it is another. A client may spell it one way, and who purges another.
+pub fn target_tags(target: &[u8]) -> Vec<Vec<u8>> {
+    let (own, normal) = (target_tag(target), target_tag(&normalized(target)));
+    if own == normal { vec![own] } else { vec![own, normal] }
+}
+
+/// The tags of the target in a primary key.
+pub fn target_tags_of(primary_key: &[u8]) -> Vec<Vec<u8>> {
     let target = primary_key.get(NAMESPACE.len()..).unwrap_or_default();
-    target_tag(target.split(|byte| *byte == 0).next().unwrap_or_default())
+    target_tags(target.split(|byte| *byte == 0).next().unwrap_or_default())
+}
+
+/// The target with percent-encodings that mean the same spelt the same (RFC 3986 section 6.2.2): digits
+/// in capitals, and unreserved characters as they are.
+fn normalized(target: &[u8]) -> Vec<u8> {
+    let mut normal = Vec::with_capacity(target.len());
+    let mut rest = target;
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = behind;
+        let digits = match behind {
+            [high, low, ..] if *byte == b'%' => hex(*high).zip(hex(*low)),
+            _ => None,
+        };
+        let Some((high, low)) = digits else {
+            normal.push(*byte);
+            continue;
+        };
+        let decoded = high * 16 + low;
+        if decoded.is_ascii_alphanumeric() || b"-._~".contains(&decoded) {
+            normal.push(decoded);
+        } else {
+            normal.extend_from_slice(format!("%{decoded:02X}").as_bytes());
+        }
+        rest = behind.get(2..).unwrap_or_default();
+    }
+    normal
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 /// The prefix of the keys of all targets that begin with `target`. Who purges a prefix of the store invalidates this one, too.
@@ -105,11 +142,11 @@ mod tests {
     fn a_tag_is_the_target_s_whatever_the_host() {
         let tag = target_tag(b"/a?b=c");
         assert_eq!(tag, b"\0c/a?b=c");
-        assert_eq!(target_tag_of(&primary_key("/a", Some("b=c"), true, "one")), tag);
+        assert_eq!(target_tags_of(&primary_key("/a", Some("b=c"), true, "one")), [tag]);
         let long = format!("/{}", "x".repeat(1000));
         let tag = target_tag(long.as_bytes());
         assert_eq!(tag.len(), TAG_LIMIT_BYTES);
-        assert_eq!(target_tag_of(&primary_key(&long, None, false, "one")), tag);
+        assert_eq!(target_tags_of(&primary_key(&long, None, false, "one")), std::slice::from_ref(&tag));
         assert_ne!(target_tag(format!("{long}y").as_bytes()), tag);
     }
 
@@ -126,6 +163,23 @@ mod tests {
             ("a=utm_b", Some("a=utm_b")),
         ] {
             assert_eq!(without_arguments(query, &ignored).as_deref(), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn spellings_that_mean_the_same_share_a_tag() {
+        for (one, other, is_same) in [
+            ("/%e3%81%82", "/%E3%81%82", true),
+            ("/%7Eme?q=%61", "/~me?q=a", true),
+            ("/a%2fb", "/a/b", false),
+            ("/a%2fb", "/a%2Fb", true),
+            ("/a%", "/a%25", false),
+            ("/a%4", "/a%4", true),
+            ("/a%zz", "/a%ZZ", false),
+            ("/%2561", "/%61", false),
+        ] {
+            let (one, other) = (target_tags(one.as_bytes()), target_tags(other.as_bytes()));
+            assert_eq!(one.iter().any(|tag| other.contains(tag)), is_same, "{one:?} {other:?}");
         }
     }
 

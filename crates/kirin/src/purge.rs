@@ -2,7 +2,7 @@
 //! response, `PURGE`, the admin listener, `kirin purge`.
 
 use crate::push::dictionary::{self, Item};
-use kirin_cache::key::{target_prefix, target_tag};
+use kirin_cache::key::{target_prefix, target_tags};
 use kirin_store::{DeleteOutcome, DeleteRequest, Invalidation, Now, Store, TAG_LIMIT_BYTES};
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +90,10 @@ impl Purge {
         let how = if self.soft { Invalidation::Soft } else { Invalidation::Hard };
         let delete = DeleteRequest { invalidate: self.soft, ..DeleteRequest::default() };
         let is_there = |key: &&String| {
-            let is_cached = store.invalidate_tag(&target_tag(key.as_bytes()), how);
+            let mut is_cached = false;
+            for tag in target_tags(key.as_bytes()) {
+                is_cached |= store.invalidate_tag(&tag, how);
+            }
             store.meta_delete(key.as_bytes(), &delete, now) == DeleteOutcome::Deleted || is_cached
         };
         let is_carried = |tag: &&String| store.invalidate_tag(tag.as_bytes(), how);

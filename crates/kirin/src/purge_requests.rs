@@ -24,12 +24,18 @@ impl PurgeRequests {
         Self { store, from, is_on }
     }
 
-    /// Purges if this is a request for it from one who may. `request` is as the `store` place sees it.
-    pub fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Option<Response> {
-        if !self.is_on || request.method.as_str() != "PURGE" || !self.may(request, origin) {
+    /// Purges if this is a request for it from one who may. `sent` is what the client has sent, which is
+    /// what the cache of a route knows; `seen` has its path rewritten, as the `store` place sees it.
+    pub fn answer(
+        &self,
+        sent: &RequestHead<'_>,
+        seen: &RequestHead<'_>,
+        origin: Origin<'_>,
+    ) -> Option<Response> {
+        if !self.is_on || sent.method.as_str() != "PURGE" || !self.may(sent, origin) {
             return None;
         }
-        let purge = match named(request) {
+        let purge = match named(sent, seen) {
             Ok(purge) => purge,
             Err(message) => {
                 let mut response = Response::error(StatusCode::BAD_REQUEST);
@@ -55,17 +61,27 @@ impl PurgeRequests {
     }
 }
 
-/// What `Kirin-Purge` names, or if that is nothing the target; with `*` at its end all that begins so.
-fn named(request: &RequestHead<'_>) -> Result<Purge, String> {
-    let said = Purge::parse(request.field("kirin-purge").unwrap_or_default())
+/// What `Kirin-Purge` names, or if that is nothing the target, by its own path and by the one that it is
+/// rewritten to; with `*` at its end all that begins so.
+fn named(sent: &RequestHead<'_>, seen: &RequestHead<'_>) -> Result<Purge, String> {
+    let mut purge = Purge::parse(sent.field("kirin-purge").unwrap_or_default())
         .map_err(|error| format!("Kirin-Purge: {error}; it is written as {}", purge::FORM))?;
-    if !said.is_empty() {
-        return Ok(said);
+    if !purge.is_empty() {
+        return Ok(purge);
     }
-    let key = key_of(request).ok_or("the target has more than 250 bytes: no page has such a key")?;
-    let key = String::from_utf8_lossy(key).into_owned();
-    Ok(match key.strip_suffix('*') {
-        Some(prefix) => Purge { prefixes: vec![prefix.to_owned()], ..said },
-        None => Purge { keys: vec![key], ..said },
-    })
+    let mut keys = Vec::new();
+    for request in [seen, sent] {
+        let key = key_of(request).ok_or("the target has more than 250 bytes: no page has such a key")?;
+        let key = String::from_utf8_lossy(key).into_owned();
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    for key in keys {
+        match key.strip_suffix('*') {
+            Some(prefix) => purge.prefixes.push(prefix.to_owned()),
+            None => purge.keys.push(key),
+        }
+    }
+    Ok(purge)
 }

@@ -180,7 +180,7 @@ impl Routes {
     /// Asks one place after the other, beginning with `first`.
     pub fn look(self: &Rc<Self>, first: At, lookup: &Lookup<'_>, origin: Origin<'_>) -> Answer {
         let (now, route) = (Now::from_unix_seconds(origin.now), &self.routes[first.route]);
-        if let Some(response) = self.purge_requests.answer(lookup.seen, origin) {
+        if let Some(response) = self.purge_requests.answer(lookup.sent, lookup.seen, origin) {
             return Answer::Now(response);
         }
         for (index, place) in route.places.iter().enumerate().skip(first.place) {

@@ -1,8 +1,8 @@
 //! What throws out what is kept.
 
-use super::{CONFIG, Tested, at_once, is_hit, serve, status};
+use super::{APP, CONFIG, Tested, at_once, is_hit, serve, status};
 use base64::Engine as _;
-use kirin_tests::{Client, run_kirin, wait_for};
+use kirin_tests::{Client, Kirin, Site, run_kirin, wait_for};
 use std::process::Command;
 
 #[test]
@@ -234,4 +234,67 @@ fn of_those_who_waited_for_what_was_purged_one_goes() {
     }
     others.into_iter().for_each(|client| assert_eq!(client.join().unwrap().text(), "call 3"));
     assert_eq!(tested.count("/herd"), 3);
+}
+
+#[test]
+fn a_target_is_purged_however_it_is_spelt() {
+    let tested = serve();
+    let mut client = tested.kirin.connect();
+    let query = "cc=max-age=60";
+    for (kept, named) in [
+        ("/n/%e3%81%82", "/n/%E3%81%82"),
+        ("/n/%E3%81%82", "/n/%e3%81%82"),
+        ("/n/%7Eme", "/n/~me"),
+        ("/n/~me", "/n/%7eme"),
+        ("/n/%e3%81%82/%7E", "/n/%e3%81%82/%7E"),
+    ] {
+        let (kept, named) = (format!("{kept}?{query}"), format!("{named}?{query}"));
+        let is_kept = |client: &mut Client| {
+            client.get(&kept);
+            is_hit(&client.get(&kept))
+        };
+        assert!(is_kept(&mut client), "{kept}");
+        client.post(&named, "text/plain", b"x");
+        assert!(!is_hit(&client.get(&kept)), "POST {named}");
+        assert!(is_kept(&mut client), "{kept}");
+        let purge = named.replace('%', "%25").replace('&', "%26");
+        client.get(&format!("/purge?Kirin-Purge=keys=%22{purge}%22"));
+        assert!(!is_hit(&client.get(&kept)), "{named}");
+    }
+    // What is not the same must stay.
+    assert!(!is_hit(&client.get("/n/a%2fb?cc=max-age=60")));
+    client.post("/n/a/b?cc=max-age=60", "text/plain", b"x");
+    assert!(is_hit(&client.get("/n/a%2fb?cc=max-age=60")));
+}
+
+#[test]
+fn arguments_that_make_no_difference_make_none_to_a_request_that_changes_something() {
+    let tested = serve();
+    let mut client = tested.kirin.connect();
+    client.get("/some/page?x=1&utm_source=a");
+    assert!(is_hit(&client.get("/some/page?x=1")));
+    client.post("/some/page?x=2&utm_source=b", "text/plain", b"x");
+    assert!(is_hit(&client.get("/some/page?x=1")));
+    client.post("/some/page?utm_source=b&x=1", "text/plain", b"x");
+    assert!(!is_hit(&client.get("/some/page?x=1")));
+}
+
+#[test]
+fn the_method_purge_names_what_visitors_ask_for_behind_a_rewrite_as_well() {
+    let site = Site::new().with("app.psgi", APP);
+    let config = format!(
+        "{}[[route]]\npath = \"/pub\"\ntry = [\"app:web\"]\nrewrite = \"/app\"\ncache = true\n",
+        CONFIG.replace("[store]\n", "[store]\npurge_from = [\"127.0.0.1\"]\n")
+    );
+    let kirin = Kirin::start(&site, &config);
+    let mut client = kirin.connect();
+    for (target, purged) in
+        [("/pub/a?cc=max-age=60", "/pub/a?cc=max-age=60"), ("/pub/a?cc=max-age=60", "/pub/*")]
+    {
+        client.get(target);
+        assert!(is_hit(&client.get(target)), "{target}");
+        let reply = client.request("PURGE", purged, "");
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert!(!is_hit(&client.get(target)), "{purged}: {}", reply.text());
+    }
 }

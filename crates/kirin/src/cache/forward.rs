@@ -1,6 +1,6 @@
 //! How a request goes to the place when the cache does not answer it.
 
-use super::asked::Asked;
+use super::asked::{Asked, shortened_query};
 use super::fetch::Fetch;
 use super::settings::CacheSettings;
 use super::{Ask, Cache};
@@ -60,7 +60,11 @@ impl Forward {
                 let target = Target {
                     method: request.method.clone(),
                     path: request.path.to_owned(),
-                    query: request.query.map(str::to_owned),
+                    // Stored without the arguments that make no difference.
+                    query: match shortened_query(request, &settings) {
+                        None => request.query.map(str::to_owned),
+                        Some(kept) => kept,
+                    },
                     secure: origin.secure,
                     host: request.host.to_owned(),
                 };
@@ -97,7 +101,9 @@ impl Cache {
                 None => target.path,
             };
             // By whatever name of this host it was asked for.
-            self.store.invalidate_tag(&key::target_tag(text.as_bytes()), Invalidation::Hard);
+            for tag in key::target_tags(text.as_bytes()) {
+                self.store.invalidate_tag(&tag, Invalidation::Hard);
+            }
         }
     }
 }

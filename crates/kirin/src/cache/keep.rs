@@ -33,7 +33,10 @@ pub struct Keep {
     by: Vec<String>,
     /// What requests find there then.
     varies: Option<String>,
+    /// What the response says that it is purged by.
     tags: Vec<Vec<u8>>,
+    /// What its target is purged by.
+    target_tags: Vec<Vec<u8>>,
     /// What is before the body.
     head: Vec<u8>,
     expires: Expires,
@@ -69,8 +72,8 @@ impl Keep {
         if fields.iter().count() > MAX_LINES {
             return None;
         }
-        let mut tags: Vec<Vec<u8>> = surrogate::tags(fields).into_iter().map(<[u8]>::to_vec).collect();
-        tags.push(key::target_tag_of(primary_key));
+        let tags: Vec<Vec<u8>> = surrogate::tags(fields).into_iter().map(<[u8]>::to_vec).collect();
+        let target_tags = key::target_tags_of(primary_key);
         let mut head = stored::response_line(policy).into_bytes();
         head.extend_from_slice(format!("HTTP/1.1 {}\r\n", status.as_u16()).as_bytes());
         fields.write_to(&mut head);
@@ -84,6 +87,7 @@ impl Keep {
             by: names,
             varies,
             tags,
+            target_tags,
             head,
             expires,
             limit_bytes: settings.item_limit_bytes,
@@ -142,11 +146,16 @@ impl Keep {
                 return Err(Unstorable::NewerStored);
             }
         }
+        // Behind the response itself: a request that finds this looks for that.
+        self.store_varies(store, now)
+    }
+
+    /// Stores by what responses vary, where requests look first. It carries the tags of the target, but
+    /// not those of the response, which would take all others with it.
+    fn store_varies(&self, store: &Store, now: Now) -> Result<(), Unstorable> {
         let Some(varies) = &self.varies else { return Ok(()) };
-        // Behind the response itself: who finds this looks for that. It carries the target's tag, but not those of a response,
-        // which would take all others with it.
-        let tags = tags.last().map_or(&[][..], std::slice::from_ref);
-        match store.set(&self.primary_key, NewItem::new(varies.as_bytes()).tags(tags), now).is_stored() {
+        let tags: Vec<&[u8]> = self.target_tags.iter().map(Vec::as_slice).collect();
+        match store.set(&self.primary_key, NewItem::new(varies.as_bytes()).tags(&tags), now).is_stored() {
             true => Ok(()),
             false => Err(Unstorable::NoMemory),
         }
@@ -161,13 +170,15 @@ impl Keep {
         entry.response().is_some().then_some(FoundResponse { item, entry })
     }
 
-    /// Has requests go by themselves for a while: the body turned out too large.
+    /// Has requests for this variant go by themselves for a while: the body turned out too large.
     pub fn remember_pass(&self, store: &Store, now: Now) {
-        remember_pass(store, &self.primary_key, &self.primary_key, now);
+        remember_pass(store, &self.key, &self.primary_key, now);
+        // Without it they wait for each other, that is all.
+        let _ = self.store_varies(store, now);
     }
 
     fn tags(&self) -> Vec<&[u8]> {
-        self.tags.iter().map(Vec::as_slice).collect()
+        self.tags.iter().chain(&self.target_tags).map(Vec::as_slice).collect()
     }
 
     fn value(&self, body: &[Bytes], body_bytes: usize) -> Value<'static> {
@@ -196,9 +207,10 @@ pub fn credentials_key(primary_key: &[u8]) -> Vec<u8> {
 
 /// Remembers that what is under `key` is not stored, for a while.
 pub fn remember_pass(store: &Store, key: &[u8], primary_key: &[u8], now: Now) {
-    let tag = key::target_tag_of(primary_key);
+    let tags = key::target_tags_of(primary_key);
+    let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
     let expires = Expires::after_seconds(PASS_SECONDS, now);
     let value = stored::pass();
     // Without it requests wait for each other once more, that is all.
-    store.set(key, NewItem::new(value.as_bytes()).expires(expires).tags(&[&tag]), now);
+    store.set(key, NewItem::new(value.as_bytes()).expires(expires).tags(&tags), now);
 }
