@@ -393,3 +393,26 @@ fn when_a_server_fails_one_request_learns_it_and_all_get_what_is_stale() {
     }
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 }
+
+#[test]
+fn a_variant_that_is_not_kept_hides_no_other() {
+    let backend = Backend::answering(|asked| match asked.field("accept-language") {
+        // Nobody knows its length before its end.
+        Some("ja") => format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nVary: Accept-Language\r\n\
+             Transfer-Encoding: chunked\r\n\r\n4e20\r\n{}\r\n0\r\n\r\n",
+            "x".repeat(20_000)
+        ),
+        Some("fr") => answer("Cache-Control: private\r\nVary: Accept-Language\r\n", "own"),
+        _ => answer("Cache-Control: max-age=60\r\nVary: Accept-Language\r\n", "short"),
+    });
+    let kirin = serve(&backend, "", "{ item_limit = \"10KB\" }");
+    let mut client = kirin.connect();
+    for _ in 0..2 {
+        assert_eq!(client.get("/").text(), "short");
+        assert_eq!(client.request("GET", "/", "Accept-Language: ja\r\n").body.len(), 20_000);
+        assert_eq!(client.request("GET", "/", "Accept-Language: fr\r\n").text(), "own");
+        let other = client.get("/");
+        assert!(is_hit(&other), "{}", other.head);
+    }
+}

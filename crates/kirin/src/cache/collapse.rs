@@ -81,7 +81,7 @@ impl Fetch {
                     let found = self.find();
                     let stale = match &found {
                         Found::Response(found) => self.in_place_of_error(found, status, true),
-                        Found::Nothing { .. } | Found::Pass => None,
+                        Found::Nothing { .. } | Found::Pass { .. } => None,
                     };
                     return match stale {
                         Some(response) => response,

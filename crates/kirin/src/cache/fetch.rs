@@ -77,7 +77,7 @@ impl Fetch {
         self.began = Arc::new(self.cache.store.moment());
         let stale = match self.find() {
             Found::Response(found) => Some(found),
-            Found::Nothing { .. } | Found::Pass => None,
+            Found::Nothing { .. } | Found::Pass { .. } => None,
         };
         let conditions = match &stale {
             Some(found) => found.conditions(),

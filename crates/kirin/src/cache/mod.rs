@@ -64,8 +64,8 @@ pub enum Looked {
 enum Found {
     /// Nothing under this key, where it would be.
     Nothing { key: Vec<u8>, why: Forwarded },
-    /// That it is no use.
-    Pass,
+    /// That it is no use, under this key.
+    Pass { key: Vec<u8> },
     /// A response.
     Response(FoundResponse),
 }
@@ -137,9 +137,8 @@ impl Cache {
                 }
             }
             Found::Nothing { key, why } => (key, why),
-            Found::Pass if asked.directives.only_if_cached => return Looked::Hit(not_cached()),
-            Found::Pass => {
-                let key = asked.key.clone();
+            Found::Pass { .. } if asked.directives.only_if_cached => return Looked::Hit(not_cached()),
+            Found::Pass { key } => {
                 return forward(forward::How::Pass(asked, key, Forwarded::Bypass));
             }
         };
@@ -169,11 +168,11 @@ impl Cache {
         }
         if let Some((item, entry)) = found {
             match &*entry {
-                Entry::Pass => return Found::Pass,
+                Entry::Pass => return Found::Pass { key: item.key().to_vec() },
                 Entry::Response(cached) => {
                     return match asked.may_have(&cached.policy) {
                         true => Found::Response(FoundResponse { item, entry }),
-                        false => Found::Pass,
+                        false => Found::Pass { key: item.key().to_vec() },
                     };
                 }
                 Entry::Varies(_) | Entry::Unreadable => {}
@@ -183,7 +182,7 @@ impl Cache {
             && let Some((_, entry)) = self.entry(&keep::credentials_key(&asked.key), now)
             && matches!(*entry, Entry::Pass)
         {
-            return Found::Pass;
+            return Found::Pass { key: asked.key.clone() };
         }
         match variant_key {
             Some(key) => Found::Nothing { key, why: Forwarded::VaryMiss },
