@@ -4,7 +4,6 @@
 //! route.
 
 use crate::purge::{self, Purge};
-use crate::store_place::key_of;
 use http::StatusCode;
 use kirin_http::{Body, Origin, Place, RequestHead, Response, TrustedPeers, proxy_field};
 use kirin_store::{Now, Store};
@@ -71,8 +70,11 @@ fn named(sent: &RequestHead<'_>, seen: &RequestHead<'_>) -> Result<Purge, String
     }
     let mut keys = Vec::new();
     for request in [seen, sent] {
-        let key = key_of(request).ok_or("the target has more than 250 bytes: no page has such a key")?;
-        let key = String::from_utf8_lossy(key).into_owned();
+        // Longer than a key of the store may be, since the cache has longer ones.
+        let key = match request.query {
+            Some(query) => [request.path, "?", query].concat(),
+            None => request.path.to_owned(),
+        };
         if !keys.contains(&key) {
             keys.push(key);
         }

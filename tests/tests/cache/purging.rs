@@ -288,9 +288,15 @@ fn the_method_purge_names_what_visitors_ask_for_behind_a_rewrite_as_well() {
     );
     let kirin = Kirin::start(&site, &config);
     let mut client = kirin.connect();
-    for (target, purged) in
-        [("/pub/a?cc=max-age=60", "/pub/a?cc=max-age=60"), ("/pub/a?cc=max-age=60", "/pub/*")]
-    {
+    let target = "/pub/a?cc=max-age=60";
+    let long = format!("/pub/{}?cc=max-age=60", "x".repeat(300));
+    for (target, purged) in [
+        (target, target),
+        (target, "/pub/*"),
+        (target, "http://test/pub/a?cc=max-age=60"),
+        (&long, &long),
+        ("/pub/%7Ea?cc=max-age=60", "/pub/~a?cc=max-age=60"),
+    ] {
         client.get(target);
         assert!(is_hit(&client.get(target)), "{target}");
         let reply = client.request("PURGE", purged, "");
