@@ -45,7 +45,7 @@ pub struct CacheStatus {
     pub collapsed: bool,
     /// Seconds of freshness left; negative when it is stale.
     pub ttl: Option<i64>,
-    /// A word on why, a token.
+    /// Why the response is not stored or the request not answered from the cache: a token.
     pub detail: Option<&'static str>,
 }
 
@@ -91,6 +91,7 @@ impl Display for CacheStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storable::Unstorable;
 
     #[test]
     fn it_reads_as_the_rfc_has_it() {
@@ -117,6 +118,34 @@ mod tests {
             ),
         ] {
             assert_eq!(status.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn it_is_a_structured_field_whatever_it_says() {
+        let forwarded = [
+            Forwarded::Bypass,
+            Forwarded::Method,
+            Forwarded::UriMiss,
+            Forwarded::VaryMiss,
+            Forwarded::Request,
+            Forwarded::Stale,
+        ];
+        for why in forwarded {
+            for reason in Unstorable::ALL {
+                let status = CacheStatus {
+                    forwarded_status: Some(503),
+                    stored: true,
+                    collapsed: true,
+                    ttl: Some(-3),
+                    detail: Some(reason.name()),
+                    ..CacheStatus::forwarded(why)
+                };
+                let list = sfv::Parser::new(&status.to_string()).parse::<sfv::List>().expect("a list");
+                let [sfv::ListEntry::Item(item)] = list.as_slice() else { panic!("{list:?}") };
+                let names: Vec<&str> = item.params.keys().map(|name| name.as_str()).collect();
+                assert_eq!(names, ["fwd", "fwd-status", "ttl", "stored", "collapsed", "detail"]);
+            }
         }
     }
 }

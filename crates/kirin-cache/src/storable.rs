@@ -77,6 +77,27 @@ pub enum Unstorable {
 }
 
 impl Unstorable {
+    /// All of them.
+    #[cfg(test)]
+    pub(crate) const ALL: [Unstorable; 16] = [
+        Unstorable::Method,
+        Unstorable::Status,
+        Unstorable::NoStore,
+        Unstorable::Private,
+        Unstorable::NotUnderstood,
+        Unstorable::SetCookie,
+        Unstorable::Cookie,
+        Unstorable::Authorization,
+        Unstorable::Vary,
+        Unstorable::NoFreshness,
+        Unstorable::Stale,
+        Unstorable::TooLarge,
+        Unstorable::PurgedWhileFetched,
+        Unstorable::TooManyPurges,
+        Unstorable::NewerStored,
+        Unstorable::NoMemory,
+    ];
+
     /// Whether it was about this request alone, so that others for the same target may fare better.
     pub fn is_of_request(self, asked: Asked<'_>) -> bool {
         match self {
