@@ -416,3 +416,46 @@ fn a_variant_that_is_not_kept_hides_no_other() {
         assert!(is_hit(&other), "{}", other.head);
     }
 }
+
+/// What is stored of a route is found by its own targets alone, wherever these are rewritten to.
+#[test]
+fn what_a_password_protects_is_in_no_other_route_s_cache() {
+    const BOB: &str = "Authorization: Basic Ym9iOm9wZW5zZXNhbWU=\r\n";
+    let backend = Backend::answering(|asked| {
+        let user = asked.field("authorization").map_or("nobody", |_| "bob");
+        answer("Cache-Control: public, max-age=60\r\n", &format!("{} for {user}", asked.target()))
+    });
+    let site =
+        Site::new().with("users", "bob:$2y$08$48biTCX6hLFLuo1X9oacu.C9feoeVL5TxFGhMA0T2i1gjC8TRnAwi\n");
+    let route = |path: &str, rules: &str| {
+        format!("[[route]]\npath = \"{path}\"\ntry = [\"proxy:web\"]\ncache = true\n{rules}\n")
+    };
+    let config = format!(
+        "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+         [[upstream]]\nname = \"web\"\nservers = [\"{}\"]\n{}{}{}{}",
+        backend.address(),
+        route("/", ""),
+        route("/in", "basic_auth = \"users\""),
+        route("/rewritten", "basic_auth = \"users\"\nrewrite = \"/\""),
+        route("/open", "rewrite = \"/in\""),
+    );
+    let kirin = Kirin::start(&site, &config);
+    let mut client = kirin.connect();
+    for target in ["/in/a", "/rewritten/a"] {
+        let text = client.request("GET", target, BOB).text();
+        assert!(text.ends_with(" for bob"), "{text}");
+        assert!(is_hit(&client.request("GET", target, BOB)), "{target}");
+        for spelling in
+            [target.to_owned(), format!("/{target}"), format!("/x/..{target}"), target.replace("/a", "/%61")]
+        {
+            let reply = client.get(&spelling);
+            assert_eq!((reply.status, reply.field("cache-status")), (401, None), "{spelling}");
+        }
+    }
+    for target in ["/a", "/open/a"] {
+        let reply = client.get(target);
+        assert!(!is_hit(&reply) && reply.text().ends_with(" for nobody"), "{target}: {}", reply.text());
+        let reply = client.request("GET", target, BOB);
+        assert!(is_hit(&reply) && reply.text().ends_with(" for nobody"), "{target}: {}", reply.text());
+    }
+}
