@@ -26,10 +26,13 @@ pub struct Requested<'a> {
     pub host: &'a str,
 }
 
-/// Whether a request with this method, answered with this status, invalidates. Methods that we do not know are unsafe.
+/// Methods that are registered as safe (RFC 9110 section 16.1).
+const SAFE: [&str; 7] = ["GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH"];
+
+/// Whether a request with this method, answered with this status, invalidates. Methods that we do not
+/// know are unsafe.
 pub fn invalidates(method: &Method, status: StatusCode) -> bool {
-    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
-        && (status.is_success() || status.is_redirection())
+    !SAFE.contains(&method.as_str()) && (status.is_success() || status.is_redirection())
 }
 
 /// What is not used any more after such a request.
@@ -109,6 +112,9 @@ mod tests {
             ("GET", 200, false),
             ("HEAD", 200, false),
             ("OPTIONS", 204, false),
+            ("PROPFIND", 207, false),
+            ("REPORT", 207, false),
+            ("PROPPATCH", 207, true),
         ] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
             assert_eq!(invalidates(&method, status(code)), expected, "{method} {code}");
