@@ -29,8 +29,8 @@ pub struct Requested<'a> {
 /// Methods that are registered as safe (RFC 9110 section 16.1).
 const SAFE: [&str; 7] = ["GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH"];
 
-/// Whether a request with this method, answered with this status, invalidates. Methods that we do not
-/// know are unsafe.
+/// Whether a request with this method, answered with this status, invalidates. Methods that we do
+/// not know are unsafe.
 pub fn invalidates(method: &Method, status: StatusCode) -> bool {
     !SAFE.contains(&method.as_str()) && (status.is_success() || status.is_redirection())
 }

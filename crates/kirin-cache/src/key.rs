@@ -46,8 +46,9 @@ fn target_tag(target: &[u8]) -> Vec<u8> {
     tag
 }
 
-/// The tags by which everything that is stored of a target is purged: that of the target as it is spelt,
-/// and that of its normal form, if it is another. A client may spell it one way, and who purges another.
+/// The tags by which everything that is stored of a target is purged: that of the target as it is
+/// spelt, and that of its normal form, if it is another. A client may spell it one way, and who
+/// purges another.
 pub fn target_tags(target: &[u8]) -> Vec<Vec<u8>> {
     let (own, normal) = (target_tag(target), target_tag(&normalized(target)));
     if own == normal { vec![own] } else { vec![own, normal] }
@@ -59,8 +60,8 @@ pub fn target_tags_of(primary_key: &[u8]) -> Vec<Vec<u8>> {
     target_tags(target.split(|byte| *byte == 0).next().unwrap_or_default())
 }
 
-/// The target with percent-encodings that mean the same spelt the same (RFC 3986 section 6.2.2): digits
-/// in capitals, and unreserved characters as they are.
+/// The target with percent-encodings that mean the same spelt the same (RFC 3986 section 6.2.2):
+/// digits in capitals, and unreserved characters as they are.
 fn normalized(target: &[u8]) -> Vec<u8> {
     let mut normal = Vec::with_capacity(target.len());
     let mut rest = target;

@@ -5,8 +5,8 @@
 //! [`storable`] decides whether it is kept and makes its [`Policy`], [`stored`] is the form in which it lies in memory, [`key`]
 //! and [`vary`] say under which key. A later request goes through [`reuse`]; if that says to ask again, [`validation`] makes the
 //! question and merges the answer; [`collapse`] says whether it shares what is still coming. [`invalidation`] is what a POST
-//! does to what is stored, [`cache_status`] what clients are told of all this, and [`surrogate`] and [`targeted`] what an
-//! application can say that only we read.
+//! does to what is stored, [`cache_status`] what clients are told of all this, and [`surrogate`]
+//! and [`targeted`] what an application can say that only we read.
 //!
 //! Called by `kirin/src/cache/`, which has the store, the requests under way and the clock.
 

@@ -63,12 +63,13 @@ pub enum Unstorable {
     NoFreshness,
     /// It is stale as it comes, and nothing can be done with it then.
     Stale,
-    /// It is too large, or a file, which is nothing to keep in memory. For the caller to say, as the
-    /// others that follow.
+    /// It is too large, or a file, which is nothing to keep in memory. For the caller to say, as
+    /// the others that follow.
     TooLarge,
     /// It was purged while it was on its way.
     PurgedWhileFetched,
-    /// More was purged while it was on its way than the store remembers, so it may have been as well.
+    /// More was purged while it was on its way than the store remembers, so it may have been as
+    /// well.
     TooManyPurges,
     /// Another response, to a later request, has been stored while it was on its way.
     NewerStored,

@@ -41,8 +41,9 @@ pub fn targeted_directives(fields: &FieldLines) -> Option<ResponseDirectives> {
         .find(|directives| *directives != ResponseDirectives::default())
 }
 
-/// The directives of one of the fields that caches read. None if it is malformed, so that it does not
-/// count. `Surrogate-Control` is older than structured fields, and is read as `Cache-Control` is.
+/// The directives of one of the fields that caches read. None if it is malformed, so that it does
+/// not count. `Surrogate-Control` is older than structured fields, and is read as `Cache-Control`
+/// is.
 pub(crate) fn directives_of(fields: &FieldLines, name: &str) -> Option<ResponseDirectives> {
     match name {
         "cdn-cache-control" => targeted::parse(fields, name),

@@ -1,8 +1,8 @@
 //! `CDN-Cache-Control` (RFC 9213): a dictionary of structured fields (RFC 9651), whose members are
 //! directives.
 //!
-//! It is not read as `Cache-Control` is: a field that is no dictionary is ignored as a whole, so that
-//! all caches on the way agree about it.
+//! It is not read as `Cache-Control` is: a field that is no dictionary is ignored as a whole, so
+//! that all caches on the way agree about it.
 
 use crate::cache_control::ResponseDirectives;
 use crate::directives::Directive;
@@ -27,8 +27,9 @@ pub fn parse(fields: &FieldLines, name: &str) -> Option<ResponseDirectives> {
     Some(directives)
 }
 
-/// A member as a directive. Its parameters do not count, nor does a time that is no integer (RFC 9213
-/// section 2.1). A directive of another type that it cannot have is obeyed all the same if it forbids.
+/// A member as a directive. Its parameters do not count, nor does a time that is no integer (RFC
+/// 9213 section 2.1). A directive of another type that it cannot have is obeyed all the same if it
+/// forbids.
 fn directive<'a>(name: &'a str, entry: &ListEntry) -> Option<Directive<'a>> {
     let is_time = TIMES.contains(&name);
     let value = match entry {

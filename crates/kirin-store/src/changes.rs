@@ -1,26 +1,27 @@
-//! Records what is invalidated while a page is being made, so that the page is not stored afterwards.
+//! Records what is invalidated while a page is being made, so that the page is not stored
+//! afterwards.
 //!
 //! An application takes time to make a page. The data behind the page may change meanwhile, and the
 //! invalidation that follows finds no item yet. [`Store::moment`] is therefore called before the
-//! application is asked, and [`Store::store`] with `unchanged_since` refuses the page if its key, one
-//! of its tags or a prefix of its key has been invalidated since.
+//! application is asked, and [`Store::store`] with `unchanged_since` refuses the page if its key,
+//! one of its tags or a prefix of its key has been invalidated since.
 //!
-//! While at least one [`Moment`] is held, each invalidation enters the 64-bit hash of its name and its
-//! number into a log. An unrelated invalidation has another hash and does not matter. Two names that
-//! share a hash cost one refusal. Entries older than the oldest moment are of no use and are dropped.
-//! The log is bounded: when a part is full, its older half is forgotten, and pages that were begun
-//! before that are refused ([`Change::Unknown`]).
+//! While at least one [`Moment`] is held, each invalidation enters the 64-bit hash of its name and
+//! its number into a log. An unrelated invalidation has another hash and does not matter. Two names
+//! that share a hash cost one refusal. Entries older than the oldest moment are of no use and are
+//! dropped. The log is bounded: when a part is full, its older half is forgotten, and pages that
+//! were begun before that are refused ([`Change::Unknown`]).
 //!
 //! Why no invalidation is missed:
 //!
 //! - [`Store::moment`] takes a number, registers it, and then the caller reads its data. The
 //!   invalidator changes the data, looks for registered moments, and then reads the last number. A
-//!   full fence stands between the two steps of each (Dekker's algorithm). So either the invalidator
-//!   sees the moment and makes an entry with a number that is not smaller, or the caller reads data
-//!   that has been changed already.
-//! - The invalidator makes its entry, then reads the last number and marks what is up to it. A writer
-//!   takes the item's number, then looks for entries. Both hold the lock of the part of the log for
-//!   that. So either the writer sees the entry, or the mark covers the item.
+//!   full fence stands between the two steps of each (Dekker's algorithm). So either the
+//!   invalidator sees the moment and makes an entry with a number that is not smaller, or the
+//!   caller reads data that has been changed already.
+//! - The invalidator makes its entry, then reads the last number and marks what is up to it. A
+//!   writer takes the item's number, then looks for entries. Both hold the lock of the part of the
+//!   log for that. So either the writer sees the entry, or the mark covers the item.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
@@ -170,8 +171,8 @@ impl Drop for Moment {
 }
 
 impl Store {
-    /// The present moment: later invalidations count as after it. Takes a number, as storing an item
-    /// does.
+    /// The present moment: later invalidations count as after it. Takes a number, as storing an
+    /// item does.
     pub fn moment(&self) -> Moment {
         let number = self.next_number();
         self.changes.moments[number as usize % PARTS].lock().insert(number);
@@ -197,8 +198,8 @@ impl Store {
     }
 
     /// Notes when an item was stored that is freed, evicted or marked stale now: one that was begun
-    /// before must not take its place. The number of a stale item is that of the mark, and it has been
-    /// noted already when the item was stored.
+    /// before must not take its place. A stale item is left out. Its number is that of the mark, and
+    /// the number under which it was stored was noted when it was marked.
     pub(crate) fn note_leaving(&self, shard: &Shard, index: u32) {
         let number = self.changes.oldest_at_least.load(Ordering::Relaxed);
         if shard.is_stored_since(index, number) {
@@ -218,8 +219,8 @@ impl Store {
         self.changes.note(self.hash_of(PREFIX, prefix), || self.last_number());
     }
 
-    /// The same as [`Store::change_since`] for a key that is hashed. Call with the item's own number
-    /// taken.
+    /// The same as [`Store::change_since`] for a key that is hashed. Call with the item's own
+    /// number taken.
     pub(crate) fn hashed_change_since(
         &self,
         since: &Moment,

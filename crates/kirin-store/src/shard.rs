@@ -135,8 +135,8 @@ impl Shard {
         self.side(index).and_then(|side| side.sequence).unwrap_or(self.slot(index).cas)
     }
 
-    /// Whether an item was stored at this number or later. The number of a stale item is that of the
-    /// mark; when it was stored has been noted (`Store::note_leaving`).
+    /// Whether an item was stored at this number or later. The number of a stale item is that of
+    /// the mark; when it was stored has been noted (`Store::note_leaving`).
     pub(crate) fn is_stored_since(&self, index: u32, number: u64) -> bool {
         let is_stale = self.slot(index).marks.load(Ordering::Relaxed) & mark::STALE != 0;
         !is_stale && self.sequence(index) >= number

@@ -80,7 +80,8 @@ pub struct StoreRequest<'a> {
     pub vivify: Option<Expires>,
     /// Store only if neither the key, nor a tag of the item, nor a prefix of the key has been
     /// invalidated since then, and no other item has been stored under the key. Otherwise, and in
-    /// doubt, it is not stored: [`StoreOutcome::NotStored`]. [`Store::change_since`] says which it was.
+    /// doubt, it is not stored: [`StoreOutcome::NotStored`]. [`Store::change_since`] says which it
+    /// was.
     pub unchanged_since: Option<&'a Moment>,
 }
 

@@ -23,8 +23,9 @@ impl PurgeRequests {
         Self { store, from, is_on }
     }
 
-    /// Purges if this is a request for it from one who may. `sent` is what the client has sent, which is
-    /// what the cache of a route knows; `seen` has its path rewritten, as the `store` place sees it.
+    /// Purges if this is a request for it from one who may. `sent` is what the client has sent,
+    /// which is what the cache of a route knows; `seen` has its path rewritten, as the `store`
+    /// place sees it.
     pub fn answer(
         &self,
         sent: &RequestHead<'_>,
@@ -60,8 +61,8 @@ impl PurgeRequests {
     }
 }
 
-/// What `Kirin-Purge` names, or if that is nothing the target, by its own path and by the one that it is
-/// rewritten to; with `*` at its end all that begins so.
+/// What `Kirin-Purge` names, or if that is nothing the target, by its own path and by the one that
+/// it is rewritten to; with `*` at its end all that begins so.
 fn named(sent: &RequestHead<'_>, seen: &RequestHead<'_>) -> Result<Purge, String> {
     let mut purge = Purge::parse(sent.field("kirin-purge").unwrap_or_default())
         .map_err(|error| format!("Kirin-Purge: {error}; it is written as {}", purge::FORM))?;

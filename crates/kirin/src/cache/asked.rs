@@ -107,7 +107,8 @@ impl Asked {
     }
 }
 
-/// Why a GET or HEAD goes past the cache: it has what others do not have, or the configuration says so.
+/// Why a GET or HEAD goes past the cache: it has what others do not have, or the configuration says
+/// so.
 fn reason_to_bypass(request: &RequestHead<'_>, settings: &CacheSettings) -> Option<&'static str> {
     if request.body != BodyLength::None {
         return Some("request-body");

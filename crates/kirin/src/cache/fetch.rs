@@ -164,8 +164,8 @@ impl Fetch {
         response
     }
 
-    /// What is stored, if the place has failed and that may take its place (RFC 5861 section 4). The
-    /// request may have waited for another to learn that.
+    /// What is stored, if the place has failed and that may take its place (RFC 5861 section 4).
+    /// The request may have waited for another to learn that.
     pub(super) fn in_place_of_error(
         &self,
         found: &FoundResponse,

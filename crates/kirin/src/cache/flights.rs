@@ -29,7 +29,8 @@ pub enum Landed {
     /// It was for one visitor, who has shown who he is: those who have done so, too, go themselves. For the others somebody else
     /// goes, or anybody with a cookie could send all of them to the place.
     Personal,
-    /// The place has failed with this status. Those who may have what is stale get that in its place.
+    /// The place has failed with this status. Those who may have what is stale get that in its
+    /// place.
     Failed(StatusCode),
     /// There is none, or it has been purged on its way: somebody else goes.
     Lost,

@@ -107,7 +107,8 @@ impl Keep {
         key
     }
 
-    /// Why it is not stored and no answer to later requests: it has been purged since it was asked for.
+    /// Why it is not stored and no answer to later requests: it has been purged since it was asked
+    /// for.
     pub fn check_unpurged(&self, store: &Store) -> Result<(), Unstorable> {
         match store.change_since(&self.began, &self.key, &self.tags()) {
             None => Ok(()),
@@ -150,8 +151,8 @@ impl Keep {
         self.store_varies(store, now)
     }
 
-    /// Stores by what responses vary, where requests look first. It carries the tags of the target, but
-    /// not those of the response, which would take all others with it.
+    /// Stores by what responses vary, where requests look first. It carries the tags of the target,
+    /// but not those of the response, which would take all others with it.
     fn store_varies(&self, store: &Store, now: Now) -> Result<(), Unstorable> {
         let Some(varies) = &self.varies else { return Ok(()) };
         let tags: Vec<&[u8]> = self.target_tags.iter().map(Vec::as_slice).collect();
