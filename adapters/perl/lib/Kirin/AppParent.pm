@@ -6,6 +6,7 @@ use File::Basename ();
 use Getopt::Long qw(GetOptionsFromArray);
 use IO::Handle;
 use Kirin::DeathSignal;
+use Kirin::Log;
 use Kirin::Worker;
 use Kirin::Worker::Hooks;
 use Kirin::Worker::Scheduling;
@@ -67,9 +68,16 @@ sub run {
     my $self = shift;
     $self->{file_name} = ($self->{app_file} =~ m{([^/]+)\z})[0] // $self->{app_file};
     $0 = "kirin: $self->{name} parent ($self->{file_name})";
-    $self->take_channels if !$self->{listener};
-    $self->install_signals;
-    $self->load or return 1 if !$self->{app};
+    if ($self->{app}) {
+        Kirin::Log::keep();
+    }
+    else {
+        $self->take_channels;
+        # Until the application is loaded, being told to end is all that matters.
+        $self->install_signals(qw(TERM QUIT INT PIPE));
+        $self->load or return 1;
+    }
+    $self->take_process_back;
     $self->report('ready');
     if ($self->{on_ready}) {
         $self->wait_for_front;
@@ -108,7 +116,7 @@ sub load {
     Kirin::DeathSignal::set(0);
     if (ref $app ne 'CODE' && !(Scalar::Util::blessed($app) && overload::Method($app, '&{}'))) {
         my $reason = $@ || "$self->{app_file} does not return a PSGI application\n";
-        print STDERR "kirin: $self->{name}: $reason";
+        Kirin::Log::line("kirin: $self->{name}: $reason");
         $self->report(failed => $reason);
         return 0;
     }
@@ -127,21 +135,47 @@ sub take_channels {
     $listener->blocking(0) // die "kirin-worker: listener: $!\n";
     $self->{listener} = $listener;
 
-    open $self->{control}, '>&', \*STDOUT or die "kirin-worker: STDOUT: $!\n";
+    open my $control, '>&', \*STDOUT or die "kirin-worker: STDOUT: $!\n";
+    $self->{control} = Kirin::Log::above_standard($control);
+    Kirin::Log::never_wait();
+    Kirin::Log::keep();
     open STDOUT, '>&', \*STDERR or die "kirin-worker: STDERR: $!\n";
     STDOUT->autoflush(1);
     STDERR->autoflush(1);
 }
 
-sub install_signals {
+# What the application has done to the process while it was loaded, and what would keep the parent from its work.
+sub take_process_back {
     my $self = shift;
-    $SIG{TERM} = sub { $self->stop('TERM') };
-    $SIG{QUIT} = sub { $self->stop('QUIT') };
-    $SIG{INT}  = sub { $self->stop('INT') };
-    $SIG{CHLD} = sub { $self->{child_ended} = 1 };
-    $SIG{TTIN} = sub { $self->resize(1) };
-    $SIG{TTOU} = sub { $self->resize(-1) };
-    $SIG{PIPE} = 'IGNORE';
+    # The workers get these back.
+    my $ours = $self->signals;
+    $self->{app_signals} =
+        { map { $_ => $SIG{$_} } grep { $SIG{$_} && $SIG{$_} ne $ours->{$_} } qw(CHLD INT TTIN TTOU) };
+    # One that is still to come would end this process.
+    alarm 0;
+    Kirin::Log::occupy_closed_streams();
+    $self->install_signals;
+    POSIX::sigprocmask(POSIX::SIG_UNBLOCK(), POSIX::SigSet->new(map { POSIX->can("SIG$_")->() } keys %$ours));
+}
+
+# Handles these signals, or all.
+sub install_signals {
+    my ($self, @names) = @_;
+    my $signals = $self->signals;
+    $SIG{$_} = $signals->{$_} for @names ? @names : keys %$signals;
+}
+
+sub signals {
+    my $self = shift;
+    return $self->{signals} //= {
+        TERM => sub { $self->stop('TERM') },
+        QUIT => sub { $self->stop('QUIT') },
+        INT  => sub { $self->stop('INT') },
+        CHLD => sub { $self->{child_ended} = 1 },
+        TTIN => sub { $self->resize(1) },
+        TTOU => sub { $self->resize(-1) },
+        PIPE => sub { },
+    };
 }
 
 # One line to the front. Line ends inside become \n, so that a message of several lines stays one.
@@ -197,7 +231,7 @@ sub fork_missing {
         return if Time::HiRes::time() < $self->{fork_after};
         my $pid = fork;
         if (!defined $pid) {
-            print STDERR "kirin: $self->{name}: cannot fork: $!\n";
+            Kirin::Log::line("kirin: $self->{name}: cannot fork: $!");
             $self->back_off;
             return;
         }
@@ -223,8 +257,7 @@ sub dismiss_surplus {
 
 sub be_worker {
     my ($self, $number) = @_;
-    $SIG{$_} = 'DEFAULT' for qw(CHLD INT TTIN TTOU);
-    srand;
+    $SIG{$_} = $self->{app_signals}{$_} // 'DEFAULT' for qw(CHLD INT TTIN TTOU);
     Kirin::Worker::Scheduling::give_way();
     close $self->{control};
     $0 = "kirin: $self->{name} worker $number ($self->{file_name})";
@@ -232,10 +265,12 @@ sub be_worker {
     if ($self->{app_builder}) {
         $app = eval { $self->{app_builder}->() };
         if (!$app) {
-            print STDERR "kirin: worker $$: $@";
+            Kirin::Log::line("kirin: worker $$: $@");
             exit 1;
         }
     }
+    # Whatever the application has seeded it with while it was loaded: no two workers may draw the same numbers.
+    srand;
     my $worker = Kirin::Worker->new(
         app          => $app,
         listener     => $self->{listener},
@@ -247,7 +282,7 @@ sub be_worker {
     );
     delete $self->{app};
     my $finished = eval { Kirin::Worker::Hooks::run_after_fork(); $worker->run; 1 };
-    print STDERR "kirin: worker $$: $@" if !$finished;
+    Kirin::Log::line("kirin: worker $$: $@") if !$finished;
     $self->{before_exit}->($app) if $self->{before_exit};
     Kirin::Worker::Hooks::run_before_exit();
     # The parent sends TERM again and again until we are gone. While Perl takes itself apart, there is no handler any more.

@@ -63,7 +63,7 @@ sub get_multi {
         my %key_of = map { $self->name_of($_) => $_ } @keys;
         my @names  = keys %key_of;
         while (my @some = splice @names, 0, KEYS_A_LINE) {
-            $self->connection->send("get @some\r\n");
+            $self->connection->send('get ' . join(' ', @some) . "\r\n");
             my $values = $self->values_sent;
             $found{ $key_of{$_} } = $values->{$_} for keys %$values;
         }
@@ -191,7 +191,7 @@ sub guarded {
         $self->{error} = undef;
         return $result;
     }
-    chomp($self->{error} = "$@");
+    $self->{error} = "$@" =~ s/\n\z//r;
     return undef;    ## no critic: the same in list context, so that it can stand among arguments
 }
 

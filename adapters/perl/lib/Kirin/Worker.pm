@@ -4,14 +4,17 @@ use warnings;
 
 use Errno qw(EINTR);
 use IO::Handle;
+use Kirin::Log;
 use Kirin::Worker::Cleanup;
 use Kirin::Worker::Input;
 use Kirin::Worker::Parsed;
 use Kirin::Worker::Response;
+use Kirin::Worker::Signals;
 use Kirin::Worker::Stream;
 use Kirin::Worker::Trace;
 use Kirin::Worker::Writer;
 use Plack::Util;
+use Socket qw(MSG_NOSIGNAL);
 
 our $VERSION = '0.001';
 
@@ -26,7 +29,7 @@ use constant JITTER => 0.1;
 
 sub new {
     my ($class, %args) = @_;
-    my $self = bless { generation => 1, %args, parent => getppid(), stopping => 0 }, $class;
+    my $self = bless { generation => 1, %args, parent => getppid(), pid => $$, stopping => 0 }, $class;
     if (my $max = $self->{max_requests}) {
         my $spread = defined $self->{min_requests} ? $max - $self->{min_requests} : int $max * JITTER;
         $self->{requests_left} = $max - int rand(1 + ($spread > 0 ? $spread : 0));
@@ -56,10 +59,16 @@ sub new {
 # Takes a connection and serves it, until told to leave.
 sub run {
     my $self = shift;
-    local $SIG{TERM} = sub { $self->{stopping} = 1 };
-    local $SIG{QUIT} = $SIG{TERM};
-    local $SIG{PIPE} = 'IGNORE';
-    local $SIG{__DIE__} = \&Kirin::Worker::Trace::remember;
+    my $stop = sub { $self->{stopping} = 1 };
+    # The front asks with USR2 where a request hangs that took too long. A worker that has been asked must not go on.
+    my $tell = sub {
+        $self->{stopping} = 1;
+        Kirin::Worker::Trace::log_overdue(${ $self->{env} }) if $self->{env} && ${ $self->{env} };
+    };
+    # A handler that does nothing, since programs that the application starts would inherit that a signal is ignored.
+    Kirin::Worker::Signals::install(TERM => $stop, QUIT => $stop, USR2 => $tell, PIPE => sub { });
+    # One that the application has installed while it was loaded is its own affair.
+    local $SIG{__DIE__} = $SIG{__DIE__} || \&Kirin::Worker::Trace::remember;
     while (my $socket = $self->accept) {
         $self->serve($socket) or last;
     }
@@ -75,10 +84,11 @@ sub accept {
         next if $found < 1;
         # Another worker may have been faster.
         CORE::accept(my $socket, $self->{listener}) or next;
+        $socket = Kirin::Log::above_standard($socket);
         my $greeting = "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION";
         my @parsed   = Kirin::Worker::Parsed::wanted();
         $greeting .= ' parsed=' . join ',', @parsed if @parsed;
-        return $socket if syswrite $socket, "$greeting\n";
+        return $socket if send $socket, "$greeting\n", MSG_NOSIGNAL;
     }
     return;
 }
@@ -90,11 +100,7 @@ sub serve {
     my ($app, $always) = @$self{qw(app always)};
     $always = [@$always, 'psgix.informational' => sub { Kirin::Worker::Response::send_informational($socket, @_) }];
     my $env;
-    # The front asks with it where a request hangs that took too long. Whoever has been asked must not go on.
-    local $SIG{USR2} = sub {
-        $self->{stopping} = 1;
-        Kirin::Worker::Trace::log_overdue($env) if $env;
-    };
+    local $self->{env} = \$env;
     until ($self->{stopping}) {
         my $count = sysread $socket, my $buffer, READ_BYTES;
         if (!$count) {
@@ -129,18 +135,22 @@ sub serve {
         my $stream;
         my $output = eval {
             my $response = $app->($env);
+            Kirin::Worker::Signals::restore();
             $leaving ||= $self->{stopping} || $env{'psgix.harakiri.commit'};
             ref $response eq 'ARRAY' && ref $response->[2] eq 'ARRAY'
                 ? Kirin::Worker::Response::whole($response, $env, $leaving)
                 : ($stream = Kirin::Worker::Stream->new($socket, $env, $leaving, $self->{sendfile}))->send($response);
         };
         if (!defined $output) {
+            # A process that the application has forked must not answer in the place of the worker.
+            exit 1 if $$ != $self->{pid} && Kirin::Worker::Trace::log_failure($env, $@);
+            Kirin::Worker::Signals::restore();
             Kirin::Worker::Trace::log_failure($env, $@);
             return $self->hang_up($socket, $env, $leaving) if $stream && $stream->has_begun;
             $output = Kirin::Worker::Response::internal_server_error($env, $leaving);
         }
         # Most responses take one write.
-        my $written = $output eq '' ? 0 : syswrite $socket, $output;
+        my $written = $output eq '' ? 0 : send $socket, $output, MSG_NOSIGNAL;
         if (($written // 0) != length $output) {
             eval { Kirin::Worker::Writer::write_all($socket, substr $output, $written // 0) }
                 or return $self->hang_up($socket, $env, $leaving);
@@ -151,7 +161,7 @@ sub serve {
             # The front counts the time until it hears that this is over, or until the worker leaves.
             Kirin::Worker::Cleanup::run($env);
             $leaving ||= $self->{stopping};
-            syswrite $socket, "\n" if !$leaving && !$env{'psgix.harakiri.commit'};
+            send $socket, "\n", MSG_NOSIGNAL if !$leaving && !$env{'psgix.harakiri.commit'};
         }
         return 0 if $leaving || $env{'psgix.harakiri.commit'};
         # What the application has put there goes before the next request comes.
@@ -176,8 +186,8 @@ sub log_message {
     my $entry = shift;
     my $message = $entry->{message} // '';
     utf8::encode($message) if utf8::is_utf8($message);
-    chomp $message;
-    print STDERR "kirin: worker $$: ", $entry->{level} // 'info', ": $message\n";
+    my $level = $entry->{level} // 'info';
+    Kirin::Log::line("kirin: worker $$: $level: $message");
 }
 
 # A head that did not come with one read. Returns where it begins and ends.
@@ -187,7 +197,7 @@ sub read_head {
         my $colon = index $$buffer, ':';
         my $digits = $colon < 0 ? $$buffer : substr $$buffer, 0, $colon;
         if ($digits !~ /\A[1-9][0-9]{0,6}\z/ || $digits > HEAD_BYTES) {
-            print STDERR "kirin: worker $$: what came is not a request head\n";
+            Kirin::Log::line("kirin: worker $$: what came is not a request head");
             return;
         }
         if ($colon > 0 && length $$buffer > $colon + 1 + $digits) {

@@ -3,6 +3,7 @@ use v5.16;
 use warnings;
 
 use Exporter qw(import);
+use Kirin::Log;
 
 our @EXPORT_OK = qw(after_fork before_exit);
 
@@ -12,12 +13,15 @@ sub after_fork  { push @after_fork,  @_; return }
 sub before_exit { push @before_exit, @_; return }
 
 # Dies with the first hook that does: a worker without its connection to a database, say, must not serve.
-sub run_after_fork { $_->() for @after_fork; return }
+sub run_after_fork {
+    for my $hook (@after_fork) { $hook->() }
+    return;
+}
 
 # Runs all; what one dies with goes to the log.
 sub run_before_exit {
     for my $hook (@before_exit) {
-        eval { $hook->(); 1 } or print STDERR "kirin: worker $$: before_exit: $@";
+        eval { $hook->(); 1 } or Kirin::Log::line("kirin: worker $$: before_exit: $@");
     }
     return;
 }

@@ -3,6 +3,8 @@ use v5.16;
 use warnings;
 
 use Errno qw(EINTR);
+# Perl loads it when a handle of a string is opened first, by way of an @INC that the application may have changed.
+use PerlIO::scalar;
 
 # Bodies of up to this size are kept in memory, longer ones in a file that has no name.
 use constant MEMORY_BYTES => 1024 * 1024;
@@ -24,6 +26,8 @@ sub receive {
 sub receive_file {
     my ($socket, $length, $received) = @_;
     open my $handle, '+>:raw', undef or die "file for a request body: $!\n";
+    # What the application has print add to each call.
+    local ($\, $,);
     while (1) {
         print {$handle} $received or die "file for a request body: $!\n";
         $length -= length $received;

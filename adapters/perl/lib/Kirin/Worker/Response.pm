@@ -2,12 +2,17 @@ package Kirin::Worker::Response;
 use v5.16;
 use warnings;
 
+use Kirin::Log;
 use Kirin::Worker::Cleanup;
 use Kirin::Worker::Writer;
 
 # Fields that say how the body is framed, what becomes of connection and worker, and what the front is to send. None of it is
 # the application's.
 my %FRAMING = map { $_ => 1 } qw(content-length transfer-encoding connection keep-alive kirin-cleanup kirin-file);
+
+# Names that have been looked at, by whether a field can have them.
+my %is_name;
+use constant KNOWN_NAMES => 1000;
 
 # Responses with these statuses have no body (RFC 9110 section 6.4.1).
 sub has_no_body { $_[0] == 204 || $_[0] == 304 || $_[0] < 200 }
@@ -18,7 +23,9 @@ sub whole {
     my ($status, $headers, $body) = @$response;
     my ($head, $length, $coding) = head($status, $headers);
     $status >= 200 or die "$status is not the status of a whole response\n";
-    $body = @$body == 1 ? $body->[0] : join '', @$body;
+    no warnings 'uninitialized';
+    # An undefined element is an empty one, as with other servers.
+    $body = @$body == 1 ? $body->[0] // '' : join '', @$body;
     utf8::downgrade($body, 1) or die "Wide character in the response body: encode it before it is sent\n";
     if ($env->{REQUEST_METHOD} eq 'HEAD' || has_no_body($status)) {
         # The length that the body of a GET would have. An empty body stands for one that was left out.
@@ -43,10 +50,13 @@ sub whole {
 # Status line and field lines without framing; the Content-Length and the transfer coding that the application gave.
 sub head {
     my ($status, $headers) = @_;
-    $status =~ /\A[1-9][0-9][0-9]\z/ or die "Status of the response is not a number of three digits: $status\n";
+    ($status // '') =~ /\A[1-9][0-9][0-9]\z/
+        or die 'Status of the response is not a number of three digits: ', $status // 'undef', "\n";
+    ref $headers eq 'ARRAY' or die "The headers of the response are no array\n";
     my $head  = "HTTP/1.1 $status\r\n";
     my $lines = 1;
     my ($length, $coding);
+    no warnings 'uninitialized';
     for (my $i = 0; $i < @$headers; $i += 2) {
         my ($name, $value) = @$headers[$i, $i + 1];
         if (exists $FRAMING{ lc $name }) {
@@ -54,19 +64,38 @@ sub head {
             $coding = $value if lc $name eq 'transfer-encoding' && lc $value eq 'chunked';
             next;
         }
+        next if !($is_name{$name} // is_name($name)) && $name !~ /[\r\n\0]/;
         $head .= "$name: $value\r\n";
         $lines++;
     }
-    # A line end inside a value would add lines, or a whole response, of its own.
-    refuse_line_ends($headers) if ($head =~ tr/\r\n\0//) != 2 * $lines;
+    # A line end inside a value would add lines, or a whole response, of its own. Other control characters, which the front
+    # does not take, become spaces (RFC 9110 section 5.5).
+    if (($head =~ tr/\x00-\x08\x0A-\x1F\x7F//) != 2 * $lines) {
+        refuse_line_ends($headers);
+        $head =~ tr/\x01-\x08\x0B\x0C\x0E-\x1F\x7F/ /;
+    }
     utf8::downgrade($head, 1) or die "Wide character in the response headers: encode them before they are sent\n";
     return ($head, $length, $coding);
+}
+
+# Whether a field can have this name (RFC 9110 section 5.1). The front takes nothing else, so that a field with another name is
+# left out, and the log has it once.
+sub is_name {
+    my $name = shift;
+    %is_name = () if keys %is_name >= KNOWN_NAMES;
+    return $is_name{$name} = 1 if $name =~ /\A[!#\$%&'*+.^_`|~0-9A-Za-z-]+\z/;
+    $is_name{$name} = 0;
+    my $shown = $name =~ s/[^!-~]/?/gr;
+    Kirin::Log::line("kirin: worker $$: the response header '$shown' is left out: this is no name of a field")
+        if $name !~ /[\r\n\0]/;
+    return 0;
 }
 
 # Sends an informational response, such as 103, ahead of the one that is to come.
 sub send_informational {
     my ($socket, $status, $headers) = @_;
-    # 100 is the front's own, and 101 ends what HTTP knows of the connection.
+    # 100 is the front's own: it has said that already. 101 ends what HTTP knows of the connection.
+    return if $status eq '100';
     $status =~ /\A1[0-9][0-9]\z/ && $status > 101 or die "Not an informational response: $status\n";
     my ($head) = head($status, $headers // []);
     Kirin::Worker::Writer::write_all($socket, "$head\r\n");
@@ -75,6 +104,7 @@ sub send_informational {
 
 sub refuse_line_ends {
     my $headers = shift;
+    no warnings 'uninitialized';
     for (my $i = 0; $i < @$headers; $i += 2) {
         next if "$headers->[$i]$headers->[$i + 1]" !~ /[\r\n\0]/;
         (my $name = $headers->[$i]) =~ s/[^!-~]/?/g;

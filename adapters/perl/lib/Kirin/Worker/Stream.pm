@@ -5,6 +5,7 @@ use warnings;
 use Kirin::Worker::Cleanup;
 use Kirin::Worker::File;
 use Kirin::Worker::Response;
+use Kirin::Worker::Trace;
 use Kirin::Worker::Writer;
 use Plack::Util;
 use Scalar::Util qw(blessed);
@@ -37,11 +38,11 @@ sub send {
             return $self->leave_to_application if $self->{env}{'psgix.io'};
             die "The application has not called its responder\n";
         }
-        $self->{writer}->close if $self->{writer};
     }
     else {
         $self->send_one($response);
     }
+    $self->{writer}->close if $self->{writer};
     return '';
 }
 
@@ -66,6 +67,8 @@ sub send_one {
         Kirin::Worker::Writer::write_all($self->{socket}, $bytes);
         return;
     }
+    !defined $body || ref $body eq 'GLOB' || blessed $body && grep { $body->can($_) } qw(getline path AUTOLOAD)
+        or die "The response body is no array, no handle and no object with getline\n";
     my ($head, $length, $coding) = Kirin::Worker::Response::head($status, $headers);
     if (!$coding && blessed $body && $body->can('path') && $self->may_hand_back($status)) {
         my $file = Kirin::Worker::File::behind($body, $length, $self->{sendfile});
@@ -114,8 +117,10 @@ sub send_one {
             $writer->write($bytes);
         }
     }
-    $body->close if ref $body eq 'GLOB' || $body->can('close');
     $writer->close;
+    # The client has its response, whatever comes of this.
+    eval { $body->close if ref $body eq 'GLOB' || $body->can('close'); 1 }
+        or Kirin::Worker::Trace::log_failure($self->{env}, $@);
     return;
 }
 

@@ -3,6 +3,7 @@ use v5.16;
 use warnings;
 
 use Carp ();
+use Kirin::Log;
 use Scalar::Util qw(blessed);
 
 my $stack;
@@ -23,12 +24,14 @@ sub log_failure {
     my ($env, $error) = @_;
     my $trace = $stack // '';
     undef $stack;
-    return if blessed $error && $error->isa('Kirin::Worker::Gone');
-    $error = "$error" // '';
-    chomp $error;
+    return 1 if blessed $error && $error->isa('Kirin::Worker::Gone');
+    # What an application throws may be an object that cannot even be made into text.
+    $error = eval { "$error" } // ref $error;
+    $error =~ s/\n\z//;
     # The first line says where remember was called from: where it died.
     $trace =~ s/\A\s*at (?:.*?) line [0-9]+\.?\n//;
     print_message($env, $error, $trace);
+    return 1;
 }
 
 # Logs where a request is that takes too long. Called from a signal handler: what it interrupted is the first line.
@@ -47,10 +50,8 @@ sub print_message {
     # What is below the worker's eval is the same for every request.
     $trace =~ s{^\s*eval \{\.\.\.\} called at \S*Kirin/Worker\.pm .*}{}ms;
     $trace = "\n" . $trace if $trace ne '';
-    chomp $trace;
-    my $message = "kirin: worker $$: $env->{REQUEST_METHOD} $env->{REQUEST_URI}: $error$trace\n";
-    utf8::encode($message) if utf8::is_utf8($message);
-    print STDERR $message;
+    my ($method, $uri) = map { $_ // '' } @$env{qw(REQUEST_METHOD REQUEST_URI)};
+    Kirin::Log::line("kirin: worker $$: $method $uri: $error$trace");
 }
 
 1;

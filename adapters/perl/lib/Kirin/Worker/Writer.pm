@@ -3,6 +3,8 @@ use v5.16;
 use warnings;
 
 use Errno qw(EINTR);
+use Kirin::Log;
+use Socket qw(MSG_NOSIGNAL);
 
 # Thrown when the front does not read any more, because its client has gone.
 our $GONE = bless \ (my $reason = "the client has gone\n"), 'Kirin::Worker::Gone';
@@ -24,7 +26,7 @@ sub write {
     }
     elsif ($self->{framing} eq 'length') {
         if (length $bytes > $self->{left}) {
-            print STDERR "kirin: worker $$: the response body is longer than its Content-Length; it is cut\n"
+            Kirin::Log::line("kirin: worker $$: the response body is longer than its Content-Length; it is cut")
                 if !$self->{warned}++;
             $bytes = substr $bytes, 0, $self->{left};
         }
@@ -60,7 +62,8 @@ sub write_all {
     my ($socket, $bytes) = @_;
     my $at = 0;
     while ($at < length $bytes) {
-        my $count = syswrite $socket, $bytes, length($bytes) - $at, $at;
+        # The application may have done anything to the handler of SIGPIPE.
+        my $count = send $socket, $at ? substr($bytes, $at) : $bytes, MSG_NOSIGNAL;
         if (defined $count) {
             $at += $count;
         }

@@ -1,0 +1,75 @@
+package Kirin::Worker::Signals;
+use v5.16;
+use warnings;
+
+use POSIX ();
+
+my %handler;
+
+# Handles these signals with this code from now on.
+sub install {
+    my %new = @_;
+    @handler{ keys %new } = values %new;
+    $SIG{$_} = $new{$_} for keys %new;
+    guard_against_safe();
+    return;
+}
+
+# Puts back what the application has put something else in the place of. It runs after each request, so that it only looks
+# as long as nothing has changed; asking for a handler that is code takes no system call.
+sub restore {
+    no warnings 'uninitialized';
+    return
+        if $SIG{TERM} == $handler{TERM}
+        && $SIG{QUIT} == $handler{QUIT}
+        && $SIG{USR2} == $handler{USR2}
+        && $SIG{PIPE} == $handler{PIPE};
+    $SIG{$_} = $handler{$_} for keys %handler;
+    guard_against_safe();
+    return;
+}
+
+# Perl forgets all signal handlers when code is run in a compartment of Safe: it takes the %SIG that this code sees for the only
+# one. A signal that comes then ends the process ("no signal handler set"). So signals wait until the handlers are back.
+sub guard_against_safe {
+    state $guarded;
+    return if $guarded || !defined &Opcode::_safe_call_sv;
+    $guarded = \&Opcode::_safe_call_sv;
+    my $ours = POSIX::SigSet->new(map { POSIX->can("SIG$_")->() } keys %handler);
+    no warnings 'redefine';
+    *Opcode::_safe_call_sv = sub ($$$) {
+        POSIX::sigprocmask(POSIX::SIG_BLOCK(), $ours, my $before = POSIX::SigSet->new);
+        my $end = Kirin::Worker::Signals::AtEnd->new(sub {
+            $SIG{$_} = $handler{$_} for keys %handler;
+            POSIX::sigprocmask(POSIX::SIG_SETMASK(), $before);
+        });
+        return &$guarded;
+    };
+    return;
+}
+
+package Kirin::Worker::Signals::AtEnd {
+    sub new { my ($class, $code) = @_; return bless { code => $code }, $class }
+    sub DESTROY { $_[0]{code}->() }
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Kirin::Worker::Signals - a worker's signal handlers, which survive what the application does to %SIG
+
+=head1 SYNOPSIS
+
+    Kirin::Worker::Signals::install(TERM => sub { $stopping = 1 });
+    my $response = $app->($env);
+    Kirin::Worker::Signals::restore();
+
+=head1 DESCRIPTION
+
+An application may use any signal within a request, as with C<local $SIG{PIPE}>. What it leaves behind in TERM, QUIT, USR2 and
+PIPE does not stay: without these handlers a worker would end in the middle of a later request.
+
+=cut
