@@ -41,8 +41,9 @@ sub load {
     $self->{content} = { $found ? %$found : () };
     if ($found) {
         $self->{id} = $self->{cookie};
-        # What is inside of a reference can change without this hash noticing.
-        $self->{before} = fingerprint($found) if grep { ref } values %$found;
+        # What is inside of a reference can change without this hash noticing; and by this is known which members this request
+        # has changed.
+        $self->{before} = fingerprints($found);
     }
     elsif ($self->{is_lost}) {
         $self->{id} = $self->{cookie};
@@ -88,7 +89,31 @@ sub is_empty { !%{ $_[0]{content} } }
 sub is_changed {
     my $self = shift;
     return 1 if $self->{changed};
-    return defined $self->{before} && $self->{before} ne fingerprint($self->{content});
+    my ($before, $content) = @$self{qw(before content)};
+    return !!grep { ref $content->{$_} && (!exists $before->{$_} || $before->{$_} ne fingerprint($content->{$_})) } keys %$content;
+}
+
+sub fingerprints {
+    my $content = shift;
+    return { map { $_ => fingerprint($content->{$_}) } keys %$content };
+}
+
+# Puts what this request has changed into what another one has stored meanwhile, member by member of the top level. Of a member
+# that both have changed, this request's stays.
+sub merge_into {
+    my ($self, $theirs) = @_;
+    my ($before, $mine) = @$self{qw(before content)};
+    my %merged = %$theirs;
+    my $now    = fingerprints($mine);
+    for my $name (keys %{ { %$before, %$now } }) {
+        next if exists $before->{$name} && exists $now->{$name} && $before->{$name} eq $now->{$name};
+        if (exists $now->{$name}) { $merged{$name} = $mine->{$name} }
+        else                      { delete $merged{$name} }
+    }
+    # From here on, theirs is what this request has read.
+    $self->{before} = fingerprints($theirs);
+    %$mine = %merged;
+    return;
 }
 
 # A text that is the same for the same data. Numbers and strings are not told apart: printing a number makes it both.

@@ -56,6 +56,24 @@ sub get {
     });
 }
 
+# The number that cas wants, and the value.
+sub gets {
+    my ($self, $key) = @_;
+    return $self->guarded(sub {
+        $self->connection->send('gets ' . $self->name_of($key) . "\r\n");
+        my %unique;
+        my $found = $self->values_sent(\%unique);
+        my ($name) = keys %$found or return undef;    ## no critic: one value
+        return [$unique{$name}, $found->{$name}];
+    });
+}
+
+# As set, if nobody has stored anything there since gets gave the number.
+sub cas {
+    my ($self, $key, $unique, $value, $ttl) = @_;
+    return $self->store("cas $unique", $key, $value, $ttl);
+}
+
 sub get_multi {
     my ($self, @keys) = @_;
     my %found;
@@ -245,7 +263,8 @@ sub put {
             return $self->verdict('HD');
         }
     }
-    $self->connection->send("$command $name $flags $expiry $length\r\n$bytes\r\n");
+    my $unique = $command =~ s/\Acas ([0-9]+)\z/cas/ ? " $1" : '';
+    $self->connection->send("$command $name $flags $expiry $length$unique\r\n$bytes\r\n");
     return $self->verdict('STORED');
 }
 
@@ -265,11 +284,13 @@ sub count {
 
 # The values of a retrieval, by their names in the store.
 sub values_sent {
-    my $self       = shift;
+    my ($self, $unique) = @_;
     my $connection = $self->connection;
     my %found;
     while ((my $line = $connection->line) ne 'END') {
-        my ($name, $flags, $length) = $line =~ /\AVALUE (\S+) ([0-9]+) ([0-9]+)/a or $self->refused($line);
+        my ($name, $flags, $length, $number) = $line =~ /\AVALUE (\S+) ([0-9]+) ([0-9]+)(?: ([0-9]+))?\z/a
+            or $self->refused($line);
+        $unique->{$name} = $number if $unique;
         my $bytes = $connection->block($length);
         $found{$name} = $flags == FLAG_JSON ? $JSON->decode($bytes) : $bytes;
     }
@@ -366,6 +387,14 @@ Why the last call has failed; C<undef> if it has not.
 =item get(KEY), get_multi(KEY, ...)
 
 The value, or C<undef>; a reference to a hash with those that are there.
+
+=item gets(KEY)
+
+As C<get>, with the number that C<cas> wants: C<[NUMBER, VALUE]>.
+
+=item cas(KEY, NUMBER, VALUE, TTL)
+
+As C<set>, but only if the item is still the one that C<gets> has given. False if it has been stored anew, deleted or evicted.
 
 =item set(KEY, VALUE, TTL, tags => [TAG, ...]), add, replace
 

@@ -21,6 +21,10 @@ my %OPTION = map { $_ => 1 } @COOKIE_ATTRIBUTES,
 # A number below this is a duration, as for Plack::Session::State::Cookie; above it a date, as for Cookie::Baker.
 use constant EARLIEST_DATE => 1_000_000_000;
 
+# How often a session is merged with what other requests have written, before this one gives up. Each time, one of them has
+# succeeded.
+use constant MERGES => 100;
+
 # As many random bits as the SHA-1 that these ids look like.
 use constant ID_BYTES => 20;
 
@@ -42,6 +46,7 @@ sub prepare_app {
         Scalar::Util::blessed($self->{store}) && $self->{store}->can($method)
             or Carp::croak('Session::Kirin: store must be an object with get, set and remove');
     }
+    $self->{has_cas} = !grep { !$self->{store}->can($_) } qw(gets cas);
     $self->{cookie_name} //= delete $self->{session_key} // 'simple_session';
     $self->{keep_empty}    //= 1;
     $self->{path}          //= '/';
@@ -88,7 +93,14 @@ sub generate_id {
 # For Kirin::Session: the content of a session that is there.
 sub fetch {
     my ($self, $session, $id) = @_;
-    my $value = $self->{store}->get($id);
+    my $value;
+    if ($self->{has_cas}) {
+        (my $unique, $value) = @{ $self->{store}->gets($id) // [] };
+        $session->{unique} = $unique;
+    }
+    else {
+        $value = $self->{store}->get($id);
+    }
     if (!defined $value) {
         # A store that is away must not cost anybody their session.
         $session->{is_lost} = 1 if $self->has_failed($session->{env}, 'session is not read');
@@ -146,16 +158,18 @@ sub finalize {
     $self->send_cookie($response, $session->{id}, $options) if $session->is_new || defined $old_id || $has_attributes;
 }
 
-# Writes what is to be written. Returns whether the store has it.
+# Writes what is to be written. Returns whether the store has the session.
 sub commit {
     my ($self, $session, $old_id) = @_;
     my ($store, $ttl) = @$self{qw(store ttl)};
     # It may be gone when this runs at the end.
     my $env = $session->{env};
+    if (!$session->is_new && $self->{has_cas} && defined $session->{unique}) {
+        return $self->move($session, $old_id) if defined $old_id;
+        return $self->update($session) if $session->is_changed && $session->{id} eq $session->{cookie};
+    }
     if ($session->is_new || defined $old_id || $session->is_changed) {
-        my $value = $session->content;
-        $value = $self->{serializer}[0]->($value) if $self->{serializer};
-        $store->set($session->{id}, $value, $ttl // ());
+        $store->set($session->{id}, $self->serialized($session), $ttl // ());
         # With the old one gone as well there would be none.
         return 0 if $self->has_failed($env, 'session is not stored');
         $self->remove($env, $old_id) if defined $old_id;
@@ -165,6 +179,55 @@ sub commit {
         $self->has_failed($env, 'session is not touched');
     }
     return 1;
+}
+
+# Writes a session that was there when this request has read it. One that has been removed since (the visitor has signed out,
+# its id has changed) stays removed. What other requests have changed since is kept.
+sub update {
+    my ($self, $session) = @_;
+    my ($env, $id) = @$session{qw(env id)};
+    for (1 .. MERGES) {
+        return 1 if $self->{store}->cas($id, $session->{unique}, $self->serialized($session), $self->{ttl} // ());
+        return 0 if $self->has_failed($env, 'session is not stored');
+        $self->reread($session, $id) or return 0;
+    }
+    $self->log($env, "session is not stored: other requests have written it ${\ MERGES} times meanwhile");
+    return 0;
+}
+
+# Gives a session another id. The old one goes only in the state in which it has been copied, so that what other requests write
+# until then is not lost, and one that ends meanwhile does not live on under the new id.
+sub move {
+    my ($self, $session, $old_id) = @_;
+    my ($env, $store) = ($session->{env}, $self->{store});
+    for (1 .. MERGES) {
+        $store->set($session->{id}, $self->serialized($session), $self->{ttl} // ());
+        # With the old one gone as well there would be none.
+        return 0 if $self->has_failed($env, 'session is not stored');
+        # A caches' remove looks at no number: what is stored for a second is nobody's session.
+        if ($store->cas($old_id, $session->{unique}, $self->{serializer} ? '' : 'moved', 1)) {
+            $self->remove($env, $old_id);
+            return 1;
+        }
+        last if $self->has_failed($env, 'session is not removed');
+        next if $self->reread($session, $old_id);
+        last;
+    }
+    $self->remove($env, $session->{id});
+    return 0;
+}
+
+# Merges what another request has stored into this one. False if there is no session any more.
+sub reread {
+    my ($self, $session, $id) = @_;
+    my $theirs = $self->fetch($session, $id) // return 0;
+    $session->merge_into($theirs);
+    return 1;
+}
+
+sub serialized {
+    my ($self, $session) = @_;
+    return $self->{serializer} ? $self->{serializer}[0]->($session->content) : $session->content;
 }
 
 sub remove {
@@ -185,9 +248,11 @@ sub has_failed {
 
 sub log {
     my ($self, $env, $message) = @_;
-    chomp $message;
+    $message =~ s/\n\z//;
     my $errors = $env && $env->{'psgi.errors'} || \*STDERR;
-    $errors->print("Session::Kirin: $message\n");
+    # An application may have closed or tied them.
+    eval { $errors->print("Session::Kirin: $message\n") };
+    return;
 }
 
 sub send_cookie {
@@ -245,6 +310,11 @@ The session is written when it has changed, at any depth. Reading does not write
 
 =item *
 
+With a store that has C<gets> and C<cas>, requests of one visitor at the same time are merged, by members of the top level, and a
+session that has ended meanwhile is not written again (F<docs/perl.md>).
+
+=item *
+
 C<Set-Cookie> is sent when the client is to know something new: with a new session, a changed id, an end, or when the
 application has set an attribute of the cookie for this response.
 
@@ -266,7 +336,7 @@ line. Visitors keep their sessions for when it is back.
 
 =item store
 
-An object with C<get>, C<set> and C<remove>; or a L<Plack::Session::Store::Cache>, whose cache is taken. Default: a
+An object with C<get>, C<set> and C<remove>, and better C<gets> and C<cas> as well (L<Cache::Memcached::Fast>); or a L<Plack::Session::Store::Cache>, whose cache is taken. Default: a
 L<Kirin::Store>, which finds Kirin's store in C<KIRIN_STORE> and keeps sessions as JSON. Note that JSON has no objects;
 numbers and strings, lists and hashes come back as they were.
 
