@@ -20,7 +20,7 @@ use kirin_http::{
     SpooledBody, StatusCode, Version,
 };
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -446,6 +446,15 @@ impl App {
     pub(crate) fn retire_generation(&self, generation: u64) {
         let workers = self.workers.lock();
         workers.values().filter(|worker| worker.generation == generation).for_each(|worker| worker.leave());
+        drop(workers);
+        drop(self.pool.remove_idle(|connection| connection.handle.is_leaving()));
+    }
+
+    /// Workers that have lost their parent get no further request; the idle ones are let go. A process that one of them has left
+    /// behind may keep its socket open, so that its end is not seen.
+    pub(crate) fn retire_workers(&self, pids: &HashSet<u32>) {
+        let workers = self.workers.lock();
+        pids.iter().filter_map(|pid| workers.get(pid)).for_each(|worker| worker.leave());
         drop(workers);
         drop(self.pool.remove_idle(|connection| connection.handle.is_leaving()));
     }

@@ -7,6 +7,29 @@ use std::time::Duration;
 /// Workers of one application at most.
 pub const MAX_WORKERS: usize = 4096;
 
+/// Whether workers are forked from a process that has loaded the application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preload {
+    /// Unless the application has opened connections while it was loaded.
+    #[default]
+    Auto,
+    /// In any case.
+    Always,
+    /// Each worker loads it.
+    Never,
+}
+
+impl Preload {
+    /// As the adapter is told.
+    pub(crate) fn argument(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "true",
+            Self::Never => "false",
+        }
+    }
+}
+
 /// One application.
 #[derive(Clone, Debug)]
 pub struct AppConfig {
@@ -20,6 +43,8 @@ pub struct AppConfig {
     pub env: Vec<(String, String)>,
     /// Number of workers, up to [`MAX_WORKERS`]. Default: 5.
     pub workers: usize,
+    /// Who loads the application. Default: [`Preload::Auto`].
+    pub preload: Preload,
     /// The Perl to run. Default: `perl` in `PATH`.
     pub perl: Option<PathBuf>,
     /// Directory of the Perl adapter (with `bin` and `lib`). Default: searched beside the program, in its source tree and
@@ -67,6 +92,7 @@ impl AppConfig {
             directory: None,
             env: Vec::new(),
             workers: 5,
+            preload: Preload::Auto,
             perl: None,
             adapter: None,
             max_requests: None,

@@ -7,7 +7,7 @@ use crate::adopted_parent::Launch;
 use crate::app::App;
 use crate::control::{ControlLine, describe_wait_status};
 use crate::error::AppError;
-use crate::parent::{Birth, Parent, WorkerSocket, signal_group};
+use crate::parent::{Birth, Parent, WorkerSocket, has_workers, signal_workers};
 use crate::supervisor::Event;
 use crate::worker::{Slot, WorkerConnection, connect};
 use rustix::process::{Pid, Signal};
@@ -29,6 +29,9 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a parent that has closed its control channel may take to end.
 const EXIT_LIMIT: Duration = Duration::from_secs(2);
 
+/// How long the end of the control channel may come behind the end of the parent.
+const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+
 /// Where a generation is in its life.
 pub(crate) enum Role {
     /// It is being loaded. It takes over with all these connections, or is given up at the deadline.
@@ -48,6 +51,8 @@ pub(crate) struct Generation {
     parent: Option<Parent>,
     socket: WorkerSocket,
     born: Instant,
+    /// When the parent was found to have ended without a word.
+    ended_at: Option<Instant>,
     /// When to start the next parent.
     restart_at: Option<Instant>,
     pause: Duration,
@@ -87,6 +92,7 @@ impl Generation {
             parent: None,
             socket: launch.socket(config, birth.generation)?,
             born: now,
+            ended_at: None,
             restart_at: None,
             pause: FIRST_PAUSE,
             failure: None,
@@ -229,25 +235,38 @@ impl Generation {
         }
     }
 
-    /// The parent's end of the control channel is closed: waits for its end. Its process group may have members left.
+    /// Whether the parent has ended while something that the application has started in the background keeps the control
+    /// channel open.
+    pub(crate) fn has_ended_unheard(&mut self, now: Instant) -> bool {
+        if !self.parent.as_mut().is_some_and(Parent::has_ended) {
+            self.ended_at = None;
+            return false;
+        }
+        // What it said last may still be on its way.
+        *self.ended_at.get_or_insert(now) + LAST_WORDS_LIMIT <= now
+    }
+
+    /// The parent's end of the control channel is closed: waits for its end. Workers may be left.
     pub(crate) async fn parent_ended(&mut self, app: &App) -> Option<ParentEnd> {
         let mut parent = self.parent.take()?;
         let group = parent.pid();
         let ended = match tokio::time::timeout(EXIT_LIMIT, parent.wait()).await {
             Ok(ended) => ended,
             Err(_) => {
-                parent.signal_group(Signal::KILL);
+                parent.signal(Signal::KILL);
                 parent.wait().await
             }
         };
-        // Workers that are left finish their request. Nobody else can have the group's number while there are any.
-        signal_group(group, Signal::TERM);
+        // Workers that are left finish their request.
+        let orphans = Orphans { group, workers: std::mem::take(&mut self.children) };
+        app.retire_workers(&orphans.workers);
+        orphans.signal(Signal::TERM);
         let status = ended.map_err(|error| AppError::system(app.name(), "app parent", &error));
-        Some(ParentEnd { group, status, failure: self.failure.take() })
+        Some(ParentEnd { orphans, reason: EndReason { status, failure: self.failure.take() } })
     }
 
     /// Has a parent that ended by itself started again, after a pause.
-    pub(crate) fn restart_later(&mut self, app: &App, end: &ParentEnd) {
+    pub(crate) fn restart_later(&mut self, app: &App, end: &EndReason) {
         self.pause = match self.born.elapsed() {
             lived if lived > SHORT_LIFE => FIRST_PAUSE,
             _ => (self.pause * 2).min(LONGEST_PAUSE),
@@ -298,14 +317,16 @@ impl Generation {
         }
     }
 
-    /// Ends every process of this generation.
+    /// Ends the parent and the workers. What the application has started in the background goes on.
     pub(crate) async fn kill(&mut self, app: &App) {
         self.stop_connecting();
         if let Some(mut parent) = self.parent.take() {
-            parent.signal_group(Signal::KILL);
+            // Before its workers, so that it does not fork others.
+            parent.signal(Signal::KILL);
             if let Err(error) = parent.wait().await {
                 tracing::error!(app = app.name(), %error, "app parent");
             }
+            signal_workers(parent.pid(), &self.children, Signal::KILL);
         }
         app.cut_generation(self.number);
     }
@@ -336,15 +357,44 @@ impl Generation {
     }
 }
 
-/// How a parent has ended.
+/// Workers whose parent has ended.
+pub(crate) struct Orphans {
+    /// The process group of the parent.
+    group: Pid,
+    /// By process id.
+    workers: HashSet<u32>,
+}
+
+impl Orphans {
+    /// Returns whether there were any.
+    pub(crate) fn signal(&self, signal: Signal) -> bool {
+        signal_workers(self.group, &self.workers, signal)
+    }
+
+    pub(crate) fn are_left(&self) -> bool {
+        has_workers(self.group, &self.workers)
+    }
+
+    /// None of them is left.
+    pub(crate) fn forget(&self, app: &App) {
+        self.workers.iter().for_each(|pid| app.forget_worker(*pid));
+    }
+}
+
+/// The end of a parent.
 pub(crate) struct ParentEnd {
-    pub(crate) group: Pid,
+    pub(crate) orphans: Orphans,
+    pub(crate) reason: EndReason,
+}
+
+/// How a parent has ended.
+pub(crate) struct EndReason {
     status: Result<ExitStatus, AppError>,
     /// What it said before.
     failure: Option<String>,
 }
 
-impl ParentEnd {
+impl EndReason {
     fn status_text(&self) -> String {
         match &self.status {
             Ok(status) => status.to_string(),

@@ -31,7 +31,7 @@ mod worker_response;
 
 pub use adopted_parent::{LoadedParent, ParentInvocation};
 pub use app::{App, AppState};
-pub use config::{AppConfig, MAX_WORKERS};
+pub use config::{AppConfig, MAX_WORKERS, Preload};
 pub use counters::CounterValues;
 pub use error::AppError;
 pub use kirin_cgi::MetaVariables;

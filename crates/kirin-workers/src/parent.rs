@@ -7,7 +7,8 @@ use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
 use crate::sendfile::SendfileRoots;
 use crate::supervisor::Event;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -110,6 +111,7 @@ impl Parent {
         if let Some(requests) = config.max_requests {
             command.args(["--max-requests", &requests.to_string()]);
         }
+        command.args(["--preload", config.preload.argument()]);
         for root in sendfile.paths() {
             command.arg("--sendfile").arg(root);
         }
@@ -123,7 +125,7 @@ impl Parent {
         command.envs(config.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::from(OwnedFd::from(listener))).stdout(Stdio::piped());
         // A group of its own: an interrupt from the terminal reaches Kirin alone, which then stops the application in
-        // order; and no worker can outlive the group.
+        // order; and by the group a worker is known when its parent has ended.
         command.process_group(0).kill_on_drop(true);
 
         let mut child = command.spawn().map_err(|error| match error.kind() {
@@ -198,9 +200,15 @@ impl Parent {
         let _ = rustix::process::kill_process(self.group, signal);
     }
 
-    /// Signals the parent and its workers. Until [`Parent::wait`] has returned, nobody else can have the group's number.
-    pub(crate) fn signal_group(&self, signal: Signal) {
-        signal_group(self.group, signal);
+    /// Whether the process has ended. The status is left for [`Parent::wait`].
+    pub(crate) fn has_ended(&mut self) -> bool {
+        match &mut self.process {
+            Process::Spawned(child) => !matches!(child.try_wait(), Ok(None)),
+            Process::Adopted => {
+                let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+                !matches!(waitid(WaitId::Pid(self.group), options), Ok(None))
+            }
+        }
     }
 
     pub(crate) async fn wait(&mut self) -> std::io::Result<ExitStatus> {
@@ -211,14 +219,27 @@ impl Parent {
     }
 }
 
-/// Signals a process group. Returns whether it has members.
-pub(crate) fn signal_group(group: Pid, signal: Signal) -> bool {
-    rustix::process::kill_process_group(group, signal).is_ok()
+/// Signals the workers of a parent that has ended: those of `workers` that are still in its process group. Another process may
+/// have the number of one that has gone, but not in this group. What the application has started in the background is in the
+/// group too, and is not signalled.
+///
+/// Returns whether there were any.
+pub(crate) fn signal_workers(group: Pid, workers: &HashSet<u32>, signal: Signal) -> bool {
+    let mut found = false;
+    for worker in workers_in(group, workers) {
+        found |= rustix::process::kill_process(worker, signal).is_ok();
+    }
+    found
 }
 
-/// Whether a process group has members.
-pub(crate) fn group_exists(group: Pid) -> bool {
-    rustix::process::test_kill_process_group(group).is_ok()
+/// Whether workers of a parent that has ended are left.
+pub(crate) fn has_workers(group: Pid, workers: &HashSet<u32>) -> bool {
+    workers_in(group, workers).next().is_some()
+}
+
+fn workers_in(group: Pid, workers: &HashSet<u32>) -> impl Iterator<Item = Pid> {
+    let pids = workers.iter().filter_map(|pid| Pid::from_raw(pid.cast_signed()));
+    pids.filter(move |pid| rustix::process::getpgid(Some(*pid)) == Ok(group))
 }
 
 async fn read_control(control: impl AsyncRead + Unpin, life: u64, events: UnboundedSender<Event>) {

@@ -11,10 +11,10 @@ use crate::app::{App, AppState};
 use crate::config::MAX_WORKERS;
 use crate::control::ControlLine;
 use crate::error::AppError;
-use crate::generation::{Generation, Role};
-use crate::parent::{Birth, group_exists, signal_group};
+use crate::generation::{Generation, Orphans, Role};
+use crate::parent::Birth;
 use crate::worker::WorkerConnection;
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -69,8 +69,8 @@ pub(crate) struct Supervisor {
     reloads: u64,
     /// When workers' age and memory were looked at last.
     worn_at: Instant,
-    /// Groups of parents that have died, and when what is left of them is killed.
-    orphans: Vec<(Pid, Instant)>,
+    /// Workers whose parents have died, and when those that are left are killed.
+    orphans: Vec<(Orphans, Instant)>,
 }
 
 impl Supervisor {
@@ -163,6 +163,14 @@ impl Supervisor {
     /// The index of the generation whose present parent this is.
     fn by_life(&self, life: u64) -> Option<usize> {
         self.generations.iter().position(|generation| generation.life == life)
+    }
+
+    /// The lives of parents that have ended without having closed their control channel.
+    fn ended_unheard(&mut self, now: Instant) -> Vec<u64> {
+        let ended = self.generations.iter_mut().filter_map(|generation| {
+            generation.has_ended_unheard(now).then_some(generation.life)
+        });
+        ended.collect()
     }
 
     fn serving(&self) -> Option<usize> {
@@ -284,13 +292,13 @@ impl Supervisor {
     async fn parent_ended(&mut self, life: u64) -> Result<(), AppError> {
         let Some(index) = self.by_life(life) else { return Ok(()) };
         let Some(end) = self.generations[index].parent_ended(&self.app).await else { return Ok(()) };
-        self.orphans.push((end.group, Instant::now() + ORPHAN_LIMIT));
+        self.orphans.push((end.orphans, Instant::now() + ORPHAN_LIMIT));
         match self.generations[index].role {
-            Role::Starting { .. } => return self.give_up(index, end.into_error(&self.app)).await,
+            Role::Starting { .. } => return self.give_up(index, end.reason.into_error(&self.app)).await,
             Role::Serving if !self.launch.is_repeatable(self.generations[index].number) => {
-                return Err(end.into_error(&self.app));
+                return Err(end.reason.into_error(&self.app));
             }
-            Role::Serving => self.generations[index].restart_later(&self.app, &end),
+            Role::Serving => self.generations[index].restart_later(&self.app, &end.reason),
             Role::Leaving { .. } => {
                 let generation = self.generations.remove(index);
                 generation.stop_connecting();
@@ -326,9 +334,16 @@ impl Supervisor {
             self.worn_at = now;
             self.app.retire_worn_workers(now);
         }
-        self.orphans.retain(|(group, deadline)| {
-            group_exists(*group) && (*deadline > now || !signal_group(*group, Signal::KILL))
+        self.orphans.retain(|(orphans, deadline)| {
+            let wait = orphans.are_left() && (*deadline > now || !orphans.signal(Signal::KILL));
+            if !wait {
+                orphans.forget(&self.app);
+            }
+            wait
         });
+        for life in self.ended_unheard(now) {
+            self.parent_ended(life).await?;
+        }
         let mut late = None;
         for (index, generation) in self.generations.iter_mut().enumerate() {
             generation.restart_if_due(&self.app, &self.launch, &mut self.lives, now);
@@ -394,8 +409,8 @@ impl Supervisor {
             generation.kill(&self.app).await;
         }
         self.app.cut_all();
-        for (group, _) in self.orphans.drain(..) {
-            signal_group(group, Signal::KILL);
+        for (orphans, _) in self.orphans.drain(..) {
+            orphans.signal(Signal::KILL);
         }
         tracing::info!(app = self.app.name(), "app has ended");
     }
@@ -409,18 +424,27 @@ impl Supervisor {
                     Some(Event::Control { life, line }) => if let Some(index) = self.by_life(life) {
                         self.generations[index].heard(&self.app, line);
                     },
-                    Some(Event::ControlClosed { life }) => if let Some(index) = self.by_life(life) {
-                        // Whoever is left of its group is killed with the orphans.
-                        if let Some(end) = self.generations[index].parent_ended(&self.app).await {
-                            self.orphans.push((end.group, Instant::now()));
-                        }
-                    },
+                    Some(Event::ControlClosed { life }) => self.parent_left(life).await,
                     Some(Event::GraceOver { generation, pid }) => self.grace_over(generation, pid),
                     Some(_) => {}
                     None => return,
                 },
-                _ = tick.tick() => self.condemn_overdue(),
+                _ = tick.tick() => {
+                    self.condemn_overdue();
+                    for life in self.ended_unheard(Instant::now()) {
+                        self.parent_left(life).await;
+                    }
+                }
             }
+        }
+    }
+
+    /// A parent has ended as it was told to. Workers that it has left are killed with the orphans.
+    async fn parent_left(&mut self, life: u64) {
+        if let Some(index) = self.by_life(life)
+            && let Some(end) = self.generations[index].parent_ended(&self.app).await
+        {
+            self.orphans.push((end.orphans, Instant::now()));
         }
     }
 }

@@ -416,6 +416,7 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
         directory: Some(app.directory.clone()),
         run_directory: Some(run_directory.path().to_owned()),
         workers: app.workers,
+        preload: app.preload,
         env: env.into_iter().collect(),
         queue_length: app.queue,
         queue_wait: app.queue_wait,

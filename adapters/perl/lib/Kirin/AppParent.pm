@@ -5,7 +5,9 @@ use warnings;
 use File::Basename ();
 use Getopt::Long qw(GetOptionsFromArray);
 use IO::Handle;
+use Kirin::AppParent::Again;
 use Kirin::DeathSignal;
+use Kirin::Descriptors;
 use Kirin::Log;
 use Kirin::Worker;
 use Kirin::Worker::Hooks;
@@ -35,13 +37,14 @@ use constant TICK => 1;
 sub main {
     my ($class, @arguments) = @_;
     my %option;
+    my $again = Kirin::AppParent::Again->new(@arguments);
     GetOptionsFromArray(
         \@arguments, \%option,
-        'workers=i', 'generation=i', 'name=s', 'front=i', 'max-requests=i', 'sendfile=s@',
-    ) && @arguments == 1 or die "usage: kirin-worker [--workers N] [--generation G] [--name NAME] [--front PID]"
-        . " [--max-requests N] [--sendfile DIRECTORY]... app.psgi\n";
+        'workers=i', 'generation=i', 'name=s', 'front=i', 'max-requests=i', 'preload=s', 'sendfile=s@',
+    ) && @arguments == 1 && ($option{preload} // 'auto') =~ /\A(?:auto|true|false)\z/ or die "usage: kirin-worker [--workers N] [--generation G] [--name NAME] [--front PID]"
+        . " [--max-requests N] [--preload auto|true|false] [--sendfile DIRECTORY]... app.psgi\n";
     $option{max_requests} = delete $option{'max-requests'};
-    my $parent = $class->new(%option, app_file => $arguments[0]);
+    my $parent = $class->new(%option, app_file => $arguments[0], again => $again);
     my $status = $parent->run;
     # While Perl takes itself apart there is no handler any more: being told once more must not look like a violent end.
     POSIX::sigprocmask(POSIX::SIG_BLOCK(), POSIX::SigSet->new(POSIX::SIGTERM(), POSIX::SIGQUIT()));
@@ -54,6 +57,7 @@ sub new {
         workers    => 1,
         generation => 1,
         name       => 'app',
+        preload    => 'auto',
         %args,
         front       => $args{front} // getppid(),
         alive       => {},                          # pid => { number, forked }
@@ -75,10 +79,11 @@ sub run {
         $self->take_channels;
         # Until the application is loaded, being told to end is all that matters.
         $self->install_signals(qw(TERM QUIT INT PIPE));
-        $self->load or return 1;
+        $self->load or return 1 if $self->{preload} ne 'false';
     }
     $self->take_process_back;
-    $self->report('ready');
+    $self->load_in_first_worker or return 1 if !$self->{app};
+    $self->report('ready') if !defined $self->{stopping};
     if ($self->{on_ready}) {
         $self->wait_for_front;
         $self->{on_ready}->() if !defined $self->{stopping};
@@ -108,20 +113,59 @@ sub wait_for_front {
 
 # Whether there is an application afterwards.
 sub load {
-    my $self = shift;
+    my $self   = shift;
+    my $before = Kirin::Descriptors::opened();
     # The application has the say until it is loaded.
     Kirin::DeathSignal::set(POSIX::SIGKILL());
     return 0 if $self->front_is_gone;
-    my $app = eval { Plack::Util::load_psgi($self->{app_file}) };
+    my $app = eval { $self->load_file };
+    my $reason = $@;
     Kirin::DeathSignal::set(0);
-    if (ref $app ne 'CODE' && !(Scalar::Util::blessed($app) && overload::Method($app, '&{}'))) {
-        my $reason = $@ || "$self->{app_file} does not return a PSGI application\n";
-        Kirin::Log::line("kirin: $self->{name}: $reason");
-        $self->report(failed => $reason);
-        return 0;
+    return $self->cannot_load($reason) if !$app;
+    if ($self->{preload} eq 'auto' and my @shared = Kirin::Descriptors::not_to_be_shared($before)) {
+        Kirin::Log::line("kirin: $self->{name}: while it was loaded, the application has opened $_") for @shared;
+        Kirin::Log::line("kirin: $self->{name}: workers cannot share this: each loads the application itself"
+            . ' (preload in docs/perl.md)');
+        my $failure = $self->{again}->without_preloading($self, Kirin::Descriptors::opened_since($before));
+        return $self->cannot_load($failure);
     }
     $self->{app} = $app;
     return 1;
+}
+
+# The application, or dies.
+sub load_file {
+    my $self = shift;
+    my $app  = Plack::Util::load_psgi($self->{app_file});
+    return $app if ref $app eq 'CODE' || Scalar::Util::blessed($app) && overload::Method($app, '&{}');
+    die "$self->{app_file} does not return a PSGI application\n";
+}
+
+sub cannot_load {
+    my ($self, $reason) = @_;
+    Kirin::Log::line("kirin: $self->{name}: $reason");
+    $self->report(failed => $reason);
+    return 0;
+}
+
+# Without preloading the first worker tells whether the application can be loaded; the others follow. Returns whether it can.
+sub load_in_first_worker {
+    my $self = shift;
+    $self->{app_builder} = sub { $self->load_file };
+    pipe my $news, $self->{news} or die "pipe: $!\n";
+    my $pid = $self->fork_worker(1);
+    close delete $self->{news};
+    return $self->cannot_load("cannot fork: $!\n") if !defined $pid;
+    my $text = '';
+    until (defined $self->{stopping} || $text =~ /\n/) {
+        $self->stop('TERM') if $self->front_is_gone;
+        vec(my $wanted = '', fileno $news, 1) = 1;
+        next if select($wanted, undef, undef, TICK) < 1;
+        last if !sysread $news, $text, 64 * 1024, length $text;
+    }
+    return 1 if $text eq "loaded\n" || defined $self->{stopping};
+    $text = "the worker that was to load the application has ended\n" if $text eq '';
+    return $self->cannot_load($text);
 }
 
 # The FastCGI convention: the listening socket comes as STDIN. What the application prints to STDOUT goes to the log,
@@ -155,7 +199,7 @@ sub take_process_back {
     alarm 0;
     Kirin::Log::occupy_closed_streams();
     $self->install_signals;
-    POSIX::sigprocmask(POSIX::SIG_UNBLOCK(), POSIX::SigSet->new(map { POSIX->can("SIG$_")->() } keys %$ours));
+    POSIX::sigprocmask(POSIX::SIG_UNBLOCK(), Kirin::Worker::Signals::set_of(keys %$ours));
 }
 
 # Handles these signals, or all.
@@ -229,17 +273,23 @@ sub fork_missing {
     for my $number (1 .. $self->{workers}) {
         next if $taken{$number};
         return if Time::HiRes::time() < $self->{fork_after};
-        my $pid = fork;
-        if (!defined $pid) {
+        if (!defined $self->fork_worker($number)) {
             Kirin::Log::line("kirin: $self->{name}: cannot fork: $!");
             $self->back_off;
             return;
         }
-        $self->be_worker($number) if !$pid;
-        $self->{alive}{$pid} = { number => $number, forked => Time::HiRes::time() };
-        $self->report(started => $pid);
         $self->{fork_after} = Time::HiRes::time() + $self->{spawn_interval} if $self->{spawn_interval};
     }
+}
+
+# Returns its process id.
+sub fork_worker {
+    my ($self, $number) = @_;
+    my $pid = fork // return;
+    $self->be_worker($number) if !$pid;
+    $self->{alive}{$pid} = { number => $number, forked => Time::HiRes::time() };
+    $self->report(started => $pid);
+    return $pid;
 }
 
 # One worker more or less. The front waits for the answer before it sends the next such signal.
@@ -262,13 +312,7 @@ sub be_worker {
     close $self->{control};
     $0 = "kirin: $self->{name} worker $number ($self->{file_name})";
     my $app = $self->{app};
-    if ($self->{app_builder}) {
-        $app = eval { $self->{app_builder}->() };
-        if (!$app) {
-            Kirin::Log::line("kirin: worker $$: $@");
-            exit 1;
-        }
-    }
+    $app = $self->build_app if $self->{app_builder};
     # Whatever the application has seeded it with while it was loaded: no two workers may draw the same numbers.
     srand;
     my $worker = Kirin::Worker->new(
@@ -288,6 +332,29 @@ sub be_worker {
     # The parent sends TERM again and again until we are gone. While Perl takes itself apart, there is no handler any more.
     POSIX::sigprocmask(POSIX::SIG_BLOCK(), POSIX::SigSet->new(POSIX::SIGTERM(), POSIX::SIGQUIT()));
     exit($finished ? 0 : 1);
+}
+
+# In a worker that loads the application itself.
+sub build_app {
+    my $self = shift;
+    # Until it is loaded nobody waits for this worker.
+    local @SIG{qw(TERM QUIT)} = ('DEFAULT') x 2;
+    Kirin::DeathSignal::set(POSIX::SIGKILL());
+    my $app    = eval { $self->{app_builder}->() };
+    my $reason = $app ? '' : $@ || "there is no application\n";
+    Kirin::DeathSignal::set(0);
+    if (my $news = delete $self->{news}) {
+        syswrite $news, $app ? "loaded\n" : $reason =~ /\n\z/ ? $reason : "$reason\n";
+        # The parent logs the reason.
+        exit 1 if !$app;
+    }
+    elsif (!$app) {
+        Kirin::Log::line("kirin: worker $$: $reason");
+        exit 1;
+    }
+    alarm 0;
+    Kirin::Log::occupy_closed_streams();
+    return $app;
 }
 
 sub reap {
@@ -357,7 +424,7 @@ Kirin::AppParent - loads a PSGI application once and keeps its workers alive
 =head1 DESCRIPTION
 
 One such process runs for each generation of an application. It loads the application before it forks, so that the
-workers share its memory, replaces workers that end, and tells the front about both, a line each:
+workers share its memory, unless the application opens connections meanwhile (L<Kirin::Descriptors>). It replaces workers that end, and tells the front about both, a line each:
 
     ready
     started PID
@@ -375,7 +442,7 @@ after the requests in progress; QUIT: when the workers have left by themselves; 
 
 =over
 
-=item workers, generation, name, front, max_requests, sendfile
+=item workers, generation, name, front, max_requests, preload, sendfile
 
 As the options of L<kirin-worker>, which F<docs/worker-protocol.md> describes.
 

@@ -24,6 +24,9 @@ sub keep {
     return;
 }
 
+# Makes the descriptor of STDERR what it was.
+sub give_back { POSIX::dup2(fileno $log, 2) if $log }
+
 # Makes STDERR return at once when it is a pipe that nobody reads, or a terminal that is stopped. The file is opened again:
 # other programs have the same open file, and must not find that it does not block any more. A pipe of another user cannot be
 # opened; it stays as it is.

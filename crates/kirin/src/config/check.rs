@@ -13,7 +13,7 @@ use crate::user::User;
 use kirin_http::request::HeadLimits;
 use kirin_http::{Forwarding, Limits, ListenAddress, TrustedPeers};
 use kirin_proxy::UpstreamConfig;
-use kirin_workers::MAX_WORKERS;
+use kirin_workers::{MAX_WORKERS, Preload};
 use serde_spanned::Spanned;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -124,6 +124,8 @@ pub struct AppSite {
     pub directory: PathBuf,
     /// Number of workers.
     pub workers: usize,
+    /// Who loads it.
+    pub preload: Preload,
     /// Its environment.
     pub env: BTreeMap<String, String>,
     /// Requests that may wait.
@@ -414,6 +416,7 @@ fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
         load,
         directory,
         workers: within(&app.workers, MAX_WORKERS, "`workers`", source)?,
+        preload: app.preload.0,
         env: app.env.clone(),
         queue: app.queue,
         queue_wait: app.queue_wait.into(),

@@ -15,6 +15,7 @@ mod fastcgi;
 mod health_check;
 pub mod load;
 pub mod lua;
+mod preload;
 mod proxies;
 pub mod reference;
 mod rules;
@@ -241,6 +242,12 @@ pub struct AppConfig {
     #[serde(default = "default::workers")]
     #[schemars(with = "usize", default = "default::workers_plain")]
     pub workers: Spanned<usize>,
+    /// Whether the application is loaded once, before its workers are forked, so that they share its memory: `true`, `false`, or
+    /// `"auto"`: unless it opens connections or databases while it is loaded, which processes cannot share. Without it each
+    /// worker loads the application itself ([perl.md](perl.md#preloading)). Default: `"auto"`.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub preload: preload::PreloadChoice,
     /// Environment variables for the application.
     #[serde(default)]
     pub env: BTreeMap<String, String>,

@@ -11,6 +11,7 @@ sub install {
     my %new = @_;
     @handler{ keys %new } = values %new;
     $SIG{$_} = $new{$_} for keys %new;
+    POSIX::sigprocmask(POSIX::SIG_UNBLOCK(), set_of(keys %new));
     guard_against_safe();
     return;
 }
@@ -35,7 +36,7 @@ sub guard_against_safe {
     state $guarded;
     return if $guarded || !defined &Opcode::_safe_call_sv;
     $guarded = \&Opcode::_safe_call_sv;
-    my $ours = POSIX::SigSet->new(map { POSIX->can("SIG$_")->() } keys %handler);
+    my $ours = set_of(keys %handler);
     no warnings 'redefine';
     *Opcode::_safe_call_sv = sub ($$$) {
         POSIX::sigprocmask(POSIX::SIG_BLOCK(), $ours, my $before = POSIX::SigSet->new);
@@ -47,6 +48,8 @@ sub guard_against_safe {
     };
     return;
 }
+
+sub set_of { return POSIX::SigSet->new(map { POSIX->can("SIG$_")->() } @_) }
 
 package Kirin::Worker::Signals::AtEnd {
     sub new { my ($class, $code) = @_; return bless { code => $code }, $class }
