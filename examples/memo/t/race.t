@@ -69,10 +69,21 @@ open my $done, '>', $done_file or die "$done_file: $!";
 finished($_, 'a reader had an answer each time') for @readers;
 
 is $site->app->memos->public_total, 150 + $WRITERS * $MEMOS_PER_WRITER, 'all memos were written';
-my $fresh = TestSite->new(folder => $site->folder)->visitor;
+my $fresh    = TestSite->new(folder => $site->folder)->visitor;
+my $expected = sub { TestMemcached::without_blank_lines($fresh->get($_[0])->content) };
+
+# Which pages are there depends on who came last: a purge may have been it.
 my %items = $memcached->items;
-my @pages = grep {m{\A/}} keys %items;
-cmp_ok scalar @pages, '>=', 4, 'there are pages in the store';
-is $memcached->page($_), TestMemcached::without_blank_lines($fresh->get($_)->content), "$_ in the store is what a fresh render gives" for sort @pages;
+for my $path (sort grep {m{\A/}} keys %items) {
+    # With an include that is missing, Kirin does not serve a page from memory.
+    my $page = eval { $memcached->page($path) } // next;
+    is $page, $expected->($path), "$path in the store is what a fresh render gives";
+}
+
+# Now nobody writes any more.
+for my $path ('/', '/recent/0', '/recent/1', "/memo/$first") {
+    $site->visitor->get($path);
+    is $memcached->page($path), $expected->($path), "$path is stored when it is asked for, and as a fresh render gives it";
+}
 
 done_testing;
