@@ -153,6 +153,7 @@ fn php_sees_the_request_as_web_servers_show_it() {
             ("REMOTE_ADDR", "127.0.0.1"),
             ("SERVER_PROTOCOL", "HTTP/1.1"),
             ("GATEWAY_INTERFACE", "CGI/1.1"),
+            ("REQUEST_SCHEME", "http"),
         ] {
             assert_eq!(found(name).as_deref(), Some(expected), "{name}");
         }

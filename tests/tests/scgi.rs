@@ -67,6 +67,7 @@ fn simple(
             "short" => format!("{}Content-Length: 50\r\n\r\nshort", status("200 OK")),
             "nothing" => return,
             "garbage" => "garbage\r\n\r\n".into(),
+            "scheme" => format!("{}\r\n{}", status("200 OK"), of(&variables, "REQUEST_SCHEME")),
             _ => format!("{}X-A: b\r\n\r\n{shown} {}", status("201 Made"), body.len()),
         });
     });
@@ -77,7 +78,7 @@ fn simple(
     let kirin = Kirin::start(
         &site,
         &format!(
-            "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[upstream]]\nname = \"app\"\n\
+            "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\ntrusted = [\"127.0.0.1\"]\n[[upstream]]\nname = \"app\"\n\
              servers = [\"{scheme}://{address}\"]\n\
              [[route]]\npath = \"/\"\ntry = [\"proxy:app\"]\n{route}"
         ),
@@ -95,10 +96,12 @@ fn behaves_as_a_server(kirin: &Kirin, backend: &Backend) {
     assert_eq!(client.read_reply().text(), "POST  /  3 none 3");
     assert_eq!(client.get("/?length").text(), "whole");
     assert_eq!(client.request("HEAD", "/?length", "").field("content-length"), Some("5"));
+    assert_eq!(client.get("/?scheme").text(), "http");
+    assert_eq!(client.request("GET", "/?scheme", "X-Forwarded-Proto: https\r\n").text(), "https");
     assert_eq!(client.get("/?garbage").status, 502);
     assert_eq!(client.request("POST", "/?nothing", "Content-Length: 0\r\n").status, 502);
     // Each request by a connection of its own.
-    assert_eq!(backend.connections(), 7);
+    assert_eq!(backend.connections(), 9);
     let mut cut: Client = kirin.connect();
     cut.send("GET /?short HTTP/1.1\r\nHost: test\r\n\r\n");
     let got = text(&cut.read_to_end());

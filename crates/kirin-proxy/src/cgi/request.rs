@@ -19,6 +19,17 @@ pub(crate) struct CgiRequest {
     keep: bool,
 }
 
+/// The variables that applications get, and the scheme, which other web servers tell such servers and PHP programs ask for.
+fn encode(
+    request: &RequestHead<'_>,
+    origin: Origin<'_>,
+    meta: &MetaVariables<'_>,
+) -> Result<RequestBlock, Response> {
+    let mut block = RequestBlock::encode(request, origin, meta).map_err(bad_request)?;
+    block.add("REQUEST_SCHEME", if origin.secure { "https" } else { "http" });
+    Ok(block)
+}
+
 impl CgiRequest {
     /// Of `request`; none if the servers of the upstream speak HTTP. With FastCGI the path in `target` names the script, which
     /// [`CgiRequest::find_script`] looks for; others get the path as applications do. What cannot be asked gives a response.
@@ -35,13 +46,13 @@ impl CgiRequest {
         }
         let script = Vec::new();
         if config.fastcgi.is_none() {
-            let block = RequestBlock::encode(request, origin, meta).map_err(bad_request)?;
+            let block = encode(request, origin, meta)?;
             return Ok(Some(Self { block, path: None, script, keep: false }));
         }
         let path = target.split('?').next().unwrap_or(target);
         // In their places is what the script's name says.
         let meta = MetaVariables { script_name: "", path: Some(""), ..*meta };
-        let block = RequestBlock::encode(request, origin, &meta).map_err(bad_request)?;
+        let block = encode(request, origin, &meta)?;
         Ok(Some(Self { block, path: Some(path.to_owned()), script, keep: config.pool.idle > 0 }))
     }
 
