@@ -13,6 +13,8 @@ use Socket qw(SOCK_STREAM);
 
 sub start {
     my ($class, $program, %option) = @_;
+    # Where STDERR leads; code that opens it.
+    my $open_stderr = delete $option{stderr};
     my $directory = File::Temp->newdir;
     my $self = bless { directory => $directory, log => "$directory/log" }, $class;
     open my $file, '>:raw', "$directory/app.psgi" or die $!;
@@ -28,6 +30,7 @@ sub start {
         open STDIN,  '<&', $listener      or die $!;
         open STDOUT, '>&', $control       or die $!;
         open STDERR, '>>', $self->{log}   or die $!;
+        $open_stderr->() if $open_stderr;
         my @options = map { ("--$_", $option{$_}) } keys %option;
         exec $^X, '-Ilib', 'bin/kirin-worker', '--front', $front, @options, "$directory/app.psgi" or die $!;
     }
