@@ -299,6 +299,18 @@ subtest 'run returns once, in the process that has the application' => sub {
     is_deeply [<$ends>], ["$parent\n"], 'END ran in the parent of the workers';
 };
 
+subtest 'what workers share is told' => sub {
+    my $program = 'use IO::Socket::INET; my $l = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1");
+        my $c = IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => $l->sockport); sub { [200, [], ["$l $c"]] }';
+    my $server = Plackup->start($program);
+    $server->get('/');
+    like $server->log, qr/workers share descriptor [0-9]+, a connection to 127\.0\.0\.1/, 'a connection';
+    like $server->log, qr/-L Delayed/, 'and what to do';
+    $server = Plackup->start($program, '-L', 'Delayed');
+    $server->get('/');
+    unlike $server->log, qr/workers share/, 'with that there is nothing to tell';
+};
+
 subtest 'files are handed to Kirin' => sub {
     my $server = Plackup->spawn('
         use Plack::App::File;

@@ -1,6 +1,7 @@
 use v5.16;
 use warnings;
 use lib 't/lib';
+use IO::Socket::INET;
 use NeedsKirin;
 use Plackup;
 use Test::More;
@@ -95,6 +96,32 @@ for my $kind (sort keys %expected) {
     is $now, $pid, "$kind: the worker goes on";
     $pid = $now;
 }
+# What Starlet, which ours are compared with elsewhere too, answers in full, Kirin answers with the same status.
+subtest 'Starlet answers no more of them' => sub {
+    eval { require Plack::Handler::Starlet; 1 } or plan skip_all => 'no Starlet';
+    my $listener = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1', ReuseAddr => 1) or die $!;
+    my $port = $listener->sockport;
+    close $listener;
+    my $app = "$server->{directory}/app.psgi";
+    my $pid = fork // die $!;
+    if (!$pid) {
+        open STDERR, '>', '/dev/null';
+        exec $^X, '-S', 'plackup', '-s', 'Starlet', '--max-workers', 1, '-E', 'deployment', '--host', '127.0.0.1', '-p', $port, $app;
+    }
+    my $connect = sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) };
+    $server->wait_until('Starlet serves', $connect);
+    for my $kind (sort keys %expected) {
+        my ($head, $body) = $server->receive($server->send('/' . $kind =~ tr/ /_/r, $connect->()));
+        my ($status) = ($head // '') =~ m{\AHTTP/1\.1 ([0-9]{3}) } or next;
+        my $is_whole = ($head =~ /^Content-Length: ([0-9]+)/mi && length $body == $1) || $body =~ /(?:\A|\n)0\r\n\r\n\z/;
+        next if !$is_whole;
+        # A line end would make a field of its own; a status is a number (PSGI).
+        next if $kind eq 'a name with a line end' || $kind eq 'a status with text' || $kind eq 'informational 100';
+        is $expected{$kind}[0], $status, $kind;
+    }
+    kill TERM => $pid;
+    waitpid $pid, 0;
+};
 like $server->log, qr/header 'X\?Y' is left out/, 'the log says what is left out';
 
 done_testing;

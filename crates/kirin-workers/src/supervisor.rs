@@ -167,9 +167,10 @@ impl Supervisor {
 
     /// The lives of parents that have ended without having closed their control channel.
     fn ended_unheard(&mut self, now: Instant) -> Vec<u64> {
-        let ended = self.generations.iter_mut().filter_map(|generation| {
-            generation.has_ended_unheard(now).then_some(generation.life)
-        });
+        let ended = self
+            .generations
+            .iter_mut()
+            .filter_map(|generation| generation.has_ended_unheard(now).then_some(generation.life));
         ended.collect()
     }
 

@@ -74,6 +74,7 @@ sub run {
     $0 = "kirin: $self->{name} parent ($self->{file_name})";
     if ($self->{app}) {
         Kirin::Log::keep();
+        $self->warn_of_shared_descriptors if !$self->{app_builder};
     }
     else {
         $self->take_channels;
@@ -131,6 +132,17 @@ sub load {
     }
     $self->{app} = $app;
     return 1;
+}
+
+# Somebody else has loaded the application, before Kirin was there. It cannot be loaded by each worker any more.
+sub warn_of_shared_descriptors {
+    my $self   = shift;
+    my $opened = Kirin::Descriptors::opened();
+    my %ours   = map { $_ => $opened->{$_} // '' } 0 .. 2, map { fileno $_ } @$self{qw(listener control)};
+    my @shared = Kirin::Descriptors::not_to_be_shared(\%ours) or return;
+    Kirin::Log::line("kirin: $self->{name}: workers share $_") for @shared;
+    Kirin::Log::line("kirin: $self->{name}: what is meant for one worker may come to another;"
+        . ' start plackup with -L Delayed, so that each loads the application itself (preloading in docs/perl.md)');
 }
 
 # The application, or dies.

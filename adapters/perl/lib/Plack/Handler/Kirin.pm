@@ -342,7 +342,8 @@ File that STDOUT and STDERR are appended to.
 
 =item -E, -L Delayed, -L Restarter (-r, -R), -L Shotgun
 
-As with any handler. With Delayed each worker loads the application before its first request.
+As with any handler. With Delayed each worker loads the application before its first request: for applications that connect to a
+database while they are loaded, which the log warns of (F<docs/perl.md>).
 
 =item server_ready
 
