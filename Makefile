@@ -3,7 +3,8 @@
 CARGO ?= cargo
 CLIENTS = crates/kirin-memcache/tests/install_clients.sh
 
-.PHONY: demo build test lint test-rust test-perl test-browser bench bench-packages score deb docs fuzz clean
+SUITES = lint test-perl test-memo test-rust test-browser
+.PHONY: demo build test $(SUITES) bench bench-packages score deb docs fuzz clean
 
 demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
 	scripts/install-packages demo
@@ -17,12 +18,9 @@ demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
 build:
 	$(CARGO) build -p kirin
 
-test: ## Everything that can be wrong
+test: ## Everything that can be wrong; a suite that fails does not keep the others from running
 	scripts/install-packages test
-	$(MAKE) lint
-	$(MAKE) test-perl
-	$(MAKE) test-rust
-	$(MAKE) test-browser
+	scripts/run-suites $(SUITES)
 
 lint:
 	$(CARGO) fmt --all -- --check
@@ -32,10 +30,12 @@ test-rust: build
 	$(CLIENTS)
 	tests/install_h2spec.sh
 	tests/install_pebble.sh
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 
 test-perl: build
 	cd adapters/perl && KIRIN_BINARY=$(CURDIR)/target/debug/kirin prove -lr t
+
+test-memo:
 	cd examples/memo && prove -lr t
 
 test-browser: build ## The memo example through Kirin, in a headless Chromium
