@@ -146,6 +146,11 @@ fn pages_with_dates_are_compared_by_them_and_conditions_come_in_order() {
     for (lines, status) in [
         (vec![("If-Modified-Since", same)], 304),
         (vec![("If-Modified-Since", after)], 304),
+        (vec![("If-Modified-Since", "Mon, 06 Nov 1994 08:49:37 GMT")], 304),
+        (vec![("If-Modified-Since", "sun, 06 nov 1994 08:49:37 gmt")], 304),
+        (vec![("If-Modified-Since", "Friday, 06-NOV-94 08:49:37 GMT")], 304),
+        (vec![("If-Modified-Since", "Mon Nov  6 08:49:37 1994")], 304),
+        (vec![("If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 PST")], 200),
         (vec![("If-Modified-Since", before)], 200),
         (vec![("If-None-Match", "\"x\""), ("If-Modified-Since", same)], 200),
         (vec![("If-None-Match", "\"t\""), ("If-Modified-Since", before)], 304),

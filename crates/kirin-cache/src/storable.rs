@@ -6,7 +6,7 @@ use crate::surrogate::{TARGETED, directives_of, targeted_directives};
 use crate::vary::Vary;
 use http::{Method, StatusCode};
 use kirin_http::FieldLines;
-use kirin_http::preconditions::parse_date;
+use kirin_http::date::parse_date;
 
 /// Statuses whose meaning we know, so that `must-understand` lets us store them, and that a cache may keep without being told
 /// (RFC 9110 section 15.1), but for 206, which is a part of something.

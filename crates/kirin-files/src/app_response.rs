@@ -5,6 +5,7 @@ use crate::app_files::AppFile;
 use crate::read_file::http_date;
 use http::StatusCode;
 use kirin_http::byte_range::{ByteRange, Part, part_of};
+use kirin_http::date::parse_date;
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
 use kirin_http::{Body, FieldLines, Place, RequestFields, Response, partial_content};
@@ -66,7 +67,7 @@ impl AppFile {
                 None => Tag::Absent,
             },
             last_modified: match said.last_modified {
-                Some(date) => preconditions::parse_date(date),
+                Some(date) => parse_date(date),
                 None => adds_date,
             },
         };

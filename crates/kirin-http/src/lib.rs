@@ -19,6 +19,7 @@ mod client_watch;
 pub mod clock;
 mod connection;
 mod cookies;
+pub mod date;
 pub mod entity_tag;
 pub mod field_lines;
 pub mod field_list;

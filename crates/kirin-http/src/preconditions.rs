@@ -1,8 +1,8 @@
 //! Conditional requests (RFC 9110 section 13), evaluated in the order of its section 13.2.2. Pure.
 
+use crate::date::parse_date;
 use crate::entity_tag::Tag;
 use crate::request_fields::RequestFields;
-use std::time::UNIX_EPOCH;
 
 /// What a client can compare its copy with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +80,6 @@ pub fn range_applies(if_range: Option<&[u8]>, validators: Validators<'_>) -> boo
     }
     let date = parse_date(value);
     date.is_some() && date == validators.last_modified
-}
-
-/// An HTTP-date (any of its three forms) in seconds since the epoch.
-pub fn parse_date(value: &[u8]) -> Option<u64> {
-    let date = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
-    date.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use http::StatusCode;
 use kirin_cache::{storable, surrogate};
 use kirin_compress::{AcceptEncoding, Coding, MIN_BYTES};
+use kirin_http::FieldLines;
+use kirin_http::date::parse_date;
 use kirin_http::response_head::{self, Field, Framing};
-use kirin_http::{FieldLines, preconditions};
 use kirin_ssi::{Syntax, Template};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
@@ -164,7 +165,7 @@ impl PageHead {
                     made.into_bytes()
                 }
             };
-            last_modified = fields.get("last-modified").and_then(preconditions::parse_date);
+            last_modified = fields.get("last-modified").and_then(parse_date);
             if status == StatusCode::OK && fields.get("accept-ranges").is_none() {
                 fields.push("Accept-Ranges", "bytes");
             }

@@ -6,6 +6,7 @@ use http::{Method, StatusCode};
 use kirin_cache::{Policy, surrogate};
 use kirin_http::body::UnknownLength;
 use kirin_http::byte_range::{Part, part_of};
+use kirin_http::date::parse_date;
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
 use kirin_http::{Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content};
@@ -50,7 +51,7 @@ impl SharedResponse {
         }
         let validators = Validators {
             entity_tag: etag.unwrap_or(Tag::Absent),
-            last_modified: self.fields.get("last-modified").and_then(preconditions::parse_date),
+            last_modified: self.fields.get("last-modified").and_then(parse_date),
         };
         // "if the response without the conditions would be other than 2xx" they count for nothing (RFC 9110 section 13.2.1).
         if self.status.is_success() {

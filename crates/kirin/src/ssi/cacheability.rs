@@ -1,9 +1,10 @@
 //! What a page and its parts together say about being kept: the strictest of them counts.
 
 use kirin_cache::directives::{Directive, delta_seconds, directives};
+use kirin_http::FieldLines;
+use kirin_http::date::parse_date;
 use kirin_http::field_lines::is_token_byte;
 use kirin_http::field_list::members;
-use kirin_http::{FieldLines, preconditions};
 
 /// What the parts of a page have said so far, and whether it depends on who asks.
 #[derive(Debug, Default)]
@@ -41,7 +42,7 @@ impl Cacheability {
                 }
             } else if name.eq_ignore_ascii_case(b"expires") {
                 // "especially the value "0"", is a time in the past (RFC 9111 section 5.3).
-                let until = preconditions::parse_date(value).unwrap_or(0);
+                let until = parse_date(value).unwrap_or(0);
                 expires = Some(until.saturating_sub(now));
             } else if name.eq_ignore_ascii_case(b"vary") {
                 self.add_vary(value);
