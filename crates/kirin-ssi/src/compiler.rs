@@ -5,7 +5,7 @@ use crate::directive::Directive;
 use crate::elements::{Element, Elements};
 use crate::ssi;
 use crate::syntax::Syntax;
-use crate::template::{Block, Instruction, Template};
+use crate::template::{Block, Instruction, Stub, Template};
 use bytes::Bytes;
 use std::collections::HashMap;
 
@@ -41,8 +41,8 @@ struct Compiler {
     code: Code,
     /// The name of the block that is open, and the page around it.
     around: Option<(Bytes, Code)>,
-    /// Blocks by their name; of several, the first.
-    blocks: HashMap<Bytes, usize>,
+    /// Blocks by their name.
+    blocks: HashMap<Bytes, Stub>,
     regexes: usize,
 }
 
@@ -94,10 +94,15 @@ impl Compiler {
                 self.code.open.last_mut()?.has_else = true;
             }
             b"endif" if directive.has_only(&[]) => self.code.end_if()?,
-            b"block" if directive.has_only(&["name"]) && self.around.is_none() => {
-                self.around = Some((directive.value("name")?.clone(), std::mem::take(&mut self.code)));
+            b"block" if directive.has_only(&["name"]) => {
+                let name = directive.value("name")?;
+                // A block inside a block goes on with that, as with nginx.
+                if self.around.is_none() {
+                    self.around = Some((name.clone(), std::mem::take(&mut self.code)));
+                }
             }
-            b"endblock" if directive.has_only(&[]) => self.end_block()?,
+            // One too many means nothing, as with nginx.
+            b"endblock" if directive.has_only(&[]) => self.end_block(),
             _ => return None,
         }
         Some(())
@@ -110,16 +115,22 @@ impl Compiler {
         Some(condition)
     }
 
-    fn end_block(&mut self) -> Option<()> {
-        let (name, outer) = self.around.take()?;
+    /// Defines the block that is open. Of several with the same name, the first that is carried out counts.
+    fn end_block(&mut self) {
+        let Some((name, outer)) = self.around.take() else { return };
         let instructions = std::mem::replace(&mut self.code, outer).finish();
-        self.blocks.entry(name).or_insert(self.template.blocks.len());
+        let block = self.template.blocks.len();
         self.template.blocks.push(Block { instructions });
-        Some(())
+        let is_certain = self.code.open.is_empty();
+        let number = self.blocks.len();
+        let stub = if is_certain { Stub::Block(block) } else { Stub::Named(number) };
+        if let Stub::Named(name) = *self.blocks.entry(name).or_insert(stub) {
+            self.code.instructions.push(Instruction::Define { name, block });
+        }
     }
 
     fn finish(mut self) -> Template {
-        let _ = self.end_block();
+        self.end_block();
         Template { main: self.code.finish(), ..self.template }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::scope::Scope;
 use crate::text::{self, Text};
+use crate::value::Value;
 use bytes::Bytes;
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -64,16 +65,16 @@ impl Condition {
     }
 
     /// Whether it holds. Captures of a regular expression that matches become variables: `$1` to `$9` and their names.
-    pub(crate) fn holds(&self, scope: &mut Scope, mut outside: impl FnMut(&str) -> Option<Bytes>) -> bool {
+    pub(crate) fn holds(&self, scope: &mut Scope, mut outside: impl FnMut(&str) -> Option<Value>) -> bool {
         let left = self.left.evaluate(|name| scope.get(name).or_else(|| outside(name)));
         match &self.test {
-            Test::Present => !left.is_empty(),
+            Test::Present => !left.bytes.is_empty(),
             Test::Equals { right, wanted } => {
                 let right = right.evaluate(|name| scope.get(name).or_else(|| outside(name)));
-                (left == right) == *wanted
+                (left.bytes == right.bytes) == *wanted
             }
             Test::Matches { regex, wanted } => {
-                let captures = regex.captures(&left);
+                let captures = regex.captures(&left.bytes);
                 let matched = captures.is_some();
                 if let Some(captures) = captures {
                     for (index, number) in NUMBERS.iter().enumerate() {
@@ -145,10 +146,14 @@ mod tests {
 
     fn holds(expression: &str) -> Option<bool> {
         let mut scope = Scope::default();
-        scope.set("name", Bytes::from_static(b"miki"));
-        scope.set("empty", Bytes::new());
+        scope.set("name", Value::authors(Bytes::from_static(b"miki")));
+        scope.set("empty", Value::default());
         let condition = Condition::parse(&Bytes::copy_from_slice(expression.as_bytes()), true)?;
-        Some(condition.holds(&mut scope, |name| (name == "outside").then(|| Bytes::from_static(b"o"))))
+        Some(
+            condition.holds(&mut scope, |name| {
+                (name == "outside").then(|| Value::authors(Bytes::from_static(b"o")))
+            }),
+        )
     }
 
     #[test]
@@ -198,15 +203,15 @@ mod tests {
     fn captures_become_variables() {
         let mut scope = Scope::default();
         let condition = Condition::parse(&Bytes::from_static(b"$x = /(?P<Year>\\d+)-(\\d+)/"), true).unwrap();
-        assert!(condition.holds(&mut scope, |_| Some(Bytes::from_static(b"in 2026-11."))));
+        assert!(condition.holds(&mut scope, |_| Some(Value::authors(Bytes::from_static(b"in 2026-11.")))));
         let no_year = Condition::parse(&Bytes::from_static(b"$x = /no/"), true).unwrap();
         assert!(!no_year.holds(&mut scope, |_| None));
         for (name, value) in [("0", "2026-11"), ("1", "2026"), ("2", "11"), ("year", "2026")] {
-            assert_eq!(scope.get(name).unwrap(), value, "{name}");
+            assert_eq!(scope.get(name).unwrap().bytes, value, "{name}");
         }
         let fewer = Condition::parse(&Bytes::from_static(b"$x = /(n)|(x)/"), true).unwrap();
-        assert!(fewer.holds(&mut scope, |_| Some(Bytes::from_static(b"in"))));
-        assert_eq!((scope.get("1"), scope.get("2")), (Some(Bytes::from_static(b"n")), None));
-        assert_eq!(scope.get("year").unwrap(), "2026");
+        assert!(fewer.holds(&mut scope, |_| Some(Value::authors(Bytes::from_static(b"in")))));
+        assert_eq!((scope.get("1"), scope.get("2")), (Some(Value::authors(Bytes::from_static(b"n"))), None));
+        assert_eq!(scope.get("year").unwrap().bytes, "2026");
     }
 }

@@ -86,7 +86,7 @@ impl<'a> Elements<'a> {
             return Some((Element::Nothing, start + COMMENT_END.len()));
         }
         if self.in_vars && rest.starts_with(b"$(") {
-            let (variable, length) = esi::variable(rest, |_| Encoding::Entity)?;
+            let (variable, length) = esi::variable(rest, Encoding::Entity)?;
             let mut text = Text::default();
             text.variable(variable);
             return Some((Element::Instruction(Instruction::Write(text)), start + length));

@@ -7,13 +7,21 @@ use bytes::Bytes;
 pub(crate) enum Encoding {
     /// Nothing.
     None,
-    /// Percent-encoded but for `/`: for a path or an argument.
+    /// As nginx writes it for a link: percent-encoded, but for what has a meaning in a reference.
     Url,
     /// With HTML's characters as references: what echo does if nothing else is said.
     Entity,
-    /// For a part of a request's target: percent-encoded, but what is so already stays.
+    /// For one segment or one value in a request's target: percent-encoded, but what is so already stays.
     Component,
-    /// For a whole query or host in a request's target: only what cannot stand there is percent-encoded.
+    /// The same for an argument as it was sent, in which a `+` is a space.
+    Argument,
+    /// The same for what is not percent-encoded: each `%` is encoded, too.
+    Whole,
+    /// For a decoded path in a request's target: the same, and a `/` stays.
+    Path,
+    /// For a host with a port.
+    Host,
+    /// For a whole path or query in a request's target: only what cannot stand there is percent-encoded.
     Target,
 }
 
@@ -31,9 +39,21 @@ impl Encoding {
     pub(crate) fn encode(self, value: Bytes) -> Bytes {
         match self {
             Self::None => value,
-            Self::Url => percent_encode(value, false, |byte| is_unreserved(byte) || byte == b'/'),
+            Self::Url => percent_encode(value, false, |byte| {
+                byte.is_ascii_graphic()
+                    && !matches!(
+                        byte,
+                        b'"' | b'#' | b'%' | b'\'' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
+                    )
+            }),
             Self::Entity => with_references(value),
-            Self::Component => percent_encode(value, true, is_unreserved),
+            Self::Component => percent_encode(value, true, is_of_one_place),
+            Self::Argument => percent_encode(value, true, |byte| is_of_one_place(byte) || byte == b'+'),
+            Self::Whole => percent_encode(value, false, is_of_one_place),
+            Self::Path => percent_encode(value, false, |byte| is_of_one_place(byte) || byte == b'/'),
+            Self::Host => {
+                percent_encode(value, false, |byte| is_of_one_place(byte) || matches!(byte, b'[' | b']'))
+            }
             Self::Target => percent_encode(value, true, |byte| {
                 byte.is_ascii_graphic()
                     && !matches!(byte, b'"' | b'<' | b'>' | b'#' | b'\\' | b'^' | b'`' | b'%')
@@ -82,6 +102,11 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
+/// What separates nothing, neither in a path nor in a query (RFC 3986 section 3.3, without `&`, `+`, `;` and `=`).
+fn is_of_one_place(byte: u8) -> bool {
+    is_unreserved(byte) || b"!$'()*,:@".contains(&byte)
+}
+
 /// The character reference for a byte that means something in HTML; also inside attributes of either quote.
 fn reference(byte: u8) -> Option<&'static [u8]> {
     match byte {
@@ -104,7 +129,11 @@ mod tests {
         for (encoding, value, written) in [
             (Encoding::None, value, value),
             (Encoding::Entity, value, "&lt;a href=&#39;/?x=1&amp;y=&quot;2&quot;&#39;&gt;é"),
-            (Encoding::Url, value, "%3Ca%20href%3D%27/%3Fx%3D1%26y%3D%222%22%27%3E%C3%A9"),
+            (Encoding::Url, value, "%3Ca%20href=%27/?x=1&y=%222%22%27%3E%C3%A9"),
+            (Encoding::Argument, "a+b&c", "a+b%26c"),
+            (Encoding::Whole, "a%20/b", "a%2520%2Fb"),
+            (Encoding::Path, "/a%20/b;?", "/a%2520/b%3B%3F"),
+            (Encoding::Host, "[::1]:80/", "[::1]:80%2F"),
             (Encoding::Url, "a%20~", "a%2520~"),
             (Encoding::Component, "../a&b%20%2%zz%", "..%2Fa%26b%20%252%25zz%25"),
             (Encoding::Target, "a=1&b=/%20 \r\n%é#\"", "a=1&b=/%20%20%0D%0A%25%C3%A9%23%22"),

@@ -104,15 +104,13 @@ pub(crate) fn include(tag: &Tag) -> Option<Instruction> {
     })))
 }
 
-/// A value with `$(VARIABLES)` in it, for the target of a request: what visitors send can fill a place there, and not add
-/// others.
+/// A value with `$(VARIABLES)` in it, for the target of a request.
 fn text(value: &Bytes) -> Text {
     let mut text = Text::default();
     let (mut literal_start, mut at) = (0, 0);
     while let Some(found) = memchr::memmem::find(&value[at..], b"$(") {
         let start = at + found;
-        let encoding = |has_key| if has_key { Encoding::Component } else { Encoding::Target };
-        match variable(&value[start..], encoding) {
+        match variable(&value[start..], Encoding::None) {
             Some((variable, length)) => {
                 text.literal(value.slice(literal_start..start));
                 text.variable(variable);
@@ -127,9 +125,9 @@ fn text(value: &Bytes) -> Text {
 }
 
 /// The variable that `rest` starts with: `$(NAME)`, `$(NAME{KEY})`, each with `|DEFAULT` or `|'DEFAULT'` before the end;
-/// and the bytes that it takes. Names are in capitals, so that `$(document)` of a script stays. `encoding` is asked with
-/// whether there is a key.
-pub(crate) fn variable(rest: &[u8], encoding: impl Fn(bool) -> Encoding) -> Option<(Variable, usize)> {
+/// and the bytes that it takes. Names are in capitals, so that `$(document)` of a script stays. It is written in
+/// this `encoding`.
+pub(crate) fn variable(rest: &[u8], encoding: Encoding) -> Option<(Variable, usize)> {
     let all = &rest[..rest.len().min(MAX_VARIABLE_BYTES)];
     let mut inside = all.strip_prefix(b"$(")?;
     let length = inside.iter().take_while(|byte| byte.is_ascii_uppercase() || **byte == b'_').count();
@@ -156,8 +154,7 @@ pub(crate) fn variable(rest: &[u8], encoding: impl Fn(bool) -> Encoding) -> Opti
         inside = &after[end..];
     }
     let after = inside.strip_prefix(b")")?;
-    let variable =
-        Variable { name: variable_name(family, key)?, encoding: encoding(key.is_some()), otherwise };
+    let variable = Variable { name: variable_name(family, key)?, encoding, otherwise };
     Some((variable, all.len() - after.len()))
 }
 

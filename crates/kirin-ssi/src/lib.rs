@@ -28,8 +28,9 @@ mod template;
 #[cfg(test)]
 mod test_site;
 mod text;
+mod value;
 
-pub use render::{MAX_DEPTH, Progress, Rendering, Requested, Requesting, Source, Trouble, Zone};
+pub use render::{MAX_DEPTH, NotAsked, Progress, Rendering, Requested, Requesting, Source, Trouble, Zone};
 pub use scope::Scope;
 pub use syntax::Syntax;
 pub use template::{Target, Template};

@@ -6,10 +6,12 @@
 use crate::ERROR_MESSAGE;
 use crate::local_target::local_target;
 use crate::scope::Scope;
-use crate::template::{Echo, Include, Instruction, Target, Template};
+use crate::template::{Echo, Include, Instruction, Stub, Target, Template};
 use crate::text::Text;
+use crate::value::{LeadsElsewhere, Value};
 use bytes::Bytes;
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 /// Includes inside includes, at most. A cycle ends here too.
@@ -40,8 +42,28 @@ pub trait Source {
     /// later and there is an `alternate`, the answer to that is wanted in its place. `scope` is what the page has set so far.
     fn request(&mut self, include: Requesting<'_>, scope: &Scope, id: usize) -> Requested;
 
-    /// An include names another server, which is not asked.
-    fn refuse(&mut self, _name: &[u8]) {}
+    /// What an include names is not asked for.
+    fn refuse(&mut self, _name: &[u8], _why: NotAsked) {}
+}
+
+/// Why what an include names is not asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAsked {
+    /// It is another server's.
+    OtherServer,
+    /// A visitor's text would choose the part.
+    OtherPart,
+}
+
+impl fmt::Display for NotAsked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OtherServer => "it is another server's; what that has is included by way of a route to it",
+            Self::OtherPart => {
+                "what the visitor has sent would lead to another part; a variable fills one segment of a path"
+            }
+        })
+    }
 }
 
 /// What is to be requested.
@@ -117,6 +139,10 @@ struct Frame {
     block: Option<usize>,
     at: usize,
     then: Then,
+    /// The place in the list of frames of the page that a block belongs to, or the frame's own.
+    page: usize,
+    /// Of a page, the blocks whose definition has been carried out, by their name's number.
+    defined: Vec<Option<usize>>,
 }
 
 /// What happens at the end of a frame.
@@ -141,6 +167,12 @@ struct Hole {
     set: Option<Box<str>>,
 }
 
+impl Frame {
+    fn new(page: usize, template: Arc<Template>, block: Option<usize>, then: Then) -> Self {
+        Self { template, block, at: 0, then, page, defined: Vec::new() }
+    }
+}
+
 impl Rendering {
     /// The beginning.
     pub fn new(template: Arc<Template>) -> Self {
@@ -151,7 +183,7 @@ impl Rendering {
     pub fn within(template: Arc<Template>, scope: Scope) -> Self {
         let pieces = Vec::with_capacity(template.main.len() + 8);
         Self {
-            frames: vec![Frame { template, block: None, at: 0, then: Then::Nothing }],
+            frames: vec![Frame::new(0, template, None, Then::Nothing)],
             pieces,
             holes: Vec::new(),
             taken: 0,
@@ -203,8 +235,9 @@ impl Rendering {
                 Instruction::Echo(echo) => self.echo(echo, source),
                 Instruction::Write(text) => {
                     let value = self.evaluate(text, source);
-                    self.pieces.push(value);
+                    self.pieces.push(value.bytes);
                 }
+                Instruction::Define { name, block } => self.define(*name, *block),
                 Instruction::Set { variable, value } => {
                     let value = self.evaluate(value, source);
                     self.scope.set(variable, value);
@@ -295,37 +328,74 @@ impl Rendering {
         }
     }
 
-    fn variable(&self, name: &str, source: &mut impl Source) -> Option<Bytes> {
+    /// Of several blocks with the same name, the first counts.
+    fn define(&mut self, name: usize, block: usize) {
+        if let Some(frame) = self.frames.last_mut() {
+            if frame.defined.len() <= name {
+                frame.defined.resize(name + 1, None);
+            }
+            frame.defined[name].get_or_insert(block);
+        }
+    }
+
+    /// The block that a stub names; none if its definition has not been carried out.
+    fn stub(&self, stub: Stub) -> Option<usize> {
+        match stub {
+            Stub::Block(block) => Some(block),
+            Stub::Named(name) => {
+                let page = self.frames.last()?.page;
+                self.frames.get(page)?.defined.get(name).copied().flatten()
+            }
+        }
+    }
+
+    fn push_frame(&mut self, template: Arc<Template>, block: Option<usize>, then: Then) {
+        let page = match block {
+            Some(_) => self.frames.last().map_or(0, |frame| frame.page),
+            None => self.frames.len(),
+        };
+        self.frames.push(Frame::new(page, template, block, then));
+    }
+
+    fn variable(&self, name: &str, source: &mut impl Source) -> Option<Value> {
         self.scope.get(name).or_else(|| outside(name, &self.time_format, source))
     }
 
-    fn evaluate(&self, text: &Text, source: &mut impl Source) -> Bytes {
+    fn evaluate(&self, text: &Text, source: &mut impl Source) -> Value {
         text.evaluate(|name| self.variable(name, source))
     }
 
     fn echo(&mut self, echo: &Echo, source: &mut impl Source) {
-        let value = self.variable(&echo.variable, source).unwrap_or_else(|| echo.default.clone());
+        let value = self.variable(&echo.variable, source);
+        let value = value.map_or_else(|| echo.default.clone(), |value| value.bytes);
         self.pieces.push(echo.encoding.encode(value));
     }
 
     fn include(&mut self, template: &Arc<Template>, include: &Include, source: &mut impl Source) {
+        let stub = include.stub.map(|stub| self.stub(stub));
+        if stub == Some(None) {
+            // As nginx does where there is no such block.
+            self.pieces.push(self.error_message.clone());
+            return;
+        }
+        let stub = stub.flatten();
         let name = self.evaluate(&include.name, source);
         self.includes += 1;
         if self.frames.len() > MAX_DEPTH || self.includes > MAX_INCLUDES {
-            self.cut.get_or_insert(name);
-            self.show_instead(template, include);
+            self.cut.get_or_insert(name.bytes);
+            self.show_instead(template, include, stub);
             return;
         }
         let requested = match include.target {
-            Target::Key => source.item(&name).map_or(Requested::Failed, Requested::Template),
+            Target::Key => source.item(&name.bytes).map_or(Requested::Failed, Requested::Template),
             Target::Virtual | Target::File if self.requests == MAX_REQUESTS => {
-                self.cut.get_or_insert_with(|| name.clone());
+                self.cut.get_or_insert_with(|| name.bytes.clone());
                 Requested::Failed
             }
             target => self.request(target, &name, include.alternate.as_ref(), source),
         };
         match requested {
-            Requested::Template(content) if !(content.is_empty() && include.stub.is_some()) => {
+            Requested::Template(content) if !(content.is_empty() && stub.is_some()) => {
                 // Most of what is included is text and nothing else.
                 if let ([Instruction::Literal(bytes)], None) = (&content.main[..], &include.set) {
                     self.pieces.push(bytes.clone());
@@ -335,14 +405,14 @@ impl Rendering {
                     Some(variable) => Then::Set(variable.clone(), self.pieces.len()),
                     None => Then::Nothing,
                 };
-                self.frames.push(Frame { template: content, block: None, at: 0, then });
+                self.push_frame(content, None, then);
             }
-            Requested::Pending => self.begin_hole(template, include),
+            Requested::Pending => self.begin_hole(template, include, stub),
             Requested::Template(_) | Requested::Failed => {
-                if include.target == Target::Key && include.stub.is_none() {
-                    self.missing.get_or_insert(name);
+                if include.target == Target::Key && stub.is_none() {
+                    self.missing.get_or_insert(name.bytes);
                 }
-                self.show_instead(template, include);
+                self.show_instead(template, include, stub);
             }
         }
     }
@@ -350,36 +420,40 @@ impl Rendering {
     fn request(
         &mut self,
         target: Target,
-        name: &Bytes,
+        name: &Value,
         alternate: Option<&Text>,
         source: &mut impl Source,
     ) -> Requested {
         let alternate = alternate.map(|alternate| self.evaluate(alternate, source));
-        // A file has no host.
-        let first = if target == Target::File { Some(name.clone()) } else { local_target(name, source) };
-        let second = alternate.as_ref().and_then(|alternate| local_target(alternate, source));
+        let mut here = |value: &Value| match value.target() {
+            // A file has no host.
+            Ok(name) if target == Target::File => Ok(name),
+            Ok(name) => local_target(&name, source).ok_or(NotAsked::OtherServer),
+            Err(LeadsElsewhere) => Err(NotAsked::OtherPart),
+        };
+        let first = here(name);
+        let second = alternate.as_ref().and_then(|alternate| here(alternate).ok());
         let id = self.requests;
         let mut ask =
             |name: &Bytes, alternate| source.request(Requesting { target, name, alternate }, &self.scope, id);
         match (first, second) {
-            (Some(first), None) => ask(&first, None),
-            (Some(first), Some(second)) => match ask(&first, Some(&second)) {
+            (Ok(first), None) => ask(&first, None),
+            (Ok(first), Some(second)) => match ask(&first, Some(&second)) {
                 Requested::Failed => ask(&second, None),
                 requested => requested,
             },
-            (None, Some(second)) => ask(&second, None),
-            (None, None) => {
-                source.refuse(name);
+            (Err(_), Some(second)) => ask(&second, None),
+            (Err(why), None) => {
+                source.refuse(&name.bytes, why);
                 Requested::Failed
             }
         }
     }
 
     /// The stub, or the error message; to a variable, if that is where the content would have gone.
-    fn show_instead(&mut self, template: &Arc<Template>, include: &Include) {
-        let block = include.stub;
+    fn show_instead(&mut self, template: &Arc<Template>, include: &Include, block: Option<usize>) {
         match (block, &include.set) {
-            (None, Some(variable)) => self.scope.set(variable, Bytes::new()),
+            (None, Some(variable)) => self.scope.set(variable, Value::default()),
             (None, None) if include.is_silent => {}
             (None, None) => self.pieces.push(self.error_message.clone()),
             (Some(_), set) => {
@@ -387,18 +461,17 @@ impl Rendering {
                     Some(variable) => Then::Set(variable.clone(), self.pieces.len()),
                     None => Then::Nothing,
                 };
-                self.frames.push(Frame { template: Arc::clone(template), block, at: 0, then });
+                self.push_frame(Arc::clone(template), block, then);
             }
         }
     }
 
     /// Leaves a place for an answer, and carries out the stub into it.
-    fn begin_hole(&mut self, template: &Arc<Template>, include: &Include) {
+    fn begin_hole(&mut self, template: &Arc<Template>, include: &Include, block: Option<usize>) {
         let id = self.requests;
         self.requests += 1;
         let start = self.pieces.len();
         self.pieces.push(Bytes::new());
-        let block = include.stub;
         self.holes.push(Hole {
             id,
             start,
@@ -415,8 +488,7 @@ impl Rendering {
             }
             self.end_hole(id);
         } else {
-            let then = Then::EndHole(id);
-            self.frames.push(Frame { template: Arc::clone(template), block, at: 0, then });
+            self.push_frame(Arc::clone(template), block, Then::EndHole(id));
         }
     }
 
@@ -461,7 +533,7 @@ impl Rendering {
         };
         self.pieces.truncate(start);
         self.holes.retain(|hole| hole.start < start);
-        self.scope.set(variable, value);
+        self.scope.set(variable, Value::authors(value));
     }
 
     /// The pieces from `start` to `end`, with answers in their places.
@@ -484,12 +556,13 @@ impl Rendering {
 }
 
 /// A variable that the page has not set.
-fn outside(name: &str, time_format: &str, source: &mut impl Source) -> Option<Bytes> {
-    match name {
-        "date_local" => Some(source.date(Zone::Local, time_format)),
-        "date_gmt" => Some(source.date(Zone::Gmt, time_format)),
-        _ => source.variable(name),
-    }
+fn outside(name: &str, time_format: &str, source: &mut impl Source) -> Option<Value> {
+    let value = match name {
+        "date_local" => source.date(Zone::Local, time_format),
+        "date_gmt" => source.date(Zone::Gmt, time_format),
+        _ => source.variable(name)?,
+    };
+    Some(Value::outside(name, value))
 }
 
 #[cfg(test)]

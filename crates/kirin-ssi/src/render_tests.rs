@@ -126,7 +126,6 @@ fn what_is_no_directive_shows_the_error_message() {
         "<!--# else -->",
         "<!--# endif -->",
         "<!--# elif expr=\"$a\" -->",
-        "<!--# endblock -->",
     ] {
         assert_eq!(render(page, &[]).0, ERROR, "{page}");
     }
@@ -246,4 +245,59 @@ fn a_part_has_the_variables_of_the_page() {
     let mut part = Rendering::within(compile("<!--# echo var=\"a\" -->"), page.scope().clone());
     part.run(&mut site);
     assert_eq!(part.take_ready().concat(), b"page");
+}
+
+#[test]
+fn a_block_in_a_branch_is_defined_if_the_branch_is_carried_out() {
+    let block = |condition: &str, name: &str, text: &str| {
+        format!(
+            "<!--# if expr=\"{condition}\" --><!--# block name=\"{name}\" -->{text}<!--# endblock --><!--# endif -->"
+        )
+    };
+    let stub = "<!--# include virtual=\"/fail\" stub=\"b\" -->";
+    let always = "<!--# block name=\"b\" -->always<!--# endblock -->";
+    for (page, shown) in [
+        (block("$none", "b", "no") + stub, ERROR),
+        (block("$v_x", "b", "yes") + stub, "yes"),
+        (block("$none", "b", "1") + &block("$v_x", "b", "2") + &block("$v_x", "b", "3") + stub, "2"),
+        (block("$none", "b", "no") + always + stub, "always"),
+        (always.to_owned() + &block("$v_x", "b", "late") + stub, "always"),
+        (block("$v_x", "other", "no") + stub, ERROR),
+        (
+            block("$v_x", "b", "in <!--# include virtual=\"/fail\" stub=\"b\" -->") + stub,
+            &format!("in {ERROR}"),
+        ),
+        (always.to_owned() + "<!--# endblock -->" + stub, "always"),
+        (stub.to_owned() + always, ERROR),
+    ] {
+        assert_eq!(render(&page, &[]).0, shown, "{page}");
+    }
+    // Each page has its own blocks.
+    let part = format!("({stub})");
+    let page = block("$v_x", "b", "yes") + "<!--# include part -->" + stub;
+    assert_eq!(render(&page, &[("part", &part)]).0, format!("({ERROR})yes"));
+}
+
+#[test]
+fn what_a_visitor_has_sent_stays_his_in_other_variables() {
+    for (page, shown) in [
+        ("<!--# include virtual=\"/p/$v_a.html\" -->", "</p/a.html>".to_owned()),
+        ("<!--# include virtual=\"/p/${arg_v_a}/x\" -->", "</p/a/x>".to_owned()),
+        (
+            "<!--# set var=\"t\" value=\"/p/$v_a\" --><!--# include virtual=\"$t/x\" -->",
+            "</p/a/x>".to_owned(),
+        ),
+        ("<!--# set var=\"t\" value=\"/p/..\" --><!--# include virtual=\"$t/x\" -->", "</p/../x>".to_owned()),
+    ] {
+        assert_eq!(render(page, &[]).0, shown, "{page}");
+    }
+    let mut site = Site::default();
+    let hostile = "<!--# set var=\"t\" value=\"$evil\" -->\
+        <!--# if expr=\"$t = /^(.*)\\$/\" --><!--# set var=\"u\" value=\"/p/$1\" --><!--# endif -->\
+        <!--# include virtual=\"/p/$t\" --><!--# include virtual=\"$u\" --><!--# include file=\"$evil\" -->\
+        <!--# include virtual=\"/q?x=$t\" -->";
+    site.evil = "../x";
+    let mut rendering = Rendering::new(compile(hostile));
+    assert_eq!(rendering.run(&mut site), Progress::Done);
+    assert_eq!(site.requested, [(Target::Virtual, "/q?x=..%2Fx".to_owned())]);
 }

@@ -2,12 +2,12 @@
 
 use crate::directive::Directive;
 use crate::encoding::Encoding;
-use crate::template::{Echo, Include, Instruction, Target};
+use crate::template::{Echo, Include, Instruction, Stub, Target};
 use crate::text::{Text, name, unescape};
 use bytes::Bytes;
 
 /// `include`. `block` knows the blocks above it.
-pub(crate) fn include(directive: &Directive, block: impl Fn(&Bytes) -> Option<usize>) -> Option<Instruction> {
+pub(crate) fn include(directive: &Directive, block: impl Fn(&Bytes) -> Option<Stub>) -> Option<Instruction> {
     if !directive.has_only(&["", "key", "virtual", "file", "wait", "set", "stub"]) {
         return None;
     }

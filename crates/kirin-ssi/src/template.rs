@@ -34,6 +34,11 @@ pub(crate) enum Instruction {
         variable: Box<str>,
         value: Text,
     },
+    /// The definition of a block in a branch, by the number of its name and its index.
+    Define {
+        name: usize,
+        block: usize,
+    },
     /// `config errmsg`.
     ErrorMessage(Bytes),
     /// `config timefmt`.
@@ -55,10 +60,19 @@ pub(crate) struct Include {
     pub(crate) wait: bool,
     /// The variable that gets the content, in place of the page.
     pub(crate) set: Option<Box<str>>,
-    /// The block that stands in for content that is empty or cannot be had, by its index.
-    pub(crate) stub: Option<usize>,
+    /// The block that stands in for content that is empty or cannot be had.
+    pub(crate) stub: Option<Stub>,
     /// Whether a failure shows nothing, in place of the error message.
     pub(crate) is_silent: bool,
+}
+
+/// The block that a stub names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stub {
+    /// By its index: it is defined whatever comes.
+    Block(usize),
+    /// By the number of its name: a block in a branch is defined only if the branch is carried out.
+    Named(usize),
 }
 
 /// What an include names.
@@ -119,7 +133,11 @@ impl Template {
 impl Instruction {
     fn memory_bytes(&self) -> usize {
         match self {
-            Self::Literal(_) | Self::Malformed | Self::Jump(_) | Self::ErrorMessage(_) => 0,
+            Self::Literal(_)
+            | Self::Malformed
+            | Self::Define { .. }
+            | Self::Jump(_)
+            | Self::ErrorMessage(_) => 0,
             Self::Include(include) => {
                 let alternate = include.alternate.as_ref().map_or(0, Text::memory_bytes);
                 size_of::<Include>() + include.name.memory_bytes() + alternate

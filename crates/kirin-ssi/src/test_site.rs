@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub(crate) struct Site {
     pub(crate) items: HashMap<String, Arc<Template>>,
     pub(crate) requested: Vec<(Target, String)>,
+    /// The value of the variable `evil`.
+    pub(crate) evil: &'static str,
 }
 
 impl Site {
@@ -27,7 +29,11 @@ impl Source for Site {
     }
 
     fn variable(&mut self, name: &str) -> Option<Bytes> {
-        let host = (name == "http_host").then_some("Example.org");
+        let host = match name {
+            "http_host" => Some("Example.org"),
+            "evil" => Some(self.evil),
+            _ => None,
+        };
         let value = host.or_else(|| name.strip_prefix("v_")).or_else(|| name.strip_prefix("arg_v_"));
         value.map(|value| Bytes::copy_from_slice(value.as_bytes()))
     }

@@ -1,13 +1,11 @@
 //! Values that are put together when a page is rendered: text with variables in it.
 
 use crate::encoding::Encoding;
+use crate::value::Value;
 use bytes::Bytes;
 
 /// Longest name of a variable in bytes. A longer one is no variable but text.
 const MAX_NAME_BYTES: usize = 256;
-
-/// What one value may come to, in bytes: variables that are set to each other twice over must not fill memory.
-const MAX_BYTES: usize = 1024 * 1024;
 
 /// A value of a parameter or attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,35 +63,29 @@ impl Text {
     }
 
     /// The value, with `lookup` for its variables; those that are not there are empty. It ends at a megabyte.
-    pub(crate) fn evaluate(&self, mut lookup: impl FnMut(&str) -> Option<Bytes>) -> Bytes {
+    pub(crate) fn evaluate(&self, mut lookup: impl FnMut(&str) -> Option<Value>) -> Value {
         let mut part = |part: &Part| match part {
-            Part::Literal(bytes) => bytes.clone(),
+            Part::Literal(bytes) => Value::authors(bytes.clone()),
             Part::Variable(variable) => match lookup(&variable.name) {
-                Some(value) if !value.is_empty() => variable.encoding.encode(value),
-                _ => variable.otherwise.clone(),
+                Some(value) if !value.bytes.is_empty() => match variable.encoding {
+                    Encoding::None => value,
+                    // Written into a page, and no further.
+                    encoding => Value::authors(encoding.encode(value.bytes)),
+                },
+                _ => Value::authors(variable.otherwise.clone()),
             },
         };
         match &self.0[..] {
-            [] => Bytes::new(),
+            [] => Value::default(),
             [only] => part(only),
-            parts => {
-                let mut whole = Vec::new();
-                for piece in parts.iter().map(part) {
-                    let room = MAX_BYTES.saturating_sub(whole.len());
-                    whole.extend_from_slice(&piece[..piece.len().min(room)]);
-                    if piece.len() >= room {
-                        break;
-                    }
-                }
-                Bytes::from(whole)
-            }
+            parts => Value::concat(parts.iter().map(part)),
         }
     }
 
     /// The value, if it has no variables.
     pub(crate) fn constant(&self) -> Option<Bytes> {
         let is_literal = |part: &Part| matches!(part, Part::Literal(_));
-        self.0.iter().all(is_literal).then(|| self.evaluate(|_| None))
+        self.0.iter().all(is_literal).then(|| self.evaluate(|_| None).bytes)
     }
 
     /// Memory beside the page, in bytes.
@@ -143,6 +135,7 @@ pub(crate) fn name(bytes: &[u8]) -> Option<Box<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::MAX_BYTES;
 
     #[test]
     fn variables_are_filled_in() {
@@ -164,7 +157,7 @@ mod tests {
             ("$$a", "$[a]"),
         ] {
             let text = Text::parse(&Bytes::from_static(value.as_bytes()));
-            let got = text.evaluate(|name| Some(Bytes::from(format!("[{name}]"))));
+            let got = text.evaluate(|name| Some(Value::authors(Bytes::from(format!("[{name}]"))))).bytes;
             assert_eq!(got, filled, "{value}");
         }
     }
@@ -180,7 +173,9 @@ mod tests {
             ("\\\\\\\\", "\\\\"),
         ] {
             let value = Bytes::from_static(value.as_bytes());
-            let got = Text::parse(&value).evaluate(|name| Some(Bytes::from(format!("[{name}]"))));
+            let got = Text::parse(&value)
+                .evaluate(|name| Some(Value::authors(Bytes::from(format!("[{name}]")))))
+                .bytes;
             assert_eq!(got, filled, "{value:?}");
             if memchr::memchr(b'[', filled.as_bytes()).is_none() {
                 assert_eq!(unescape(&value), filled, "{value:?}");
@@ -191,13 +186,13 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_empty() {
-        assert_eq!(Text::parse(&Bytes::from_static(b"a$b.c")).evaluate(|_| None), "a.c");
+        assert_eq!(Text::parse(&Bytes::from_static(b"a$b.c")).evaluate(|_| None).bytes, "a.c");
     }
 
     #[test]
     fn a_value_ends_at_a_megabyte() {
         let text = Text::parse(&Bytes::from("$a".repeat(1000)));
         let value = Bytes::from(vec![b'x'; MAX_BYTES - 1]);
-        assert_eq!(text.evaluate(|_| Some(value.clone())).len(), MAX_BYTES);
+        assert_eq!(text.evaluate(|_| Some(Value::authors(value.clone()))).bytes.len(), MAX_BYTES);
     }
 }

@@ -7,7 +7,7 @@ use crate::page::Page;
 use crate::session::{self, Session};
 use crate::subrequest::{Parent, Refused, Variables};
 use bytes::Bytes;
-use kirin_ssi::{Requested, Requesting, Scope, Source, Target, Template, Zone};
+use kirin_ssi::{NotAsked, Requested, Requesting, Scope, Source, Target, Template, Zone};
 use kirin_store::{Now, Store};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -197,8 +197,8 @@ impl Source for PageSource<'_> {
         Requested::Pending
     }
 
-    fn refuse(&mut self, name: &[u8]) {
-        self.fail(name, &"it is another server's; what that has is included by way of a route to it");
+    fn refuse(&mut self, name: &[u8], why: NotAsked) {
+        self.fail(name, &why);
     }
 }
 
@@ -220,9 +220,10 @@ impl PageSource<'_> {
     }
 }
 
-/// Whether `name` is a path below the page's directory.
+/// Whether `name` is a path below the page's directory, when it is decoded.
 fn is_beside(name: &[u8]) -> bool {
     let path = name.split(|byte| *byte == b'?').next().unwrap_or_default();
+    let path = variables::unescaped(path);
     !path.starts_with(b"/") && !path.split(|byte| *byte == b'/').any(|segment| segment == b"..")
 }
 
@@ -240,6 +241,10 @@ mod tests {
             ("../a.html", false),
             ("b/../../a.html", false),
             ("..", false),
+            ("%2e%2e/a.html", false),
+            ("b/..%2f..%2Fa.html", false),
+            ("%2Fa.html", false),
+            ("%2e%2ea", true),
         ] {
             assert_eq!(is_beside(name.as_bytes()), beside, "{name}");
         }

@@ -44,7 +44,7 @@ pub fn variable(
         }
         "request_method" => ours(request.method.as_str().as_bytes()),
         "query_string" | "args" => ours(request.query?.as_bytes()),
-        "query_string_unescaped" => ours(&unescaped(request.query?)),
+        "query_string_unescaped" => ours(&unescaped(request.query?.as_bytes())),
         "is_args" => ours(request.query.map_or(b"", |_| b"?")),
         "host" => ours(without_port(host(request)).to_ascii_lowercase().as_bytes()),
         "http_host" => ours(Some(request.host).filter(|host| !host.is_empty())?.as_bytes()),
@@ -145,11 +145,10 @@ fn field_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
     Some(Bytes::from(value))
 }
 
-/// A query with its percent-encoding taken off, as Apache has it.
-fn unescaped(query: &str) -> Vec<u8> {
+/// A query or path with its percent-encoding taken off; what is no encoding stays as it is.
+pub fn unescaped(bytes: &[u8]) -> Vec<u8> {
     let digit =
         |byte: Option<&u8>| char::from(*byte?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let bytes = query.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
