@@ -8,7 +8,12 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[route]]\npath = \"/\"\ntry = [\"store\", \"app:web\"]\n\
     [[route]]\npath = \"/v1\"\ntry = [\"store\", \"app:web\"]\nrewrite = \"/v2\"\n\
     [[route]]\npath = \"/direct\"\ntry = [\"app:web\"]\n\
-    [[route]]\npath = \"/only\"\ntry = [\"store\", \"files:.\"]\n";
+    [[route]]\npath = \"/only\"\ntry = [\"store\", \"files:.\"]\n\
+    [[route]]\npath = \"/includes\"\ntry = [\"store\", \"app:web\"]\nssi = true\n\
+    [[route]]\npath = \"/esi\"\ntry = [\"store\", \"app:web\"]\nesi = true\n\
+    [[route]]\npath = \"/both\"\ntry = [\"store\", \"app:web\"]\nssi = true\nesi = true\n\
+    [[route]]\npath = \"/comments\"\ntry = [\"store\", \"app:web\"]\nssi = false\n\
+    [[route]]\npath = \"/assembled\"\ntry = [\"store\", \"app:web\"]\nssi = true\nesi = true\n";
 
 /// Says in each body how often it has run. The fields `X-Store` and `X-Purge` of a request come back as Kirin's, `X-Status` as the
 /// status.
@@ -49,7 +54,8 @@ sub {
             $writer->close;
         };
     }
-    return [200, \@fields, ["run $run<!--# include title -->"]] if $path eq '/includes';
+    return [200, \@fields, ["run $run<!--# include title --><esi:include src='/only/title'/>"]]
+        if $path =~ m{^/(?:includes|esi|both|comments|unsaid)$};
     return [200, \@fields, ['x' x 200_000, $run]] if $path eq '/large';
     return [$env->{HTTP_X_STATUS} // 200, \@fields, ["run $run"]];
 };
@@ -315,9 +321,53 @@ fn includes_of_a_stored_response_are_filled_when_it_is_served() {
     let mut running = serve();
     running.get("/includes", "ttl=300");
     running.memcached().set("title", b"one");
-    assert_eq!(running.get("/includes", ""), "run 1one");
+    let tag = "<esi:include src='/only/title'/>";
+    assert_eq!(running.get("/includes", ""), format!("run 1one{tag}"));
     running.memcached().set("title", b"two");
-    assert_eq!(running.get("/includes", ""), "run 1two");
+    assert_eq!(running.get("/includes", ""), format!("run 1two{tag}"));
+}
+
+/// A visitor's comment with a directive in it, which an application has let through, must not show items of the store.
+#[test]
+fn what_is_text_in_the_first_answer_is_text_from_the_store() {
+    let mut running = serve();
+    running.memcached().set("title", b"SSI");
+    running.memcached().set("/only/title", b"text/html\r\nESI");
+    let (directive, tag) = ("<!--# include title -->", "<esi:include src='/only/title'/>");
+    for (path, ssi, esi) in [
+        ("/unsaid", directive, tag),
+        ("/comments", directive, tag),
+        ("/includes", "SSI", tag),
+        ("/esi", directive, "ESI"),
+        ("/both", "SSI", "ESI"),
+    ] {
+        let first = running.get(path, "ttl=300");
+        assert!(running.is_stored(path), "{path}");
+        let (run, rest) = first.split_at(first.find('<').unwrap_or(5).min(5));
+        assert_eq!(rest, format!("{ssi}{esi}"), "{path}: {run}");
+        let reply = running.client.get(path);
+        assert_eq!(reply.text(), first, "{path}");
+        assert_eq!(reply.field("kirin-store"), None, "{path}");
+    }
+    // Also where another route serves it, and where another page includes it.
+    running.get("/unsaid", "");
+    let pushed = running.get("/comments?again", "key=\"/assembled/comments\"");
+    assert!(pushed.ends_with(&format!("{directive}{tag}")), "{pushed}");
+    assert_eq!(running.client.get("/assembled/comments").text(), pushed);
+    running
+        .memcached()
+        .set("/assembled/all", b"text/html\r\n(<!--# include key=\"/assembled/comments\" -->)");
+    assert_eq!(running.client.get("/assembled/all").text(), format!("({pushed})"));
+    // What a program writes into the store itself is in the store's own format; it can say otherwise.
+    let response = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
+    running.memcached().set("/written", format!("{response}\r\n{directive}").as_bytes());
+    assert_eq!(running.client.get("/written").text(), "SSI");
+    let inert = format!("{response}Kirin-Store: ssi=?0\r\n\r\n{directive}");
+    running.memcached().set("/written", inert.as_bytes());
+    assert_eq!(running.client.get("/written").text(), directive);
+    running.memcached().set("style", b"text/css\r\nb {}");
+    running.memcached().set("/written", b"text/html\r\n<style><!--# include style --></style>");
+    assert_eq!(running.client.get("/written").text(), "<style>b {}</style>");
 }
 
 #[test]

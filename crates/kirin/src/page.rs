@@ -6,6 +6,7 @@
 
 use crate::coded_fields;
 use crate::page_renewal::PageRenewal;
+use crate::push::store_field::{STORE, syntax_of};
 use bytes::Bytes;
 use http::StatusCode;
 use kirin_cache::{storable, surrogate};
@@ -107,10 +108,18 @@ impl Page {
             Some((_, fields)) => fields.get("content-type").is_some_and(is_html),
             None => true,
         };
-        let template = if may_include { Template::compile(&body, syntax) } else { Template::default() };
-        // It is for us (Edge Architecture Specification section 2.3).
-        let without_ours =
-            |fields: FieldLines| if syntax.esi { fields.without("surrogate-control") } else { fields };
+        // A response that was stored on its way keeps as text what was text in its first answer.
+        let allowed = head.as_ref().map_or(Syntax { ssi: true, esi: true }, |(_, fields)| syntax_of(fields));
+        let counts = match may_include {
+            true => Syntax { ssi: syntax.ssi && allowed.ssi, esi: syntax.esi && allowed.esi },
+            false => Syntax::default(),
+        };
+        let template = Template::compile(&body, counts);
+        let without_ours = |fields: FieldLines| {
+            let fields = fields.without(STORE);
+            // It is for us (Edge Architecture Specification section 2.3).
+            if syntax.esi { fields.without("surrogate-control") } else { fields }
+        };
         let head = head.map(|(status, fields)| (status, without_ours(fields)));
         let head = head.map(|(status, fields)| PageHead::of(status, fields, &template, digest, body.len()));
         let head_bytes = head.as_ref().map_or(0, PageHead::memory_bytes);
@@ -308,5 +317,26 @@ mod tests {
         assert!(compile("text/html\r\n<!--# include a -->").template.is_dynamic());
         assert!(compile("<b><!--# include a --></b>").template.is_dynamic());
         assert!(!compile("text/plain\r\n<!--# include a -->").template.is_dynamic());
+    }
+
+    #[test]
+    fn a_stored_response_says_which_directives_count_in_it() {
+        let both = "<!--# include a --><esi:include src=\"/a\"/>";
+        for (says, ssi, edge) in [
+            ("", true, true),
+            ("Kirin-Store: ttl=3\r\n", true, true),
+            ("Kirin-Store: ssi=?0\r\n", false, true),
+            ("Kirin-Store: esi=?0\r\n", true, true),
+            ("Kirin-Store: ssi=?0\r\nKirin-Store: esi=?0\r\n", false, false),
+            ("Kirin-Store: ssi=?0, esi=?0\r\n", false, false),
+        ] {
+            let value = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{says}\r\n{both}");
+            let page = Arc::new(Page::compile(&Bytes::from(value)).0);
+            assert_eq!(page.head.as_ref().unwrap().fields.get("kirin-store"), None, "{says}");
+            assert_eq!(page.template.is_dynamic(), ssi, "{says}");
+            assert!(!page.template.is_empty(), "{says}");
+            let page = page.read_with(Syntax { ssi: true, esi: true });
+            assert_eq!(page.template.is_dynamic(), edge, "{says}");
+        }
     }
 }

@@ -223,7 +223,7 @@ impl Routes {
                     }
                     return self.filter(route, lookup, origin, |request| {
                         let answer = route.limit_body(app.answer(request, origin, &self.app_files, &meta));
-                        self.push.around(lookup.seen, answer)
+                        self.push.around(lookup.seen, route.syntax(), answer)
                     });
                 }
                 Place::Proxy(proxy) => {
@@ -303,8 +303,10 @@ impl Routes {
     /// What asks an application, also when the request has been answered.
     fn ask_app(&self, route: &Route, app: &Arc<App>, lookup: &Lookup<'_>, meta: &MetaVariables<'_>) -> Ask {
         let (push, key) = (Rc::clone(&self.push), key_of(lookup.seen).map(<[u8]>::to_vec));
-        let ask = route.ask_app(app, &self.app_files, meta);
-        Rc::new(move |request, origin| push.around_page(&request.method, key.clone(), ask(request, origin)))
+        let (ask, syntax) = (route.ask_app(app, &self.app_files, meta), route.syntax());
+        Rc::new(move |request, origin| {
+            push.around_page(&request.method, key.clone(), syntax, ask(request, origin))
+        })
     }
 
     /// The answer of a place that runs code, with what the route does to it: `ssi`, then `compress`.

@@ -10,12 +10,14 @@ mod pushed_stream;
 mod reach;
 pub mod store_field;
 
+use crate::page::{is_html, may_be_dynamic};
 use crate::purge::{self, Purge};
 use crate::route::Route;
 use crate::store_place::key_of;
 use bytes::Bytes;
 use http::Method;
 use kirin_http::{Answer, Body, FieldLines, Place, RequestHead, Response};
+use kirin_ssi::Syntax;
 use kirin_store::{Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
 use pushed_stream::PushedStream;
 use reach::Reach;
@@ -24,9 +26,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use store_field::{StoreField, Unstorable, stored_head};
+use store_field::{STORE, StoreField, Unstorable, stored_head, text_only_line};
 
-const STORE: &str = "kirin-store";
 const PURGE: &str = "kirin-purge";
 
 /// How often the log says the same thing about responses.
@@ -44,6 +45,8 @@ struct Asked {
     method: Method,
     /// Under which the `store` place looks for it.
     key: Option<Vec<u8>>,
+    /// Which directives its route carries out.
+    syntax: Syntax,
 }
 
 /// Where a response goes.
@@ -53,6 +56,9 @@ struct Destination {
     tags: Vec<String>,
     ttl_seconds: Option<u64>,
     began: Moment,
+    /// What may be a directive in it and is text, since its route does not carry it out.
+    text_only: Syntax,
+    head_bytes: usize,
 }
 
 impl Push {
@@ -61,17 +67,23 @@ impl Push {
         Rc::new(Self { store, reach: Reach::of(routes), said: RefCell::default() })
     }
 
-    /// The answer of an application, with what it says about the store carried out. `request` is as the `store` place sees it.
-    /// Call before the application gets the request.
-    pub fn around(self: &Rc<Self>, request: &RequestHead<'_>, answer: Answer) -> Answer {
-        self.around_page(&request.method, key_of(request).map(<[u8]>::to_vec), answer)
+    /// The answer of an application, with what it says about the store carried out. `request` is as the `store` place sees it,
+    /// `syntax` what the route carries out in the answer. Call before the application gets the request.
+    pub fn around(self: &Rc<Self>, request: &RequestHead<'_>, syntax: Syntax, answer: Answer) -> Answer {
+        self.around_page(&request.method, key_of(request).map(<[u8]>::to_vec), syntax, answer)
     }
 
     /// The same of a request with this method, whose page the `store` place would look for under `key`.
-    pub fn around_page(self: &Rc<Self>, method: &Method, key: Option<Vec<u8>>, answer: Answer) -> Answer {
+    pub fn around_page(
+        self: &Rc<Self>,
+        method: &Method,
+        key: Option<Vec<u8>>,
+        syntax: Syntax,
+        answer: Answer,
+    ) -> Answer {
         let Answer::Later(later) = answer else { return answer };
         let push = Rc::clone(self);
-        let (asked, began) = (Asked { method: method.clone(), key }, self.store.moment());
+        let (asked, began) = (Asked { method: method.clone(), key, syntax }, self.store.moment());
         Answer::later(move |body| async move {
             let response = later(body).await;
             let is_for_us = |(name, _): (&[u8], &[u8])| {
@@ -126,8 +138,11 @@ impl Push {
             None => asked.key.clone().ok_or(Unstorable::Target)?,
         };
         let (tags, ttl_seconds) = (field.tags, field.ttl_seconds);
-        let destination = Destination { push: Rc::clone(self), key, tags, ttl_seconds, began };
         let head = stored_head(response.status, &response.fields);
+        let is_page = response.fields.get("content-type").is_some_and(is_html);
+        let text_only = Syntax { ssi: is_page && !asked.syntax.ssi, esi: is_page && !asked.syntax.esi };
+        let (push, head_bytes) = (Rc::clone(self), head.len());
+        let destination = Destination { push, key, tags, ttl_seconds, began, text_only, head_bytes };
         let length = head.len() as u64 + response.body.length().unwrap_or(0);
         if !destination.has_room(length) {
             return Err(Unstorable::TooLarge);
@@ -192,6 +207,15 @@ impl Destination {
     /// Stores a whole response.
     fn store(&self, mut value: Vec<u8>, pieces: &[Bytes]) {
         pieces.iter().for_each(|piece| value.extend_from_slice(piece));
+        // What is text in the response as it is sent now stays text when it comes from the store.
+        let body = &value[self.head_bytes..];
+        let has = |syntax| may_be_dynamic(body, syntax);
+        let line =
+            text_only_line(self.text_only.ssi && has(Syntax::SSI), self.text_only.esi && has(Syntax::ESI));
+        if !line.is_empty() {
+            let end_of_fields = self.head_bytes - b"\r\n".len();
+            value.splice(end_of_fields..end_of_fields, line.iter().copied());
+        }
         let (store, now) = (&self.push.store, now());
         let tags: Vec<&[u8]> = self.tags.iter().map(String::as_bytes).collect();
         let expires = self.ttl_seconds.map_or(Expires::NEVER, |ttl| Expires::after_seconds(ttl, now));

@@ -7,6 +7,7 @@ use crate::purge::{check_key, check_tag};
 use http::{Method, StatusCode};
 use kirin_http::field_list::members;
 use kirin_http::{Body, FieldLines, Response};
+use kirin_ssi::Syntax;
 
 /// How it is written.
 pub const FORM: &str = "`ttl=300, tags=\"memo-7 user-3\", key=\"/memo/7\"`, each of them optional";
@@ -147,6 +148,34 @@ fn check_vary(value: &[u8]) -> Result<(), Unstorable> {
     match others.next() {
         None => Ok(()),
         Some(name) => Err(Unstorable::Vary(String::from_utf8_lossy(name).into_owned())),
+    }
+}
+
+/// The name of the field in which a stored page says which syntaxes count in it.
+pub const STORE: &str = "kirin-store";
+
+/// The syntaxes that count in a stored page with these fields: all but those that it says no to. A program that writes pages
+/// into the store itself writes them in the store's format, directives included.
+pub fn syntax_of(fields: &FieldLines) -> Syntax {
+    let mut syntax = Syntax { ssi: true, esi: true };
+    let lines = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(STORE.as_bytes()));
+    for (name, item) in lines.flat_map(|(_, value)| dictionary::parse(value).unwrap_or_default()) {
+        match (name.as_str(), item) {
+            ("ssi", Item::Boolean(false)) => syntax.ssi = false,
+            ("esi", Item::Boolean(false)) => syntax.esi = false,
+            _ => {}
+        }
+    }
+    syntax
+}
+
+/// The field line of a stored page in which what looks like directives of these syntaxes is text.
+pub fn text_only_line(ssi: bool, esi: bool) -> &'static [u8] {
+    match (ssi, esi) {
+        (true, true) => b"Kirin-Store: ssi=?0, esi=?0\r\n",
+        (true, false) => b"Kirin-Store: ssi=?0\r\n",
+        (false, true) => b"Kirin-Store: esi=?0\r\n",
+        (false, false) => b"",
     }
 }
 
