@@ -14,6 +14,8 @@ pub mod cache_control;
 pub mod cache_status;
 pub mod collapse;
 pub mod directives;
+#[cfg(test)]
+mod doubling_tests;
 pub mod invalidation;
 pub mod key;
 pub mod policy;

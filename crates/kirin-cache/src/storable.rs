@@ -7,10 +7,14 @@ use crate::vary::Vary;
 use http::{Method, StatusCode};
 use kirin_http::FieldLines;
 use kirin_http::date::parse_date;
+use std::collections::HashSet;
 
 /// Statuses whose meaning we know, so that `must-understand` lets us store them, and that a cache may keep without being told
 /// (RFC 9110 section 15.1), but for 206, which is a part of something.
 const UNDERSTOOD: [u16; 15] = [200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 451, 501];
+
+/// Names of fields that are looked for one by one.
+const MANY_NAMES: usize = 32;
 
 /// What matters of the request.
 #[derive(Clone, Copy, Debug)]
@@ -236,6 +240,11 @@ pub fn unstored_fields(fields: &FieldLines) -> Vec<String> {
         let Some(said) = directives_of(fields, name) else { continue };
         names.extend_from_slice(said.no_cache.fields());
         names.extend_from_slice(said.private.fields());
+    }
+    if names.len() > MANY_NAMES {
+        // Each costs a look at all fields, and a response may name thousands: those that are there, each once.
+        let mut there: HashSet<Vec<u8>> = fields.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+        names.retain(|name| there.remove(name.as_bytes()));
     }
     names
 }

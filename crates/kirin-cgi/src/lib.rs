@@ -8,6 +8,7 @@ pub mod fastcgi;
 mod meta_variables;
 mod request_block;
 mod response_head;
+mod same_name;
 mod script;
 pub mod uwsgi;
 

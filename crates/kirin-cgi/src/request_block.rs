@@ -4,6 +4,7 @@
 //! `docs/worker-protocol.md` has the list of names.
 
 use crate::meta_variables::MetaVariables;
+use crate::same_name::SameName;
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::{
     Client, ForwardedFields, ListenAddress, Origin, Peer, ProxyField, RequestHead, proxy_field,
@@ -236,16 +237,14 @@ fn is_passed_on(field: ProxyField, name: &str, origin: Origin<'_>) -> bool {
 /// 5.4 has them). Returns where in the block the value of `HTTP_COOKIE` is, if there is one.
 fn push_fields(block: &mut Vec<u8>, request: &RequestHead<'_>, origin: Origin<'_>) -> Option<Range<usize>> {
     let fields = request.fields;
+    let same_name = SameName::of(fields);
     let mut cookies = None;
     for (index, field) in fields.iter().enumerate() {
         let name = field.name;
-        let same = |other: &httparse::Header<'_>| {
-            other.name.len() == name.len() && other.name.eq_ignore_ascii_case(name)
-        };
         if !is_unambiguous(name)
             || proxy_field(name).is_some_and(|field| !is_passed_on(field, name, origin))
             || DROPPED.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
-            || fields[..index].iter().any(same)
+            || !same_name.is_first(index)
         {
             continue;
         }
@@ -265,9 +264,9 @@ fn push_fields(block: &mut Vec<u8>, request: &RequestHead<'_>, origin: Origin<'_
         block.extend_from_slice(field.value);
         let is_cookie = name.eq_ignore_ascii_case("cookie");
         let separator: &[u8] = if is_cookie { b"; " } else { b", " };
-        for other in fields[index + 1..].iter().filter(|other| same(other)) {
+        for other in same_name.after(index) {
             block.extend_from_slice(separator);
-            block.extend_from_slice(other.value);
+            block.extend_from_slice(fields[other].value);
         }
         if is_cookie {
             cookies = Some(start..block.len());

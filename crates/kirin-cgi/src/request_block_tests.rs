@@ -260,3 +260,92 @@ proptest! {
         }
     }
 }
+
+/// A request with field lines.
+fn encode_fields(fields: &[httparse::Header<'_>]) -> RequestBlock {
+    let request = RequestHead {
+        method: http::Method::GET,
+        target: "/",
+        path: "/",
+        query: None,
+        version: kirin_http::Version::Http2,
+        host: "h",
+        fields,
+        body: kirin_http::BodyLength::None,
+        persistent: true,
+        expects_continue: false,
+    };
+    let (peer, local) = (Peer::Unix, ListenAddress::Unix("/s".into()));
+    let origin =
+        Origin { peer: &peer, local: &local, secure: false, client: Client::NotAsked, proxy: None, now: 0 };
+    encode(&request, origin, &MetaVariables::default()).unwrap()
+}
+
+#[test]
+fn heads_cost_no_more_than_their_bytes() {
+    let mut table = kirin_doubling::Table::new();
+    // All of one length and alike to their last bytes, or several times the same.
+    let long = "a".repeat(300);
+    for (shape, different) in [("different names", usize::MAX), ("the same name", 1), ("12 names", 12)] {
+        let names = |count: usize| -> Vec<String> {
+            (0..count).map(|index| format!("{long}{:05}", index % different)).collect()
+        };
+        table.check(shape, 12, names, |names| {
+            let fields: Vec<_> = names.iter().map(|name| httparse::Header { name, value: b"b" }).collect();
+            let block = encode_fields(&fields);
+            (block.value("NONE").is_some(), crate::uwsgi::encode(&block, 1).is_ok())
+        });
+        table.check(&format!("{shape}, many"), 100, names, |names| {
+            let fields: Vec<_> = names.iter().map(|name| httparse::Header { name, value: b"b" }).collect();
+            crate::fastcgi::begin(&encode_fields(&fields), 1, &[], true).len()
+        });
+    }
+    for piece in ["a=b; ", ";"] {
+        table.check(
+            &format!("cookies {piece}"),
+            100,
+            |count| piece.repeat(count),
+            |value| {
+                encode_fields(&[httparse::Header { name: "cookie", value: value.as_bytes() }])
+                    .cookies()
+                    .is_some()
+            },
+        );
+    }
+    for piece in ["%41", "%", "%4", "a/", "%zz"] {
+        table.check(
+            &format!("path {piece}"),
+            300,
+            |count| piece.repeat(count),
+            |path| push_decoded_path(&mut Vec::new(), path),
+        );
+    }
+    table.finish();
+}
+
+#[test]
+fn responses_cost_no_more_than_their_bytes() {
+    let mut table = kirin_doubling::Table::new();
+    for line in ["A: b\n", "Status: 200\n", "Content-Length: 1\n", "a", ":\n"] {
+        let head = |count: usize| format!("{}\n\n", line.repeat(count)).into_bytes();
+        table.check(&format!("head {line:?}"), 24, head, |head| crate::parse_head(head).is_ok());
+    }
+    // Records of one byte, of none, and of what has no place.
+    for record in [&b"\x01\x06\0\x01\0\x01\0\0a"[..], b"\x01\x07\0\x01\0\0\0\0", b"\x01\x06\0\x01\0\0\x01\0x"]
+    {
+        table.check(
+            &format!("records {record:?}"),
+            200,
+            |count| record.repeat(count),
+            |input| {
+                let mut input = bytes::BytesMut::from(&input[..]);
+                let (mut decoder, mut events) = (crate::fastcgi::Decoder::default(), 0);
+                while let Ok(Some(_)) = decoder.next(&mut input) {
+                    events += 1;
+                }
+                events
+            },
+        );
+    }
+    table.finish();
+}

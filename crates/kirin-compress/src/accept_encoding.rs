@@ -107,6 +107,20 @@ mod tests {
     }
 
     #[test]
+    fn a_field_costs_no_more_than_its_bytes() {
+        let mut table = kirin_doubling::Table::new();
+        for piece in ["gzip,", "gzip;q=0.5,", ",", ";", ";q=1", "q=", "*;q=0.001, ", "x"] {
+            table.check(
+                piece,
+                300,
+                |count| piece.repeat(count),
+                |value| AcceptEncoding::parse(Some(value.as_bytes())).takes_identity(),
+            );
+        }
+        table.finish();
+    }
+
+    #[test]
     fn weights_then_compression_decide_between_the_variants_that_are_there() {
         for (value, variants, expected) in [
             ("gzip", "br zstd gzip", GZIP),

@@ -20,6 +20,8 @@ pub mod clock;
 mod connection;
 mod cookies;
 pub mod date;
+#[cfg(test)]
+mod doubling_tests;
 pub mod entity_tag;
 pub mod field_lines;
 pub mod field_list;

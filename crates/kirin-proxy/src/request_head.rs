@@ -10,6 +10,7 @@ use http::header::HeaderName;
 use kirin_http::field_list::members;
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::{BodyLength, Origin, RequestHead, Version, proxy_field};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// What of a configuration decides about request heads.
@@ -237,7 +238,12 @@ impl OutgoingHead {
 struct OfConnection<'a> {
     upgrade: bool,
     named: Vec<&'a [u8]>,
+    /// The same in lower case, if there are more than a few: otherwise every field would be compared with all of them.
+    many: HashSet<Vec<u8>>,
 }
+
+/// Options that are compared one by one. Clients send one or two.
+const FEW_OPTIONS: usize = 8;
 
 impl<'a> OfConnection<'a> {
     fn of(request: &RequestHead<'a>) -> Self {
@@ -253,6 +259,9 @@ impl<'a> OfConnection<'a> {
                 }
             }
         }
+        if of_connection.named.len() > FEW_OPTIONS {
+            of_connection.many = of_connection.named.iter().map(|name| name.to_ascii_lowercase()).collect();
+        }
         of_connection
     }
 
@@ -261,7 +270,10 @@ impl<'a> OfConnection<'a> {
     }
 
     fn names(&self, name: &str) -> bool {
-        self.named.iter().any(|named| named.eq_ignore_ascii_case(name.as_bytes()))
+        if self.many.is_empty() {
+            return self.named.iter().any(|named| named.eq_ignore_ascii_case(name.as_bytes()));
+        }
+        self.many.contains(&name.as_bytes().to_ascii_lowercase())
     }
 }
 

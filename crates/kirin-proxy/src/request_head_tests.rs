@@ -223,3 +223,41 @@ proptest! {
         prop_assert!(length.is_none() || head.field("trailer").is_none());
     }
 }
+
+#[test]
+fn heads_cost_no_more_than_their_bytes() {
+    let limits = HeadLimits { head_bytes: usize::MAX, request_line_bytes: usize::MAX };
+    let mut table = kirin_doubling::Table::new();
+    let head = |fields: String| format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+    let encode = |head: &String| {
+        let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let Ok(Parsed::Complete(head, _)) = parse(head.as_bytes(), &mut storage, &limits) else {
+            panic!("{head}")
+        };
+        let (peer, local) = (Peer::Unix, ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap()));
+        let proxy = None;
+        let origin =
+            Origin { peer: &peer, local: &local, secure: false, client: Client::NotAsked, proxy, now: 0 };
+        let policy = HeadPolicy { forwarded: ForwardedPolicy::Both, ..PLAIN };
+        encode(&head, "/", origin, policy).fields().count()
+    };
+    let alike = "a".repeat(50);
+    // Fields and options grow together, up to what a head can have of each.
+    let both = |count: usize| {
+        let options: String = (0..count * 100).map(|number| format!("{alike}{number:06},")).collect();
+        let fields: String = (0..count).map(|number| format!("{alike}x{number:05}: z\r\n")).collect();
+        head(format!("Connection: {options}\r\n{fields}"))
+    };
+    table.check("fields and options", 12, both, encode);
+    for (name, piece) in [("Connection", "x,"), ("Upgrade", "a/b, "), ("TE", "trailers,"), ("Trailer", "a,")]
+    {
+        table.check(name, 300, |count| head(format!("{name}: {}\r\n", piece.repeat(count))), encode);
+        table.check(
+            &format!("{name} in lines"),
+            12,
+            |count| head(format!("{name}: {piece}\r\n").repeat(count)),
+            encode,
+        );
+    }
+    table.finish();
+}

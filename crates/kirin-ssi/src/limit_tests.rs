@@ -2,6 +2,7 @@
 //! directive.
 
 use crate::test_site::{Site, compile};
+use crate::value::Value;
 use crate::{Progress, Rendering, Syntax, Template};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -64,4 +65,108 @@ fn values_that_double_end_at_a_megabyte() {
     let mut rendering = Rendering::new(compile(&page));
     assert_eq!(rendering.run(&mut Site::default()), Progress::Done);
     assert!(rendering.take_ready().concat().len() <= 1 << 20);
+}
+
+#[test]
+fn pages_cost_no_more_than_their_bytes() {
+    let mut table = kirin_doubling::Table::new();
+    let pieces = [
+        "<!--#",
+        "<!--# ",
+        "<!--# a",
+        "<!--# a=\"",
+        "<!--# a='",
+        "<!--# a=\"' -->",
+        "<!--# a='\" -->",
+        "<!--# set var=\"\\",
+        "<!--# set var=\"a\" value=\"$a$b${c}\" -->",
+        "<!--# echo var=\"v_a\" -->",
+        "<!--# if expr=\"$v_a\" -->",
+        "<!--# if expr=\"$v_a = /(a)(b)*/\" -->",
+        "<!--# elif expr=\"$v_a\" -->",
+        "<!--# else -->",
+        "<!--# endif -->",
+        "<!--# block name=\"b\" -->",
+        "<!--# block name=\"b\" --><!--# endblock -->",
+        "<!--# include virtual=\"/memory\" stub=\"b\" -->",
+        "<!--# include a b c d e f g h i j k l m n o p q r -->",
+        "-->",
+        "<!--esi",
+        "<!--esi -->",
+        "<esi:",
+        "<esi:x a=\"",
+        "<esi:x a='\" b=\"'",
+        "<esi:remove>",
+        "<esi:remove></esi:remove>",
+        "<esi:vars>",
+        "<esi:vars>$(V_A)</esi:vars>",
+        "$(",
+        "$(A{",
+        "$(A|'",
+        "<esi:include src=\"/memory?$(QUERY_STRING{v_a})&amp;\"/>",
+        "&amp;",
+        "</esi:",
+    ];
+    let both = Syntax { ssi: true, esi: true };
+    let run = |page: &Bytes| {
+        let template = Arc::new(Template::compile(page, both));
+        let mut rendering = Rendering::new(template);
+        let _ = rendering.run(&mut Site::default());
+        rendering.take_ready().len()
+    };
+    for start in ["", "<esi:vars>", "<!--esi ", "<!--# if expr=\"$v_a\" -->", "<!--# set var=\"a\" value=\""]
+    {
+        for piece in pieces {
+            // No more than the includes and regular expressions that one page may have.
+            let page = |count: usize| Bytes::from(format!("{start}{}", piece.repeat(count)));
+            table.check(&format!("{start}{piece}"), 30, page, run);
+        }
+    }
+    let names = |count: usize| {
+        let blocks = (0..count).map(|n| {
+            format!(
+                "<!--# if expr=\"$v_a\" --><!--# block name=\"b{n}\" --><!--# endblock --><!--# endif -->\
+                     <!--# include virtual=\"/memory\" stub=\"b{n}\" -->"
+            )
+        });
+        Bytes::from(blocks.collect::<String>())
+    };
+    table.check("blocks and stubs of many names", 30, names, run);
+    table.finish();
+}
+
+#[test]
+fn values_and_conditions_cost_no_more_than_their_bytes() {
+    let mut table = kirin_doubling::Table::new();
+    for piece in ["$a", "${a", "${", "\\", "$", "a$v_b.", "${v_a}", "/", "$v_a = "] {
+        let text = |count: usize| Bytes::from(piece.repeat(count));
+        table.check(&format!("value {piece}"), 100, text, |text| {
+            crate::text::Text::parse(text)
+                .evaluate(|_| Some(Value::outside("arg_a", Bytes::from_static(b"../a"))))
+                .target()
+        });
+        table.check(&format!("condition {piece}"), 100, text, |text| {
+            crate::condition::Condition::parse(text, true).is_some()
+        });
+    }
+    // A visitor's text.
+    for piece in ["../", "%2e", "/", "%", "a", "?", "\\", "a/b"] {
+        for name in ["arg_a", "uri", "request_uri", "args", "http_host"] {
+            let value = |count: usize| Value::outside(name, Bytes::from(piece.repeat(count)));
+            table.check(&format!("{name} {piece}"), 100, value, |value| {
+                let path =
+                    Value::concat([Value::authors(Bytes::from_static(b"/p/")), value.clone()].into_iter());
+                path.target().is_ok()
+            });
+        }
+    }
+    for pattern in ["^(a*)*b", "(a|aa)+x", "(.*)(.*)(.*)y", "a{1,50}z"] {
+        let condition =
+            crate::condition::Condition::parse(&Bytes::from(format!("$v = /{pattern}/")), true).unwrap();
+        let text = |count: usize| Bytes::from("a".repeat(count));
+        table.check(&format!("pattern {pattern}"), 300, text, |text| {
+            condition.holds(&mut crate::Scope::default(), |_| Some(Value::authors(text.clone())))
+        });
+    }
+    table.finish();
 }

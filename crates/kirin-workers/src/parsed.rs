@@ -6,6 +6,8 @@
 //! a value of a header block is not sent, and the worker parses it as ever.
 
 use kirin_cgi::RequestBlock;
+use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Between the parts of a value: US, the unit separator. Perl's `split` finds a single byte faster than `unpack` reads lengths
@@ -160,8 +162,7 @@ fn push_urlencoded(block: &mut Vec<u8>, text: &[u8]) -> Result<(), CannotBeSaid>
 /// As Cookie::Baker::pp_crush_cookie: pairs are separated by `;` and perhaps a space, whitespace around a pair is taken off,
 /// one pair of double quotes around a value too, and of cookies with the same decoded name the first counts.
 fn push_cookie_pairs(block: &mut Vec<u8>, field: &[u8]) -> Result<(), CannotBeSaid> {
-    // Decoded names, as ranges of the block.
-    let mut names: Vec<std::ops::Range<usize>> = Vec::with_capacity(8);
+    let mut names = Names::default();
     for (index, pair) in field.split(|byte| *byte == b';').enumerate() {
         let pair = if index == 0 { pair } else { pair.strip_prefix(b" ").unwrap_or(pair) };
         if memchr::memchr(b'=', pair).is_none() {
@@ -171,15 +172,44 @@ fn push_cookie_pairs(block: &mut Vec<u8>, field: &[u8]) -> Result<(), CannotBeSa
         let start = block.len();
         push_decoded(block, name, false)?;
         let decoded = start + 1..block.len();
-        if names.iter().any(|known| block[known.clone()] == block[decoded.clone()]) {
+        if !names.add(block, decoded) {
             block.truncate(start);
             continue;
         }
-        names.push(decoded);
         let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
         push_decoded(block, value, false)?;
     }
     Ok(())
+}
+
+/// Cookies that are compared one by one: browsers send a handful. With more of them, every name would be compared with every
+/// other, so a set takes over.
+const FEW_COOKIES: usize = 16;
+
+/// Decoded names of cookies.
+#[derive(Default)]
+struct Names {
+    /// The first ones, as ranges of the block.
+    few: Vec<Range<usize>>,
+    /// All of them, if there are more than a few.
+    many: HashSet<Vec<u8>>,
+}
+
+impl Names {
+    /// Adds the name at this place of the block; false if it is there already.
+    fn add(&mut self, block: &[u8], name: Range<usize>) -> bool {
+        if self.few.len() < FEW_COOKIES {
+            let is_new = !self.few.iter().any(|known| block[known.clone()] == block[name.clone()]);
+            if is_new {
+                self.few.push(name);
+            }
+            return is_new;
+        }
+        if self.many.is_empty() {
+            self.many.extend(self.few.iter().map(|known| block[known.clone()].to_vec()));
+        }
+        !self.many.contains(&block[name.clone()]) && self.many.insert(block[name].to_vec())
+    }
 }
 
 fn split_at_equals(pair: &[u8]) -> (&[u8], &[u8]) {

@@ -135,3 +135,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn parsing_costs_no_more_than_what_is_parsed() {
+    let mut table = kirin_doubling::Table::new();
+    let text = |piece: &'static str| move |count: usize| piece.repeat(count);
+    let many = |count: usize| (0..count).map(|number| format!("{number:x}=;")).collect::<String>();
+    let long = |count: usize| {
+        (0..count).map(|number| format!("{}{number:x}=; ", "a".repeat(40))).collect::<String>()
+    };
+    let cookies = |field: &String| {
+        let mut block = Vec::new();
+        push_cookie_pairs(&mut block, field.as_bytes()).is_ok()
+    };
+    table.check("cookies of different names", 150, many, cookies);
+    table.check("cookies of long names", 150, long, cookies);
+    for piece in ["a=b; ", ";", "=", "=;", "a=\"", " ", "%41=;", "%", "a=b;  "] {
+        table.check(&format!("cookies {piece}"), 150, text(piece), cookies);
+    }
+    let urlencoded = |text: &String| push_urlencoded(&mut Vec::new(), text.as_bytes()).is_ok();
+    table.check("parameters of different names", 150, many, urlencoded);
+    for piece in ["a=b&", "&", ";", "=", "+", "%41", "%", "& ", "%4"] {
+        table.check(&format!("parameters {piece}"), 150, text(piece), urlencoded);
+    }
+    table.finish();
+}
+
+#[test]
+fn of_many_cookies_the_first_of_a_name_counts_too() {
+    let field: String = (0..100).map(|number| format!("n{}={number}; ", number % 40)).collect();
+    let expected: Vec<_> = (0..40).flat_map(|number| [format!("n{number}"), number.to_string()]).collect();
+    assert_eq!(cookies(&field), Some(expected));
+}

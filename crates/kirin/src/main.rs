@@ -12,6 +12,8 @@ mod compress;
 mod compress_threads;
 mod config;
 mod doors;
+#[cfg(test)]
+mod doubling_tests;
 mod entrance;
 mod error_page;
 mod event_loop;

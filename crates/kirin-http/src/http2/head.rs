@@ -210,6 +210,29 @@ mod tests {
     }
 
     #[test]
+    fn heads_cost_no_more_than_their_bytes() {
+        let parts = |name: &'static str, value: &'static str| {
+            move |count: usize| {
+                let mut request = Request::builder().uri("https://a/");
+                for index in 0..count {
+                    let name = if name.is_empty() { format!("x-{index}") } else { name.to_owned() };
+                    request = request.header(name, value.repeat(100));
+                }
+                request.body(()).unwrap().into_parts().0
+            }
+        };
+        let mut table = kirin_doubling::Table::new();
+        for (name, value) in [("cookie", "a=b; "), ("x-a", "b"), ("", "b"), ("expect", "x")] {
+            table.check(&format!("{name}: {value}"), 12, parts(name, value), |parts| {
+                let head = Head::read(parts, true, true, &HeadLimits::default()).ok()?;
+                let lines = head.field_lines();
+                Some(head.as_request(&lines).fields.len())
+            });
+        }
+        table.finish();
+    }
+
+    #[test]
     fn limits_are_those_of_http_1() {
         let long = format!("https://a/{}", "x".repeat(9000));
         assert_eq!(read(&long, &[], true, |_| ()), Err(Reject::TargetTooLong));

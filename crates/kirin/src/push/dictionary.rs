@@ -2,6 +2,7 @@
 //!
 //! Pure. What is well-formed but of another kind is refused with its name, so that the log can say what was meant.
 
+use std::collections::HashSet;
 use std::fmt;
 
 /// A value of a member.
@@ -47,11 +48,10 @@ pub fn parse(value: &[u8]) -> Result<Vec<(String, Item)>, Malformed> {
             }
             _ => Item::Boolean(true),
         };
-        members.retain(|(other, _)| *other != name);
         members.push((name, item));
         input.skip(b" \t");
         match input.next() {
-            None => return Ok(members),
+            None => break,
             Some(b',') => input.skip(b" \t"),
             Some(b';') => return Err(input.wrong_before("a parameter")),
             Some(_) => return Err(input.wrong_before("no comma")),
@@ -60,7 +60,15 @@ pub fn parse(value: &[u8]) -> Result<Vec<(String, Item)>, Malformed> {
             return Err(input.wrong("nothing after a comma"));
         }
     }
-    Ok(members)
+    Ok(with_last_values(members))
+}
+
+/// The members without those that come again behind them.
+fn with_last_values(mut members: Vec<(String, Item)>) -> Vec<(String, Item)> {
+    let mut later = HashSet::with_capacity(members.len());
+    let mut is_last: Vec<bool> = members.iter().rev().map(|(name, _)| later.insert(name.clone())).collect();
+    members.retain(|_| is_last.pop().unwrap_or(true));
+    members
 }
 
 struct Input<'a> {

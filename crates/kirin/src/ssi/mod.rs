@@ -14,3 +14,6 @@ pub mod streamed;
 mod templates;
 mod unread;
 mod variables;
+
+#[cfg(test)]
+pub use variables::unescaped;
