@@ -126,7 +126,8 @@ sub header_lines {
         elsif (@lines && $line =~ /\A[\t ]+([^\x00\r\n]*)\z/) {
             my $more = $1;
             next if $more eq '';
-            $lines[-1] .= ' ' if $lines[-1] !~ /[\t ]\z/;
+            # Only its last character: a line may go on thousands of times.
+            $lines[-1] .= ' ' if substr($lines[-1], -1) !~ /[\t ]/;
             $lines[-1] .= $more;
         }
         else {
@@ -135,6 +136,15 @@ sub header_lines {
     }
     return @lines;
 }
+
+# What is before the colon of a header line, and behind it.
+sub name_and_value {
+    my ($name, $value) = split /:/, $_[0], 2;
+    return (without_space($name), $value =~ s/\A\s+//r);
+}
+
+# Without white space at its end. s/\s+\z// would try anew at each space of a run in the middle.
+sub without_space { $_[0] =~ /\A(.*\S)/s ? $1 : '' }
 
 sub begin_part {
     my ($self, @lines) = @_;
@@ -146,17 +156,17 @@ sub begin_part {
 }
 
 # name and filename of form-data. Quoted values are taken as they are: browsers put paths with backslashes into them, and
-# percent-encode quotes.
+# percent-encode quotes. No pattern may give back white space that it has taken: of 16 KB of it, each try would look at all.
 sub disposition {
     my $text = shift;
     return ($1, $2) if $text =~ /\Aform-data; name="([^"\\]*)"(?:; filename="([^"\\]*)")?\z/;
-    $text =~ s/\s+\z//;
-    $text =~ /\A\s*form-data\s*;/gci or return;
+    $text = without_space($text);
+    $text =~ /\A\s*+form-data\s*+;/gci or return;
     my %value;
     until ($text =~ /\G\z/gc) {
         # Nothing, or a word without a value.
-        next if $text =~ /\G\s*[^\s"=;]*\s*;/gc;
-        $text =~ /\G\s*([^\s"=;]+)\s*=\s*(?:"((?:[^"]|\\")*)"|([^\s";]*))\s*(?:;|\z)/gc or return;
+        next if $text =~ /\G\s*+[^\s"=;]*+\s*+;/gc;
+        $text =~ /\G\s*+([^\s"=;]++)\s*+=\s*+(?:"([^"]*+(?:(?<=\\)"[^"]*+)*?)"|([^\s";]*+))\s*+(?:;|\z)/gc or return;
         my ($key, $value) = (lc $1, $2 // $3);
         next if $key ne 'name' && $key ne 'filename';
         return if exists $value{$key};
@@ -210,7 +220,7 @@ sub end_part {
         close $part->{file} or die "$part->{tempname}: $!\n";
         push @{ $self->{uploads} }, $part->{name}, {
             name     => $part->{name},
-            headers  => [map { split /\s*:\s*/, $_, 2 } @{ $part->{lines} }],
+            headers  => [map { name_and_value($_) } @{ $part->{lines} }],
             size     => $part->{bytes},
             filename => $part->{filename},
             tempname => $part->{tempname},
