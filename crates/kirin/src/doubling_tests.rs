@@ -22,7 +22,8 @@ fn paths_cost_no_more_than_their_bytes() {
 #[test]
 fn structured_fields_cost_no_more_than_their_bytes() {
     let mut table = Table::new();
-    let different = |count: usize| (0..count).map(|number| format!("a{number}=1, ")).collect::<String>() + "a";
+    let different =
+        |count: usize| (0..count).map(|number| format!("a{number}=1, ")).collect::<String>() + "a";
     table.check("members", 300, different, |value| dictionary::parse(value.as_bytes()).is_ok());
     for piece in ["a=1, ", "a=\"b\", ", "a,", " ", "a=\"", "\\\"", "a", "1"] {
         let value = |count: usize| piece.repeat(count);

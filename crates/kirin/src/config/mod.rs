@@ -356,8 +356,8 @@ pub struct RouteConfig {
     #[schemars(with = "Vec<RateLimitConfig>")]
     pub rate_limit: Vec<RateLimitConfig>,
     /// Whether the directives in `text/html` are carried out: includes, variables, conditions ([ssi.md](ssi.md)). Default: in
-    /// pages of the store, and not in files and what applications, other servers and scripts answer; `true` and `false` are for
-    /// all places of the route.
+    /// pages that a program has written into the store, and not in files and what applications, other servers and scripts
+    /// answer, stored or not; `true` and `false` are for all places of the route.
     pub ssi: Option<bool>,
     /// Whether the tags of ESI in `text/html` are carried out: includes, variables ([esi.md](esi.md)). For all places of the
     /// route. Default: `false`.
