@@ -13,7 +13,7 @@ use http::{Method, StatusCode};
 use kirin_cache::validation;
 use kirin_cache::{CacheStatus, Forwarded, Policy, Unstorable, policy_of, storable};
 use kirin_compress::Codings;
-use kirin_http::{Answer, Body, FieldLines, Place, RequestBody, Response};
+use kirin_http::{Answer, Body, ClientShare, FieldLines, Place, RequestBody, Response};
 use kirin_store::{Moment, Now};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct Fetch {
     ask: Ask,
     /// When the place was asked.
     began: Arc<Moment>,
+    /// For whom it is counted what is stored, until it is.
+    share: ClientShare,
 }
 
 impl Fetch {
@@ -44,11 +46,14 @@ impl Fetch {
         ask: Ask,
     ) -> Self {
         let ((asked, key, why), began) = (how, Arc::new(cache.store.moment()));
-        Self { cache: Rc::clone(cache), settings: Arc::clone(settings), asked, key, why, request, ask, began }
+        let (cache, settings) = (Rc::clone(cache), Arc::clone(settings));
+        let share = ClientShare::default();
+        Self { cache, settings, asked, key, why, request, ask, began, share }
     }
 
     /// Goes to the place as it is.
-    pub async fn pass(self, body: RequestBody) -> Response {
+    pub async fn pass(mut self, body: RequestBody) -> Response {
+        self.share = body.share().clone();
         if self.asked.is_partial
             && self.why != Forwarded::Bypass
             && let Some(response) = self.part_of_what_comes()
@@ -75,6 +80,7 @@ impl Fetch {
     pub async fn go(mut self, flight: Option<Flight>, body: RequestBody) -> Response {
         // It may have waited.
         self.began = Arc::new(self.cache.store.moment());
+        self.share = body.share().clone();
         let stale = match self.find() {
             Found::Response(found) => Some(found),
             Found::Nothing { .. } | Found::Pass { .. } => None,
@@ -231,7 +237,7 @@ impl Fetch {
                     flight.fills(Arc::clone(&shared));
                 }
                 let cache = Rc::clone(&self.cache);
-                tokio::task::spawn_local(fill(source, (shared, filler), cache, flight));
+                tokio::task::spawn_local(fill(source, (shared, filler), cache, flight, self.share.clone()));
                 response.body = body;
                 response.fields = fields;
                 response.fields.append(&personal);

@@ -10,6 +10,7 @@ use super::patience::{GRACE, Patience};
 use super::shared_response::SharedResponse;
 use super::{Cache, unix_now};
 use kirin_http::body::BodyStream;
+use kirin_http::{ClientShare, Resource};
 use kirin_store::Now;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -18,30 +19,37 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Reads `source` to its end and stores it.
+/// Reads `source` to its end and stores it. What it takes until all have read it is counted for the client with this
+/// `share`, who was the first to ask; if that finds no room it is not stored.
 pub async fn fill(
     mut source: Box<dyn BodyStream>,
     (response, filler): (Arc<SharedResponse>, Filler),
     cache: Rc<Cache>,
     flight: Option<Flight>,
+    share: ClientShare,
 ) {
+    let Ok(mut reserved) = share.reserve(Resource::Memory, 0) else { return };
     let mut bytes = 0u64;
     loop {
         match poll_fn(|context| source.poll_chunk(context)).await {
             Some(Ok(piece)) => {
                 bytes += piece.len() as u64;
                 filler.push(piece);
-                if !response.keep.has_room(&cache.store, bytes) {
+                let is_counted = reserved.resize(bytes).is_ok();
+                if !is_counted || !response.keep.has_room(&cache.store, bytes) {
                     // First of all, so that nobody comes who would be too late.
                     filler.is_too_long();
                     cache.counters.not_stored.add();
-                    response.keep.remember_pass(&cache.store, Now::from_unix_seconds(unix_now()));
+                    if is_counted {
+                        response.keep.remember_pass(&cache.store, Now::from_unix_seconds(unix_now()));
+                    }
                     if let Some(flight) = flight {
                         flight.land(Landed::NotStored);
                     }
                     // With it goes the moment since when purges are remembered.
                     drop(response);
-                    return pass_on(source, filler, GRACE).await;
+                    pass_on(source, filler, GRACE).await;
+                    return drop(reserved);
                 }
             }
             Some(Err(error)) => return filler.cut(&error),
@@ -53,6 +61,7 @@ pub async fn fill(
         flight.land(Landed::of(stored));
     }
     filler.end();
+    poll_fn(|context| filler.poll_deserted(context)).await;
 }
 
 /// Reads the rest for those who read what came before: as fast as the fastest of them, and without losing the slowest, unless
@@ -82,7 +91,10 @@ async fn pass_on(mut source: Box<dyn BodyStream>, filler: Filler, grace: Duratio
                 filler.push(piece);
             }
             Some(Some(Err(error))) => return filler.cut(&error),
-            Some(None) => return filler.end(),
+            Some(None) => {
+                filler.end();
+                return poll_fn(|context| filler.poll_deserted(context)).await;
+            }
         }
     }
 }

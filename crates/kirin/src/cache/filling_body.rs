@@ -162,7 +162,7 @@ impl Filler {
     }
 
     /// All of it has come.
-    pub fn end(self) {
+    pub fn end(&self) {
         self.0.shared.lock().change(State::Whole);
     }
 
