@@ -17,7 +17,7 @@ const DISK: u64 = 32 * MIB;
 /// What the process may grow by beyond the account: connections, workers' buffers, what the allocator does not give back.
 const SLACK: u64 = 24 * MIB;
 
-/// `/N` is answered with N bytes. `/wait` is not answered until there is a file `gate`.
+/// `/N` is answered with N bytes, `/cached/N` with as many that may be kept. `/wait` is not answered until there is a file `gate`.
 const APP: &str = r"
 use v5.16; use warnings;
 my $block = 'x' x 65_536;
@@ -26,7 +26,13 @@ sub {
     if ($env->{PATH_INFO} eq '/wait') { select undef, undef, undef, 0.02 until -e 'gate' }
     my ($length) = $env->{PATH_INFO} =~ m{(\d+)};
     $length //= 5;
-    return [200, ['Content-Type' => 'text/plain', 'Content-Length' => $length], ['x' x $length]];
+    return [200, ['Content-Type' => 'text/plain', 'Content-Length' => $length], ['x' x $length]]
+        if $env->{PATH_INFO} !~ m{^/cached};
+    return sub {
+        my $writer = shift->([200, ['Content-Type' => 'text/plain', 'Cache-Control' => 'max-age=60']]);
+        $writer->write('x' x 50_000) for 1 .. $length / 50_000;
+        $writer->close;
+    };
 };
 ";
 
@@ -64,15 +70,16 @@ fn integer(mut value: usize, first: u8) -> Vec<u8> {
     bytes
 }
 
-/// `GET` of `path` on `streams` streams by a client that lets no byte of a response come. `more` is behind the pseudo fields.
+/// `GET` of `path`, each with another query, on `streams` streams by a client that lets no byte of a response come. `more` is behind the pseudo fields.
 fn http2(path: &str, streams: u32, more: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     // SETTINGS_INITIAL_WINDOW_SIZE = 0.
     bytes.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
     for index in 0..streams {
+        let target = format!("{path}?{index}");
         let mut block = vec![0x82, 0x86, 0x01, 1, b'h', 0x04];
-        block.extend(integer(path.len(), 0));
-        block.extend_from_slice(path.as_bytes());
+        block.extend(integer(target.len(), 0));
+        block.extend_from_slice(target.as_bytes());
         block.extend(more(index));
         bytes.extend(frame(1, 5, 2 * index + 1, &block));
     }
@@ -109,6 +116,11 @@ fn attacks() -> Vec<Attack> {
         attack("responses of 500 KB, HTTP/2 without a window", 4, http2("/500000", 100, |_| Vec::new())),
         attack("responses of 3 MB, HTTP/2 without a window", 2, http2("/3000000", 30, |_| Vec::new())),
         attack("responses of 15 KB, HTTP/2 without a window", 10, http2("/15000", 100, |_| Vec::new())),
+        attack(
+            "cached responses of 900 KB, HTTP/2 without a window",
+            2,
+            http2("/cached/900000", 100, |_| Vec::new()),
+        ),
         attack("responses of 12 MB that nobody reads", 30, get("/12000000")),
         attack("bodies of 700 KB without their end", 100, unfinished(700_000, 699_000)),
         attack("bodies of 2 MB without their end", 40, unfinished(2_000_000, 1_900_000)),
@@ -126,7 +138,9 @@ fn start() -> (Site, Kirin) {
         "threads = 1\n[[listener]]\naddress = \"*:0\"\n{ADMIN}\
          [limits]\nclient_memory = \"8MB\"\nclient_disk = \"32MB\"\n\
          [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
-         [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n"
+         [store]\nmemory = \"4MB\"\n\
+         [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n\
+         [[route]]\npath = \"/cached\"\ntry = [\"app:web\"]\ncache = true\n"
     );
     let kirin = Kirin::start(&site, &config);
     (site, kirin)
