@@ -2,6 +2,7 @@
 
 use crate::attempt::Attempt;
 use crate::candidates::Claim;
+use crate::fair_queue::ClientKey;
 use crate::rendezvous;
 use crate::round_robin::RoundRobin;
 use crate::server::{Server, Servers};
@@ -34,6 +35,8 @@ pub struct Wish {
     pub sticky: Option<u64>,
     /// Servers that this request has been to.
     pub tried: Tried,
+    /// The client, whose requests share its turns in the queue.
+    pub client: ClientKey,
 }
 
 /// One loop's choice among the servers of an upstream.

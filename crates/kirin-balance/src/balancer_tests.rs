@@ -229,10 +229,10 @@ proptest! {
         }
         let mut tried = Tried::default();
         for _ in 0..weights.len() {
-            let index = balancer.choose(&Wish { key, sticky: None, tried }, now).unwrap();
+            let index = balancer.choose(&Wish { key, tried, ..Wish::default() }, now).unwrap();
             prop_assert!(!tried.has(index));
             tried.add(index);
         }
-        prop_assert_eq!(balancer.choose(&Wish { key, sticky: None, tried }, now), None);
+        prop_assert_eq!(balancer.choose(&Wish { key, tried, ..Wish::default() }, now), None);
     }
 }

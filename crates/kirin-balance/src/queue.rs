@@ -1,9 +1,8 @@
-//! Requests that wait because all servers that could take them are at their limit: one queue an upstream, first come, first
-//! served.
+//! Requests that wait because all servers that could take them are at their limit: one queue an upstream, in which clients
+//! take turns ([`FairQueue`]).
 //!
 //! A request does not wait for one server: the first slot that is freed of a server that may take it is its own. (Only a visitor
-//! with a server of its own waits for that one.) Who frees a slot gives it to the one that has waited longest, so that nobody
-//! overtakes.
+//! with a server of its own waits for that one.) Who frees a slot gives it to the request whose turn it is.
 //!
 //! Requests that find room neither lock nor count here. For that, two sides have to see each other: who frees a slot does so
 //! and then looks whether anybody waits; who waits says so and then looks whether a slot is free. These four are in one order
@@ -12,9 +11,9 @@
 use crate::attempt::Attempt;
 use crate::balancer::Wish;
 use crate::candidates::Claim;
+use crate::fair_queue::{FairQueue, Ticket};
 use crate::server::Servers;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -26,9 +25,7 @@ use tokio::sync::oneshot;
 
 /// The requests that wait for a server of one upstream, on all event loops.
 pub struct Queue {
-    /// How many may wait.
-    limit: usize,
-    /// How many do; changed under the lock, read without.
+    /// How many wait; changed under the lock, read without.
     waiting: AtomicUsize,
     state: Mutex<State>,
     full: AtomicU64,
@@ -39,25 +36,17 @@ pub struct Queue {
     longest_micros: AtomicU64,
 }
 
-#[derive(Default)]
 struct State {
-    /// In the order of their tickets.
-    waiting: VecDeque<Waiter>,
-    next_ticket: Ticket,
+    waiting: FairQueue<Waiter>,
     /// Of the servers that are there now.
     generation: u64,
 }
 
 struct Waiter {
-    ticket: Ticket,
     servers: Arc<Servers>,
     wish: Wish,
     sender: oneshot::Sender<Result<Attempt, Refused>>,
 }
-
-/// When a request came to the queue, in relation to others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ticket(u64);
 
 /// What coming to the queue came to.
 #[derive(Debug)]
@@ -71,7 +60,7 @@ pub enum Entered {
 /// Why a request gets no server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// As many wait as may.
+    /// As many wait as may, and the client has no smaller share of them than others.
     Full,
     /// None is left that could answer.
     NoServer,
@@ -111,9 +100,8 @@ impl Queue {
     /// One in which at most `limit` requests wait.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
-            limit,
             waiting: AtomicUsize::new(0),
-            state: Mutex::default(),
+            state: Mutex::new(State { waiting: FairQueue::new(limit), generation: 0 }),
             full: AtomicU64::new(0),
             timeouts: AtomicU64::new(0),
             clients_gone: AtomicU64::new(0),
@@ -161,19 +149,28 @@ impl Queue {
             Claim::NoServer => return Err(Refused::NoServer),
             Claim::Full => {}
         }
-        if ticket.is_none() && state.waiting.len() >= self.limit {
-            self.full.fetch_add(1, Relaxed);
-            return Err(Refused::Full);
-        }
-        let ticket = ticket.unwrap_or_else(|| {
-            state.next_ticket.0 += 1;
-            state.next_ticket
-        });
         between();
         let (sender, receiver) = oneshot::channel();
-        let index = state.waiting.partition_point(|waiter| waiter.ticket < ticket);
-        let waiter = Waiter { ticket, servers: Arc::clone(servers), wish: *wish, sender };
-        state.waiting.insert(index, waiter);
+        let waiter = Waiter { servers: Arc::clone(servers), wish: *wish, sender };
+        let ticket = match ticket {
+            Some(ticket) => {
+                state.waiting.enter_again(ticket, wish.client, waiter);
+                ticket
+            }
+            None => {
+                let entered = state.waiting.enter(wish.client, waiter);
+                let displaced = match &entered {
+                    Ok(place) => place.displaced.is_some(),
+                    Err(_) => true,
+                };
+                self.full.fetch_add(u64::from(displaced), Relaxed);
+                let place = entered.map_err(|_| Refused::Full)?;
+                if let Some(displaced) = place.displaced {
+                    let _ = displaced.sender.send(Err(Refused::Full));
+                }
+                place.ticket
+            }
+        };
         self.waiting.store(state.waiting.len(), SeqCst);
         // What was freed by somebody who did not see it wait.
         unsent.extend(self.serve_locked(&mut state, now, false));
@@ -212,7 +209,7 @@ impl Queue {
                 Claim::NoServer => Err(Refused::NoServer),
             };
             // A receiver leaves the queue before it goes, so this does not fail.
-            if let Some(waiter) = state.waiting.remove(index)
+            if let Some(waiter) = state.waiting.serve(index)
                 && let Err(Ok(attempt)) = waiter.sender.send(given)
             {
                 unsent.push(attempt);
@@ -226,7 +223,7 @@ impl Queue {
     pub(crate) fn exchange(&self, generation: u64) {
         let mut state = self.state.lock();
         state.generation = generation;
-        for waiter in state.waiting.drain(..) {
+        for waiter in state.waiting.drain() {
             let _ = waiter.sender.send(Err(Refused::Exchanged));
         }
         self.waiting.store(0, SeqCst);
@@ -301,8 +298,7 @@ impl Drop for Wait {
             return;
         }
         let mut state = self.queue.state.lock();
-        if let Ok(index) = state.waiting.binary_search_by_key(&self.ticket, |waiter| waiter.ticket) {
-            let waiter = state.waiting.remove(index);
+        if let Some(waiter) = state.waiting.leave(self.ticket) {
             self.queue.waiting.store(state.waiting.len(), SeqCst);
             drop(state);
             drop(waiter);

@@ -1,6 +1,7 @@
 //! Slots and those that wait for them: none is lost, none is given twice, nobody is overtaken.
 
-use super::{Entered, Queue, Refused, Ticket, Wait};
+use super::{Entered, Queue, Refused, Wait};
+use crate::fair_queue::Ticket;
 use crate::{Attempt, Balancer, Claim, Method, ServerSettings, Servers, Settings, Wish};
 use proptest::prelude::*;
 use std::future::Future;
@@ -71,14 +72,14 @@ fn index(polled: &Poll<Result<Attempt, Refused>>) -> Option<usize> {
 fn check(queue: &Queue, servers: &Servers, now: Instant) {
     let state = queue.state.lock();
     let millis = servers.millis(now);
-    for waiter in &state.waiting {
+    for waiter in state.waiting.iter() {
         let candidates = waiter.servers.candidates(&waiter.wish, millis).expect("a server to wait for");
         for (index, server) in waiter.servers.all().iter().enumerate() {
             let is_for_it = waiter.servers.is_candidate(index, candidates, &waiter.wish, millis);
-            assert!(!is_for_it || !server.has_room(), "a slot is free and {:?} waits", waiter.ticket);
+            assert!(!is_for_it || !server.has_room(), "a slot is free and {:?} waits", waiter.wish);
         }
     }
-    assert!(state.waiting.iter().map(|waiter| waiter.ticket).is_sorted());
+    assert!(state.waiting.tickets().is_sorted());
     assert_eq!(queue.observed().waiting, state.waiting.len());
 }
 
@@ -303,7 +304,7 @@ proptest! {
                 prop_assert!(server.in_flight <= server.max_in_flight.map_or(u32::MAX, NonZeroU32::get));
             }
             // Of those that take any server, who waits has come after all that have one.
-            let still: Vec<Ticket> = queue.state.lock().waiting.iter().map(|waiter| waiter.ticket).collect();
+            let still: Vec<Ticket> = queue.state.lock().waiting.tickets().collect();
             for (wait, is_for_any) in &waiting {
                 if *is_for_any && still.binary_search(&wait.ticket()).is_err() {
                     most_given = most_given.max(Some(wait.ticket()));
@@ -387,4 +388,22 @@ fn a_slot_that_is_freed_in_the_moment_in_which_somebody_comes_to_wait_is_found()
     let mut wait = waits(entered);
     check(servers.queue(), &servers, now);
     assert_eq!(index(&poll(&mut wait)), Some(0));
+}
+
+#[test]
+fn a_client_that_fills_the_queue_keeps_no_other_out() {
+    let now = Instant::now();
+    let servers = servers(&[1], 3, now);
+    let of = |client| Wish { client: Some(client), ..Wish::default() };
+    let attempt = given(ask(&servers, &of(1), now));
+    let [mut first, mut second, mut third] = [0; 3].map(|_| waits(ask(&servers, &of(1), now)));
+    assert_eq!(ask(&servers, &of(1), now).err(), Some(Refused::Full));
+    let mut other = waits(ask(&servers, &of(2), now));
+    assert!(matches!(poll(&mut third), Poll::Ready(Err(Refused::Full))), "its last one gives way");
+    assert_eq!(servers.observed_queue().full, 2);
+    drop(attempt);
+    assert_eq!(index(&poll(&mut first)), Some(0), "and the attempt is dropped");
+    assert!(poll(&mut second).is_pending());
+    assert_eq!(index(&poll(&mut other)), Some(0));
+    assert_eq!(index(&poll(&mut second)), Some(0));
 }

@@ -1,0 +1,279 @@
+//! A queue that clients share fairly: no client's requests keep those of the others waiting, or out.
+//!
+//! Requests are served in rounds, in each of them one request of a client: the n-th request that a client has waiting
+//! is served in the n-th round from now. So one client alone, and clients with one request each, are served in
+//! the order in which they came. A client that floods the queue delays only itself.
+//!
+//! In a full queue a newcomer takes the place of the request that would be served last, if that belongs to a later round.
+//! So a flood fills the queue with its own requests only as long as nobody else wants the places.
+//!
+//! Pure: what waits is the caller's. Used by the queues of upstreams and of applications, and by password checks.
+
+use std::collections::{HashMap, VecDeque};
+
+/// The client that a request belongs to: a number for its address. Requests without a known address are one client.
+pub type ClientKey = Option<u64>;
+
+/// When a request is served, in relation to others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket {
+    round: u64,
+    /// Counts the requests.
+    number: u64,
+}
+
+/// Requests that wait, in the order of their tickets.
+#[derive(Debug)]
+pub struct FairQueue<T> {
+    limit: usize,
+    entries: VecDeque<Entry<T>>,
+    /// The clients that have something waiting.
+    shares: HashMap<ClientKey, Share>,
+    /// The round that is being served.
+    round: u64,
+    next_number: u64,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    ticket: Ticket,
+    client: ClientKey,
+    value: T,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    waiting: usize,
+    /// Of its newest request.
+    last_round: u64,
+}
+
+/// A place in the queue.
+#[derive(Debug)]
+pub struct FairPlace<T> {
+    /// By which the request leaves the queue.
+    pub ticket: Ticket,
+    /// The request that has lost its place to this one.
+    pub displaced: Option<T>,
+}
+
+impl<T> FairQueue<T> {
+    /// A queue in which at most `limit` requests wait.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, entries: VecDeque::new(), shares: HashMap::new(), round: 0, next_number: 0 }
+    }
+
+    /// Requests that wait.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Adds a request of `client`. Gives `value` back if the queue is full and the client's share of it is not
+    /// smaller than that of the others.
+    pub fn enter(&mut self, client: ClientKey, value: T) -> Result<FairPlace<T>, T> {
+        // Never the round that is being served: newcomers could keep the next one away for ever.
+        let last_round = self.shares.get(&client).map_or(self.round, |share| share.last_round);
+        let round = self.round.max(last_round) + 1;
+        let mut displaced = None;
+        if self.len() >= self.limit {
+            if self.entries.back().is_none_or(|last| last.ticket.round <= round) {
+                return Err(value);
+            }
+            displaced = self.remove(self.len() - 1);
+        }
+        self.next_number += 1;
+        let ticket = Ticket { round, number: self.next_number };
+        self.enter_again(ticket, client, value);
+        Ok(FairPlace { ticket, displaced })
+    }
+
+    /// Adds a request that has been here before to the place that it had, also if the queue is full.
+    pub fn enter_again(&mut self, ticket: Ticket, client: ClientKey, value: T) {
+        let share = self.shares.entry(client).or_default();
+        share.waiting += 1;
+        share.last_round = share.last_round.max(ticket.round);
+        let index = self.entries.partition_point(|entry| entry.ticket < ticket);
+        self.entries.insert(index, Entry { ticket, client, value });
+    }
+
+    /// The request at this place of the order.
+    pub fn get(&self, index: usize) -> Option<&T> {
+        self.entries.get(index).map(|entry| &entry.value)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        self.entries.get_mut(index).map(|entry| &mut entry.value)
+    }
+
+    /// All requests, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().map(|entry| &entry.value)
+    }
+
+    /// The tickets of all requests, in order.
+    pub fn tickets(&self) -> impl Iterator<Item = Ticket> {
+        self.entries.iter().map(|entry| entry.ticket)
+    }
+
+    /// Takes out the request at this place because it is served.
+    pub fn serve(&mut self, index: usize) -> Option<T> {
+        self.round = self.round.max(self.entries.get(index)?.ticket.round);
+        self.remove(index)
+    }
+
+    /// Takes out a request that leaves without being served.
+    pub fn leave(&mut self, ticket: Ticket) -> Option<T> {
+        let index = self.entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok()?;
+        self.remove(index)
+    }
+
+    /// Takes out the requests for which `leaves` is true, without being served.
+    pub fn leave_if(&mut self, leaves: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut left = Vec::new();
+        let mut index = 0;
+        while let Some(entry) = self.entries.get(index) {
+            if leaves(&entry.value) {
+                left.extend(self.remove(index));
+            } else {
+                index += 1;
+            }
+        }
+        left
+    }
+
+    /// Takes out all requests. Those that come back with their tickets are before all newcomers.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.shares.clear();
+        self.round = self.entries.back().map_or(self.round, |last| self.round.max(last.ticket.round));
+        self.entries.drain(..).map(|entry| entry.value)
+    }
+
+    fn remove(&mut self, index: usize) -> Option<T> {
+        let entry = self.entries.remove(index)?;
+        if let Some(share) = self.shares.get_mut(&entry.client) {
+            share.waiting -= 1;
+            if entry.ticket.round == share.last_round {
+                // Its newest request: the round is free for another.
+                share.last_round = share.last_round.saturating_sub(1);
+            }
+            if share.waiting == 0 {
+                self.shares.remove(&entry.client);
+            }
+        }
+        Some(entry.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Requests of these clients, in this order; each is called by its client and its number.
+    fn queue(limit: usize, clients: &[u64]) -> FairQueue<(u64, usize)> {
+        let mut queue = FairQueue::new(limit);
+        for (number, client) in clients.iter().enumerate() {
+            queue.enter(Some(*client), (*client, number)).expect("room");
+        }
+        queue
+    }
+
+    fn serve_all(queue: &mut FairQueue<(u64, usize)>) -> Vec<usize> {
+        std::iter::from_fn(|| queue.serve(0)).map(|(_, number)| number).collect()
+    }
+
+    #[test]
+    fn one_client_and_clients_with_one_request_each_are_served_in_order() {
+        assert_eq!(serve_all(&mut queue(9, &[7, 7, 7, 7])), [0, 1, 2, 3]);
+        assert_eq!(serve_all(&mut queue(9, &[7, 3, 9, 1])), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_newcomer_waits_for_one_request_of_each_client_and_not_for_a_flood() {
+        let mut queue = queue(9, &[1, 1, 1, 1, 2]);
+        assert_eq!(queue.serve(0), Some((1, 0)));
+        queue.enter(Some(3), (3, 5)).expect("room");
+        assert_eq!(serve_all(&mut queue), [4, 1, 5, 2, 3]);
+    }
+
+    #[test]
+    fn a_client_that_comes_again_does_not_overtake_those_that_have_waited() {
+        let mut queue = queue(9, &[1, 1, 2, 2]);
+        assert_eq!(queue.serve(0), Some((1, 0)));
+        assert_eq!(queue.serve(0), Some((2, 2)));
+        queue.enter(Some(1), (1, 4)).expect("room");
+        queue.enter(Some(3), (3, 5)).expect("room");
+        assert_eq!(serve_all(&mut queue), [1, 3, 5, 4]);
+    }
+
+    #[test]
+    fn in_a_full_queue_a_newcomer_takes_the_place_of_the_flood() {
+        let mut queue = queue(4, &[1, 1, 1, 1]);
+        assert_eq!(queue.enter(Some(1), (1, 4)).err(), Some((1, 4)), "the flood has no more places");
+        for (client, displaced) in [(2, 3), (3, 2), (4, 1)] {
+            let entered = queue.enter(Some(client), (client, 10)).expect("a place");
+            assert_eq!(entered.displaced, Some((1, displaced)));
+        }
+        assert_eq!(queue.enter(Some(5), (5, 9)).err(), Some((5, 9)), "all have as much");
+        assert_eq!(queue.len(), 4);
+    }
+
+    #[test]
+    fn who_comes_back_with_a_ticket_has_the_place_that_it_had() {
+        let mut queue = queue(3, &[1, 1]);
+        let entered = queue.enter(Some(2), (2, 2)).expect("room");
+        assert_eq!(queue.leave(entered.ticket), Some((2, 2)));
+        assert_eq!(queue.leave(entered.ticket), None);
+        queue.enter_again(entered.ticket, Some(2), (2, 2));
+        assert_eq!(serve_all(&mut queue), [0, 2, 1]);
+    }
+
+    proptest! {
+        /// While a client waits for its next turn each other one has at most two: one in its round, and one in the
+        /// round before. Nothing is kept of clients that have gone.
+        #[test]
+        fn clients_take_turns_whatever_comes(
+            steps in prop::collection::vec(prop::option::of(0u64..4), 1..200)
+        ) {
+            let mut queue = FairQueue::new(50);
+            let mut served = [0usize; 4];
+            // How much each had been served when the other began to wait.
+            let mut since: [Option<[usize; 4]>; 4] = [None; 4];
+            for step in steps {
+                match step {
+                    Some(client) => {
+                        let index = client as usize;
+                        let Ok(entered) = queue.enter(Some(client), client) else { continue };
+                        since[index].get_or_insert(served);
+                        if let Some(displaced) = entered.displaced
+                            && queue.iter().all(|other| *other != displaced)
+                        {
+                            since[displaced as usize] = None;
+                        }
+                    }
+                    None => if let Some(client) = queue.serve(0) {
+                        let index = client as usize;
+                        served[index] += 1;
+                        for waiting in (0..4).filter(|other| *other != index) {
+                            if let Some(before) = since[waiting] {
+                                prop_assert!(served[index] - before[index] <= 2);
+                            }
+                        }
+                        let waits_on = queue.iter().any(|other| *other == client);
+                        since[index] = waits_on.then_some(served);
+                    }
+                }
+            }
+            for _ in 0..queue.len() {
+                queue.serve(0);
+            }
+            prop_assert!(queue.shares.is_empty());
+        }
+    }
+}
