@@ -61,7 +61,7 @@ pub mod trailers;
 pub mod tunnel;
 
 pub use access_log::{AccessLog, LogFile};
-pub use admission::{Admission, ConnectionCount};
+pub use admission::{Admission, ConnectionCount, address_key};
 pub use basic_credentials::BasicCredentials;
 pub use body::{Body, BodyStream, FileRange, StreamError, UnknownLength};
 pub use body_decoder::BodyDecoder;

@@ -3,7 +3,7 @@
 use crate::config::{Balancing, HashKey};
 use crate::server::Server;
 use kirin_balance::{Balancer, Claim, Servers, Tried, Wish, key_of};
-use kirin_http::{Origin, Peer, RequestHead, cookie};
+use kirin_http::{Origin, Peer, RequestHead, address_key, cookie};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -68,7 +68,8 @@ impl Choice {
         });
         let sticky = config.sticky.as_deref().and_then(|name| cookie(request, name.as_bytes()));
         let sticky = sticky.and_then(server_id);
-        Self { wish: Wish { key, sticky, tried: Tried::default() }, secure: origin.secure }
+        let client = address_key(origin.peer);
+        Self { wish: Wish { key, sticky, tried: Tried::default(), client }, secure: origin.secure }
     }
 
     /// What balancing has to know.

@@ -7,6 +7,7 @@ use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
 use crate::parsed::{self, WantedByWorkers};
 use crate::pool::{Pool, Refused, Taken};
 use crate::read_ahead::ReadAhead;
+use kirin_balance::ClientKey;
 use kirin_cgi::{MetaVariables, RequestBlock};
 
 use crate::sendfile::SendfileRoots;
@@ -17,7 +18,7 @@ use crate::worker_response::ProtocolError;
 use kirin_files::AppFiles;
 use kirin_http::{
     Answer, BodyLength, ClientWatch, Method, NoRoom, Origin, RequestBody, RequestHead, Response, SpoolError,
-    SpooledBody, StatusCode, Version,
+    SpooledBody, StatusCode, Version, address_key,
 };
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -172,8 +173,8 @@ impl App {
             && request.body == BodyLength::None;
         let files = Rc::clone(files);
         let call = Call { block, is_get, is_head, upgrade, informational: None, idempotent, files };
-        let app = Arc::clone(self);
-        Answer::later(move |body| app.answer_later(call, body))
+        let (app, address) = (Arc::clone(self), address_key(origin.peer));
+        Answer::later(move |body| app.answer_later(call, address, body))
     }
 
     /// The application's name.
@@ -206,7 +207,12 @@ impl App {
         self.workers.lock().keys().copied().collect()
     }
 
-    async fn answer_later(self: Arc<Self>, mut call: Call, mut body: RequestBody) -> Response {
+    async fn answer_later(
+        self: Arc<Self>,
+        mut call: Call,
+        address: ClientKey,
+        mut body: RequestBody,
+    ) -> Response {
         call.informational = body.informational();
         let client = body.client();
         let share = body.share().clone();
@@ -224,7 +230,7 @@ impl App {
         call.block.finish(body.length());
         let (mut tries, mut files_refused) = (0, false);
         loop {
-            let connection = match self.take_worker(client.as_ref()).await {
+            let connection = match self.take_worker(address, client.as_ref()).await {
                 Ok(connection) => connection,
                 Err(refused) => return self.refuse(refused),
             };
@@ -273,10 +279,14 @@ impl App {
 
     /// An idle worker, or the next that becomes idle when it is this request's turn. The turn does not come when the client
     /// goes before.
-    async fn take_worker(&self, client: Option<&ClientWatch>) -> Result<WorkerConnection, Refused> {
+    async fn take_worker(
+        &self,
+        address: ClientKey,
+        client: Option<&ClientWatch>,
+    ) -> Result<WorkerConnection, Refused> {
         let here = std::thread::current().id();
         loop {
-            let mut connection = match self.pool.take(here)? {
+            let mut connection = match self.pool.take(here, address)? {
                 Taken::Worker(connection) => connection,
                 Taken::Wait(wait) => {
                     self.counters.queued.add(1);

@@ -1,10 +1,11 @@
-//! The workers that wait for a request and the requests that wait for a worker. At most one of the two at a time.
+//! The workers that wait for a request and the requests that wait for a worker. At most one of the two at a time. Clients
+//! take turns in the queue ([`FairQueue`]).
 //!
 //! Shared by all event loops; the lock is held for a few instructions. Generic over what a worker is, so that its rules
 //! are tested without processes.
 
+use kirin_balance::{ClientKey, FairQueue, Ticket};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,20 +35,16 @@ pub(crate) trait Pooled {
 /// The queue of one application. `W` is a worker's connection.
 pub(crate) struct Pool<W: Pooled> {
     state: Mutex<State<W>>,
-    limit: usize,
 }
 
 struct State<W: Pooled> {
     /// The one that worked last is last: its memory is warm, and those that are not needed stay idle.
     idle: Vec<W>,
-    /// In the order of their tickets.
-    waiting: VecDeque<Waiter<W>>,
-    next_ticket: u64,
+    waiting: FairQueue<Waiter<W>>,
     closed: bool,
 }
 
 struct Waiter<W: Pooled> {
-    ticket: u64,
     home: W::Home,
     since: Instant,
     sender: oneshot::Sender<Result<W, Refused>>,
@@ -56,7 +53,7 @@ struct Waiter<W: Pooled> {
 /// Why a request gets no worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// The queue is full.
+    /// The queue is full, and the client has no smaller share of it than others.
     Full,
     /// It has waited as long as it may.
     WaitedTooLong,
@@ -75,12 +72,12 @@ pub(crate) enum Taken<W: Pooled> {
 impl<W: Pooled> Pool<W> {
     /// A pool in which at most `limit` requests wait.
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        let state = State { idle: Vec::new(), waiting: VecDeque::new(), next_ticket: 0, closed: false };
-        Arc::new(Self { state: Mutex::new(state), limit })
+        let state = State { idle: Vec::new(), waiting: FairQueue::new(limit), closed: false };
+        Arc::new(Self { state: Mutex::new(state) })
     }
 
-    /// Takes an idle worker, preferably one that is at home `here`, or a place in the queue.
-    pub(crate) fn take(self: &Arc<Self>, here: W::Home) -> Result<Taken<W>, Refused> {
+    /// Takes an idle worker, preferably one that is at home `here`, or a place in the queue, where `client` has its turns.
+    pub(crate) fn take(self: &Arc<Self>, here: W::Home, client: ClientKey) -> Result<Taken<W>, Refused> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(Refused::Closed);
@@ -89,13 +86,13 @@ impl<W: Pooled> Pool<W> {
             let index = state.idle.iter().rposition(|worker| worker.home() == here).unwrap_or(last);
             return Ok(Taken::Worker(state.idle.remove(index)));
         }
-        if state.waiting.len() >= self.limit {
-            return Err(Refused::Full);
-        }
         let (sender, receiver) = oneshot::channel();
-        let ticket = state.next_ticket;
-        state.next_ticket += 1;
-        state.waiting.push_back(Waiter { ticket, home: here, since: Instant::now(), sender });
+        let waiter = Waiter { home: here, since: Instant::now(), sender };
+        let place = state.waiting.enter(client, waiter).map_err(|_| Refused::Full)?;
+        if let Some(displaced) = place.displaced {
+            let _ = displaced.sender.send(Err(Refused::Full));
+        }
+        let ticket = place.ticket;
         Ok(Taken::Wait(Wait { pool: Arc::clone(self), ticket, receiver, answered: false }))
     }
 
@@ -132,22 +129,20 @@ impl<W: Pooled> Pool<W> {
 
     /// Refuses the requests that have waited longer than `limit`; returns how many.
     pub(crate) fn expire(&self, now: Instant, limit: Duration) -> usize {
-        let mut state = self.state.lock();
-        let mut expired = 0;
-        while state.waiting.front().is_some_and(|waiter| now.duration_since(waiter.since) > limit) {
-            if let Some(waiter) = state.waiting.pop_front() {
-                let _ = waiter.sender.send(Err(Refused::WaitedTooLong));
-                expired += 1;
-            }
+        let is_overdue = |waiter: &Waiter<W>| now.duration_since(waiter.since) > limit;
+        let expired = self.state.lock().waiting.leave_if(is_overdue);
+        let count = expired.len();
+        for waiter in expired {
+            let _ = waiter.sender.send(Err(Refused::WaitedTooLong));
         }
-        expired
+        count
     }
 
     /// Refuses all requests from now on and gives up the idle workers.
     pub(crate) fn close(&self) -> Vec<W> {
         let mut state = self.state.lock();
         state.closed = true;
-        for waiter in state.waiting.drain(..) {
+        for waiter in state.waiting.drain() {
             let _ = waiter.sender.send(Err(Refused::Closed));
         }
         std::mem::take(&mut state.idle)
@@ -165,20 +160,22 @@ impl<W: Pooled> Pool<W> {
 }
 
 impl<W: Pooled> State<W> {
-    /// The request that has waited longest, or one nearly as long that is at home `here`.
+    /// The request whose turn it is, or one that came at nearly the same time and is at home `here`.
     fn next_for(&mut self, here: W::Home) -> Option<Waiter<W>> {
-        let oldest = self.waiting.front()?.since;
-        let near =
-            |waiter: &Waiter<W>| waiter.home == here && waiter.since.duration_since(oldest) <= OVERTAKING;
-        let index = self.waiting.iter().take(LOOKED_AT).position(near).unwrap_or(0);
-        self.waiting.remove(index)
+        let first = self.waiting.get(0)?.since;
+        let near = |waiter: &&Waiter<W>| {
+            let apart = waiter.since.max(first).duration_since(waiter.since.min(first));
+            waiter.home == here && apart <= OVERTAKING
+        };
+        let index = self.waiting.iter().take(LOOKED_AT).position(|waiter| near(&waiter)).unwrap_or(0);
+        self.waiting.serve(index)
     }
 }
 
 /// A request's place in the queue. Dropping it leaves the queue; a worker that was on its way goes to the next.
 pub(crate) struct Wait<W: Pooled> {
     pool: Arc<Pool<W>>,
-    ticket: u64,
+    ticket: Ticket,
     receiver: oneshot::Receiver<Result<W, Refused>>,
     answered: bool,
 }
@@ -200,8 +197,7 @@ impl<W: Pooled> Drop for Wait<W> {
             return;
         }
         let mut state = self.pool.state.lock();
-        if let Ok(index) = state.waiting.binary_search_by_key(&self.ticket, |waiter| waiter.ticket) {
-            state.waiting.remove(index);
+        if state.waiting.leave(self.ticket).is_some() {
             return;
         }
         drop(state);

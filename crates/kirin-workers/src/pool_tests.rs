@@ -23,7 +23,7 @@ fn poll(wait: &mut Wait<u32>) -> Poll<Result<u32, Refused>> {
 }
 
 fn wait(pool: &Arc<Pool<u32>>, here: u32) -> Wait<u32> {
-    match pool.take(here) {
+    match pool.take(here, None) {
         Ok(Taken::Wait(wait)) => wait,
         Ok(Taken::Worker(_)) => panic!("there was an idle worker"),
         Err(refused) => panic!("{refused:?}"),
@@ -35,7 +35,7 @@ fn the_worker_that_worked_last_is_taken_first_unless_another_is_at_home() {
     let pool = Pool::new(8);
     (1..=5).for_each(|worker| pool.release(worker));
     for (here, expected) in [(0, 4), (0, 2), (0, 5), (1, 3)] {
-        let Ok(Taken::Worker(worker)) = pool.take(here) else { panic!("all are idle") };
+        let Ok(Taken::Worker(worker)) = pool.take(here, None) else { panic!("all are idle") };
         assert_eq!(worker, expected);
     }
 }
@@ -69,7 +69,7 @@ fn a_worker_goes_to_a_request_at_its_home_that_came_at_nearly_the_same_time() {
     // Had the machine paused between the two, the first would be served first.
     let near = {
         let state = pool.state.lock();
-        state.waiting[1].since - state.waiting[0].since <= OVERTAKING
+        state.waiting.get(1).unwrap().since - state.waiting.get(0).unwrap().since <= OVERTAKING
     };
     pool.release(1);
     assert_eq!(poll(&mut at_home).is_ready(), near);
@@ -80,7 +80,7 @@ fn a_worker_goes_to_a_request_at_its_home_that_came_at_nearly_the_same_time() {
 fn nobody_is_overtaken_by_those_who_came_much_later() {
     let pool = Pool::new(8);
     let (mut first, mut second) = (wait(&pool, 0), wait(&pool, 1));
-    pool.state.lock().waiting[0].since -= 2 * OVERTAKING;
+    pool.state.lock().waiting.get_mut(0).unwrap().since -= 2 * OVERTAKING;
     pool.release(1);
     assert!(poll(&mut second).is_pending());
     assert_eq!(poll(&mut first), Poll::Ready(Ok(1)));
@@ -90,7 +90,7 @@ fn nobody_is_overtaken_by_those_who_came_much_later() {
 fn a_full_queue_refuses_and_a_place_that_is_given_up_is_free_again() {
     let pool = Pool::<u32>::new(2);
     let (first, _second) = (wait(&pool, 0), wait(&pool, 0));
-    assert!(matches!(pool.take(0), Err(Refused::Full)));
+    assert!(matches!(pool.take(0, None), Err(Refused::Full)));
     drop(first);
     assert_eq!(pool.waiting(), 1);
     let _third = wait(&pool, 0);
@@ -122,7 +122,7 @@ fn a_closed_pool_refuses_those_who_wait_and_come_and_keeps_no_worker() {
     let mut first = wait(&pool, 0);
     assert_eq!(pool.close(), Vec::<u32>::new());
     assert_eq!(poll(&mut first), Poll::Ready(Err(Refused::Closed)));
-    assert!(matches!(pool.take(0), Err(Refused::Closed)));
+    assert!(matches!(pool.take(0, None), Err(Refused::Closed)));
     pool.release(1);
     assert_eq!(pool.idle(), 0);
 }
@@ -160,7 +160,7 @@ proptest! {
         let (mut held, mut waits, mut lost) = (Vec::new(), Vec::new(), Vec::new());
         for step in steps {
             match step {
-                Step::Take => match pool.take({ turn += 1; turn % 2 }) {
+                Step::Take => match pool.take({ turn += 1; turn % 2 }, None) {
                     Ok(Taken::Worker(worker)) => held.push(worker),
                     Ok(Taken::Wait(wait)) => {
                         prop_assert_eq!(pool.idle(), 0, "nobody waits beside an idle worker");
@@ -214,7 +214,7 @@ fn loops_that_take_wait_and_give_up_at_once_neither_lose_nor_share_a_worker() {
             scope.spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                 let work = |request: usize| async move {
-                    let worker = match pool.take(thread % 2) {
+                    let worker = match pool.take(thread % 2, None) {
                         Ok(Taken::Worker(worker)) => worker,
                         // Some requests leave while they wait; a worker may be on its way to them by then.
                         Ok(Taken::Wait(wait)) if request.is_multiple_of(3) => {
@@ -253,4 +253,23 @@ fn loops_that_take_wait_and_give_up_at_once_neither_lose_nor_share_a_worker() {
     let (served, given_up) = (served.into_inner(), given_up.into_inner());
     assert_eq!(served + given_up, 4 * 5 * TURNS);
     assert!(given_up > 0, "five at once on three workers");
+}
+
+#[test]
+fn a_client_that_fills_the_queue_keeps_no_other_waiting_or_out() {
+    let pool = Pool::<u32>::new(3);
+    let wait_as = |client| match pool.take(0, Some(client)) {
+        Ok(Taken::Wait(wait)) => wait,
+        _ => panic!("no place in the queue"),
+    };
+    let [mut first, mut second, mut third] = [0; 3].map(|_| wait_as(1));
+    assert!(matches!(pool.take(0, Some(1)), Err(Refused::Full)));
+    let mut other = wait_as(2);
+    assert_eq!(poll(&mut third), Poll::Ready(Err(Refused::Full)), "its last one gives way");
+    for worker in [1, 3] {
+        pool.release(worker);
+    }
+    assert_eq!(poll(&mut first), Poll::Ready(Ok(1)));
+    assert_eq!(poll(&mut other), Poll::Ready(Ok(3)));
+    assert!(poll(&mut second).is_pending());
 }

@@ -6,7 +6,8 @@
 use crate::password_checks::{Busy, PasswordChecks};
 use crate::password_file::{Account, PasswordFile};
 use http::StatusCode;
-use kirin_http::{BasicCredentials, RequestHead, Response};
+use kirin_balance::ClientKey;
+use kirin_http::{BasicCredentials, Peer, RequestHead, Response, address_key};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ pub struct PasswordCheck {
     account: Account,
     credentials: BasicCredentials,
     user: String,
+    client: ClientKey,
     now: u64,
 }
 
@@ -47,8 +49,8 @@ impl BasicAuth {
         Ok(Self { file: PasswordFile::open(file)?, checks, challenge })
     }
 
-    /// Looks at the credentials of `request`; `now` in seconds.
-    pub fn admit(&self, request: &RequestHead<'_>, now: u64) -> Admission {
+    /// Looks at the credentials of `request` from `peer`; `now` in seconds.
+    pub fn admit(&self, request: &RequestHead<'_>, peer: &Peer, now: u64) -> Admission {
         let mut fields =
             request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("authorization"));
         // Two of them could be read in two ways.
@@ -62,13 +64,14 @@ impl BasicAuth {
         if self.checks.knows(&account, &credentials, now) {
             return Admission::Admitted(user);
         }
-        Admission::ToCheck(PasswordCheck { account, credentials, user, now })
+        let client = address_key(peer);
+        Admission::ToCheck(PasswordCheck { account, credentials, user, client, now })
     }
 
     /// Does a check: the user, or how the request is answered.
     pub async fn check(&self, check: PasswordCheck) -> Result<String, Response> {
-        let PasswordCheck { account, credentials, user, now } = check;
-        match self.checks.check(account, &credentials, now).await {
+        let PasswordCheck { account, credentials, user, client, now } = check;
+        match self.checks.check(client, account, &credentials, now).await {
             Ok(true) => Ok(user),
             Ok(false) => Err(self.challenge()),
             Err(Busy) => {

@@ -1,16 +1,17 @@
 //! Password checks, which are made to be expensive: done on threads of their own, a few at a time, and not again for a
-//! while when they have succeeded.
+//! while when they have succeeded. Clients take turns, so that one that guesses delays only itself.
 //!
 //! One for the program, so that the bound holds however many loops and routes there are.
 
 use crate::password_file::Account;
 use hmac::{Hmac, KeyInit, Mac};
 use kirin_http::BasicCredentials;
+use kirin_balance::{ClientKey, FairQueue};
 use parking_lot::Mutex;
 use sha2::Sha256;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::sync::Semaphore;
+use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// How long a success is remembered, in seconds. A changed hash is another key, so that a new password counts at once.
 const REMEMBERED_SECONDS: u64 = 300;
@@ -27,10 +28,19 @@ type Digest = [u8; 32];
 /// Checks and remembers.
 pub struct PasswordChecks {
     key: Digest,
-    turns: Semaphore,
-    waiting: AtomicUsize,
+    turns: Arc<Mutex<Turns>>,
     recent: Mutex<Recent>,
 }
+
+/// The checks that wait for their turn.
+struct Turns {
+    /// Checks that may begin now.
+    free: usize,
+    waiting: FairQueue<oneshot::Sender<Turn>>,
+}
+
+/// The right to do a check; dropping it gives the turn to the next.
+struct Turn(Arc<Mutex<Turns>>);
 
 /// Too many checks wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +53,10 @@ impl PasswordChecks {
         getrandom::fill(&mut key).map_err(|error| format!("no random numbers: {error}"))?;
         Ok(Self {
             key,
-            turns: Semaphore::new((cores / 2).max(1)),
-            waiting: AtomicUsize::new(0),
+            turns: Arc::new(Mutex::new(Turns {
+                free: (cores / 2).max(1),
+                waiting: FairQueue::new(MAX_WAITING),
+            })),
             recent: Mutex::default(),
         })
     }
@@ -54,15 +66,15 @@ impl PasswordChecks {
         account.exists && self.recent.lock().has(&self.digest(account, credentials), now)
     }
 
-    /// Whether the password is right. Takes as long for users that are not there.
+    /// Whether the password that `client` has sent is right. Takes as long for users that are not there.
     pub async fn check(
         &self,
+        client: ClientKey,
         account: Account,
         credentials: &BasicCredentials,
         now: u64,
     ) -> Result<bool, Busy> {
-        let _waiting = Waiting::begin(&self.waiting)?;
-        let Ok(turn) = self.turns.acquire().await else { return Err(Busy) };
+        let turn = Turn::take(&self.turns, client).await?;
         // Of several requests of one visitor, the first may have been through it meanwhile.
         if self.knows(&account, credentials, now) {
             return Ok(true);
@@ -95,19 +107,34 @@ impl std::fmt::Debug for PasswordChecks {
     }
 }
 
-/// Counts a check that waits or is done.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl<'a> Waiting<'a> {
-    fn begin(count: &'a AtomicUsize) -> Result<Self, Busy> {
-        let waiting = Waiting(count);
-        if count.fetch_add(1, Ordering::Relaxed) < MAX_WAITING { Ok(waiting) } else { Err(Busy) }
+impl Turn {
+    /// Waits until it is the turn of a check of `client`. An error if its place is wanted by another.
+    async fn take(turns: &Arc<Mutex<Turns>>, client: ClientKey) -> Result<Self, Busy> {
+        let receiver = {
+            let mut state = turns.lock();
+            if state.free > 0 {
+                state.free -= 1;
+                return Ok(Self(Arc::clone(turns)));
+            }
+            let (sender, receiver) = oneshot::channel();
+            // What is displaced sees the end of its sender.
+            state.waiting.enter(client, sender).map_err(|_| Busy)?;
+            receiver
+        };
+        receiver.await.map_err(|_| Busy)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Turn {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut state = self.0.lock();
+        let Some(next) = state.waiting.serve(0) else {
+            state.free += 1;
+            return;
+        };
+        drop(state);
+        // A turn that nobody receives is dropped, which passes it on.
+        let _ = next.send(Self(Arc::clone(&self.0)));
     }
 }
 
@@ -139,6 +166,8 @@ impl Recent {
 mod tests {
     use super::*;
     use crate::password_hash::PasswordHash;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
 
     const HASH: &str = "$2y$04$DOnGkAhY38tS4uXZqairYOMJVc3527cKZh8iYA7yBT1ceWIzGnGZm";
 
@@ -152,7 +181,7 @@ mod tests {
 
     fn check(checks: &PasswordChecks, exists: bool, user: &str, password: &str) -> Result<bool, Busy> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(checks.check(account(exists), &credentials(user, password), 100))
+        runtime.block_on(checks.check(None, account(exists), &credentials(user, password), 100))
     }
 
     #[test]
@@ -182,11 +211,40 @@ mod tests {
     #[test]
     fn no_more_than_so_many_wait_and_none_is_counted_for_ever() {
         let checks = PasswordChecks::new(2).unwrap();
-        let waiting: Vec<_> = (0..MAX_WAITING).map(|_| Waiting::begin(&checks.waiting).unwrap()).collect();
+        let turn = poll(&mut take(&checks, None)).map(Result::unwrap);
+        let mut waiting: Vec<_> = (0..MAX_WAITING).map(|_| take(&checks, None)).collect();
+        assert!(waiting.iter_mut().all(|wait| poll(wait).is_pending()));
         assert_eq!(check(&checks, true, "bob", "opensesame"), Err(Busy));
         drop(waiting);
-        assert_eq!(checks.waiting.load(Ordering::Relaxed), 0);
+        drop(turn);
+        assert_eq!(checks.turns.lock().free, 1);
+        assert!(checks.turns.lock().waiting.is_empty());
         assert_eq!(check(&checks, true, "bob", "opensesame"), Ok(true));
+    }
+
+    #[test]
+    fn a_client_that_guesses_keeps_no_other_waiting_or_out() {
+        let checks = PasswordChecks::new(2).unwrap();
+        let mut first = take(&checks, Some(1));
+        let Poll::Ready(Ok(turn)) = poll(&mut first) else { panic!("nobody else is there") };
+        let mut guesses: Vec<_> = (0..MAX_WAITING).map(|_| take(&checks, Some(1))).collect();
+        assert!(guesses.iter_mut().all(|wait| poll(wait).is_pending()));
+        let mut other = take(&checks, Some(2));
+        assert!(poll(&mut other).is_pending());
+        assert!(matches!(poll(&mut guesses[MAX_WAITING - 1]), Poll::Ready(Err(Busy))));
+        drop(turn);
+        assert!(poll(&mut guesses[0]).map(drop).is_ready(), "and its turn is dropped");
+        assert!(matches!(poll(&mut other), Poll::Ready(Ok(_))));
+    }
+
+    type Taking<'a> = Pin<Box<dyn Future<Output = Result<Turn, Busy>> + 'a>>;
+
+    fn take(checks: &PasswordChecks, client: ClientKey) -> Taking<'_> {
+        Box::pin(Turn::take(&checks.turns, client))
+    }
+
+    fn poll(taking: &mut Taking<'_>) -> Poll<Result<Turn, Busy>> {
+        taking.as_mut().poll(&mut Context::from_waker(Waker::noop()))
     }
 
     #[test]

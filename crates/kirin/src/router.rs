@@ -349,7 +349,7 @@ impl Routes {
                 Answer::Now(redirect.respond(&rest, request.query))
             }
             (None, None) => self.look_by_rules(index, rules, request, (origin, lineage), None),
-            (None, Some(basic_auth)) => match basic_auth.admit(request, origin.now) {
+            (None, Some(basic_auth)) => match basic_auth.admit(request, origin.peer, origin.now) {
                 Admission::Admitted(user) => {
                     self.look_by_rules(index, rules, request, (origin, lineage), Some(&user))
                 }
