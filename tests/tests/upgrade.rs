@@ -41,6 +41,9 @@ sub {
     return [200, ['Content-Type' => 'text/plain'], ["$$ " . ($io ? 'io' : 'none')]] if $path eq '/';
     return sub { $_[0]->([101, [Upgrade => 'websocket']]) } if $path eq '/unasked';
     return [101, [Upgrade => 'websocket'], []] if $path eq '/whole';
+    if ($path eq '/deaf') {
+        return sub { shift->([101, [Upgrade => 'websocket', 'X-Worker' => $$]]); sleep 1 while 1 };
+    }
     my $accept = sha1_base64("$env->{HTTP_SEC_WEBSOCKET_KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11") . '=';
     if ($path eq '/raw') {
         return sub {
@@ -142,6 +145,20 @@ fn either_side_may_vanish() {
     let (socket, worker) = open(&kirin, "/writer");
     drop(socket);
     wait_for("the worker to serve again", || kirin.get("/").text().starts_with(&worker).then_some(()));
+}
+
+#[test]
+fn workers_that_ignore_the_end_of_their_clients_are_replaced() {
+    let (_site, kirin) = serve();
+    let mut clients: Vec<_> = (0..2).map(|_| kirin.connect()).collect();
+    for client in &mut clients {
+        client.send("GET /deaf HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        client.read_until(b"\r\n\r\n");
+    }
+    clients[0].reset();
+    clients[1].end();
+    let page = kirin.get("/");
+    assert_eq!(page.status, 200, "{}", kirin.log());
 }
 
 #[test]

@@ -347,6 +347,42 @@ fn a_connection_that_is_upgraded_holds_its_slot_until_it_ends() {
     assert_eq!(second.read_reply().status, 200);
 }
 
+/// A server that switches and then does not care for what comes, nor for the end.
+fn deaf_server() -> Backend {
+    Backend::start(|mut connection| {
+        let Some(asked) = connection.read_request() else { return };
+        if asked.target() != "/upgrade" {
+            connection.send(ok("served"));
+            return;
+        }
+        connection.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+        std::thread::sleep(10 * PATIENCE);
+    })
+}
+
+fn upgraded(kirin: &Kirin) -> Client {
+    let mut socket = kirin.connect();
+    socket.send("GET /upgrade HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    socket.read_until(b"\r\n\r\n");
+    socket
+}
+
+#[test]
+fn a_tunnel_ends_with_its_client_though_the_server_ignores_that() {
+    let deaf = deaf_server();
+    let (_site, kirin) = proxy(&list(&[&deaf]), "max_in_flight = 2");
+    let (mut reset, mut ended) = (upgraded(&kirin), upgraded(&kirin));
+    reset.reset();
+    ended.end();
+    wait_for("both slots to be free", || (status(&kirin)["servers"][0]["in_flight"] == 0).then_some(()));
+    // More than anybody between takes, so that the client is not read any more when it goes.
+    let mut reset = upgraded(&kirin);
+    while reset.try_send_now(&[0; 65_536]) {}
+    reset.reset();
+    wait_for("the slot to be free", || (status(&kirin)["servers"][0]["in_flight"] == 0).then_some(()));
+    assert_eq!(kirin.get("/").status, 200);
+}
+
 #[test]
 fn streams_of_http2_are_limited_too() {
     let (address, most) = http2_server();

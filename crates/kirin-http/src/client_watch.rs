@@ -22,7 +22,9 @@ pub(crate) enum Presence {
     Watched(Waker),
     /// The same. It has ended its side, and was asked whether that was all.
     Asked(Waker),
-    /// It has gone.
+    /// To be woken when it ends its side, and when it has gone. For a tunnel, which does not read from it just now.
+    Ending(Waker),
+    /// It has gone, or ended its side if that was watched for.
     Gone,
 }
 
@@ -79,7 +81,9 @@ fn poll_gone(io: &Io, takes_informational: bool, context: &mut Context<'_>) -> P
     let mut presence = io.presence.borrow_mut();
     match &mut *presence {
         Presence::Gone => return Poll::Ready(()),
-        Presence::Watched(waker) | Presence::Asked(waker) => waker.clone_from(context.waker()),
+        Presence::Watched(waker) | Presence::Asked(waker) | Presence::Ending(waker) => {
+            waker.clone_from(context.waker());
+        }
         // Of no use is asking where the answer is not understood.
         Presence::Unwatched if takes_informational => {
             *presence = Presence::Watched(context.waker().clone());
@@ -102,7 +106,8 @@ impl Drop for Watch<'_> {
 pub(crate) fn look(io: &Io) {
     let presence = io.presence.take();
     let next = match (presence, io.closed()) {
-        (Presence::Watched(waker) | Presence::Asked(waker), Closed::Whole) => {
+        (Presence::Watched(waker) | Presence::Asked(waker), Closed::Whole)
+        | (Presence::Ending(waker), Closed::Half | Closed::Whole) => {
             waker.wake();
             Presence::Gone
         }

@@ -1,5 +1,6 @@
 //! Listening sockets that the process was started with: where they listen, and sharing them out among the event loops.
 
+use crate::keepalive;
 use crate::listener::{ListenAddress, ListenError, Listener};
 use rustix::net::{SocketAddrAny, SocketAddrUnix};
 use std::ffi::OsStr;
@@ -83,9 +84,10 @@ impl Listener {
             let socket = sockets[number % sockets.len()].try_clone().map_err(failed)?;
             by_loop[number % loops].push(match address {
                 ListenAddress::Tcp(_) => {
-                    // Inherited by accepted sockets (tcp(7)), as with those that Kirin binds.
+                    // Both are inherited by accepted sockets (tcp(7)), as with those that Kirin binds.
                     rustix::net::sockopt::set_tcp_nodelay(&socket, true)
                         .map_err(|error| failed(error.into()))?;
+                    keepalive::set(&socket).map_err(failed)?;
                     Listener::Tcp(socket.into())
                 }
                 ListenAddress::Unix(path) => Listener::Unix(socket.into(), path.clone()),

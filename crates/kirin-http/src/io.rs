@@ -19,6 +19,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -281,6 +282,19 @@ impl Io {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => return Poll::Ready(result),
             }
+        }
+    }
+
+    /// Has the kernel end the connection if the client acknowledges nothing for so long (TCP_USER_TIMEOUT, tcp(7)).
+    pub(crate) fn limit_unacknowledged(&self, time: Duration) {
+        let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        let socket = match &*self.stream.borrow() {
+            Stream::Tcp(stream) => rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds),
+            Stream::Tls(stream) => rustix::net::sockopt::set_tcp_user_timeout(stream.socket(), milliseconds),
+            Stream::Unix(_) | Stream::TlsOverUnix(_) => Ok(()),
+        };
+        if let Err(error) = socket {
+            tracing::debug!(peer = %self.peer, %error, "TCP_USER_TIMEOUT");
         }
     }
 

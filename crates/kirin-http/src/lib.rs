@@ -33,6 +33,7 @@ mod http2;
 pub mod informational;
 mod inherited;
 mod io;
+pub mod keepalive;
 pub mod listener;
 mod open_connections;
 mod output;

@@ -4,6 +4,7 @@ use crate::admission::Admission;
 use crate::connection;
 use crate::handler::{Handler, Peer};
 use crate::io::{Io, Stream};
+use crate::keepalive;
 use crate::server::Server;
 use crate::tls::Tls;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -144,8 +145,9 @@ fn bind_tcp(address: SocketAddr, reuse_port: bool) -> io::Result<std::net::TcpLi
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(reuse_port)?;
-    // Inherited by accepted sockets (tcp(7)), which saves a call for each.
+    // Both are inherited by accepted sockets (tcp(7)), which saves a call for each.
     socket.set_tcp_nodelay(true)?;
+    keepalive::set(&socket)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;

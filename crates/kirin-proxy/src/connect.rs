@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::server::{Endpoint, Server};
 use crate::socket::Stream;
 use crate::tls::ClientTls;
+use kirin_http::keepalive;
 use rustls::pki_types::ServerName;
 use std::io;
 use std::time::Duration;
@@ -31,6 +32,7 @@ async fn open(server: &Server, tls: &ClientTls, http1_only: bool) -> io::Result<
         Endpoint::Tcp(address) => TcpStream::connect(address).await?,
     };
     stream.set_nodelay(true)?;
+    keepalive::set(&stream)?;
     if server.scheme() != Scheme::Https {
         return Ok(Stream::Tcp(stream));
     }

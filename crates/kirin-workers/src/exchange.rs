@@ -5,7 +5,7 @@ use crate::handed_file::HandedFile;
 use crate::read_ahead::ReadAhead;
 use crate::response_pump::PumpedBody;
 use crate::sendfile::NotSent;
-use crate::worker::WorkerConnection;
+use crate::worker::{WorkerConnection, WorkerTunnel};
 use crate::worker_response::{Afterwards, AnyHead, ProtocolError, WorkerBody, WorkerHead, read_head};
 use bytes::{Bytes, BytesMut};
 use kirin_cgi::RequestBlock;
@@ -109,7 +109,7 @@ pub(crate) async fn exchange(
         Ok(Received::Response(head, reading)) => (head, reading),
         Ok(Received::Switched(fields)) => {
             connection.handle.end();
-            let body = Body::Tunnel(Box::new(connection));
+            let body = Body::Tunnel(Box::new(WorkerTunnel { connection, app: Arc::clone(app) }));
             return Ok(Response { status: StatusCode::SWITCHING_PROTOCOLS, fields, body, place: Place::App });
         }
         Err(_) if connection.handle.is_killed() => return Err(Failure::Overdue { pid }),

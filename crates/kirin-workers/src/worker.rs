@@ -1,5 +1,6 @@
 //! One worker's connection: the only file that reads from or writes to a worker.
 
+use crate::app::App;
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
 use crate::parsed::Wanted;
 use crate::pool::Pooled;
@@ -259,25 +260,38 @@ impl WorkerConnection {
 }
 
 /// A worker that has switched to another protocol: the connection is the client's until it ends.
-impl Tunnel for WorkerConnection {
+pub(crate) struct WorkerTunnel {
+    pub(crate) connection: WorkerConnection,
+    pub(crate) app: Arc<App>,
+}
+
+impl Tunnel for WorkerTunnel {
     fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        if self.filled == 0 {
-            return WorkerConnection::poll_read(self, context, buffer);
+        let connection = &mut self.connection;
+        if connection.filled == 0 {
+            return connection.poll_read(context, buffer);
         }
         // What came behind the head.
-        let count = self.filled.min(buffer.len());
-        buffer[..count].copy_from_slice(&self.buffer[..count]);
-        self.consume(count);
+        let count = connection.filled.min(buffer.len());
+        buffer[..count].copy_from_slice(&connection.buffer[..count]);
+        connection.consume(count);
         Poll::Ready(Ok(count))
     }
 
     fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        Pin::new(&mut self.connection.stream).poll_write(context, bytes)
     }
 
     fn end_writing(&mut self) {
         // Fails only when the worker has gone already.
-        let _ = rustix::net::shutdown(&self.handle.socket, Shutdown::Write);
+        let _ = rustix::net::shutdown(&self.connection.handle.socket, Shutdown::Write);
+    }
+}
+
+impl Drop for WorkerTunnel {
+    /// From here on the worker has as long as for a request. One that does not come back for another is killed.
+    fn drop(&mut self) {
+        self.app.begin_deadline(&self.connection.handle);
     }
 }
 
