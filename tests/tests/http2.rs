@@ -543,3 +543,55 @@ fn term_finishes_what_has_begun_and_takes_no_more() {
     client.wait_for_end().expect("a good end");
     assert_eq!(kirin.wait().code(), Some(0), "{}", kirin.log());
 }
+
+/// The error codes of the GOAWAY frames among `bytes`.
+fn goaways(mut bytes: &[u8]) -> Vec<u32> {
+    let mut codes = Vec::new();
+    while let [a, b, c, kind, rest @ ..] = bytes {
+        let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        let Some(payload) = rest.get(5..5 + length) else { break };
+        if let (7, [_, _, _, _, code @ ..]) = (*kind, payload) {
+            codes.push(u32::from_be_bytes(code[..4].try_into().expect("an error code")));
+        }
+        bytes = &rest[5 + length..];
+    }
+    codes
+}
+
+#[test]
+fn a_flood_of_frames_that_ask_for_nothing_ends_the_connection() {
+    let (_site, kirin) = serve();
+    // A stream that waits for its body: POST /app/body, by the static table of HPACK.
+    let post = frame(1, 4, 1, b"\x83\x86\x04\x09/app/body\x41\x01a");
+    for (what, opening, flood) in [
+        ("PING", vec![], frame(6, 0, 0, &[0; 8])),
+        ("SETTINGS", vec![], frame(4, 0, 0, &[])),
+        ("WINDOW_UPDATE", vec![], frame(8, 0, 0, &[0, 0, 0, 1])),
+        ("PRIORITY", vec![], frame(2, 0, 3, &[0, 0, 0, 0, 1])),
+        ("an unknown type", vec![], frame(0xbe, 0, 0, b"hello")),
+        ("empty DATA", post.clone(), frame(0, 0, 1, &[])),
+        ("padding", post, frame(0, 8, 1, &[7, 0, 0, 0, 0, 0, 0, 0])),
+    ] {
+        let mut client = kirin.connect();
+        client.send(PREFACE).send(&opening);
+        client.try_send(flood.repeat(5000));
+        let received = client.read_to_end();
+        assert_eq!(goaways(&received).last(), Some(&0xb), "{what}: {} bytes", received.len());
+    }
+    assert!(kirin.log().contains("frames that ask for nothing"), "{}", kirin.log());
+}
+
+#[test]
+fn pings_and_window_updates_beside_requests_are_no_flood() {
+    let (_site, kirin) = serve();
+    let mut client = kirin.connect();
+    client.send(PREFACE);
+    for number in 0..2000u32 {
+        let mut round = frame(1, 5, 2 * number + 1, b"\x82\x86\x04\x0a/hello.txt\x41\x01a");
+        round.extend(frame(6, 0, 0, &number.to_be_bytes().repeat(2)));
+        round.extend(frame(8, 0, 0, &[0, 0, 0, 1]));
+        client.send(round);
+        // The answer to the ping is behind that to the request, or before it.
+        client.read_until(b"hello\n");
+    }
+}

@@ -6,10 +6,11 @@
 //! no other.
 //!
 //! What a stranger may take: streams at once, the size of a header section, body bytes that nobody has read yet and bytes that
-//! wait to be sent are limited; pings and settings are answered one at a time (h2 reads on when the answer is written);
-//! streams that are reset again and again end the connection.
+//! wait to be sent are limited; frames that ask for nothing have a budget (`frame_budget`); streams that are reset again and
+//! again end the connection.
 
 mod body;
+mod frame_budget;
 mod head;
 mod prepared_heads;
 mod response;
@@ -136,6 +137,14 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             if let Poll::Ready(accepted) = connection.poll_accept(context) {
                 waiting.accept();
                 return Poll::Ready(accepted.transpose().map_err(Failure::from));
+            }
+            if socket.is_flooded() && !is_calmed {
+                is_calmed = true;
+                tracing::info!(peer = %io.peer, "HTTP/2 connection is ended: its client floods it with frames that ask for nothing");
+                connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+                if let Poll::Ready(accepted) = connection.poll_accept(context) {
+                    return Poll::Ready(accepted.transpose().map_err(Failure::from));
+                }
             }
             if let Poll::Ready(Err(error)) = socket.poll_send_and_wait(context) {
                 return Poll::Ready(Err(error.into()));

@@ -3,6 +3,7 @@
 //! h2 writes, and flushes, after each DATA frame. What it writes is gathered here instead, and the connection sends it when
 //! nothing more is to be done: the answers to all requests that came together leave in one write and one TLS record.
 
+use super::frame_budget::FrameBudget;
 use crate::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 use crate::io::Io;
 use crate::server::Deadlines;
@@ -74,9 +75,12 @@ pub(super) struct Socket {
     backlog: Rc<Backlog>,
 }
 
-#[derive(Default)]
 struct State {
     gathered: RefCell<Gathered>,
+    /// What the client may still send that asks for nothing.
+    budget: RefCell<FrameBudget>,
+    /// Whether it has sent too much of that. Nothing more is read then.
+    flooded: Cell<bool>,
     /// Whether the client took nothing at the last try to send.
     stalled: Cell<bool>,
     /// Whether it has taken something since this was last asked.
@@ -94,8 +98,29 @@ struct Gathered {
 
 impl Socket {
     pub(super) fn new(io: &Rc<Io>, deadlines: &Rc<Deadlines>, backlog: &Rc<Backlog>) -> Self {
+        let state = State {
+            gathered: RefCell::default(),
+            budget: RefCell::new(FrameBudget::new(super::PREFACE.len(), deadlines.clock.now())),
+            flooded: Cell::new(false),
+            stalled: Cell::new(false),
+            progress: Cell::new(false),
+            drained: Cell::new(false),
+        };
         let (io, deadlines, backlog) = (Rc::clone(io), Rc::clone(deadlines), Rc::clone(backlog));
-        Self { io, deadlines, state: Rc::default(), backlog }
+        Self { io, deadlines, state: Rc::new(state), backlog }
+    }
+
+    /// Whether the client has sent too many frames that ask for nothing.
+    pub(super) fn is_flooded(&self) -> bool {
+        self.state.flooded.get()
+    }
+
+    /// Counts the frames that the client has sent.
+    fn count_received(&self, bytes: &[u8]) {
+        let is_within = self.state.budget.borrow_mut().receive(bytes, || self.deadlines.clock.now());
+        if !is_within {
+            self.state.flooded.set(true);
+        }
     }
 
     /// Whether the client took nothing at the last try to send.
@@ -150,7 +175,13 @@ impl Socket {
             ready!(self.poll_send(context))?;
         }
         let mut gathered = self.state.gathered.borrow_mut();
-        let count = slices.map(|slice| gathered.push(slice)).sum();
+        let mut budget = self.state.budget.borrow_mut();
+        let taken = slices.map(|slice| {
+            let taken = gathered.push(slice);
+            budget.send(&slice[..taken]);
+            taken
+        });
+        let count = taken.sum();
         self.backlog.remove(count);
         Poll::Ready(Ok(count))
     }
@@ -192,6 +223,7 @@ impl AsyncRead for Socket {
         let mut unread = self.io.unread.borrow_mut();
         if !unread.is_empty() {
             let fits = unread.len().min(buffer.remaining());
+            self.count_received(&unread[..fits]);
             buffer.put_slice(&unread[..fits]);
             unread.drain(..fits);
             if unread.is_empty() {
@@ -200,10 +232,12 @@ impl AsyncRead for Socket {
             return Poll::Ready(Ok(()));
         }
         // h2 asks again for each request that it gives out. The task is to be woken already.
-        if self.state.drained.get() {
+        if self.state.drained.get() || self.is_flooded() {
             return Poll::Pending;
         }
+        let before = buffer.filled().len();
         let result = self.io.poll_read_into(context, buffer);
+        self.count_received(&buffer.filled()[before..]);
         self.state.drained.set(result.is_pending());
         result
     }

@@ -1,0 +1,221 @@
+//! How many frames a client may send that ask for nothing: each costs us work, and none is limited by flow control.
+//!
+//! PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, unknown frames, and DATA and CONTINUATION that carry nothing, take
+//! from a budget. Requests and their bodies give to it, responses give to it, and so does time. Clients need such frames in
+//! proportion to these, so only a flood uses the budget up.
+//!
+//! Pure: bytes as they go by in both directions, and seconds.
+
+/// Frames that a client may send at once without any other work.
+const MOST: u32 = 1_000;
+
+/// Frames a second that a client may send for ever.
+const PER_SECOND: u32 = 20;
+
+/// Frames that come with each HEADERS or DATA frame of either side, such as two WINDOW_UPDATE for it.
+const PER_WORK: u32 = 4;
+
+/// Bytes of an unknown frame that count as one frame more.
+const UNKNOWN_BYTES: u32 = 1024;
+
+/// A padded DATA frame of up to this size may be all padding (RFC 9113 section 6.1).
+const MOST_PADDING_BYTES: u32 = 256;
+
+const HEADER_BYTES: usize = 9;
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const KNOWN_TYPES: u8 = 10;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const PADDED: u8 = 8;
+
+/// What a client may still send.
+#[derive(Debug)]
+pub(super) struct FrameBudget {
+    left: u32,
+    /// The second of the last refill.
+    refilled: u64,
+    received: Frames,
+    sent: Frames,
+}
+
+/// The place in a stream of frames (RFC 9113 section 4.1).
+#[derive(Debug, Default)]
+struct Frames {
+    /// Bytes that come before the next header.
+    skip: usize,
+    header: [u8; HEADER_BYTES],
+    /// How much of the header has come.
+    filled: usize,
+}
+
+/// A frame's header, without its stream.
+struct Header {
+    length: u32,
+    kind: u8,
+    flags: u8,
+}
+
+impl Frames {
+    /// Skips `bytes` before the first frame.
+    fn after(bytes: usize) -> Self {
+        Self { skip: bytes, ..Self::default() }
+    }
+
+    /// Takes the next bytes; calls `seen` for each header that ends in them.
+    fn pass(&mut self, mut bytes: &[u8], mut seen: impl FnMut(Header)) {
+        loop {
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
+            bytes = &bytes[skipped..];
+            if bytes.is_empty() {
+                return;
+            }
+            let wanted = (HEADER_BYTES - self.filled).min(bytes.len());
+            self.header[self.filled..self.filled + wanted].copy_from_slice(&bytes[..wanted]);
+            self.filled += wanted;
+            bytes = &bytes[wanted..];
+            if self.filled < HEADER_BYTES {
+                return;
+            }
+            self.filled = 0;
+            let [a, b, c, kind, flags, ..] = self.header;
+            let length = u32::from_be_bytes([0, a, b, c]);
+            self.skip = length as usize;
+            seen(Header { length, kind, flags });
+        }
+    }
+}
+
+impl FrameBudget {
+    /// The budget of a connection whose first `preface_bytes` are no frame; `now` in seconds.
+    pub(super) fn new(preface_bytes: usize, now: u64) -> Self {
+        Self {
+            left: MOST,
+            refilled: now,
+            received: Frames::after(preface_bytes),
+            sent: Frames::default(),
+        }
+    }
+
+    /// Counts what the client has sent. False when it is too much; `now` is asked only then.
+    pub(super) fn receive(&mut self, bytes: &[u8], now: impl Fn() -> u64) -> bool {
+        let left = &mut self.left;
+        let mut over = 0;
+        self.received.pass(bytes, |frame| match cost(&frame) {
+            0 => *left = MOST.min(*left + PER_WORK),
+            cost => {
+                over += cost.saturating_sub(*left);
+                *left = left.saturating_sub(cost);
+            }
+        });
+        if over == 0 {
+            return true;
+        }
+        let now = now();
+        let seconds = u32::try_from(now.saturating_sub(self.refilled)).unwrap_or(MOST);
+        self.refilled = now;
+        let refill = MOST.min(seconds.saturating_mul(PER_SECOND));
+        self.left = refill.saturating_sub(over);
+        over <= refill
+    }
+
+    /// Counts what the client is sent.
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        let left = &mut self.left;
+        self.sent.pass(bytes, |frame| {
+            if matches!(frame.kind, DATA | HEADERS) {
+                *left = MOST.min(*left + PER_WORK);
+            }
+        });
+    }
+}
+
+/// What a frame takes from the budget; 0 for one that gives.
+fn cost(frame: &Header) -> u32 {
+    let is_last = frame.flags & END_STREAM != 0;
+    match frame.kind {
+        DATA if is_last => 0,
+        DATA => {
+            let is_padding = frame.flags & PADDED != 0 && frame.length <= MOST_PADDING_BYTES;
+            u32::from(frame.length == 0 || is_padding)
+        }
+        HEADERS => 0,
+        CONTINUATION => 1,
+        kind if kind < KNOWN_TYPES => 1,
+        _ => 1 + frame.length / UNKNOWN_BYTES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PING: u8 = 6;
+    const WINDOW_UPDATE: u8 = 8;
+    const UNKNOWN: u8 = 0xbe;
+
+    fn frame(kind: u8, flags: u8, length: usize) -> Vec<u8> {
+        let size = (length as u32).to_be_bytes();
+        let mut frame = vec![size[1], size[2], size[3], kind, flags, 0, 0, 0, 1];
+        frame.resize(HEADER_BYTES + length, 0);
+        frame
+    }
+
+    /// How many of these frames a client may send at once, each in pieces of `piece` bytes.
+    fn allowed(frame: &[u8], piece: usize) -> Option<u32> {
+        let mut budget = FrameBudget::new(0, 100);
+        (0..3 * MOST).find(|_| !frame.chunks(piece).all(|piece| budget.receive(piece, || 100)))
+    }
+
+    #[test]
+    fn a_flood_of_frames_that_ask_for_nothing_is_noticed_in_whatever_pieces() {
+        for flood in [
+            frame(PING, 0, 8),
+            frame(4, 0, 6),
+            frame(2, 0, 5),
+            frame(3, 0, 4),
+            frame(WINDOW_UPDATE, 0, 4),
+            frame(DATA, 0, 0),
+            frame(DATA, PADDED, 200),
+            frame(CONTINUATION, 0, 0),
+            frame(UNKNOWN, 0, 10),
+        ] {
+            for piece in [1, 2, 9, 1000] {
+                assert_eq!(allowed(&flood, piece), Some(MOST), "{:?} {piece}", &flood[..HEADER_BYTES]);
+            }
+        }
+        assert!(allowed(&frame(UNKNOWN, 0, 16_384), 4096) < Some(MOST / 16));
+    }
+
+    #[test]
+    fn requests_and_bodies_are_no_flood() {
+        for work in [
+            frame(HEADERS, 5, 30),
+            frame(DATA, 0, 100),
+            frame(DATA, END_STREAM, 0),
+            frame(DATA, PADDED, 16_000),
+        ] {
+            assert_eq!(allowed(&work, 1000), None);
+        }
+    }
+
+    #[test]
+    fn window_updates_for_what_is_sent_are_allowed_for_ever() {
+        let mut budget = FrameBudget::new(24, 100);
+        assert!(budget.receive(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", || 100));
+        for _ in 0..10 * MOST {
+            budget.send(&frame(DATA, 0, 50));
+            assert!(budget.receive(&frame(WINDOW_UPDATE, 0, 4).repeat(2), || 100));
+        }
+    }
+
+    #[test]
+    fn pings_now_and_then_are_allowed_for_ever() {
+        let mut budget = FrameBudget::new(0, 0);
+        for second in 0..1000u64 {
+            assert!(budget.receive(&frame(PING, 0, 8).repeat(PER_SECOND as usize), || second), "{second}");
+        }
+        assert!(!budget.receive(&frame(PING, 0, 8).repeat(2 * MOST as usize), || 1000));
+    }
+}
