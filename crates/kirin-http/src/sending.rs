@@ -25,11 +25,15 @@ const SENDFILE_BYTES: u64 = 128 * 1024;
 const PIECE_BYTES: usize = 32 * 1024;
 
 /// Seconds for which the rest of a refused request is read and dropped, so that closing does not reset the connection
-/// before the client has read the answer (RFC 9112 section 9.6).
-const LINGER_SECONDS: u64 = 5;
+/// before the client has read the answer (RFC 9112 section 9.6). Many clients read only when they have sent everything,
+/// and over TLS a reset costs them an answer that has arrived already.
+pub(crate) const LINGER_SECONDS: u64 = 30;
+
+/// Seconds for which the client may be silent meanwhile.
+pub(crate) const LINGER_SILENCE_SECONDS: u64 = 5;
 
 /// Bytes dropped at most while lingering.
-const LINGER_BYTES: usize = 4 * 1024 * 1024;
+pub(crate) const LINGER_BYTES: usize = 256 * 1024 * 1024;
 
 /// Sends a response; returns the bytes of body sent. An error means that the connection cannot be kept.
 pub(crate) async fn send(
@@ -222,10 +226,11 @@ async fn send_stream(
 /// Ends our side and reads on for a while before the socket is closed: for clients that may still be sending.
 pub(crate) async fn linger(io: &Io, deadlines: &Deadlines) {
     io.shutdown_write();
-    deadlines.set(io, LINGER_SECONDS);
+    let until = deadlines.clock.now() + LINGER_SECONDS;
     let mut dropped = 0;
     let mut buffer = vec![0; 16 * 1024];
     while dropped < LINGER_BYTES {
+        io.deadline.set(until.min(deadlines.clock.now() + LINGER_SILENCE_SECONDS));
         match poll_fn(|context| io.poll_read(context, &mut buffer)).await {
             Ok(0) | Err(_) => return,
             Ok(count) => dropped += count,

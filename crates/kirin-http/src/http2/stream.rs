@@ -1,6 +1,6 @@
 //! One stream: a request and how it comes to its answer, or to its end before.
 
-use super::body::within;
+use super::body::{BodyState, drop_rest, within};
 use super::head::Head;
 use super::send::{Exchange, Unfinished, start};
 use super::socket::Backlog;
@@ -83,7 +83,20 @@ pub(super) fn begin<H: Handler>(
         Err(reject) => {
             let (response, record) = refuse(server, io, reject);
             let exchange = Exchange::new(is_head, record, ClientShare::default(), backlog);
-            start(server, &mut respond, response, exchange).map(Rest::Send)
+            if ended {
+                start(server, &mut respond, response, exchange).map(Rest::Send)
+            } else {
+                let (answer, body) = (Answer::Now(response), BodyLength::Chunked);
+                let expects_continue = false;
+                Begun::Goes(Rest::Answer(Unanswered {
+                    answer,
+                    respond,
+                    received,
+                    body,
+                    expects_continue,
+                    exchange,
+                }))
+            }
         }
         Ok(head) => {
             let (mut answer, record, share) = ask(server, io, &head);
@@ -134,10 +147,14 @@ impl Unanswered {
     async fn answer<H>(self, server: &Server<H>, resets: &Resets) -> Ended {
         let Self { answer, respond, received, body, expects_continue, exchange } = self;
         let responder = Rc::new(RefCell::new(respond));
-        let is_answered = Rc::new(Cell::new(false));
+        let state = Rc::new(BodyState::default());
+        let mut unread = None;
         let response = match answer {
             Answer::Now(response) => match skip(received, expects_continue, &server.deadlines).await {
-                Ok(()) => response,
+                Ok(rest) => {
+                    unread = rest;
+                    response
+                }
                 Err(ended) => return ended,
             },
             Answer::Later(later) => {
@@ -145,7 +162,7 @@ impl Unanswered {
                     BodyLength::None => RequestBody::empty(),
                     length => {
                         let owed = expects_continue.then(|| Rc::clone(&responder));
-                        let source = Http2Source::new(received, &server.deadlines, owed, &is_answered);
+                        let source = Http2Source::new(received, &server.deadlines, owed, &state);
                         RequestBody::http2(source, length)
                     }
                 };
@@ -160,12 +177,19 @@ impl Unanswered {
                 }
             }
         };
-        is_answered.set(true);
+        state.is_answered.set(true);
         let begun = start(server, &mut responder.borrow_mut(), response, exchange);
-        match begun {
+        let ended = match begun {
             Begun::Ended(ended) => ended,
             Begun::Goes(unfinished) => unfinished.finish(server).await,
+        };
+        if matches!(ended, Ended::Answered) {
+            state.drop_unread().await;
+            if let Some(unread) = unread {
+                drop_rest(unread).await;
+            }
         }
+        ended
     }
 }
 
@@ -221,7 +245,12 @@ async fn wait(
 }
 
 /// Drops a small body that no place wanted, as HTTP/1 does, so that what is wrong with it is found before the answer.
-async fn skip(mut received: RecvStream, expects_continue: bool, deadlines: &Deadlines) -> Result<(), Ended> {
+/// Returns what is left of a larger one.
+async fn skip(
+    mut received: RecvStream,
+    expects_continue: bool,
+    deadlines: &Deadlines,
+) -> Result<Option<RecvStream>, Ended> {
     let mut pace = Pace::new(deadlines.reading);
     let mut skipped = 0;
     // A client that was not told to continue sends nothing.
@@ -236,9 +265,9 @@ async fn skip(mut received: RecvStream, expects_continue: bool, deadlines: &Dead
             Some(Some(Err(error))) if error.is_reset() && error.is_remote() => {
                 return Err(Ended::ResetByClient);
             }
-            Some(None) => break,
+            Some(None) => return Ok(None),
             Some(Some(Err(_))) | None => return Err(Ended::Cut),
         }
     }
-    Ok(())
+    Ok(Some(received))
 }
