@@ -1,6 +1,7 @@
 //! Answers to requests whose bodies nobody wants: real clients get them, though they are still sending.
 
 use kirin_tests::{Authority, Backend, Kirin, Site};
+use std::path::Path;
 use std::process::Command;
 
 const CONFIG: &str = r#"
@@ -47,7 +48,7 @@ const EARLY: [(&str, &str); 5] =
 fn serve() -> (Site, Kirin, Backend) {
     let backend = Backend::start(|mut connection| {
         if connection.read_head().is_some() {
-            connection.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+            connection.send("HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 15\r\n\r\nnot for anybody");
             std::thread::sleep(kirin_tests::PATIENCE);
         }
     });
@@ -108,4 +109,17 @@ fn clients_that_read_after_sending_get_them_over_tls() {
         .output()
         .expect("python3");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn h2spec_passes_before_an_origin_that_answers_early() {
+    let (_site, kirin, _backend) = serve();
+    let h2spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/h2spec/h2spec");
+    let output = Command::new(&h2spec)
+        .args(["--strict", "-t", "-k", "-P", "/early", "-h", "127.0.0.1"])
+        .args(["-p", &kirin.address_of(1).port().to_string()])
+        .output()
+        .unwrap_or_else(|error| panic!("{}: {error}: run tests/install_h2spec.sh", h2spec.display()));
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(report.contains(" 0 skipped, 0 failed"), "{report}");
 }
