@@ -5,6 +5,7 @@ use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response, StatusCode};
 use kirin_tests::{Authority, Http2Client, Kirin, PATIENCE, Site, wait_for};
 use std::future::poll_fn;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -442,4 +443,58 @@ fn a_tls_server_that_takes_http_2_gets_it() {
     }
     let reply = client.request("GET", "/hello.txt", "Connection: Upgrade\r\nUpgrade: websocket\r\n");
     assert_eq!(reply.field("via"), Some("1.1 kirin"), "upgrades are HTTP/1.1's");
+}
+
+/// A server that sends informational responses without end, of a thousand fields in a thousand bytes each.
+fn flood_of_hints() -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let mut hint = vec![0, 0x03, 0xed, 1, 4, 0, 0, 0, 1];
+    hint.extend(b"\x08\x03103");
+    hint.extend([0x90; 1000]);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let hints = hint.repeat(64);
+            std::thread::spawn(move || {
+                let _ = stream.write_all(b"\0\0\0\x04\0\0\0\0\0");
+                // The preface, the settings and the request; what exactly comes does not matter.
+                std::thread::sleep(std::time::Duration::from_millis(300));
+                let mut sent = 0;
+                while sent < 20 << 20 && stream.write_all(&hints).is_ok() {
+                    sent += hints.len();
+                }
+                let mut rest = Vec::new();
+                let _ = stream.read_to_end(&mut rest);
+            });
+        }
+    });
+    address
+}
+
+/// The most memory that the program has had, in KB.
+fn peak_memory(kirin: &Kirin) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("its status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[test]
+fn informational_responses_without_end_are_an_error_and_take_no_memory() {
+    let site = Site::new();
+    let kirin = Kirin::start(
+        &site,
+        &format!(
+            "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[upstream]]\nname = \"api\"\n\
+             servers = [\"h2c://{}\"]\n[[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n",
+            flood_of_hints()
+        ),
+    );
+    let before = peak_memory(&kirin);
+    let mut client = kirin.connect();
+    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    client.read_until(b"HTTP/1.1 502 Bad Gateway\r\n");
+    assert!(kirin.log().contains("more informational responses"), "{}", kirin.log());
+    let grown = peak_memory(&kirin) - before;
+    assert!(grown < 150_000, "{grown} KB");
 }

@@ -75,7 +75,7 @@ pub use field_lines::FieldLines;
 pub use forwarded::{ForwardedFields, Forwarding, TrustedPeers};
 pub use handler::{Answer, Client, Handler, Later, Origin, Peer, TrustedProxy};
 pub use http::{Method, StatusCode};
-pub use informational::Informational;
+pub use informational::{Informational, InformationalBudget};
 pub use inherited::InheritedSocket;
 pub use listener::{ListenAddress, Listener};
 pub use proxy_fields::{ProxyField, proxy_field};

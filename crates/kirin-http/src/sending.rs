@@ -81,7 +81,12 @@ pub(crate) async fn flush(io: &Io, deadlines: &Deadlines, unsent: &mut Unsent) -
 }
 
 /// The same for a part of a response; `pace` is that of the whole. What the client does not take at once is counted for it.
-async fn flush_at(io: &Io, deadlines: &Deadlines, pace: &mut Pace, unsent: &mut Unsent) -> io::Result<()> {
+pub(crate) async fn flush_at(
+    io: &Io,
+    deadlines: &Deadlines,
+    pace: &mut Pace,
+    unsent: &mut Unsent,
+) -> io::Result<()> {
     let mut reserved = None;
     deadlines.begin(io, pace);
     let result = poll_fn(|context| {

@@ -15,7 +15,8 @@ use bytes::BytesMut;
 use http::Method;
 use kirin_http::response_head::Framing;
 use kirin_http::{
-    Body, BodyDecoder, ClientWatch, FieldLines, Informational, Place, Response, StatusCode, UnknownLength,
+    Body, BodyDecoder, ClientWatch, FieldLines, Informational, InformationalBudget, Place, Response,
+    StatusCode, UnknownLength,
 };
 use std::future::{Future, pending, poll_fn};
 use std::io;
@@ -27,9 +28,6 @@ use tokio::time::Sleep;
 
 /// How long a client that expects a `100 Continue` waits for the server's; some servers never send one.
 const CONTINUE_TIME: Duration = Duration::from_secs(1);
-
-/// Informational responses at most before the one that ends the exchange.
-const MAX_INFORMATIONAL: usize = 64;
 
 /// A request as far as it matters for exchanging it.
 pub(crate) struct Call {
@@ -124,7 +122,7 @@ enum Event {
 impl Exchange<'_> {
     /// Reads up to the end of the head.
     async fn receive(&mut self, buffer: &mut ReadBuffer, call: &Call) -> Result<Head, Failure> {
-        let (mut has_begun, mut informational) = (false, 0);
+        let (mut has_begun, mut informational) = (false, InformationalBudget::default());
         loop {
             let socket = &self.link.connection.socket;
             if self.sending.is_none() && self.held.is_none() && socket.read_deadline.get() == 0 {
@@ -156,8 +154,7 @@ impl Exchange<'_> {
                             }
                             AnyHead::Switched { .. } => return Err(Failure::Unasked101),
                             AnyHead::Informational { status, fields } => {
-                                informational += 1;
-                                if informational > MAX_INFORMATIONAL {
+                                if !informational.take(length) {
                                     return Err(Failure::TooManyInformational);
                                 }
                                 Box::pin(self.inform(status, &fields, call)).await;

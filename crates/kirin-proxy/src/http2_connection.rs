@@ -8,10 +8,11 @@ use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Mutex;
 
 /// Body bytes of one stream, and of all, that a server may send before a client has taken them. The second is large enough for
@@ -33,6 +34,65 @@ const HEAD_BYTES: u32 = 64 * 1024;
 
 /// Bytes of a stream that wait to be sent.
 const SEND_BUFFER_BYTES: usize = 128 * 1024;
+
+/// Bytes that a connection reads before the streams have their turn.
+const TURN_BYTES: usize = 64 * 1024;
+
+/// A socket that lets others go on now and then. The h2 crate keeps heads until their streams take them, without a bound:
+/// the tasks of the streams have to see them come, to refuse what is too much.
+struct InTurns {
+    stream: Stream,
+    /// Bytes since the last turn of the others.
+    read: usize,
+}
+
+impl AsyncRead for InTurns {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.read >= TURN_BYTES {
+            self.read = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.read = if result.is_pending() { 0 } else { self.read + buffer.filled().len() - before };
+        result
+    }
+}
+
+impl AsyncWrite for InTurns {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
 
 /// The connections, if there are some.
 #[derive(Default)]
@@ -120,7 +180,7 @@ impl Http2Connections {
             .max_header_list_size(HEAD_BYTES)
             .max_send_buffer_size(SEND_BUFFER_BYTES)
             .enable_push(false)
-            .handshake(stream);
+            .handshake(InTurns { stream, read: 0 });
         let failed = |error: h2::Error| Failure::Connect(io::Error::other(error));
         let (sender, mut connection) = handshake.await.map_err(failed)?;
         poll_fn(|context| match Pin::new(&mut connection).poll(context) {

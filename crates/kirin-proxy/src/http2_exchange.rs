@@ -12,12 +12,14 @@ use crate::server::Server;
 use bytes::Bytes;
 use h2::client::ResponseFuture;
 use h2::{RecvStream, SendStream};
+use http::header::{HeaderName, HeaderValue};
 use http::Method;
 use kirin_balance::Attempt;
 use kirin_http::{
-    Body, BodyStream, FieldLines, Place, RequestBody, Response, StatusCode, StreamError, Trailers,
+    Body, BodyStream, FieldLines, InformationalBudget, Place, RequestBody, Response, StatusCode, StreamError, Trailers,
     UnknownLength,
 };
+use std::collections::VecDeque;
 use std::fs::File;
 use std::future::{Future, pending, poll_fn};
 use std::io;
@@ -71,20 +73,34 @@ pub(crate) async fn exchange(
             _ => None,
         },
     };
-    let mut waiting = Waiting { response, sending, patience: Patience::new(config.timeouts.first_byte) };
+    let mut waiting = Waiting {
+        response,
+        sending,
+        informing: VecDeque::new(),
+        patience: Patience::new(config.timeouts.first_byte),
+    };
+    let mut informational = InformationalBudget::default();
     let head = loop {
         match waiting.next(call).await {
             Event::Head(head) => break head.map_err(|error| of_stream(&error))?,
             Event::Informational(head) => {
+                let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 4;
+                if !informational.take(head.headers().iter().map(line).sum()) {
+                    return Err(Failure::TooManyInformational);
+                }
                 if let Some(client) = &call.informational
                     && head.status() != StatusCode::CONTINUE
                     && let Ok(fields) = http2_head::fields(head.headers(), None)
                 {
-                    // If the client has gone, sending the response will find out.
-                    let _ = client.send(head.status(), &fields).await;
+                    // Not waited for here: what comes meanwhile has to be counted.
+                    let (client, status) = (client.clone(), head.status());
+                    waiting.informing.push_back(Box::pin(async move {
+                        // If the client has gone, sending the response will find out.
+                        let _ = client.send(status, &fields).await;
+                    }));
                 }
             }
-            Event::Sent(Ok(())) => {}
+            Event::Sent(Ok(())) | Event::Informed => {}
             Event::Sent(Err(SendError::Client(error))) => return Err(error.into()),
             Event::Sent(Err(SendError::Server(error))) if error.kind() == io::ErrorKind::TimedOut => {
                 return Err(Failure::SendTimeout);
@@ -96,6 +112,9 @@ pub(crate) async fn exchange(
         }
     };
     attempt.answered(std::time::Instant::now());
+    for informing in waiting.informing {
+        informing.await;
+    }
     let (parts, received) = head.into_parts();
     let mut fields = http2_head::fields(&parts.headers, config.via.as_deref())?;
     let length = http2_head::length(&parts.headers);
@@ -147,6 +166,8 @@ fn of_stream(error: &h2::Error) -> Failure {
 struct Waiting {
     response: ResponseFuture,
     sending: Option<Sending>,
+    /// Informational responses on their way to the client, one after the other.
+    informing: VecDeque<Pin<Box<dyn Future<Output = ()>>>>,
     /// From the end of the request on.
     patience: Patience,
 }
@@ -154,6 +175,8 @@ struct Waiting {
 enum Event {
     Head(Result<http::Response<RecvStream>, h2::Error>),
     Informational(http::Response<()>),
+    /// The client has all informational responses that have come.
+    Informed,
     Sent(Result<(), SendError>),
     Overdue,
     ClientGone,
@@ -162,7 +185,10 @@ enum Event {
 impl Waiting {
     async fn next(&mut self, call: &Call) -> Event {
         let is_sent = self.sending.is_none();
-        let client = call.client.as_ref().filter(|client| is_sent || client.is_apart_from_body());
+        // A client is not asked whether it is there while something is written to it.
+        let may_watch = self.informing.is_empty();
+        let client = call.client.as_ref();
+        let client = client.filter(|client| may_watch && is_sent || client.is_apart_from_body());
         let mut gone = pin!(async {
             match client {
                 Some(client) => client.gone().await,
@@ -175,6 +201,14 @@ impl Waiting {
             {
                 self.sending = None;
                 return Poll::Ready(Event::Sent(sent));
+            }
+            while let Some(first) = self.informing.front_mut()
+                && first.as_mut().poll(context).is_ready()
+            {
+                self.informing.pop_front();
+                if self.informing.is_empty() {
+                    return Poll::Ready(Event::Informed);
+                }
             }
             if let Poll::Ready(Some(Ok(head))) = self.response.poll_informational(context) {
                 return Poll::Ready(Event::Informational(head));

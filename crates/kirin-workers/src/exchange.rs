@@ -11,8 +11,8 @@ use bytes::{Bytes, BytesMut};
 use kirin_cgi::RequestBlock;
 use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::{
-    Body, BodyDecoder, ClientShare, FieldLines, Informational, Method, Place, RequestFields, Response,
-    SpooledBody, StatusCode, UnknownLength,
+    Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, Method, Place, RequestFields,
+    Response, SpooledBody, StatusCode, UnknownLength,
 };
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -230,7 +230,7 @@ enum Reading {
 async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Received, Failure> {
     let pid = connection.handle.pid;
     let protocol = |error| Failure::Protocol { pid, error };
-    let mut received = false;
+    let (mut received, mut informational) = (false, InformationalBudget::default());
     let head = loop {
         if connection.buffer_is_full() {
             return Err(protocol(ProtocolError::HeadTooLong));
@@ -245,7 +245,7 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Recei
             _ if received => return Err(Failure::Truncated { pid }),
             _ => return Err(Failure::NoResponse { pid }),
         }
-        match next_head(connection, call).await.map_err(protocol)? {
+        match next_head(connection, call, &mut informational).await.map_err(protocol)? {
             Some(Next::Final(head)) => break head,
             Some(Next::Switched(fields)) => return Ok(Received::Switched(fields)),
             None => {}
@@ -274,9 +274,16 @@ enum Next {
 }
 
 /// Takes the final head out of what has been read, if it is there. Informational ones before it go on to the client.
-async fn next_head(connection: &mut WorkerConnection, call: &Call) -> Result<Option<Next>, ProtocolError> {
+async fn next_head(
+    connection: &mut WorkerConnection,
+    call: &Call,
+    informational: &mut InformationalBudget,
+) -> Result<Option<Next>, ProtocolError> {
     while let Some((head, length)) = read_head(connection.buffered(), call.is_head)? {
         connection.consume(length);
+        if matches!(head, AnyHead::Informational { .. }) && !informational.take(length) {
+            return Err(ProtocolError::TooManyInformational);
+        }
         match (head, &call.informational) {
             (AnyHead::Final(head), _) => return Ok(Some(Next::Final(head))),
             (AnyHead::Switched { fields }, _) if call.upgrade => return Ok(Some(Next::Switched(fields))),

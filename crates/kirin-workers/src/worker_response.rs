@@ -75,6 +75,8 @@ pub(crate) enum ProtocolError {
     NoLength,
     #[error("101 Switching Protocols for a request that did not ask for it")]
     Upgrade,
+    #[error("more informational responses than 64, or than 64 KiB")]
+    TooManyInformational,
     #[error("{0} bytes after the end of the response")]
     Excess(usize),
     #[error("response ended before its end")]
