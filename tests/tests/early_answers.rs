@@ -48,7 +48,9 @@ const EARLY: [(&str, &str); 5] =
 fn serve() -> (Site, Kirin, Backend) {
     let backend = Backend::start(|mut connection| {
         if connection.read_head().is_some() {
-            connection.send("HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 15\r\n\r\nnot for anybody");
+            connection.send(
+                "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 15\r\n\r\nnot for anybody",
+            );
             std::thread::sleep(kirin_tests::PATIENCE);
         }
     });

@@ -56,12 +56,17 @@ impl Http2Backend {
 
     /// With further keys of the listener.
     fn proxy_with(&self, listener: &str) -> (Site, Kirin) {
+        self.proxy_of(listener, "")
+    }
+
+    /// With further keys of the listener and of the upstream.
+    fn proxy_of(&self, listener: &str, upstream: &str) -> (Site, Kirin) {
         let site = Site::new();
         let kirin = Kirin::start(
             &site,
             &format!(
                 "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\
-                 [[upstream]]\nname = \"api\"\nservers = [\"h2c://{}\"]\nfirst_byte_timeout = \"1s\"\n\
+                 [[upstream]]\nname = \"api\"\nservers = [\"h2c://{}\"]\nfirst_byte_timeout = \"1s\"\n{upstream}\n\
                  [[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n",
                 self.address
             ),
@@ -245,10 +250,12 @@ fn a_unary_call_has_its_trailers() {
 #[test]
 fn messages_of_both_sides_cross_while_the_call_lasts() {
     let backend = Http2Backend::start();
-    let (_site, kirin) = backend.proxy();
-    let (_, data, trailers) = call(&kirin, "/stream", &[b"one", b"two", b"three"], true);
-    assert_eq!(data, b"onetwothree");
-    assert_eq!(trailers.expect("trailers")["grpc-status"], "0");
+    for upstream in ["", "max_in_flight = 1"] {
+        let (_site, kirin) = backend.proxy_of("", upstream);
+        let (_, data, trailers) = call(&kirin, "/stream", &[b"one", b"two", b"three"], true);
+        assert_eq!(data, b"onetwothree");
+        assert_eq!(trailers.expect("trailers")["grpc-status"], "0");
+    }
 }
 
 #[test]

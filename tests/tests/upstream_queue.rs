@@ -82,10 +82,15 @@ fn proxy(servers: &str, upstream: &str) -> (Site, Kirin) {
 }
 
 fn start(site: &Site, servers: &str, upstream: &str) -> Kirin {
+    start_with_route(site, servers, upstream, "")
+}
+
+/// With further keys of the route.
+fn start_with_route(site: &Site, servers: &str, upstream: &str, route: &str) -> Kirin {
     let config = format!(
         "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n{ADMIN}\
          [[upstream]]\nname = \"api\"\nservers = [{servers}]\n{upstream}\n\
-         [[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n"
+         [[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n{route}\n"
     );
     Kirin::start(site, &config)
 }
@@ -111,9 +116,14 @@ struct Busy {
 
 /// One with these limits of its queue.
 fn busy(queue: &str) -> Busy {
+    busy_with_route(queue, "")
+}
+
+fn busy_with_route(queue: &str, route: &str) -> Busy {
     let gate = Gate::default();
     let server = gate.server("a");
-    let (site, kirin) = proxy(&list(&[&server]), &format!("max_in_flight = 1\n{queue}"));
+    let site = Site::new();
+    let kirin = start_with_route(&site, &list(&[&server]), &format!("max_in_flight = 1\n{queue}"), route);
     let first = asking(&kirin, "/1");
     gate.wait_for(&["a/1"]);
     Busy { gate, _server: server, _site: site, kirin, first }
@@ -258,7 +268,7 @@ fn a_client_that_goes_while_its_request_is_answered_frees_the_slot() {
 
 #[test]
 fn a_body_comes_behind_its_request_when_that_has_waited() {
-    let Busy { gate, kirin, first, .. } = &mut busy("");
+    let Busy { gate, kirin, first, .. } = &mut busy_with_route("", "request_buffering = false");
     let mut second = kirin.connect();
     second.send("POST /2 HTTP/1.1\r\nHost: test\r\nContent-Length: 300000\r\n\r\n");
     second.send([b'x'; 100_000]);
@@ -267,6 +277,27 @@ fn a_body_comes_behind_its_request_when_that_has_waited() {
     assert_eq!(first.read_reply().status, 200);
     second.send([b'x'; 200_000]);
     assert_eq!(second.read_reply().text(), "a 300000");
+}
+
+#[test]
+fn slow_uploads_hold_no_slots() {
+    let gate = Gate::default();
+    let server = gate.server("a");
+    let (_site, kirin) = proxy(&list(&[&server]), "max_in_flight = 2");
+    let mut slow: Vec<_> = (0..4).map(|_| kirin.connect()).collect();
+    for client in &mut slow {
+        client.send("POST /slow HTTP/1.1\r\nHost: test\r\nContent-Length: 300000\r\n\r\n");
+        client.send([b'x'; 100_000]);
+    }
+    gate.open(10);
+    for _ in 0..3 {
+        assert_eq!(kirin.get("/").status, 200);
+    }
+    assert_eq!(gate.look().arrived, ["a/"; 3]);
+    for client in &mut slow {
+        client.send([b'x'; 200_000]);
+        assert_eq!(client.read_reply().text(), "a 300000");
+    }
 }
 
 #[test]
@@ -355,7 +386,8 @@ fn deaf_server() -> Backend {
             connection.send(ok("served"));
             return;
         }
-        connection.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+        connection
+            .send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
         std::thread::sleep(10 * PATIENCE);
     })
 }

@@ -159,6 +159,28 @@ impl Default for Timeouts {
     }
 }
 
+impl UpstreamConfig {
+    /// Whether a server takes only so many requests at the same time.
+    pub fn is_limited(&self) -> bool {
+        self.servers.iter().any(|server| server.max_in_flight.is_some())
+    }
+}
+
+/// Whether a request's body is read whole before a server hears of the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BodyBuffering {
+    /// It is passed on as it comes.
+    #[default]
+    Off,
+    /// It is.
+    On,
+    /// It is, up to so many bytes; gRPC, whose two sides talk, is passed on as it comes.
+    UnlessGrpc {
+        /// A larger body is answered 413.
+        limit_bytes: u64,
+    },
+}
+
 /// Connections that are kept, for each server and event loop.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolLimits {

@@ -12,12 +12,12 @@ use crate::server::Server;
 use bytes::Bytes;
 use h2::client::ResponseFuture;
 use h2::{RecvStream, SendStream};
-use http::header::{HeaderName, HeaderValue};
 use http::Method;
+use http::header::{HeaderName, HeaderValue};
 use kirin_balance::Attempt;
 use kirin_http::{
-    Body, BodyStream, FieldLines, InformationalBudget, Place, RequestBody, Response, StatusCode, StreamError, Trailers,
-    UnknownLength,
+    Body, BodyStream, FieldLines, InformationalBudget, Place, RequestBody, Response, StatusCode, StreamError,
+    Trailers, UnknownLength,
 };
 use std::collections::VecDeque;
 use std::fs::File;

@@ -42,8 +42,8 @@ pub mod upstream_response;
 
 pub use address::{AddressError, Location, Scheme, ServerAddress};
 pub use config::{
-    Balancing, FastCgiConfig, ForwardedPolicy, HashKey, HealthConfig, HostPolicy, PoolLimits, QueueLimits,
-    ServerConfig, Timeouts, UpstreamConfig,
+    Balancing, BodyBuffering, FastCgiConfig, ForwardedPolicy, HashKey, HealthConfig, HostPolicy, PoolLimits,
+    QueueLimits, ServerConfig, Timeouts, UpstreamConfig,
 };
 pub use kirin_balance::{Availability, Method, Observed, QueueObserved};
 pub use place::ProxyPlace;

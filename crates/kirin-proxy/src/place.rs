@@ -3,7 +3,7 @@
 use crate::address::Scheme;
 use crate::cgi::{self, CgiRequest, Records, ScriptFiles};
 use crate::choose::{Choice, Chooser, ServerSet};
-use crate::config::UpstreamConfig;
+use crate::config::{BodyBuffering, ServerConfig, UpstreamConfig};
 use crate::connect::connect;
 use crate::content::Content;
 use crate::deadlines::Deadlines;
@@ -19,7 +19,7 @@ use crate::socket::Socket;
 use crate::upstream::Upstream;
 use kirin_balance::{Attempt, Claim};
 use kirin_cgi::MetaVariables;
-use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response};
+use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response, Version};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -77,16 +77,23 @@ impl ProxyPlace {
     }
 
     /// Answers one request, of which the servers get `target` as path and query. Call on an event loop. `meta` is for servers that
-    /// speak FastCGI, SCGI or uwsgi. `buffered`: the request's body is read whole before a server hears of it.
+    /// speak FastCGI, SCGI or uwsgi. `buffering`: whether the request's body is read whole before
+    /// a server hears of it.
     pub fn answer(
         &self,
         request: &RequestHead<'_>,
         target: &str,
         origin: Origin<'_>,
         meta: &MetaVariables<'_>,
-        buffered: bool,
+        buffering: BodyBuffering,
     ) -> Answer {
         let config = self.0.config();
+        let (buffered, limit_bytes) = match buffering {
+            BodyBuffering::Off => (false, None),
+            BodyBuffering::On => (true, None),
+            BodyBuffering::UnlessGrpc { .. } if is_grpc(request, config) => (false, None),
+            BodyBuffering::UnlessGrpc { limit_bytes } => (true, Some(limit_bytes)),
+        };
         let cgi = match CgiRequest::of(request, target, origin, meta, config) {
             Ok(cgi) => cgi,
             Err(response) => return Answer::Now(response),
@@ -98,8 +105,21 @@ impl ProxyPlace {
         let call = Call { head, cgi, informational: None, client: None };
         let choice = Choice::of(request, target, origin, &config.balancing);
         let state = Rc::clone(&self.0);
-        Answer::later(move |body| state.answer_later(call, choice, body, buffered))
+        Answer::later(move |mut body| {
+            if let Some(limit_bytes) = limit_bytes {
+                body.limit(limit_bytes);
+            }
+            state.answer_later(call, choice, body, buffered)
+        })
     }
+}
+
+/// Whether a request is a call of gRPC, which takes HTTP/2 on both sides.
+fn is_grpc(request: &RequestHead<'_>, config: &UpstreamConfig) -> bool {
+    let speaks_http2 = |server: &ServerConfig| matches!(server.address.scheme, Scheme::H2c | Scheme::Https);
+    request.version == Version::Http2
+        && request.field("content-type").is_some_and(|kind| kind.starts_with(b"application/grpc"))
+        && config.servers.iter().all(speaks_http2)
 }
 
 /// A server that has been chosen.

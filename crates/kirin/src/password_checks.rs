@@ -5,8 +5,8 @@
 
 use crate::password_file::Account;
 use hmac::{Hmac, KeyInit, Mac};
-use kirin_http::BasicCredentials;
 use kirin_balance::{ClientKey, FairQueue};
+use kirin_http::BasicCredentials;
 use parking_lot::Mutex;
 use sha2::Sha256;
 use std::collections::{HashMap, VecDeque};

@@ -13,7 +13,7 @@ use http::{Method, StatusCode};
 use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
 use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
 use kirin_lua::LuaError;
-use kirin_proxy::ProxyPlace;
+use kirin_proxy::{BodyBuffering, ProxyPlace};
 use kirin_ssi::Syntax;
 use kirin_store::{Now, Store};
 use kirin_workers::{App, MetaVariables};
@@ -37,7 +37,7 @@ pub struct Route {
     pub rules: Option<Arc<Rules>>,
     body_limit_bytes: Option<u64>,
     /// Whether an upstream gets whole bodies only.
-    pub request_buffering: bool,
+    pub request_buffering: BodyBuffering,
     rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
     pub compress: config::Compress,

@@ -90,12 +90,7 @@ impl Frames {
 impl FrameBudget {
     /// The budget of a connection whose first `preface_bytes` are no frame; `now` in seconds.
     pub(super) fn new(preface_bytes: usize, now: u64) -> Self {
-        Self {
-            left: MOST,
-            refilled: now,
-            received: Frames::after(preface_bytes),
-            sent: Frames::default(),
-        }
+        Self { left: MOST, refilled: now, received: Frames::after(preface_bytes), sent: Frames::default() }
     }
 
     /// Counts what the client has sent. False when it is too much; `now` is asked only then.

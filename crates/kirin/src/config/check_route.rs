@@ -7,7 +7,7 @@ use crate::cache::settings::CacheSettings;
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
 use kirin_http::{RateKey, RateLimit};
-use kirin_proxy::UpstreamConfig;
+use kirin_proxy::{BodyBuffering, UpstreamConfig};
 use serde_spanned::Spanned;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct RouteSite {
     /// Largest request body in bytes.
     pub body_limit_bytes: Option<u64>,
     /// Whether an upstream gets whole bodies only.
-    pub request_buffering: bool,
+    pub request_buffering: BodyBuffering,
     /// Limits on the rate of requests; shared by all loops.
     pub rate_limits: Vec<Arc<RateLimit>>,
     /// What is compressed.
@@ -108,12 +108,25 @@ pub(super) fn check_route(
     let rate_limits =
         route.rate_limit.iter().map(|limit| check_rate_limit(limit, source)).collect::<Result<_, _>>()?;
     let has_proxy = matches!(places.last(), Some(PlaceSite::Proxy(_)));
-    if route.request_buffering && !has_proxy {
+    if route.request_buffering == Some(true) && !has_proxy {
         let message = format!("`request_buffering` of route `{path}`: there is no proxy:NAME in `try`");
         return Err(source.error(route.path.span(), message));
     }
-    let body_limit = route.body_limit.or(route.request_buffering.then(super::default::body_limit));
+    let default_limit = super::default::body_limit();
+    let body_limit = route.body_limit.or((route.request_buffering == Some(true)).then_some(default_limit));
     let body_limit_bytes = body_limit.map(|size| size.0);
+    // Otherwise a few slow uploads would have all of a server's slots.
+    let is_limited = match places.last() {
+        Some(PlaceSite::Proxy(index)) => named.upstreams[*index].is_limited(),
+        _ => false,
+    };
+    let request_buffering = match route.request_buffering {
+        Some(true) => BodyBuffering::On,
+        None if is_limited => {
+            BodyBuffering::UnlessGrpc { limit_bytes: body_limit_bytes.unwrap_or(default_limit.0) }
+        }
+        Some(false) | None => BodyBuffering::Off,
+    };
     let cache = cache::settings(&route.cache, item_limit_bytes, source)?;
     let runs_code = matches!(places.last(), Some(PlaceSite::App(_) | PlaceSite::Proxy(_)));
     if cache.is_some() && !runs_code {
@@ -126,7 +139,7 @@ pub(super) fn check_route(
         listing: route.listing,
         rules,
         body_limit_bytes,
-        request_buffering: route.request_buffering,
+        request_buffering,
         rate_limits,
         compress: route.compress,
         cache,

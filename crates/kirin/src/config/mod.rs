@@ -347,9 +347,8 @@ pub struct RouteConfig {
     pub body_limit: Option<ByteSize>,
     /// Whether a request's body is read whole before an upstream hears of it, so that its servers do not wait for slow clients.
     /// Otherwise it is passed on as it comes. Applications always get whole bodies. With it `body_limit` is `"64MB"` if nobody
-    /// says otherwise.
-    #[serde(default)]
-    pub request_buffering: bool,
+    /// says otherwise. Default: `true` if a server of the upstream has `max_in_flight`, but for gRPC; otherwise `false`.
+    pub request_buffering: Option<bool>,
     /// Limits on the rate of requests, such as `[{ rate = "10/s", burst = 20 }]`; a request above any of them is answered 429
     /// with `Retry-After`. All places of the route count.
     #[serde(default)]
