@@ -109,6 +109,8 @@ fn bind_tcp(address: SocketAddr, backlog: i32) -> io::Result<Socket> {
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
+    // Inherited by accepted sockets: a client that vanished does not hold its place for ever.
+    socket.set_keepalive(true)?;
     socket.bind(&address.into())?;
     socket.listen(backlog)?;
     Ok(socket)

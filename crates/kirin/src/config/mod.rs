@@ -251,7 +251,8 @@ pub struct AppConfig {
     /// Environment variables for the application.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Requests that may wait for an idle worker; one more is answered 503.
+    /// Requests that may wait for an idle worker; one more is answered 503. Clients take turns: one that has many requests
+    /// in the queue delays another by one of them.
     #[serde(default = "default::queue")]
     pub queue: usize,
     /// How long a request may wait for an idle worker before it is answered 503.

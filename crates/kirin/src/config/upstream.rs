@@ -63,7 +63,7 @@ pub struct UpstreamConfig {
     /// one until it closes. For one server alone: `{ address = "10.0.0.2:80", max_in_flight = 8 }`. Default: any number.
     pub max_in_flight: Option<NonZeroU32>,
     /// Requests that may wait when all servers that could take them are at `max_in_flight`; one more is answered 503. `0`: none
-    /// waits. Who has waited longest gets the first server that has room again.
+    /// waits. Clients take turns: one that has many requests in the queue delays another by one of them.
     #[serde(default = "default::upstream_queue")]
     #[schemars(with = "usize", default = "default::queue")]
     pub queue: Spanned<usize>,
