@@ -214,6 +214,8 @@ fn a_server_that_does_not_speak_http_2_is_told_and_counted() {
     let backend = Backend::start(|mut connection| {
         connection.read_head();
         connection.send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        // Closing with something unread would reset the connection, perhaps before the answer is read.
+        connection.wait_for_end();
     });
     let reason = "cannot be connected to: connection error detected: frame with invalid size";
     each_is_told_and_counted(&format!("h2c://{}", backend.address()), &[("/", Status(502), reason)]);
