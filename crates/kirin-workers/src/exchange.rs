@@ -11,8 +11,8 @@ use bytes::{Bytes, BytesMut};
 use kirin_cgi::RequestBlock;
 use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::{
-    Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, Method, Place, RequestFields,
-    Response, SpooledBody, StatusCode, UnknownLength,
+    Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, Method, Place,
+    RequestFields, Response, SpooledBody, StatusCode, UnknownLength,
 };
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
