@@ -142,7 +142,7 @@ async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
         }
         Err(error) => {
             tracing::debug!(peer = %io.peer, %error, "TLS handshake failed");
-            sending::linger(io, &server.deadlines).await;
+            sending::linger_shortly(io, &server.deadlines).await;
             Begun::End
         }
     }
@@ -390,7 +390,9 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
     if persistent {
         io.phase.set(Phase::Idle);
         server.deadlines.set(io, server.deadlines.keep_alive);
-    } else if refused || !io.body_finished.get() || !io.unread.borrow().is_empty() || io.has_more() {
+    } else if refused {
+        sending::linger_shortly(io, &server.deadlines).await;
+    } else if !io.body_finished.get() || !io.unread.borrow().is_empty() || io.has_more() {
         sending::linger(io, &server.deadlines).await;
     } else {
         io.end_tls();

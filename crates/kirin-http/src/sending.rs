@@ -35,6 +35,9 @@ pub(crate) const LINGER_SILENCE_SECONDS: u64 = 5;
 /// Bytes dropped at most while lingering.
 pub(crate) const LINGER_BYTES: usize = 256 * 1024 * 1024;
 
+/// The same when what comes is no body.
+const SHORT_LINGER_BYTES: usize = 4 * 1024 * 1024;
+
 /// Sends a response; returns the bytes of body sent. An error means that the connection cannot be kept.
 pub(crate) async fn send(
     io: &Io,
@@ -228,13 +231,22 @@ async fn send_stream(
     Ok(total)
 }
 
-/// Ends our side and reads on for a while before the socket is closed: for clients that may still be sending.
+/// Ends our side and reads on for a while before the socket is closed: for clients that may still be sending a body.
 pub(crate) async fn linger(io: &Io, deadlines: &Deadlines) {
+    linger_for(io, deadlines, LINGER_SECONDS, LINGER_BYTES).await;
+}
+
+/// The same for a client whose bytes are no acceptable requests, and perhaps a flood.
+pub(crate) async fn linger_shortly(io: &Io, deadlines: &Deadlines) {
+    linger_for(io, deadlines, LINGER_SILENCE_SECONDS, SHORT_LINGER_BYTES).await;
+}
+
+async fn linger_for(io: &Io, deadlines: &Deadlines, seconds: u64, bytes: usize) {
     io.shutdown_write();
-    let until = deadlines.clock.now() + LINGER_SECONDS;
+    let until = deadlines.clock.now() + seconds;
     let mut dropped = 0;
     let mut buffer = vec![0; 16 * 1024];
-    while dropped < LINGER_BYTES {
+    while dropped < bytes {
         io.deadline.set(until.min(deadlines.clock.now() + LINGER_SILENCE_SECONDS));
         match poll_fn(|context| io.poll_read(context, &mut buffer)).await {
             Ok(0) | Err(_) => return,

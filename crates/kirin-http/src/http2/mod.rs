@@ -181,7 +181,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             if let Err(error) = ended {
                 tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection ended");
             }
-            sending::linger(&io, &server.deadlines).await;
+            sending::linger_shortly(&io, &server.deadlines).await;
         }
     }
 }
