@@ -40,8 +40,9 @@ impl Memcached {
         line.trim_end().to_owned()
     }
 
-    /// One line of the answer, unless the connection ends first.
-    pub fn try_line(&mut self) -> Option<String> {
+    /// Sends a command. Gives one line of the answer, unless the connection ends first.
+    pub fn try_ask(&mut self, command: &str) -> Option<String> {
+        self.stream.get_mut().write_all(command.as_bytes()).ok()?;
         let mut line = String::new();
         self.stream.read_line(&mut line).ok().filter(|count| *count > 0)?;
         Some(line.trim_end().to_owned())

@@ -1,6 +1,6 @@
 //! The life of an application through the built program: what signals and new code do to it.
 
-use kirin_tests::{Kirin, Site, wait_for};
+use kirin_tests::{Kirin, Site, kirin_command, wait_for};
 use rustix::process::Signal;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -315,4 +315,33 @@ fn no_request_fails_while_generations_come_and_go() {
         assert!(!kirin.log().contains(sign), "{}", kirin.log());
     }
     println!("{reloads} reloads, {} requests", answered.into_inner());
+}
+
+#[test]
+fn a_start_removes_the_directories_of_killed_kirins_and_no_others() {
+    let site = Site::new().with("app.psgi", app("one")).with("kirin.toml", CONFIG);
+    std::fs::create_dir(site.path("tmp")).expect("a directory");
+    let start = || {
+        let mut command = kirin_command(&site);
+        Kirin::start_command(command.arg("serve").env("TMPDIR", site.path("tmp")))
+    };
+    let directories = || {
+        let entries = std::fs::read_dir(site.path("tmp")).expect("the directory").flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let living = start();
+    let of_living = directories();
+    assert_eq!(of_living.len(), 1);
+    let mut killed = start();
+    assert_eq!(directories().len(), 2);
+    killed.signal(Signal::KILL);
+    killed.wait();
+    assert_eq!(directories().len(), 2);
+    let mut third = start();
+    let left = directories();
+    assert!(left.len() == 2 && left.contains(&of_living[0]), "{left:?}");
+    assert_eq!(living.get("/").text(), "one");
+    third.signal(Signal::TERM);
+    third.wait();
+    assert_eq!(directories(), of_living);
 }

@@ -161,7 +161,7 @@ fn clients_of_the_store_are_not_sent_to_the_new_one_before_it_has_the_contents()
     service.site.wait_for_files("loading", 1);
     // The old program closes connections when the new one serves, in the middle of a command perhaps: those come again.
     let get = || loop {
-        if let Some(line) = Memcached::connect(&store).send("get /page\r\n").try_line() {
+        if let Some(line) = Memcached::connect(&store).try_ask("get /page\r\n") {
             return line;
         }
     };
@@ -347,4 +347,89 @@ fn no_request_fails_while_programs_come_and_go() {
         service.first.log()
     );
     println!("{upgrades} upgrades, {} requests", answered.into_inner());
+}
+
+/// A service with an item that is in its snapshot. The snapshot's bytes come with it.
+fn service_with_snapshot() -> (Service, Vec<u8>) {
+    let service =
+        Service::start(&CONFIG.replace("[store]\n", "[store]\nsnapshot = \"store.snapshot\"\n"));
+    let mut memcached = Memcached::connect(&service.site.path("store.sock"));
+    memcached.set("/page", b"text/plain\r\nkept");
+    memcached.send("snapshot\r\n");
+    assert_eq!(memcached.line(), "OK");
+    service.first.wait_for_log("snapshot written");
+    let snapshot = std::fs::read(service.site.path("store.snapshot")).expect("a snapshot");
+    (service, snapshot)
+}
+
+/// Sends USR2 with an application that loads for ever. Returns the new program's process id.
+fn begin_upgrade(service: &Service) -> i32 {
+    let path = service.site.path("loading");
+    let _ = std::fs::remove_file(&path);
+    let slow = format!("open my $f, '>', 'loading'; print {{$f}} getppid; close $f; sleep 1 while 1;\n{APP}");
+    std::fs::write(service.site.path("app.psgi"), slow).expect("app.psgi");
+    service.signal(Signal::USR2);
+    wait_for("the new program", || std::fs::read_to_string(&path).ok()?.parse::<i32>().ok())
+}
+
+#[test]
+fn a_failed_upgrade_does_not_touch_the_snapshot() {
+    let (service, snapshot) = service_with_snapshot();
+    let unchanged = || {
+        let now = std::fs::read(service.site.path("store.snapshot")).expect("a snapshot");
+        assert!(now == snapshot, "the snapshot has changed:\n{}", service.first.log());
+    };
+    // An application that does not start.
+    std::fs::write(service.site.path("app.psgi"), "die 'no such table: memo'").expect("app.psgi");
+    service.signal(Signal::USR2);
+    service.first.wait_for_log("upgrade failed");
+    unchanged();
+    // The new program is told to end, in both ways, or killed.
+    for (failures, signal) in [(2, Signal::TERM), (3, Signal::INT), (4, Signal::KILL)] {
+        let successor = begin_upgrade(&service);
+        kill_process(Pid::from_raw(successor).expect("a pid"), signal).expect("kill");
+        wait_for("the failure", || {
+            (service.first.log().matches("upgrade failed").count() == failures).then_some(())
+        });
+        wait_for("the end of the new program", || has_ended(successor).then_some(()));
+        unchanged();
+    }
+    assert_eq!(service.get("/page"), "kept");
+    let left: Vec<_> = std::fs::read_dir(service.site.root()).expect("the site").flatten().collect();
+    let left = left.iter().filter(|entry| entry.file_name().to_string_lossy().starts_with("store.snapshot"));
+    assert_eq!(left.count(), 1, "no other file is left");
+}
+
+#[test]
+fn a_stop_during_an_upgrade_leaves_a_snapshot_with_all_items() {
+    for signal in [Signal::TERM, Signal::INT, Signal::KILL] {
+        let (mut service, _) = service_with_snapshot();
+        let successor = begin_upgrade(&service);
+        service.signal(signal);
+        service.first.wait();
+        wait_for("the end of the new program", || has_ended(successor).then_some(()));
+        std::fs::write(service.site.path("app.psgi"), APP).expect("app.psgi");
+        let kirin = Kirin::start_command(&mut service_command(&service.site));
+        kirin.wait_for_log("snapshot loaded");
+        assert_eq!(kirin.get("/page").text(), "kept", "{signal:?}");
+    }
+}
+
+#[test]
+fn an_application_cannot_save_a_store_that_its_kirin_does_not_have_yet() {
+    let (service, snapshot) = service_with_snapshot();
+    // While it loads, the application asks its own Kirin, whose store is empty, for a snapshot.
+    let asking = r#"
+use IO::Socket::UNIX;
+my ($path) = $ENV{KIRIN_STORE} =~ /^unix:(.*)/;
+my $store = IO::Socket::UNIX->new(Peer => $path) or die "$path: $!";
+print {$store} "snapshot\r\n";
+open my $f, '>', 'asked'; print {$f} scalar <$store>; close $f; rename 'asked', 'answer';
+"#;
+    std::fs::write(service.site.path("app.psgi"), format!("{asking}{APP}")).expect("app.psgi");
+    service.signal(Signal::USR2);
+    let answer = wait_for("the answer", || std::fs::read_to_string(service.site.path("answer")).ok());
+    assert!(answer.starts_with("SERVER_ERROR"), "{answer}");
+    let now = std::fs::read(service.site.path("store.snapshot")).expect("a snapshot");
+    assert!(now == snapshot, "the snapshot has changed");
 }

@@ -110,3 +110,55 @@ fn the_store_starts_alone_with_memcacheds_command_line() {
     assert!(site.path("kept.snapshot").exists());
     assert!(!socket.exists());
 }
+
+#[test]
+fn a_kirin_that_is_killed_while_it_saves_leaves_a_whole_snapshot_and_no_litter() {
+    let site = Site::new();
+    let mut kirin = Kirin::start(&site, CONFIG);
+    let value = vec![b'v'; 1000];
+    let mut memcached = Memcached::connect(&site.path("m.sock"));
+    for number in 0..5000 {
+        memcached.set(&format!("/item/{number}"), &value);
+    }
+    memcached.send("snapshot\r\n");
+    kirin.wait_for_log("snapshot written");
+    for _ in 0..10 {
+        memcached.send("snapshot\r\n");
+        wait_for("the save to begin, or to be over", || {
+            let written = kirin.log().matches("snapshot written").count();
+            (written > 1 || files(&site).len() > 1).then_some(())
+        });
+        kirin.signal(Signal::KILL);
+        kirin.wait();
+        drop(kirin);
+        kirin = Kirin::start(&site, CONFIG);
+        kirin.wait_for_log("snapshot loaded items=5000");
+        memcached = Memcached::connect(&site.path("m.sock"));
+        assert!(files(&site).len() <= 2, "{:?}", files(&site));
+    }
+}
+
+/// The snapshot and what was made for it.
+fn files(site: &Site) -> Vec<String> {
+    let entries = std::fs::read_dir(site.root()).expect("the site").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("store.snapshot")).collect()
+}
+
+#[test]
+fn a_snapshot_that_is_no_file_is_refused_at_the_start() {
+    let site = Site::new();
+    std::fs::create_dir(site.path("directory")).expect("a directory");
+    rustix::fs::mkfifoat(rustix::fs::CWD, site.path("fifo"), rustix::fs::Mode::RUSR).expect("a FIFO");
+    for (path, what) in [("directory", "a directory"), ("fifo", "a FIFO"), ("/dev/null", "a device")] {
+        let config = CONFIG.replace("store.snapshot", path);
+        std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
+        let mut kirin = Kirin::spawn(&site, &["serve"]);
+        assert_eq!(kirin.wait().code(), Some(1), "{}", kirin.log());
+        kirin.wait_for_log(&format!("it is {what}; name a regular file"));
+        let alone = ["memcached", "-p", "0", "-s", "x.sock", "-o", &format!("snapshot={path}")];
+        let mut alone = Kirin::spawn(&site, &alone);
+        assert_eq!(alone.wait().code(), Some(1), "{}", alone.log());
+        alone.wait_for_log(&format!("it is {what}; name a regular file"));
+    }
+}

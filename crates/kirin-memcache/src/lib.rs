@@ -26,4 +26,4 @@ pub use output::{LARGE_VALUE_BYTES, Output};
 pub use run::run;
 pub use server::{Description, Listener, Server, ServerOptions, serve};
 pub use session::{Ending, Flow, OUTPUT_LIMIT_BYTES, Session};
-pub use snapshot_file::{Saving, SnapshotFile};
+pub use snapshot_file::{Saving, SnapshotFile, SnapshotFileError};

@@ -2,17 +2,22 @@
 //!
 //! Used by both ways of starting a store, `kirin serve` and `kirin memcached`, and by the `snapshot` command.
 
-use kirin_store::{Now, SnapshotError, Store, load_snapshot_file, save_snapshot_file};
+use kirin_store::{Now, SnapshotError, SnapshotTime, Store, load_snapshot_file, save_snapshot_file};
+use parking_lot::Mutex;
+use std::fs::{self, FileType};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A snapshot file of one store.
 #[derive(Debug)]
 pub struct SnapshotFile {
     path: PathBuf,
     being_written: AtomicBool,
+    /// Whether this program's store is the one that the file is of.
+    is_owner: Mutex<bool>,
 }
 
 /// What asking for a snapshot came to.
@@ -24,47 +29,116 @@ pub enum Saving {
     Busy,
     /// There is no thread to be had.
     Failed,
+    /// Another program has the contents of this store, or this one does not have them yet.
+    NotOwner,
+}
+
+/// A snapshot file that cannot be one.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotFileError {
+    /// It would be waited for, or replaced by a file.
+    #[error("snapshot {}: it is {kind}; name a regular file, which need not exist", path.display())]
+    NotAFile {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        kind: &'static str,
+    },
+    /// Its directory, as a rule.
+    #[error("snapshot {}: {source}", path.display())]
+    Unreachable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
 impl SnapshotFile {
-    /// The file `path`, which need not exist.
-    pub fn new(path: PathBuf) -> Self {
-        Self { path, being_written: AtomicBool::new(false) }
+    /// The file `path`, which need not exist. It is not written before [`SnapshotFile::load`] or
+    /// [`SnapshotFile::own`].
+    pub fn new(path: PathBuf) -> Result<Self, SnapshotFileError> {
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => {}
+            Ok(metadata) => {
+                let kind = kind(metadata.file_type());
+                return Err(SnapshotFileError::NotAFile { path, kind });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(SnapshotFileError::Unreachable { path, source: error }),
+        }
+        Ok(Self { path, being_written: AtomicBool::new(false), is_owner: Mutex::new(false) })
     }
 
-    /// Fills `store`. A file that cannot be used is set aside and the store stays empty: a cache has to start.
+    /// Fills `store`, which the file is of from then on. A file that cannot be used is set aside and
+    /// the store stays empty: a cache has to start. If it cannot be set aside, it is never written.
     pub fn load(&self, store: &Store) {
         let path = &self.path;
         if !path.exists() {
-            return;
+            return self.own();
         }
-        match load_snapshot_file(store, path, now()) {
-            Ok(summary) => tracing::info!(items = summary.items, path = %path.display(), "snapshot loaded"),
-            Err(error) => {
-                tracing::warn!(%error, path = %path.display(), "snapshot not loaded, set aside");
-                set_aside(path);
+        match load_snapshot_file(store, path, time()) {
+            Ok(summary) => {
+                tracing::info!(items = summary.items, path = %path.display(), "snapshot loaded");
+                self.own();
             }
+            Err(error) => match set_aside(path) {
+                Ok(aside) => {
+                    let (path, aside) = (path.display(), aside.display());
+                    tracing::warn!(%error, %path, %aside, "snapshot not loaded, set aside");
+                    self.own();
+                }
+                Err(reason) => tracing::error!(
+                    %error,
+                    %reason,
+                    path = %path.display(),
+                    "snapshot not loaded, and it cannot be renamed: no snapshot is written until it is moved away"
+                ),
+            },
         }
     }
 
-    /// Writes the items of `store`; the file is at any time a whole snapshot, this one or the one before.
+    /// The file is of this program's store from now on.
+    pub fn own(&self) {
+        *self.is_owner.lock() = true;
+    }
+
+    /// The file is of another program's store from now on. A save that is under way replaces nothing.
+    pub fn disown(&self) {
+        *self.is_owner.lock() = false;
+    }
+
+    /// Writes the items of `store`, if the file is of it; the file is at any time a whole snapshot, this
+    /// one or the one before.
     pub fn save(&self, store: &Store) -> Result<(), SnapshotError> {
-        let summary = save_snapshot_file(store, &self.path, now())?;
-        tracing::info!(items = summary.items, path = %self.path.display(), "snapshot written");
+        if !*self.is_owner.lock() {
+            return Ok(());
+        }
+        // Held while the file is renamed, and not while it is written, which takes long.
+        let mut owner = None;
+        let may_replace = || **owner.insert(self.is_owner.lock());
+        let written = save_snapshot_file(store, &self.path, time(), may_replace)?;
+        drop(owner);
+        if let Some(summary) = written {
+            tracing::info!(items = summary.items, path = %self.path.display(), "snapshot written");
+        }
         Ok(())
     }
 
     /// Writes the items of `store` on a thread of its own.
     pub fn save_in_background(self: &Arc<Self>, store: &Arc<Store>) -> Saving {
+        if !*self.is_owner.lock() {
+            return Saving::NotOwner;
+        }
         if self.being_written.swap(true, Ordering::AcqRel) {
             return Saving::Busy;
         }
         let (file, store) = (Arc::clone(self), Arc::clone(store));
         let spawned = std::thread::Builder::new().name("snapshot".into()).spawn(move || {
+            let _done = Done(&file.being_written);
             if let Err(error) = file.save(&store) {
                 tracing::error!(%error, "snapshot not written; the one before is kept");
             }
-            file.being_written.store(false, Ordering::Release);
         });
         if spawned.is_err() {
             self.being_written.store(false, Ordering::Release);
@@ -74,15 +148,95 @@ impl SnapshotFile {
     }
 }
 
-fn set_aside(path: &Path) {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".bad");
-    if let Err(error) = std::fs::rename(path, &aside) {
-        tracing::warn!(%error, path = %path.display(), "and it cannot be renamed");
+/// Lets the next save begin, also after a panic.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 
-fn now() -> Now {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Now::from_unix_seconds(since.as_secs())
+fn kind(of: FileType) -> &'static str {
+    match of {
+        _ if of.is_dir() => "a directory",
+        _ if of.is_fifo() => "a FIFO",
+        _ if of.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+/// Renames the file to `NAME.bad`, or `NAME.bad.2` and so on, since one that was set aside before is
+/// not lost either.
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let bad = path.with_added_extension("bad");
+    let numbered = (2..).map(|number: u32| bad.with_added_extension(number.to_string()));
+    let aside = std::iter::once(bad.clone()).chain(numbered).find(|path| !path.exists());
+    let aside = aside.unwrap_or(bad);
+    fs::rename(path, &aside)?;
+    Ok(aside)
+}
+
+/// The store's clock, and the wall clock for who reads the file.
+fn time() -> SnapshotTime {
+    let moment = |seconds| Now::from_unix_seconds(seconds);
+    SnapshotTime {
+        now: moment(kirin_clock::steady_seconds()),
+        wall: moment(kirin_clock::wall_seconds()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kirin_store::{NewItem, StoreConfig};
+
+    #[test]
+    fn only_who_has_the_contents_may_write_the_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("snapshot");
+        let store = Arc::new(Store::new(StoreConfig::default()));
+        store.set(b"key", NewItem::new(b"value"), time().now);
+        let file = Arc::new(SnapshotFile::new(path.clone()).expect("a file"));
+        file.save(&store).expect("no error");
+        assert_eq!(file.save_in_background(&store), Saving::NotOwner);
+        assert!(!path.exists(), "it may be another program's");
+        file.own();
+        file.save(&store).expect("saved");
+        let kept = fs::read(&path).expect("a snapshot");
+        file.disown();
+        store.delete(b"key", time().now);
+        file.save(&store).expect("no error");
+        assert_eq!(fs::read(&path).expect("a snapshot"), kept);
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_is_never_overwritten() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("snapshot");
+        let store = Store::new(StoreConfig::default());
+        for content in ["first", "second", "third"] {
+            fs::write(&path, content).expect("a file");
+            let file = SnapshotFile::new(path.clone()).expect("a file");
+            file.load(&store);
+            file.save(&store).expect("saved");
+        }
+        for (name, content) in [("bad", "first"), ("bad.2", "second"), ("bad.3", "third")] {
+            let aside = fs::read(path.with_added_extension(name)).expect("set aside");
+            assert_eq!(aside, content.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let socket = directory.path().join("socket");
+        let _socket = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        for (path, what) in
+            [(directory.path(), "a directory"), (Path::new("/dev/null"), "a device"), (&socket, "a socket")]
+        {
+            let error = SnapshotFile::new(path.to_owned()).expect_err(what).to_string();
+            assert!(error.contains(what) && error.contains("name a regular file"), "{error}");
+        }
+    }
 }

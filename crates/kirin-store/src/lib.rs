@@ -52,7 +52,7 @@ pub use meta::{
     ArithmeticOutcome, ArithmeticRequest, Counted, DeleteOutcome, DeleteRequest, Direction, GetRequest,
     MetaHit, MetaOutcome,
 };
-pub use snapshot::{SnapshotSummary, load_snapshot_file, save_snapshot_file};
+pub use snapshot::{SnapshotSummary, SnapshotTime, load_snapshot_file, save_snapshot_file};
 pub use stats::{ItemStats, StoreStats};
 pub use store::Store;
 pub use sweep::SweepReport;

@@ -10,15 +10,16 @@
 //!         value length u32  (tag length u8, tag)*  key  value
 //! ```
 //!
-//! Expiry is an absolute time, so lifetimes go on counting while the program is stopped. Reading
-//! goes over the file twice: once to check every byte of it, and only then to load it.
+//! Times in the file are those of the wall clock, so lifetimes go on counting while the program is
+//! stopped. Reading goes over the file twice: once to check every byte of it, and only then to load it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use rustix::fs::OFlags;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::clock::{Expires, Now};
@@ -52,11 +53,60 @@ pub struct SnapshotSummary {
     pub bytes: u64,
 }
 
+/// The moment of writing or loading a snapshot, by the two clocks that it translates between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotTime {
+    /// By the clock that the store's callers use. It may be one that nobody sets.
+    pub now: Now,
+    /// By the wall clock, which another program that reads the file has too.
+    pub wall: Now,
+}
+
+impl From<Now> for SnapshotTime {
+    /// For a store whose clock is the wall clock.
+    fn from(now: Now) -> Self {
+        Self { now, wall: now }
+    }
+}
+
+impl SnapshotTime {
+    fn to_wall(self, moment: Now) -> Now {
+        shifted(moment, self.now, self.wall)
+    }
+
+    fn from_wall(self, moment: Now) -> Now {
+        shifted(moment, self.wall, self.now)
+    }
+}
+
+/// `moment` of the clock that shows `from`, by the clock that shows `to`. The last moment of all
+/// stands for all later ones and stays.
+fn shifted(moment: Now, from: Now, to: Now) -> Now {
+    let last = u64::from(u32::MAX);
+    match moment.unix_seconds() {
+        seconds if seconds == last => moment,
+        seconds => {
+            Now::from_unix_seconds((seconds + to.unix_seconds()).saturating_sub(from.unix_seconds()))
+        }
+    }
+}
+
+/// The same for the end of an item's life.
+fn shifted_expiry(expires: Expires, shift: impl Fn(Now) -> Now) -> Expires {
+    expires.moment().map_or(Expires::NEVER, |moment| Expires::at(shift(moment)))
+}
+
 impl Store {
     /// Writes all live items to `to`, each shard in the order its items would leave. Others may use
     /// the store meanwhile; an item that changes during that is written as it was or as it becomes.
-    pub fn write_snapshot(&self, to: &mut impl Write, now: Now) -> Result<SnapshotSummary, SnapshotError> {
-        let mut blocks = BlockWriter::begin(to, now, self.last_number())?;
+    pub fn write_snapshot(
+        &self,
+        to: &mut impl Write,
+        time: impl Into<SnapshotTime>,
+    ) -> Result<SnapshotSummary, SnapshotError> {
+        let time = time.into();
+        let now = time.now;
+        let mut blocks = BlockWriter::begin(to, time, self.last_number())?;
         for part in &self.parts {
             let order = part.shard.read().in_queue_order();
             for some in order.chunks(SLOTS_PER_LOCK) {
@@ -86,8 +136,9 @@ impl Store {
     pub fn read_snapshot(
         &self,
         from: &mut (impl Read + Seek),
-        now: Now,
+        time: impl Into<SnapshotTime>,
     ) -> Result<SnapshotSummary, SnapshotError> {
+        let time = time.into();
         let start = from.stream_position()?;
         let last_number = check(from)?;
         from.seek(SeekFrom::Start(start + HEADER_BYTES as u64))?;
@@ -107,7 +158,7 @@ impl Store {
             while !records.is_empty() {
                 let record = StoredRecord::parse(&mut records)
                     .ok_or(SnapshotError::Damaged { at_byte: 0, what: "a record does not fit its block" })?;
-                if self.load(&record, now) {
+                if self.load(&record, time) {
                     summary.items += 1;
                 } else {
                     summary.skipped += 1;
@@ -117,9 +168,10 @@ impl Store {
     }
 
     /// Enters one loaded item, unless it expired, is there already, or there is no room.
-    fn load(&self, record: &StoredRecord<'_>, now: Now) -> bool {
-        let expires = Expires::from_raw(record.expires);
-        if expires.is_due(now) || !self.is_storable(record.key, record.value.len(), &record.tags) {
+    fn load(&self, record: &StoredRecord<'_>, time: SnapshotTime) -> bool {
+        let expires =
+            shifted_expiry(Expires::from_raw(record.expires), |moment| time.from_wall(moment));
+        if expires.is_due(time.now) || !self.is_storable(record.key, record.value.len(), &record.tags) {
             return false;
         }
         let hash = self.hash(record.key);
@@ -133,7 +185,7 @@ impl Store {
         // A CAS that a client chose says nothing of when the item was stored.
         entered.side.sequence = (record.cas > self.last_number()).then(|| self.next_number());
         entered.cas = record.cas;
-        entered.last_access = Now::from_raw(record.last_access);
+        entered.last_access = time.from_wall(Now::from_raw(record.last_access));
         entered.marks = record.marks;
         let bytes = shard.growth_bytes(&entered, None);
         // A snapshot that is larger than the limit by now must not push out what it just loaded.
@@ -146,76 +198,122 @@ impl Store {
     }
 }
 
-/// Writes a snapshot to `path`: to a temporary file beside it, synced, then renamed over it, so that
-/// `path` is at any time a whole snapshot or the one before.
-pub fn save_snapshot_file(store: &Store, path: &Path, now: Now) -> Result<SnapshotSummary, SnapshotError> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let written = write_and_rename(store, path, &temporary, now);
-    if written.is_err() {
+/// Writes a snapshot to `path`: to `path.tmp` first, which is synced and then renamed, so that `path`
+/// is at any time a whole snapshot or the one before. `may_replace` is asked right before that: what
+/// is there stays if it says no, and the result is `None`.
+///
+/// The name of the temporary file is always the same, so that a process that is killed leaves at most
+/// one. A lock on it makes others that write to the same path wait, in this process and in others.
+pub fn save_snapshot_file(
+    store: &Store,
+    path: &Path,
+    time: impl Into<SnapshotTime>,
+    may_replace: impl FnOnce() -> bool,
+) -> Result<Option<SnapshotSummary>, SnapshotError> {
+    let temporary = path.with_added_extension("tmp");
+    let cannot = |action| {
+        let path = temporary.clone();
+        move |source| SnapshotError::File { path, action, source }
+    };
+    let file = open_locked(&temporary).map_err(cannot("create it"))?;
+    let written = write_and_rename(store, path, &temporary, &file, time.into(), may_replace);
+    if !matches!(written, Ok(Some(_))) {
         // Best effort: the error that is returned says more than a failing clean-up could.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
+/// Opens the temporary file for this process alone, empty. Waits until nobody else has it.
+fn open_locked(temporary: &Path) -> io::Result<File> {
+    loop {
+        // For nobody else to read: items are sessions and pages of one visitor, too. It does not wait
+        // for the reader of a FIFO, and does not write where a link leads.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+        let file = file.open(temporary)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        file.lock()?;
+        // Whoever had it before has renamed or removed it.
+        let is_same = |there: fs::Metadata| {
+            file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+        };
+        if fs::symlink_metadata(temporary).is_ok_and(is_same) {
+            file.set_len(0)?;
+            return Ok(file);
+        }
+    }
+}
+
 fn write_and_rename(
     store: &Store,
     path: &Path,
     temporary: &Path,
-    now: Now,
-) -> Result<SnapshotSummary, SnapshotError> {
+    file: &File,
+    time: SnapshotTime,
+    may_replace: impl FnOnce() -> bool,
+) -> Result<Option<SnapshotSummary>, SnapshotError> {
     let cannot = |action| move |source| SnapshotError::File { path: temporary.to_path_buf(), action, source };
-    // For nobody else to read: items are sessions and pages of one visitor, too.
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(true).mode(0o600).open(temporary);
-    let file = file.map_err(cannot("create it"))?;
     let mut to = BufWriter::with_capacity(1 << 20, file);
-    let summary = store.write_snapshot(&mut to, now)?;
-    let file = to.into_inner().map_err(|error| cannot("write it")(error.into_error()))?;
+    let summary = store.write_snapshot(&mut to, time)?;
+    to.into_inner().map_err(|error| cannot("write it")(error.into_error()))?;
     file.sync_all().map_err(cannot("sync it"))?;
+    if !may_replace() {
+        return Ok(None);
+    }
     fs::rename(temporary, path).map_err(cannot("rename it"))?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(cannot("sync its directory"))?;
-    Ok(summary)
+    Ok(Some(summary))
 }
 
 /// Loads the snapshot at `path`.
-pub fn load_snapshot_file(store: &Store, path: &Path, now: Now) -> Result<SnapshotSummary, SnapshotError> {
+pub fn load_snapshot_file(
+    store: &Store,
+    path: &Path,
+    time: impl Into<SnapshotTime>,
+) -> Result<SnapshotSummary, SnapshotError> {
     let open = |source| SnapshotError::File { path: path.to_path_buf(), action: "open it", source };
-    let mut from = BufReader::with_capacity(1 << 20, File::open(path).map_err(open)?);
-    store.read_snapshot(&mut from, now)
+    // A FIFO that nobody writes to would be waited for.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(open)?;
+    let mut from = BufReader::with_capacity(1 << 20, file);
+    store.read_snapshot(&mut from, time)
 }
 
 /// Collects records into blocks.
 struct BlockWriter<'a, W> {
     to: &'a mut W,
+    time: SnapshotTime,
     block: Vec<u8>,
     sums: Xxh3,
     summary: SnapshotSummary,
 }
 
 impl<'a, W: Write> BlockWriter<'a, W> {
-    fn begin(to: &'a mut W, now: Now, last_number: u64) -> io::Result<BlockWriter<'a, W>> {
+    fn begin(to: &'a mut W, time: SnapshotTime, last_number: u64) -> io::Result<BlockWriter<'a, W>> {
         let mut header = Vec::with_capacity(HEADER_BYTES);
         header.extend_from_slice(MAGIC);
         header.extend_from_slice(&VERSION.to_le_bytes());
-        header.extend_from_slice(&now.unix_seconds().to_le_bytes());
+        header.extend_from_slice(&time.wall.unix_seconds().to_le_bytes());
         header.extend_from_slice(&last_number.to_le_bytes());
         header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
         to.write_all(&header)?;
         let mut sums = Xxh3::new();
         sums.update(&header);
-        Ok(BlockWriter { to, block: Vec::new(), sums, summary: SnapshotSummary::default() })
+        Ok(BlockWriter { to, time, block: Vec::new(), sums, summary: SnapshotSummary::default() })
     }
 
     fn record(&mut self, item: &ItemRef) -> io::Result<()> {
-        let block = &mut self.block;
+        let (block, time) = (&mut self.block, self.time);
         let value = item.value_slice();
+        let expires = shifted_expiry(item.expires, |moment| time.to_wall(moment));
         block.extend_from_slice(&item.cas.to_le_bytes());
-        block.extend_from_slice(&item.expires.raw().to_le_bytes());
-        block.extend_from_slice(&item.last_access.raw().to_le_bytes());
+        block.extend_from_slice(&expires.raw().to_le_bytes());
+        block.extend_from_slice(&time.to_wall(item.last_access).raw().to_le_bytes());
         block.extend_from_slice(&item.flags.to_le_bytes());
         block.push(item.marks);
         block.push(item.tags().count() as u8);

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::Cursor;
+use std::path::Path;
 
 use kirin_store::{
-    Expires, GetRequest, Invalidation, MetaOutcome, NewItem, Now, SnapshotError, Store, StoreConfig,
-    StoreRequest, load_snapshot_file, save_snapshot_file,
+    Expires, GetRequest, Invalidation, MetaOutcome, NewItem, Now, SnapshotError, SnapshotSummary,
+    SnapshotTime, Store, StoreConfig, StoreRequest, load_snapshot_file, save_snapshot_file,
 };
 
 const NOW: Now = Now::from_unix_seconds(1_700_000_000);
@@ -27,6 +28,10 @@ fn written(store: &Store) -> Vec<u8> {
     let mut file = Vec::new();
     store.write_snapshot(&mut file, NOW).expect("a vector takes everything");
     file
+}
+
+fn save(store: &Store, path: &Path) -> Result<SnapshotSummary, SnapshotError> {
+    save_snapshot_file(store, path, NOW, || true).map(|written| written.expect("replaced"))
 }
 
 fn load(file: &[u8], now: Now) -> Result<Store, SnapshotError> {
@@ -135,9 +140,9 @@ fn a_file_is_replaced_whole_and_leaves_no_temporary_behind() {
     for i in 0..20_000u32 {
         before.set(&i.to_be_bytes(), NewItem::new(vec![i as u8; i as usize % 5000]), NOW);
     }
-    let saved = save_snapshot_file(&before, &path, NOW).expect("saved");
+    let saved = save(&before, &path).expect("saved");
     assert_eq!(saved.items, before.stats().curr_items);
-    let again = save_snapshot_file(&before, &path, NOW).expect("saved over the first");
+    let again = save(&before, &path).expect("saved over the first");
     assert_eq!(saved, again);
     assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
     let after = store();
@@ -150,7 +155,7 @@ fn a_file_is_replaced_whole_and_leaves_no_temporary_behind() {
     let missing = load_snapshot_file(&after, &directory.path().join("none"), NOW).expect_err("missing");
     assert!(missing.to_string().contains("none: cannot open it"), "{missing}");
     let nowhere =
-        save_snapshot_file(&before, &directory.path().join("no/such"), NOW).expect_err("no directory");
+        save(&before, &directory.path().join("no/such")).expect_err("no directory");
     assert!(nowhere.to_string().contains("cannot create it"), "{nowhere}");
 }
 
@@ -173,7 +178,53 @@ fn a_snapshot_file_is_for_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("snapshot");
-    save_snapshot_file(&small(), &path, NOW).expect("a file");
+    save(&small(), &path).expect("a file");
     let mode = path.metadata().expect("its metadata").permissions().mode();
     assert_eq!(mode & 0o077, 0, "{mode:o}");
+}
+
+#[test]
+fn times_in_a_file_are_those_of_the_wall_clock() {
+    // The store's clock is 1,000 s behind the wall clock when it writes, and 50 s before it when the
+    // next program loads, 10 s later.
+    let before = small();
+    let (wall, mut file) = (NOW.plus_seconds(1000), Vec::new());
+    before.write_snapshot(&mut file, SnapshotTime { now: NOW, wall }).expect("written");
+    let after = store();
+    let time = SnapshotTime { now: wall.plus_seconds(60), wall: wall.plus_seconds(10) };
+    after.read_snapshot(&mut Cursor::new(&file), time).expect("loaded");
+    let left = |key: &[u8]| after.peek(key, time.now).expect("loaded").expires().seconds_left(time.now);
+    assert_eq!((left(b"expiring"), left(b"plain")), (Some(90), None));
+    assert_eq!(after.peek(b"plain", time.now).expect("there").last_access(), NOW.plus_seconds(1050));
+    let late = store();
+    let time = SnapshotTime { now: NOW, wall: wall.plus_seconds(100) };
+    late.read_snapshot(&mut Cursor::new(&file), time).expect("loaded");
+    assert!(late.peek(b"expiring", NOW).is_none(), "its time was over by the wall clock");
+}
+
+#[test]
+fn a_save_that_may_not_replace_leaves_what_is_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("snapshot");
+    save(&small(), &path).expect("a file");
+    let kept = fs::read(&path).expect("a snapshot");
+    assert_eq!(save_snapshot_file(&store(), &path, NOW, || false).expect("no error"), None);
+    assert_eq!(fs::read(&path).expect("a snapshot"), kept);
+    assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
+}
+
+#[test]
+fn saves_at_the_same_time_follow_each_other_and_take_over_what_a_dead_one_left() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("snapshot");
+    fs::write(directory.path().join("snapshot.tmp"), vec![b'x'; 1 << 20]).expect("a left-over");
+    let before = small();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..20).for_each(|_| _ = save(&before, &path).expect("saved")));
+        }
+    });
+    let after = store();
+    assert_eq!(load_snapshot_file(&after, &path, NOW).expect("whole").items, 4);
+    assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
 }

@@ -12,7 +12,7 @@ use crate::event_loop::{EventLoop, LoopError, Parts, Stage};
 use crate::loaded_invocation;
 use crate::logs::{LogError, Logs};
 use crate::pid_file::PidFile;
-use crate::run_directory::{INVOCATION, RunDirectory, WORKERS_SOCKET};
+use crate::run_directory::{self, INVOCATION, RunDirectory, WORKERS_SOCKET};
 use crate::serving::{Ending, Serving};
 use crate::signals::{End, Signals};
 use crate::sockets::{SocketError, Sockets};
@@ -23,7 +23,7 @@ use kirin_http::ConnectionCount;
 use kirin_http::listener::ListenError;
 use kirin_inherited::{Inherited, Source};
 use kirin_memcache::codec::Limits;
-use kirin_memcache::{ServerOptions, SnapshotFile};
+use kirin_memcache::{ServerOptions, SnapshotFile, SnapshotFileError};
 use kirin_proxy::Upstream;
 use kirin_store::{Now, Store, StoreConfig};
 use kirin_workers::{App, AppConfig, AppError, LoadedParent};
@@ -31,7 +31,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Barrier, watch};
 use tokio::task::JoinSet;
@@ -69,6 +69,9 @@ pub enum ProgramError {
     /// There is no place for certificates.
     #[error(transparent)]
     Acme(#[from] AcmeError),
+    /// The snapshot of the store cannot be a file.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotFileError),
     /// An application does not start.
     #[error(transparent)]
     App(#[from] AppError),
@@ -99,7 +102,7 @@ pub fn run(site: Site, start: Start) -> Result<(), ProgramError> {
 pub fn run_loaded(site: Site, directory: &Path, pid: u32, start: Start) -> Result<(), ProgramError> {
     let invocation = loaded_invocation::read(&directory.join(INVOCATION));
     let loaded = LoadedParent { pid, socket: directory.join(WORKERS_SOCKET), invocation };
-    run_in(site, start, &RunDirectory::take_over(directory), Some(loaded))
+    run_in(site, start, &RunDirectory::take_over(directory)?, Some(loaded))
 }
 
 fn run_in(
@@ -165,12 +168,16 @@ async fn supervise(
         acme.give_to(user)?;
         user.serve_as(run_directory)?;
     }
+    run_directory::remove_abandoned();
     let store = Arc::new(Store::new(StoreConfig {
         memory_bytes: site.store.memory_bytes,
         item_limit_bytes: site.store.item_limit_bytes,
         ..StoreConfig::default()
     }));
-    let snapshot = site.store.snapshot.clone().map(|path| Arc::new(SnapshotFile::new(path)));
+    let snapshot = match &site.store.snapshot {
+        Some(path) => Some(Arc::new(SnapshotFile::new(path.clone())?)),
+        None => None,
+    };
     if let (Some(snapshot), None) = (&snapshot, &predecessor) {
         snapshot.load(&store);
     }
@@ -237,7 +244,6 @@ async fn supervise(
         }
     };
     let mut limit = Duration::ZERO;
-    let mut upgraded = false;
     if matches!(started, Ok(true)) && predecessor.is_some() {
         // While this program can still be given up without harm.
         match write_pid_file(start.pid_file.as_deref()) {
@@ -246,6 +252,10 @@ async fn supervise(
         }
     }
     if matches!(started, Ok(true)) {
+        // Not earlier: until now the predecessor alone has all contents.
+        if let (Some(snapshot), true) = (&snapshot, upgrades) {
+            snapshot.own();
+        }
         let _ = stage.send(Stage::Serve);
         for url in &urls {
             tracing::info!("serving on {url}");
@@ -293,7 +303,10 @@ async fn supervise(
             Ending::Successor(pid) => {
                 systemd.main_process_is(pid);
                 limit = DRAIN_LIMIT;
-                upgraded = true;
+                // The program that follows writes its own.
+                if let Some(snapshot) = &snapshot {
+                    snapshot.disown();
+                }
                 succeeded.send_replace(true);
                 tracing::info!(
                     pid,
@@ -318,8 +331,7 @@ async fn supervise(
     for app in &apps {
         app.stop(limit).await;
     }
-    // The program that follows writes its own.
-    if let (Some(snapshot), false) = (&snapshot, upgraded)
+    if let Some(snapshot) = &snapshot
         && let Err(error) = snapshot.save(&store)
     {
         tracing::error!(%error, "snapshot not written; the one before is kept");
@@ -334,11 +346,13 @@ async fn get_ready(
     predecessor: Option<&mut Predecessor>,
     store: &Arc<Store>,
 ) -> Result<(), ProgramError> {
-    all_ready(apps).await?;
-    if let Some(predecessor) = predecessor {
-        predecessor.carry_over(store).await?;
+    let Some(predecessor) = predecessor else { return all_ready(apps).await };
+    tokio::select! {
+        ready = all_ready(apps) => ready?,
+        // Killed, as a rule: its store is lost. Who watches over the service starts it again.
+        gone = predecessor.gone() => return Err(gone.into()),
     }
-    Ok(())
+    Ok(predecessor.carry_over(store).await?)
 }
 
 /// How another Kirin could take the place of this one, or why it cannot.
@@ -436,7 +450,6 @@ async fn sweep(store: Arc<Store>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         second.tick().await;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        store.sweep(Now::from_unix_seconds(now), SWEEP_ITEMS);
+        store.sweep(Now::from_unix_seconds(kirin_clock::steady_seconds()), SWEEP_ITEMS);
     }
 }

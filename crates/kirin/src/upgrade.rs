@@ -13,7 +13,7 @@
 
 use kirin_http::ListenAddress;
 use kirin_inherited::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE};
-use kirin_store::{Now, SnapshotError, Store, load_snapshot_file, save_snapshot_file};
+use kirin_store::{Now, SnapshotError, SnapshotTime, Store, load_snapshot_file, save_snapshot_file};
 use kirin_workers::ParentInvocation;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
@@ -119,9 +119,8 @@ impl Upgrade {
     /// Starts the new program and hands over to it. Returns its process id when it serves.
     pub async fn hand_over(&self, store: &Arc<Store>) -> Result<u32, UpgradeError> {
         let mut successor = self.start()?;
+        let _store_file = RemovedAtEnd(&self.store_file);
         let done = tokio::time::timeout(self.limit, successor.take_over(store, &self.store_file)).await;
-        // It has been read, or nobody will.
-        let _ = std::fs::remove_file(&self.store_file);
         let pid = done.map_err(|_| UpgradeError::TooSlow(self.limit))??;
         successor.serves = true;
         Ok(pid)
@@ -158,6 +157,17 @@ impl Upgrade {
     }
 }
 
+/// The file with the contents of the store. At the end it has been read, or nobody will read it: also
+/// when the upgrade is abandoned because the old program is told to end.
+struct RemovedAtEnd<'a>(&'a Path);
+
+impl Drop for RemovedAtEnd<'_> {
+    fn drop(&mut self) {
+        // Fails if it has not been written yet.
+        let _ = std::fs::remove_file(self.0);
+    }
+}
+
 /// The new program as the old one sees it; told to end when dropped before it serves.
 struct Successor {
     child: Child,
@@ -173,9 +183,10 @@ impl Successor {
             return Err(unexpected(&line));
         }
         let (from, to) = (Arc::clone(store), file.to_owned());
-        let saved = tokio::task::spawn_blocking(move || save_snapshot_file(&from, &to, now())).await;
+        let save = move || save_snapshot_file(&from, &to, now(), || true);
+        let saved = tokio::task::spawn_blocking(save).await;
         let saved = saved.map_err(|error| io::Error::other(error.to_string()))??;
-        tracing::info!(items = saved.items, "upgrading: the new program gets the store");
+        tracing::info!(items = saved.unwrap_or_default().items, "upgrading: the new program gets the store");
         self.channel.say(&[STORE, file.as_os_str().as_bytes()].concat()).await?;
         let line = self.hear().await?;
         let pid = line.strip_prefix(SERVING).and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok());
@@ -213,6 +224,14 @@ impl Predecessor {
     pub fn new(channel: std::os::unix::net::UnixStream) -> io::Result<Self> {
         channel.set_nonblocking(true)?;
         Ok(Self { channel: Channel::new(channel)? })
+    }
+
+    /// Waits until the old program is gone. It says nothing before this one says that it is ready.
+    pub async fn gone(&mut self) -> UpgradeError {
+        match self.channel.stream.fill_buf().await {
+            Ok([]) | Err(_) => UpgradeError::PredecessorGone,
+            Ok(said) => unexpected(said),
+        }
     }
 
     /// Says that the applications are ready, and fills `store` with what the old program has. What the applications have put
@@ -263,6 +282,11 @@ impl Channel {
     }
 }
 
-fn now() -> Now {
-    Now::from_unix_seconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+/// The two programs' store clocks may differ. They translate to and from the wall clock, which is the
+/// same for both.
+fn now() -> SnapshotTime {
+    SnapshotTime {
+        now: Now::from_unix_seconds(kirin_clock::steady_seconds()),
+        wall: Now::from_unix_seconds(kirin_clock::wall_seconds()),
+    }
 }

@@ -9,7 +9,6 @@ mod stats;
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kirin_store::{
     ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, NewItem, Now, Store, StoreMode, StoreOutcome,
@@ -59,8 +58,7 @@ impl Executor {
 
     /// Looks at the clock; called once for each read.
     pub fn tick(&self) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        self.set_now(Now::from_unix_seconds(now.as_secs()));
+        self.set_now(Now::from_unix_seconds(kirin_clock::steady_seconds()));
     }
 
     /// Sets the time at which the next commands are carried out.
@@ -147,6 +145,7 @@ impl Executor {
         match saving {
             Saving::Begun => "OK",
             Saving::Busy => "BUSY a snapshot is being written",
+            Saving::NotOwner => "SERVER_ERROR the contents of this store are another process's to save",
             Saving::Failed => "SERVER_ERROR no thread to write the snapshot",
         }
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use kirin_store::{Now, SnapshotError, Store, StoreConfig};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -27,7 +27,7 @@ use crate::codec::Limits;
 use crate::execute::VERSION;
 use crate::memcached_options::{HELP, Invocation, Options};
 use crate::server::{Description, Server, ServerOptions, serve};
-use crate::snapshot_file::SnapshotFile;
+use crate::snapshot_file::{SnapshotFile, SnapshotFileError};
 use bind::Sockets;
 
 /// Places for items that one sweep looks at: a million items are gone through in a quarter of an
@@ -58,6 +58,8 @@ pub(crate) enum StartError {
     Loop(std::io::Error),
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    #[error(transparent)]
+    SnapshotFile(#[from] SnapshotFileError),
 }
 
 /// Carries out a command line; returns when the store has been told to stop.
@@ -106,7 +108,10 @@ fn run_here(options: Options) -> Result<(), StartError> {
         evict: !options.no_evictions,
         ..StoreConfig::default()
     }));
-    let snapshot = options.snapshot.as_ref().map(|path| Arc::new(SnapshotFile::new(directory.join(path))));
+    let snapshot = match &options.snapshot {
+        Some(path) => Some(Arc::new(SnapshotFile::new(directory.join(path))?)),
+        None => None,
+    };
     if let Some(snapshot) = &snapshot {
         snapshot.load(&store);
     }
@@ -203,8 +208,7 @@ impl Signals {
 }
 
 fn now() -> Now {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Now::from_unix_seconds(since.as_secs())
+    Now::from_unix_seconds(kirin_clock::steady_seconds())
 }
 
 fn server_options(
