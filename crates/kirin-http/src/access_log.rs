@@ -5,13 +5,16 @@
 
 use crate::basic_credentials::BasicCredentials;
 use crate::handler::Peer;
+use crate::queued_writer::{Lost, Output, QueuedWriter, write_patiently};
 use crate::request::{RequestHead, Version};
 use crate::response::Place;
 use http::StatusCode;
 use parking_lot::RwLock;
-use std::cell::{Cell, RefCell};
+use rustix::fs::OFlags;
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -19,12 +22,36 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Gathered bytes after which a write is due before the second is over.
 const FLUSH_BYTES: usize = 32 * 1024;
 
+/// The most bytes that wait for a file which takes none, such as a FIFO whose reader is stuck.
+const QUEUE_BYTES: usize = 4 << 20;
+
 /// What access logs are written to: shared by all loops, and opened anew when the file has been renamed.
 pub struct LogFile {
-    /// Looked at once a flush.
-    current: RwLock<Arc<File>>,
+    current: Arc<Current>,
     /// None for a stream that the process was given.
     path: Option<PathBuf>,
+    queue: QueuedWriter,
+}
+
+/// The file that is written. Looked at for each write.
+type Current = RwLock<Arc<File>>;
+
+/// Writes to the file on the queue's thread.
+struct LogOutput(Arc<Current>);
+
+impl Output for LogOutput {
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        let file = Arc::clone(&self.0.read());
+        write_patiently(&file, lines)
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        tracing::error!(%error, "access log cannot be written; lines are lost until it can");
+    }
+
+    fn recovered(&mut self, lost_lines: u64) {
+        tracing::warn!(lines = lost_lines, "access log is written again; lines were lost");
+    }
 }
 
 impl LogFile {
@@ -32,12 +59,18 @@ impl LogFile {
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         let file = open_for_appending(&path)?;
-        Ok(Self { current: RwLock::new(Arc::new(file)), path: Some(path) })
+        Ok(Self::of(file, Some(path)))
     }
 
     /// A stream, such as standard error. It is never opened anew.
     pub fn stream(file: File) -> Self {
-        Self { current: RwLock::new(Arc::new(file)), path: None }
+        Self::of(file, None)
+    }
+
+    fn of(file: File, path: Option<PathBuf>) -> Self {
+        let current = Arc::new(RwLock::new(Arc::new(file)));
+        let queue = QueuedWriter::new(Box::new(LogOutput(Arc::clone(&current))), QUEUE_BYTES);
+        Self { current, path, queue }
     }
 
     /// Opens the file of the same path again. If that fails, the old one is written on.
@@ -54,20 +87,39 @@ impl LogFile {
         self.path.as_deref()
     }
 
-    fn current(&self) -> Arc<File> {
-        Arc::clone(&self.current.read())
+    /// Lines that could not be written.
+    pub fn lost_lines(&self) -> u64 {
+        self.queue.lost_lines()
+    }
+
+    /// Waits until what was logged is written or lost, but no longer than `limit`.
+    pub fn flush(&self, limit: Duration) {
+        self.queue.flush(limit);
+    }
+
+    /// Queues whole lines. They are lost, and counted, when the file takes none and the queue is full.
+    fn push(&self, lines: &[u8]) {
+        // Not before the first lines: the process changes its user while it has one thread.
+        self.queue.start();
+        if let Err(Lost { is_first: true }) = self.queue.push(lines) {
+            tracing::error!("access log cannot be written: nobody reads it; lines are lost until somebody does");
+        }
     }
 }
 
 fn open_for_appending(path: &Path) -> io::Result<File> {
-    File::options().append(true).create(true).open(path)
+    let mut options = File::options();
+    // A FIFO is opened for reading, too: it need not have a reader yet, and its reader may come back.
+    let is_fifo = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
+    options.append(true).create(!is_fifo).read(is_fifo);
+    // Should it become one meanwhile, the open does not wait for a reader.
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
 /// Writes one line a response.
 pub struct AccessLog {
     file: Arc<LogFile>,
     lines: RefCell<Vec<u8>>,
-    lost_lines: Cell<u64>,
 }
 
 /// The part of a line that is known when a request arrives.
@@ -108,7 +160,7 @@ pub struct ResponseRecord {
 impl AccessLog {
     /// A log that appends to `file`.
     pub fn new(file: Arc<LogFile>) -> Self {
-        Self { file, lines: RefCell::new(Vec::new()), lost_lines: Cell::new(0) }
+        Self { file, lines: RefCell::new(Vec::new()) }
     }
 
     /// Takes from a request what its line needs.
@@ -155,24 +207,14 @@ impl AccessLog {
         }
     }
 
-    /// Writes the gathered lines. When the file cannot take them (a full disk) they are lost, counted, and serving
-    /// goes on.
+    /// Has the gathered lines written.
     pub fn flush(&self) {
         let mut lines = self.lines.borrow_mut();
-        if lines.is_empty() {
-            return;
+        if !lines.is_empty() {
+            self.file.push(&lines);
+            lines.clear();
+            lines.shrink_to(FLUSH_BYTES);
         }
-        if let Err(error) = (&*self.file.current()).write_all(&lines) {
-            let lost = memchr::memchr_iter(b'\n', &lines).count() as u64;
-            if self.lost_lines.get() == 0 {
-                tracing::error!(%error, "access log cannot be written; lines are lost until it can");
-            }
-            self.lost_lines.set(self.lost_lines.get() + lost);
-        } else if self.lost_lines.get() > 0 {
-            tracing::warn!(lines = self.lost_lines.take(), "access log is written again; lines were lost");
-        }
-        lines.clear();
-        lines.shrink_to(FLUSH_BYTES);
     }
 }
 

@@ -1,6 +1,9 @@
-//! The loop's clock: seconds since the epoch and the `Date` line made from them, at most one format a second.
+//! The loop's clocks: the steady seconds that deadlines and lifetimes are counted in, and the wall clock's
+//! `Date` line, which is formatted at most once a second.
 
 use http::HeaderValue;
+use kirin_clock::{Offset, monotonic_offset};
+use rustix::time::{ClockId, clock_gettime};
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,7 +15,12 @@ const DATE_AT: usize = 6;
 
 /// One a loop. Reading it costs a read of the kernel's coarse clock, no system call.
 pub struct Clock {
+    /// Of the steady clock (`kirin-clock`).
     second: Cell<u64>,
+    /// From the kernel's clock to the steady one. Read anew each second.
+    offset: Cell<Offset>,
+    /// Of the wall clock.
+    wall_second: Cell<u64>,
     date_line: RefCell<[u8; DATE_LINE_BYTES]>,
     date: RefCell<HeaderValue>,
 }
@@ -21,6 +29,8 @@ impl Default for Clock {
     fn default() -> Self {
         let clock = Self {
             second: Cell::new(u64::MAX),
+            offset: Cell::new(monotonic_offset()),
+            wall_second: Cell::new(u64::MAX),
             date_line: RefCell::new([0; DATE_LINE_BYTES]),
             date: RefCell::new(HeaderValue::from_static("")),
         };
@@ -30,13 +40,23 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Whole seconds since the unix epoch.
+    /// Whole seconds since the unix epoch, which go on evenly when somebody sets the wall clock.
     pub fn now(&self) -> u64 {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-        let second = u64::try_from(time.tv_sec).unwrap_or(0);
-        if second != self.second.get() {
-            self.second.set(second);
-            self.format_date(second);
+        let time = clock_gettime(ClockId::MonotonicCoarse);
+        let second = self.offset.get().steady_seconds(time.tv_sec, time.tv_nsec);
+        if second == self.second.get() { second } else { self.tick() }
+    }
+
+    /// A second has begun.
+    fn tick(&self) -> u64 {
+        // The machine may have slept meanwhile.
+        self.offset.set(monotonic_offset());
+        let time = clock_gettime(ClockId::MonotonicCoarse);
+        let second = self.offset.get().steady_seconds(time.tv_sec, time.tv_nsec);
+        self.second.set(second);
+        let wall = u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0);
+        if wall != self.wall_second.replace(wall) {
+            self.format_date(wall);
         }
         second
     }
@@ -51,9 +71,9 @@ impl Clock {
         self.date.borrow().clone()
     }
 
-    /// The time of the last [`Clock::now`].
+    /// The wall clock's second at the last [`Clock::now`].
     pub fn time(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_secs(self.second.get())
+        UNIX_EPOCH + Duration::from_secs(self.wall_second.get())
     }
 
     fn format_date(&self, second: u64) {

@@ -30,7 +30,7 @@ pub struct Origin<'a> {
     pub client: Client<'a>,
     /// The trusted proxy that has passed the request on, which `peer` may be itself.
     pub proxy: Option<TrustedProxy<'a>>,
-    /// The loop's clock: whole seconds since the unix epoch.
+    /// The loop's steady clock: whole seconds since the unix epoch that nobody sets (`kirin-clock`).
     pub now: u64,
 }
 

@@ -43,6 +43,7 @@ pub mod preconditions;
 mod proxied;
 pub mod proxy_fields;
 pub mod proxy_protocol;
+pub mod queued_writer;
 pub mod rate_limit;
 pub mod request;
 pub mod request_body;

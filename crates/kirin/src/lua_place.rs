@@ -21,7 +21,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A script, opened.
 pub struct LuaPlace {
@@ -219,8 +218,7 @@ async fn go_on(
                 Err(error) => return Response { place: Place::Lua, ..Response::error(error.status()) },
             },
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let now = Now::from_unix_seconds(now);
+        let now = Now::from_unix_seconds(kirin_clock::steady_seconds());
         let step = suspended.resume(supply, now);
         match kept.with(|lookup, origin| place.advance(step, now, routes.parent_at(at, &lookup, origin))) {
             Progress::Answered(response) => {

@@ -4,7 +4,7 @@
 use super::fetch::Fetch;
 use super::flights::{Joined, Landed, News};
 use super::shared_response::SharedResponse;
-use super::{Found, ttl, unix_now};
+use super::{Found, ttl, steady_now};
 use kirin_cache::{CacheStatus, Collapse, Reuse, collapse, reuse};
 use kirin_http::{RequestBody, Response};
 use tokio::time::{Instant, timeout_at};
@@ -109,7 +109,7 @@ impl Fetch {
     /// What is stored by now, if it is an answer.
     fn found_by_now(&self, collapsed: bool) -> Option<Response> {
         let Found::Response(found) = self.find() else { return None };
-        let (cached, now) = (found.cached()?, unix_now());
+        let (cached, now) = (found.cached()?, steady_now());
         match reuse(&cached.policy, &self.asked.directives, now, found.item.is_stale()) {
             Reuse::Fresh | Reuse::Stale | Reuse::StaleWhileRevalidate => {}
             // It has just come from the place, after this was asked.
@@ -140,7 +140,7 @@ impl Fetch {
         if !self.asked.may_have(policy) {
             return Along::NotForIt;
         }
-        let now = unix_now();
+        let now = steady_now();
         match collapse(policy, &self.asked.directives, now, is_earlier) {
             // What it was made from has changed before this was asked, perhaps.
             _ if keep.check_unpurged(&self.cache.store).is_err() => return Along::TooOld,

@@ -7,7 +7,7 @@ use super::forward::said;
 use super::keep::{self, Keep};
 use super::settings::CacheSettings;
 use super::shared_response::SharedResponse;
-use super::{Ask, Cache, Found, FoundResponse, ttl, unix_now};
+use super::{Ask, Cache, Found, FoundResponse, ttl, steady_now};
 use crate::kept_request::KeptRequest;
 use http::{Method, StatusCode};
 use kirin_cache::validation;
@@ -17,7 +17,7 @@ use kirin_http::{Answer, Body, ClientShare, FieldLines, Place, RequestBody, Resp
 use kirin_store::{Moment, Now};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use tokio::time::Instant;
 
 /// A request that is to be answered by the place.
@@ -98,7 +98,7 @@ impl Fetch {
         if response.status == StatusCode::NOT_MODIFIED && !conditions.is_empty() {
             if found.is_meant_by(&response.fields) {
                 self.cache.counters.not_modified.add();
-                complete(&mut response.fields, unix_now());
+                complete(&mut response.fields);
                 return self.not_modified(flight, found, &response.fields, delay);
             }
             // Of something else: nothing is known then.
@@ -135,9 +135,9 @@ impl Fetch {
         let Some(cached) = found.cached() else { return Response::error(StatusCode::BAD_GATEWAY) };
         let (page_status, body) = (self.page_status(&found), cached.page.body.clone());
         let fields = validation::merge(&cached.stored_fields(&found.item), said_now);
-        let received = unix_now();
+        let received = steady_now();
         let personal = self.personal_fields(said_now);
-        let (mut response, landed) = match self.policy(page_status, &fields, received, delay) {
+        let (mut response, landed) = match self.policy(page_status, &fields, delay) {
             Ok(policy) => {
                 let kept = self.keep(&policy, page_status, &fields).ok_or(Unstorable::TooLarge);
                 let renewed = kept.and_then(|(keep, _)| {
@@ -178,7 +178,7 @@ impl Fetch {
         status: StatusCode,
         collapsed: bool,
     ) -> Option<Response> {
-        let now = unix_now();
+        let now = steady_now();
         let cached = found.cached()?;
         if !matches!(status.as_u16(), 500 | 502 | 503 | 504) || !cached.policy.serves_error(now) {
             return None;
@@ -196,9 +196,9 @@ impl Fetch {
 
     /// A whole response has come, or begins to.
     async fn received(self, flight: Option<Flight>, mut response: Response, delay: u64) -> Response {
-        let received = unix_now();
-        complete(&mut response.fields, received);
-        let stored = self.policy(response.status, &response.fields, received, delay).and_then(|policy| {
+        let received = steady_now();
+        complete(&mut response.fields);
+        let stored = self.policy(response.status, &response.fields, delay).and_then(|policy| {
             let kept = self.keep(&policy, response.status, &response.fields);
             let length = response.body.length().unwrap_or(0);
             let fits = |(keep, _): &(Keep, FieldLines)| keep.has_room(&self.cache.store, length);
@@ -264,12 +264,12 @@ impl Fetch {
     }
 
     pub(super) fn find(&self) -> Found {
-        self.request.with(|request, _| self.cache.find(&self.asked, request.fields, unix_now()))
+        self.request.with(|request, _| self.cache.find(&self.asked, request.fields, steady_now()))
     }
 
     /// With what is stored. Coded, if at all, by who called the cache.
     pub(super) fn respond(&self, found: &FoundResponse, status: CacheStatus) -> Response {
-        self.request.with(|request, _| self.cache.respond(found, request, Codings::NONE, unix_now(), status))
+        self.request.with(|request, _| self.cache.respond(found, request, Codings::NONE, steady_now(), status))
     }
 
     pub(super) fn status(&self) -> CacheStatus {
@@ -294,10 +294,12 @@ impl Fetch {
         &self,
         status: StatusCode,
         fields: &FieldLines,
-        received: u64,
         delay: u64,
     ) -> Result<Policy, Unstorable> {
-        policy_of(self.storable_request(), status, fields, &self.settings.rules, received, delay)
+        // `Date` and `Expires` are compared with the wall clock. The age is a duration from then on.
+        let wall = kirin_clock::wall_seconds();
+        let policy = policy_of(self.storable_request(), status, fields, &self.settings.rules, wall, delay)?;
+        Ok(Policy { received: steady_now(), ..policy })
     }
 
     /// What is needed to store a response with `said`, and its fields that are stored.
@@ -379,10 +381,9 @@ async fn given(answer: Answer, body: RequestBody) -> (Response, u64) {
 }
 
 /// Who passes on a response without a date says when it came (RFC 9110 section 6.6.1).
-fn complete(fields: &mut FieldLines, received: u64) {
+fn complete(fields: &mut FieldLines) {
     if !fields.has_date() {
-        let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(received));
-        fields.push("Date", date);
+        fields.push("Date", httpdate::fmt_http_date(SystemTime::now()));
     }
 }
 
@@ -404,5 +405,5 @@ fn push_age(fields: &mut FieldLines, policy: &Policy) {
 }
 
 fn now() -> Now {
-    Now::from_unix_seconds(unix_now())
+    Now::from_unix_seconds(steady_now())
 }

@@ -8,7 +8,7 @@ use super::filling_body::{Demand, Filler};
 use super::flights::{Flight, Landed};
 use super::patience::{GRACE, Patience};
 use super::shared_response::SharedResponse;
-use super::{Cache, unix_now};
+use super::{Cache, steady_now};
 use kirin_http::body::BodyStream;
 use kirin_http::{ClientShare, Resource};
 use kirin_store::Now;
@@ -41,7 +41,7 @@ pub async fn fill(
                     filler.is_too_long();
                     cache.counters.not_stored.add();
                     if is_counted {
-                        response.keep.remember_pass(&cache.store, Now::from_unix_seconds(unix_now()));
+                        response.keep.remember_pass(&cache.store, Now::from_unix_seconds(steady_now()));
                     }
                     if let Some(flight) = flight {
                         flight.land(Landed::NotStored);

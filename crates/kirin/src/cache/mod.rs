@@ -40,7 +40,6 @@ use kirin_store::{ItemRef, Now, Store};
 use settings::CacheSettings;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Asks the place behind the cache; as often as it takes, and also after the request itself has been answered.
 pub type Ask = Rc<dyn Fn(&RequestHead<'_>, Origin<'_>) -> Answer>;
@@ -198,7 +197,7 @@ impl Cache {
 
     /// Stores a response with its body, and counts it.
     fn store(&self, keep: &Keep, body: &[Bytes]) -> Result<(), Unstorable> {
-        let stored = keep.store(&self.store, body, Now::from_unix_seconds(unix_now()));
+        let stored = keep.store(&self.store, body, Now::from_unix_seconds(steady_now()));
         match stored {
             Ok(()) => self.counters.stored.add(),
             Err(_) => self.counters.not_stored.add(),
@@ -241,7 +240,7 @@ fn not_cached() -> Response {
     response
 }
 
-/// The time after waiting, when the loop's clock has gone on.
-fn unix_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+/// The steady clock's time after waiting, when the loop's has gone on.
+fn steady_now() -> u64 {
+    kirin_clock::steady_seconds()
 }

@@ -25,7 +25,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use store_field::{STORE, StoreField, Unstorable, stored_head, text_only_line};
 
 const PURGE: &str = "kirin-purge";
@@ -261,5 +261,5 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn now() -> Now {
-    Now::from_unix_seconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+    Now::from_unix_seconds(kirin_clock::steady_seconds())
 }

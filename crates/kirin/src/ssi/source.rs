@@ -109,7 +109,7 @@ impl Parts {
         });
         match part {
             Ok(part) => {
-                self.cacheability.add_part(&part.fields, page.now.unix_seconds());
+                self.cacheability.add_part(&part.fields, kirin_clock::wall_seconds());
                 Some(part.pieces)
             }
             Err(failure) => {
@@ -152,7 +152,7 @@ impl Source for PageSource<'_> {
         };
         self.parts.items.update(&page.digest.to_le_bytes());
         if let Some(head) = page.head.as_ref().filter(|head| head.says_cacheability) {
-            self.parts.cacheability.add_part(&head.fields, now.unix_seconds());
+            self.parts.cacheability.add_part(&head.fields, kirin_clock::wall_seconds());
         }
         Some(Arc::clone(&page.template))
     }
@@ -172,7 +172,7 @@ impl Source for PageSource<'_> {
 
     fn date(&mut self, zone: Zone, format: &str) -> Bytes {
         self.parts.has_more = true;
-        date::format(self.page.now.unix_seconds(), zone, format)
+        date::format(kirin_clock::wall_seconds(), zone, format)
     }
 
     fn request(&mut self, include: Requesting<'_>, scope: &Scope, id: usize) -> Requested {

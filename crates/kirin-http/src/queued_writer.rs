@@ -1,0 +1,257 @@
+//! A writer that never makes its callers wait: lines are queued, and a thread of its own writes them.
+//!
+//! A log's reader may be stuck, its disk full, its terminal closed. An event loop that wrote to it
+//! would serve nobody meanwhile. When the queue is full, lines are lost and counted.
+
+use parking_lot::{Condvar, Mutex};
+use rustix::event::{PollFd, PollFlags};
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Where the lines go. Its functions are called on the writer's thread, and may wait.
+pub trait Output: Send + 'static {
+    /// Writes whole lines.
+    fn write(&mut self, lines: &[u8]) -> io::Result<()>;
+
+    /// Lines cannot be written; called once, until [`Output::recovered`].
+    fn failed(&mut self, error: &io::Error);
+
+    /// Lines are written again, after this many were lost.
+    fn recovered(&mut self, lost_lines: u64);
+}
+
+/// A queue of lines, and the thread that writes them.
+pub struct QueuedWriter {
+    shared: Arc<Shared>,
+    limit_bytes: usize,
+    /// Until the thread is started.
+    output: Mutex<Option<Box<dyn Output>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// There are lines to write.
+    filled: Condvar,
+    /// All lines are written or lost.
+    emptied: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    lines: Vec<u8>,
+    is_writing: bool,
+    lost_lines: u64,
+    /// How many of them the output has been told.
+    reported_lines: u64,
+    is_abandoned: bool,
+}
+
+/// Lines that there was no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Whether lines before them were written.
+    pub is_first: bool,
+}
+
+impl QueuedWriter {
+    /// A queue of at most `limit_bytes`. Nothing is written before [`QueuedWriter::start`].
+    pub fn new(output: Box<dyn Output>, limit_bytes: usize) -> Self {
+        Self { shared: Arc::default(), limit_bytes, output: Mutex::new(Some(output)) }
+    }
+
+    /// Starts the thread, unless it runs already.
+    pub fn start(&self) {
+        let Some(output) = self.output.lock().take() else { return };
+        let shared = Arc::clone(&self.shared);
+        let spawned =
+            std::thread::Builder::new().name("log".into()).spawn(move || write_lines(&shared, output));
+        if spawned.is_err() {
+            self.shared.state.lock().is_abandoned = true;
+        }
+    }
+
+    /// Queues whole lines, unless there is no room.
+    pub fn push(&self, lines: &[u8]) -> Result<(), Lost> {
+        let mut state = self.shared.state.lock();
+        if state.lines.len() + lines.len() > self.limit_bytes || state.is_abandoned {
+            let is_first = state.lost_lines == state.reported_lines;
+            state.lost_lines += count_lines(lines);
+            return Err(Lost { is_first });
+        }
+        state.lines.extend_from_slice(lines);
+        drop(state);
+        self.shared.filled.notify_one();
+        Ok(())
+    }
+
+    /// Lines that were lost so far.
+    pub fn lost_lines(&self) -> u64 {
+        self.shared.state.lock().lost_lines
+    }
+
+    /// Waits until all lines are written or lost, but no longer than `limit`.
+    pub fn flush(&self, limit: Duration) {
+        self.start();
+        let until = Instant::now() + limit;
+        let mut state = self.shared.state.lock();
+        while (!state.lines.is_empty() || state.is_writing) && !state.is_abandoned {
+            if self.shared.emptied.wait_until(&mut state, until).timed_out() {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for QueuedWriter {
+    fn drop(&mut self) {
+        self.shared.state.lock().is_abandoned = true;
+        self.shared.filled.notify_one();
+    }
+}
+
+fn write_lines(shared: &Shared, mut output: Box<dyn Output>) {
+    let (mut lines, mut is_failing) = (Vec::new(), false);
+    loop {
+        let mut state = shared.state.lock();
+        state.is_writing = false;
+        if state.lines.is_empty() {
+            shared.emptied.notify_all();
+        }
+        while state.lines.is_empty() {
+            if state.is_abandoned {
+                return;
+            }
+            shared.filled.wait(&mut state);
+        }
+        std::mem::swap(&mut lines, &mut state.lines);
+        state.is_writing = true;
+        drop(state);
+        let lost_lines = match output.write(&lines) {
+            Ok(()) => {
+                is_failing = false;
+                let mut state = shared.state.lock();
+                let lost_before = state.lost_lines - state.reported_lines;
+                state.reported_lines = state.lost_lines;
+                lost_before
+            }
+            Err(error) => {
+                shared.state.lock().lost_lines += count_lines(&lines);
+                if !std::mem::replace(&mut is_failing, true) {
+                    output.failed(&error);
+                }
+                0
+            }
+        };
+        if lost_lines > 0 {
+            output.recovered(lost_lines);
+        }
+        lines.clear();
+        // A full queue was rare, and its memory is not kept.
+        lines.shrink_to(KEPT_BYTES);
+    }
+}
+
+/// Writes all of `lines`, also when somebody who shares the file has made it non-blocking.
+pub fn write_patiently(mut file: &File, mut lines: &[u8]) -> io::Result<()> {
+    while !lines.is_empty() {
+        match file.write(lines) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => lines = lines.get(count..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                rustix::event::poll(&mut [PollFd::new(file, PollFlags::OUT)], None)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The size of an empty queue's buffer.
+const KEPT_BYTES: usize = 64 * 1024;
+
+fn count_lines(lines: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', lines).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// Writes when it is let, and tells what happened.
+    struct Slow {
+        may_write: mpsc::Receiver<io::Result<()>>,
+        events: mpsc::Sender<String>,
+    }
+
+    impl Output for Slow {
+        fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+            self.may_write.recv().map_err(io::Error::other)??;
+            let lines = String::from_utf8_lossy(lines).replace('\n', "|");
+            _ = self.events.send(format!("wrote {lines}"));
+            Ok(())
+        }
+
+        fn failed(&mut self, error: &io::Error) {
+            _ = self.events.send(format!("failed: {error}"));
+        }
+
+        fn recovered(&mut self, lost_lines: u64) {
+            _ = self.events.send(format!("lost {lost_lines}"));
+        }
+    }
+
+    fn slow(limit_bytes: usize) -> (QueuedWriter, mpsc::Sender<io::Result<()>>, mpsc::Receiver<String>) {
+        let ((let_it, may_write), (events, seen)) = (mpsc::channel(), mpsc::channel());
+        (QueuedWriter::new(Box::new(Slow { may_write, events }), limit_bytes), let_it, seen)
+    }
+
+    #[test]
+    fn a_stuck_output_holds_nobody_up_and_what_it_costs_is_counted() {
+        let (writer, let_it, seen) = slow(10);
+        assert_eq!(writer.push(b"one\n"), Ok(()));
+        assert_eq!(writer.push(b"two\n"), Ok(()), "before it is started");
+        assert_eq!(writer.push(b"three\n"), Err(Lost { is_first: true }));
+        assert_eq!(writer.push(b"four\nfive\n"), Err(Lost { is_first: false }));
+        assert_eq!(writer.lost_lines(), 3);
+        writer.flush(Duration::from_millis(10));
+        let_it.send(Ok(())).unwrap();
+        assert_eq!(seen.recv().unwrap(), "wrote one|two|");
+        assert_eq!(seen.recv().unwrap(), "lost 3");
+        assert_eq!(writer.push(b"six\n"), Ok(()));
+        let_it.send(Ok(())).unwrap();
+        writer.flush(Duration::from_secs(60));
+        assert_eq!(seen.recv().unwrap(), "wrote six|");
+        assert_eq!(writer.lost_lines(), 3, "a total");
+    }
+
+    #[test]
+    fn an_output_that_fails_is_told_of_once_and_tried_again() {
+        let (writer, let_it, seen) = slow(100);
+        for answer in [Err(io::Error::other("full")), Err(io::Error::other("full")), Ok(())] {
+            writer.push(b"line\n").unwrap();
+            let_it.send(answer).unwrap();
+            writer.flush(Duration::from_secs(60));
+        }
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["failed: full", "wrote line|", "lost 2"]);
+    }
+
+    #[test]
+    fn a_file_that_somebody_has_made_non_blocking_gets_all() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        let writer = File::from(std::os::fd::OwnedFd::from(writer));
+        let lines = vec![b'x'; 1 << 20];
+        let reading = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            io::Read::read_to_end(&mut reader, &mut all).map(|_| all)
+        });
+        write_patiently(&writer, &lines).unwrap();
+        drop(writer);
+        assert_eq!(reading.join().unwrap().unwrap().len(), lines.len());
+    }
+}
