@@ -38,6 +38,7 @@ pub mod listener;
 mod open_connections;
 mod output;
 mod pace;
+pub mod panics;
 pub mod partial_content;
 pub mod preconditions;
 mod proxied;

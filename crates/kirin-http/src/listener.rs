@@ -5,6 +5,7 @@ use crate::connection;
 use crate::handler::{Handler, Peer};
 use crate::io::{Io, Stream};
 use crate::keepalive;
+use crate::panics;
 use crate::server::Server;
 use crate::tls::Tls;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -278,7 +279,8 @@ async fn accept_for_ever<H: Handler>(listener: &Accepting, server: &Server<H>, s
             continue;
         }
         match listener.accept(server.tls.as_deref()).await {
-            Ok(io) => serve(io),
+            // A mistake in admitting one connection must not end the accepting of others.
+            Ok(io) => _ = panics::catch(|| serve(io)),
             Err(error) if is_exhaustion(&error) => {
                 if exhausted.is_due(server) {
                     tracing::warn!(address = %server.local, %error, "accepting pauses; raise `ulimit -n` or lower the connection limit");
@@ -325,12 +327,14 @@ pub async fn keep_house<H>(server: Rc<Server<H>>) {
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         second.tick().await;
-        server.open.end_overdue(server.clock().now());
-        server.open.look_for_the_gone();
-        end_heaviest(&server);
-        if let Some(log) = &server.log {
-            log.flush();
-        }
+        let _ = panics::catch(|| {
+            server.open.end_overdue(server.clock().now());
+            server.open.look_for_the_gone();
+            end_heaviest(&server);
+            if let Some(log) = &server.log {
+                log.flush();
+            }
+        });
     }
 }
 

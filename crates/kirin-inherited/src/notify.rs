@@ -5,6 +5,10 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+/// How long a full socket is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where systemd listens.
 #[derive(Clone, Debug)]
@@ -31,7 +35,10 @@ impl NotifySocket {
 
     /// Says `NAME=VALUE`, a line each.
     pub fn say(&self, lines: &str) -> io::Result<()> {
-        UnixDatagram::unbound()?.send_to_addr(lines.as_bytes(), &self.address).map(|_| ())
+        let socket = UnixDatagram::unbound()?;
+        // A reader that is stuck must not hold the program up.
+        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.send_to_addr(lines.as_bytes(), &self.address).map(|_| ())
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -206,7 +207,10 @@ pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Futur
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok(accepted) => admit(accepted, &executor, &buffers, &open),
+            // A mistake in admitting one connection must not end the accepting of others.
+            Ok(accepted) => {
+                _ = catch_unwind(AssertUnwindSafe(|| admit(accepted, &executor, &buffers, &open)));
+            }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 add(&executor.counters().listen_disabled_num, 1);

@@ -29,7 +29,8 @@ async fn keep(upstream: Weak<Upstream>, health: HealthConfig) {
     loop {
         interval.tick().await;
         let Some(upstream) = upstream.upgrade() else { return };
-        probe_all(&upstream, &health).await;
+        // A mistake in one round does not end the others.
+        let _ = kirin_http::panics::catch_in(probe_all(&upstream, &health)).await;
     }
 }
 

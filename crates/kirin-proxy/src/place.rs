@@ -422,6 +422,7 @@ async fn keep_house(state: Weak<State>) {
     loop {
         second.tick().await;
         let Some(state) = state.upgrade() else { return };
-        state.sweep();
+        // A mistake in one round does not end the others.
+        let _ = kirin_http::panics::catch(|| state.sweep());
     }
 }

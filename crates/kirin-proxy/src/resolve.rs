@@ -30,7 +30,8 @@ async fn keep(upstream: Weak<Upstream>, interval: Duration) {
     loop {
         tokio::time::sleep(interval).await;
         let Some(upstream) = upstream.upgrade() else { return };
-        look_up(&upstream).await;
+        // A mistake in one round does not end the others.
+        let _ = kirin_http::panics::catch_in(look_up(&upstream)).await;
     }
 }
 

@@ -26,12 +26,14 @@ mod memcached;
 mod page;
 mod page_renewal;
 mod page_variants;
+mod panics;
 mod password_checks;
 mod password_file;
 mod password_hash;
 mod path_rest;
 mod pid_file;
 mod program;
+mod program_log;
 mod purge;
 mod purge_requests;
 mod push;
@@ -60,16 +62,26 @@ use config::load::Source;
 use kirin_inherited::Inherited;
 use program::Start;
 use purge::Purge;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let command_line = CommandLine::parse();
-    start_log();
+    panics::log_and_count();
+    let code = match program_log::start() {
+        // The panic is in the log.
+        Ok(()) => kirin_http::panics::catch(|| run(command_line)).unwrap_or(ExitCode::FAILURE),
+        Err(message) => fail(&message),
+    };
+    program_log::flush();
+    code
+}
+
+fn run(command_line: CommandLine) -> ExitCode {
     let result = match command_line.command {
         Command::Memcached { options } => match kirin_memcache::memcached_options::parse(options) {
-            Ok(invocation) => return kirin_memcache::run(invocation),
+            Ok(invocation) => return kirin_memcache::run(invocation, program_log::start_thread),
             Err(message) => Err(message),
         },
         Command::Serve(serve) => serve.source().and_then(|source| {
@@ -102,11 +114,13 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("kirin: {message}");
-            ExitCode::FAILURE
-        }
+        Err(message) => fail(&message),
     }
+}
+
+fn fail(message: &str) -> ExitCode {
+    program_log::say(&format!("kirin: {message}"));
+    ExitCode::FAILURE
 }
 
 fn purge(target: &admin::client::Target, purge: Purge) -> Result<(), String> {
@@ -121,18 +135,6 @@ fn serve_loaded(directory: &Path, app_parent: u32, pid_file: Option<PathBuf>) ->
     let site = source.and_then(|source| command_line::site(&source)).map_err(|error| error.to_string())?;
     let start = Start { inherited, listens_where_told: false, pid_file };
     program::run_loaded(site, directory, app_parent, start).map_err(|error| error.to_string())
-}
-
-/// The log of the program itself goes to standard error; `KIRIN_LOG=debug` shows more.
-fn start_log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("KIRIN_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_target(false)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
 }
 
 fn print(text: &str) -> Result<(), String> {

@@ -12,6 +12,7 @@ use crate::event_loop::{EventLoop, LoopError, Parts, Stage};
 use crate::loaded_invocation;
 use crate::logs::{LogError, Logs};
 use crate::pid_file::PidFile;
+use crate::program_log;
 use crate::run_directory::{self, INVOCATION, RunDirectory, WORKERS_SOCKET};
 use crate::serving::{Ending, Serving};
 use crate::signals::{End, Signals};
@@ -21,6 +22,7 @@ use crate::upgrade::{self, Invocation, Predecessor, Upgrade, UpgradeError};
 use crate::user::UserError;
 use kirin_http::ConnectionCount;
 use kirin_http::listener::ListenError;
+use kirin_http::panics::{catch, catch_in};
 use kirin_inherited::{Inherited, Source};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile, SnapshotFileError};
@@ -38,6 +40,9 @@ use tokio::task::JoinSet;
 
 /// How long responses in progress may take after TERM or QUIT.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long the end waits for an access log that takes no lines, such as a FIFO that nobody reads.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Items that the sweep looks at in a second; it holds a shard's lock for a part of them at a time.
 const SWEEP_ITEMS: usize = 20_000;
@@ -168,6 +173,7 @@ async fn supervise(
         acme.give_to(user)?;
         user.serve_as(run_directory)?;
     }
+    program_log::start_thread();
     run_directory::remove_abandoned();
     let store = Arc::new(Store::new(StoreConfig {
         memory_bytes: site.store.memory_bytes,
@@ -210,6 +216,7 @@ async fn supervise(
         apps: apps.clone(),
         upstreams: upstreams.clone(),
         cache_counters: cache_counters.clone(),
+        access_logs: logs.values().cloned().collect(),
         connections,
         accounts,
         listeners: site.listeners.iter().map(|listener| listener.address.to_string()).collect(),
@@ -282,12 +289,17 @@ async fn supervise(
             systemd: &systemd,
             upgrade,
         };
-        let ending = tokio::select! {
-            ending = serving.do_wishes(&mut signals) => ending,
-            // One that can be started again is, so this is rare.
-            error = first_failure(&apps) => {
-                started = Err(error.into());
-                Ending::Signal(End::Fast)
+        let ending = loop {
+            tokio::select! {
+                ending = catch_in(serving.do_wishes(&mut signals)) => match ending {
+                    Ok(ending) => break ending,
+                    Err(_) => tracing::error!("serving goes on, an upgrade that was going on does not"),
+                },
+                // One that can be started again is, so this is rare.
+                error = first_failure(&apps) => {
+                    started = Err(error.into());
+                    break Ending::Signal(End::Fast);
+                }
             }
         };
         sweeping.abort();
@@ -337,6 +349,9 @@ async fn supervise(
         tracing::error!(%error, "snapshot not written; the one before is kept");
     }
     drop(pid_file);
+    for log in logs.values() {
+        log.flush(LAST_LINES);
+    }
     started.map(|_| ())
 }
 
@@ -450,6 +465,8 @@ async fn sweep(store: Arc<Store>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         second.tick().await;
-        store.sweep(Now::from_unix_seconds(kirin_clock::steady_seconds()), SWEEP_ITEMS);
+        let now = Now::from_unix_seconds(kirin_clock::steady_seconds());
+        // A mistake in one round does not end the others.
+        let _ = catch(|| store.sweep(now, SWEEP_ITEMS));
     }
 }

@@ -62,8 +62,9 @@ pub(crate) enum StartError {
     SnapshotFile(#[from] SnapshotFileError),
 }
 
-/// Carries out a command line; returns when the store has been told to stop.
-pub fn run(invocation: Invocation) -> ExitCode {
+/// Carries out a command line; returns when the store has been told to stop. `has_user` is called when the
+/// process is the user that it is to be, and may have threads.
+pub fn run(invocation: Invocation, has_user: fn()) -> ExitCode {
     let options = match invocation {
         Invocation::Help => return print(HELP),
         Invocation::Version => return print(&format!("memcached {VERSION}\n")),
@@ -72,13 +73,14 @@ pub fn run(invocation: Invocation) -> ExitCode {
     let started = if options.daemon && !daemon::is_background() {
         daemon::start_in_background()
     } else {
-        run_here(options)
+        run_here(options, has_user)
     };
     match started {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             daemon::report(Err(&error.to_string()));
-            eprintln!("{error}");
+            // It may be closed, or its disk full.
+            let _ = writeln!(std::io::stderr(), "{error}");
             ExitCode::FAILURE
         }
     }
@@ -91,11 +93,12 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-fn run_here(options: Options) -> Result<(), StartError> {
+fn run_here(options: Options, has_user: fn()) -> Result<(), StartError> {
     raise_descriptor_limit(options.connection_limit);
     if let Some(user) = &options.user {
         user::assume(user)?;
     }
+    has_user();
     // The process in the background leaves this directory, paths stay what they were.
     let directory = env::current_dir().map_err(StartError::Daemon)?;
     // Whoever sees a socket may already ask the program to end.

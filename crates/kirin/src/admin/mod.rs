@@ -17,7 +17,7 @@ use crate::user::{User, UserError};
 use http::{Method, StatusCode};
 use kirin_http::listener::{self, ListenError};
 use kirin_http::{
-    Answer, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, Origin, Place, RequestBody,
+    Answer, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, LogFile, Origin, Place, RequestBody,
     RequestHead, Response, Server,
 };
 use kirin_proxy::Upstream;
@@ -49,6 +49,8 @@ pub struct Admin {
     pub upstreams: Vec<Arc<Upstream>>,
     /// What the caches of the routes have done, by event loop.
     pub cache_counters: Vec<Arc<CacheCounters>>,
+    /// The access logs of all listeners.
+    pub access_logs: Vec<Arc<LogFile>>,
     /// Of all listeners but this one.
     pub connections: Arc<ConnectionCount>,
     /// What is held for clients.

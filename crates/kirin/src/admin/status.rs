@@ -2,6 +2,7 @@
 
 use super::Admin;
 use crate::cache::counters;
+use crate::{panics, program_log};
 use kirin_http::{Resource, client_bytes};
 use kirin_proxy::{Availability, Observed, Upstream};
 use kirin_workers::{App, AppState};
@@ -22,6 +23,9 @@ pub fn status(admin: &Admin) -> Value {
         "uptime_seconds": admin.started.elapsed().as_secs(),
         "connections": admin.connections.open(),
         "clients": status_of_clients(admin),
+        "panics": panics::count(),
+        "log_lines_lost": program_log::lost_lines(),
+        "access_log_lines_lost": admin.access_logs.iter().map(|log| log.lost_lines()).sum::<u64>(),
         "store": {
             "items": stats.curr_items,
             "bytes": stats.bytes,

@@ -1,0 +1,150 @@
+//! The log of the program itself, which goes to standard error. `KIRIN_LOG=debug` shows more.
+//!
+//! Nobody waits for standard error, and nothing ends because of it: its disk may be full, its terminal
+//! closed, its reader stuck. Lines are queued and written by a thread; those that cannot be are counted.
+
+use kirin_http::queued_writer::{Output, QueuedWriter, write_patiently};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
+use std::time::Duration;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// The most bytes that wait for standard error.
+const QUEUE_BYTES: usize = 1 << 20;
+
+/// How long the end of the program waits for a reader of its last lines.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// What `KIRIN_LOG` may be.
+const ALLOWED: &str = "use a level (off, error, warn, info, debug or trace), or a list such as \
+    `info,kirin_proxy=debug`, in which a level may be that of one module";
+
+static QUEUE: OnceLock<QueuedWriter> = OnceLock::new();
+
+/// Begins to log. Lines are kept until [`start_thread`], since the program changes its user while it has
+/// one thread.
+pub fn start() -> Result<(), String> {
+    let filter = match std::env::var("KIRIN_LOG") {
+        Err(std::env::VarError::NotPresent) => Targets::new().with_default(LevelFilter::INFO),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            return Err(format!("KIRIN_LOG is not UTF-8: {ALLOWED}"));
+        }
+        Ok(text) => parse_filter(&text)?,
+    };
+    // https://no-color.org
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let lines = tracing_subscriber::fmt::layer()
+        .with_target(false)
+        .with_ansi(io::stderr().is_terminal() && !no_color)
+        .with_writer(|| Line);
+    tracing_subscriber::registry().with(filter).with(lines).init();
+    Ok(())
+}
+
+/// Reads `KIRIN_LOG`. A word that is no level is refused, also where the library would take it for a module:
+/// a misspelt level would silence everything.
+fn parse_filter(text: &str) -> Result<Targets, String> {
+    let mut filter = Targets::new().with_default(LevelFilter::INFO);
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let level = |level: &str| {
+            let is_name = level.bytes().all(|byte| byte.is_ascii_alphabetic());
+            let parsed = level.parse::<LevelFilter>().ok().filter(|_| is_name && !level.is_empty());
+            parsed.ok_or_else(|| format!("KIRIN_LOG=`{text}`: `{part}` is not understood: {ALLOWED}"))
+        };
+        filter = match part.split_once('=') {
+            None => filter.with_default(level(part)?),
+            Some((module, word)) => filter.with_target(module.trim(), level(word.trim())?),
+        };
+    }
+    Ok(filter)
+}
+
+/// Writes what is queued from now on. Call when the program serves as the user that it is to serve as.
+pub fn start_thread() {
+    queue().start();
+}
+
+/// Says a line that is not of the log, such as why the program ends.
+pub fn say(text: &str) {
+    // The queue counts what is lost.
+    let _ = queue().push(format!("{text}\n").as_bytes());
+}
+
+/// Waits a moment until all lines are written. Call at the end of the program.
+pub fn flush() {
+    queue().flush(LAST_LINES);
+}
+
+/// Lines that could not be written.
+pub fn lost_lines() -> u64 {
+    queue().lost_lines()
+}
+
+fn queue() -> &'static QueuedWriter {
+    QUEUE.get_or_init(|| QueuedWriter::new(Box::new(StandardError), QUEUE_BYTES))
+}
+
+/// Takes one line of the log, as the library has formatted it.
+struct Line;
+
+impl Write for Line {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let _ = queue().push(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct StandardError;
+
+impl Output for StandardError {
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        // A copy, since the standard library's own handle has a lock that a stuck reader would hold.
+        let copy = io::stderr().as_fd().try_clone_to_owned()?;
+        write_patiently(&File::from(copy), lines)
+    }
+
+    fn failed(&mut self, _error: &io::Error) {
+        // There is nowhere to say it but in the status.
+    }
+
+    fn recovered(&mut self, lost_lines: u64) {
+        tracing::warn!(lines = lost_lines, "standard error is written again; lines of this log were lost");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn levels_are_taken_and_words_that_are_none_are_refused() {
+        let enabled = |text: &str, module: &str, level: &Level| {
+            parse_filter(text).unwrap().would_enable(module, level)
+        };
+        for (text, module, level, expected) in [
+            ("", "kirin", Level::INFO, true),
+            ("", "kirin", Level::DEBUG, false),
+            ("debug", "kirin", Level::DEBUG, true),
+            ("WARN", "kirin", Level::INFO, false),
+            ("off", "kirin", Level::ERROR, false),
+            ("info,kirin_proxy=debug", "kirin_proxy::place", Level::DEBUG, true),
+            ("info, kirin_proxy = debug", "kirin_http", Level::DEBUG, false),
+            ("kirin_proxy=trace", "kirin_http", Level::INFO, true),
+        ] {
+            assert_eq!(enabled(text, module, &level), expected, "{text} {module} {level}");
+        }
+        for text in ["bogus", "bogus=zz", "info,nonsense", "kirin=", "3", "debug;info"] {
+            let message = parse_filter(text).expect_err(text);
+            assert!(message.contains(text) && message.contains("debug or trace"), "{message}");
+        }
+    }
+}
