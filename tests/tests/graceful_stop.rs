@@ -67,3 +67,33 @@ fn silent_connections_do_not_hold_a_stop_up() {
     assert_eq!(kirin.wait().code(), Some(0));
     assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
 }
+
+#[test]
+fn a_request_whose_client_has_gone_does_not_hold_a_stop_up_and_others_are_finished() {
+    let program = "sub { open my $begun, '>', \"begun.$$\"; \
+        if ($_[0]{PATH_INFO} eq '/ever') { sleep 600 } \
+        select undef, undef, undef, 0.01 until -e 'go'; \
+        [200, ['Content-Type' => 'text/plain'], ['hello']] }";
+    let site = Site::new().with("app.psgi", program);
+    let mut kirin = Kirin::start(&site, CONFIG);
+    let mut gone = kirin.connect();
+    gone.send("GET /ever HTTP/1.1\r\nHost: a\r\n\r\n");
+    // This one ends its side of the connection, and waits.
+    let mut half = kirin.connect();
+    half.send(REQUEST);
+    half.end();
+    site.wait_for_files("begun.", 2);
+    drop(gone);
+    kirin.signal(Signal::TERM);
+    kirin.wait_for_log("stopping");
+    // Both have been looked at: who has gone has left the table.
+    kirin.wait_for_log("the client of a request has gone");
+    std::fs::write(site.path("go"), "").expect("a file");
+    let mut reply = half.read_reply();
+    while reply.status == 100 {
+        reply = half.read_reply();
+    }
+    assert_eq!((reply.status, reply.text().as_str()), (200, "hello"));
+    assert_eq!(kirin.wait().code(), Some(0));
+    assert!(!kirin.log().contains("took too long"), "{}", kirin.log());
+}

@@ -230,7 +230,7 @@ fn a_terminal_gets_colours_unless_no_color_says_otherwise() {
         let site = site();
         let mut command = kirin_command(&site);
         // script(1) runs it on a terminal of its own.
-        let inner = format!("{} serve", command.get_program().display());
+        let inner = format!("{} serve --pid-file pid", command.get_program().display());
         command = Command::new("script");
         command.args(["-qfec", &inner, "/dev/null"]).current_dir(site.root()).stdout(Stdio::piped());
         command.stdin(Stdio::null()).env_remove("KIRIN_LOG").env_remove("NO_COLOR");
@@ -245,6 +245,11 @@ fn a_terminal_gets_colours_unless_no_color_says_otherwise() {
             assert!(read > 0, "it ended: {seen}");
             seen.push_str(&String::from_utf8_lossy(&buffer[..read]));
         }
+        // The end of script(1) is not that of what it runs: HUP is no signal to end.
+        let pid = std::fs::read_to_string(site.path("pid")).expect("the pid file");
+        let pid = pid.trim().parse().ok().and_then(Pid::from_raw).expect("a pid");
+        kill_process(pid, Signal::INT).expect("kill");
+        wait_for("the end", || kirin.0.try_wait().expect("wait"));
         assert_eq!(seen.contains('\u{1b}'), is_coloured, "NO_COLOR={no_color:?}: {seen:?}");
     }
 }

@@ -378,11 +378,20 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
             server.deadlines.clear(io);
             let mut body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
             let is_current = request.exchange.version == Version::Http11;
-            body = body.with_client(ClientWatch::http1(io, is_current)).with_share(request.share.clone());
+            let client = ClientWatch::http1(io, is_current);
+            body = body.with_client(client.clone()).with_share(request.share.clone());
             if is_current {
                 body = body.with_informational(Informational::http1(io, &server.deadlines));
             }
-            let response = later(body).await;
+            let response = tokio::select! {
+                biased;
+                response = later(body) => response,
+                // The end of the program does not wait for a response that nobody will get.
+                () = server.stops_without(&client) => {
+                    tracing::info!(address = %server.local, "the client of a request has gone: it is not waited for");
+                    return Ok(false);
+                }
+            };
             request.exchange.persistent &= io.body_finished.get() && !server.stopping.get();
             send(server, io, response, request).await?
         }

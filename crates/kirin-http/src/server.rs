@@ -3,6 +3,7 @@
 use crate::access_log::AccessLog;
 use crate::admission::{Admission, TooManyOfAddress, address_key};
 use crate::client_bytes::{ClientShare, ListenerBytes, LoopAccount};
+use crate::client_watch::ClientWatch;
 use crate::clock::Clock;
 use crate::forwarded::Forwarding;
 use crate::handler::{Client, Origin, Peer};
@@ -83,6 +84,15 @@ pub struct Server<H> {
 }
 
 impl<H> Server<H> {
+    /// Waits until the program ends and this client has gone.
+    pub(crate) async fn stops_without(&self, client: &ClientWatch) {
+        let stop = self.stop.notified();
+        if !self.stopping.get() {
+            stop.await;
+        }
+        client.gone().await;
+    }
+
     /// A server that answers with `handler` what arrives at `local`.
     pub fn new(handler: Rc<H>, local: ListenAddress, limits: Limits, log: Option<AccessLog>) -> Self {
         let deadlines = Deadlines {
