@@ -284,3 +284,21 @@ fn the_printed_configuration_has_the_domains() {
     let output = run_kirin(&site, &["check", "--config", "www/kirin.toml"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn a_kirin_waits_for_another_one_with_the_same_directory_and_uses_what_it_got() {
+    let (site, pebble) = (site(), Pebble::start());
+    // This test is the other Kirin.
+    let directory = kept(&site, &pebble);
+    fs::create_dir_all(&directory).expect("a directory");
+    let lock = fs::File::create(directory.join("lock")).expect("the lock file");
+    lock.lock().expect("a lock");
+    let kirin = start(&site, &pebble, &config(&pebble, "\"a.test\""));
+    kirin.wait_for_log("another Kirin asks");
+    let authority = Authority::new("The other Kirin's");
+    keep(&site, &pebble, "a.test.pem", &authority.issue_for_days("a.test", 0, 90));
+    drop(lock);
+    kirin.wait_for_log("serving a certificate that another Kirin got for a.test");
+    connect(&kirin, "a.test", &authority.pem()).expect("the certificate");
+    assert!(!kirin.log().contains("asking"), "{}", kirin.log());
+}

@@ -251,6 +251,7 @@ async fn supervise(
         }
     };
     let mut limit = Duration::ZERO;
+    let mut ended = None;
     if matches!(started, Ok(true)) && predecessor.is_some() {
         // While this program can still be given up without harm.
         match write_pid_file(start.pid_file.as_deref()) {
@@ -310,7 +311,6 @@ async fn supervise(
                 if end == End::Graceful {
                     limit = DRAIN_LIMIT;
                 }
-                tracing::info!("stopping: {}", end.description());
             }
             Ending::Successor(pid) => {
                 systemd.main_process_is(pid);
@@ -320,14 +320,19 @@ async fn supervise(
                     snapshot.disown();
                 }
                 succeeded.send_replace(true);
-                tracing::info!(
-                    pid,
-                    "upgraded: the new program serves, responses in progress are finished here"
-                );
             }
         }
+        ended = Some(ending);
     }
     let _ = stage.send(Stage::Drain(limit));
+    // After the loops have been told, so that who waits for the line finds them stopping.
+    match ended {
+        Some(Ending::Signal(end)) => tracing::info!("stopping: {}", end.description()),
+        Some(Ending::Successor(pid)) => {
+            tracing::info!(pid, "upgraded: the new program serves, responses in progress are finished here");
+        }
+        None => {}
+    }
     let drained =
         tokio::task::spawn_blocking(move || threads.into_iter().all(|thread| thread.join().is_ok()));
     tokio::select! {

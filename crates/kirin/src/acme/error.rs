@@ -81,6 +81,12 @@ impl AcmeError {
         matches!(self, Self::Refused(problem) if kind(problem) == "rateLimited")
     }
 
+    /// Whether the authority did not know a number that it had given out (RFC 8555 section 6.5). Nothing is wrong
+    /// with the request, which is to be sent again with the next number.
+    pub fn is_bad_nonce(&self) -> bool {
+        matches!(self, Self::Refused(problem) if kind(problem) == "badNonce")
+    }
+
     /// Whether the authority has forgotten the account.
     pub fn is_unknown_account(&self) -> bool {
         matches!(self, Self::Refused(problem) if kind(problem) == "accountDoesNotExist")

@@ -8,6 +8,7 @@ use super::schedule::{self, BETWEEN_ATTEMPTS, BETWEEN_CERTIFICATES, Failures};
 use super::state::State;
 use crate::config::acme::AcmeSite;
 use kirin_http::{CertificateFiles, Tls};
+use std::fs::File;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,6 +17,12 @@ use tokio::sync::Notify;
 
 /// A conversation with the authority takes seconds; one that hangs must not be the last.
 const CONVERSATION: Duration = Duration::from_secs(600);
+
+/// How often a conversation begins anew because of a bad nonce. The library has sent each request three times by then.
+const NONCE_ATTEMPTS: usize = 5;
+
+/// How often a Kirin that waits for another one looks whether it is done.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// How often the authority is asked whether it wants a certificate renewed early, as when it has to revoke it.
 const BETWEEN_QUESTIONS: Duration = Duration::from_secs(6 * 3600);
@@ -73,8 +80,21 @@ impl Keeper {
         }
         loop {
             self.until_due().await;
+            let turn = self.turn().await;
+            if self.serve_what_another_got() {
+                continue;
+            }
             tracing::info!("asking {} for a certificate for {names}", self.site.directory);
-            match self.renew().await {
+            let renewed = match turn {
+                Ok(lock) => {
+                    let renewed = self.renew().await;
+                    // Not earlier: others look for the result in the directory.
+                    drop(lock);
+                    renewed
+                }
+                Err(error) => Err(error),
+            };
+            match renewed {
                 Ok(issued) => {
                     let until = httpdate::fmt_http_date(issued.lifetime.until);
                     tracing::info!("serving a new certificate for {names}, good until {until}");
@@ -129,6 +149,40 @@ impl Keeper {
         }
     }
 
+    /// Waits until no other Kirin talks with the authority for this directory.
+    async fn turn(&self) -> Result<File, AcmeError> {
+        let mut is_said = false;
+        loop {
+            if let Some(lock) = self.state.try_lock()? {
+                return Ok(lock);
+            }
+            if !std::mem::replace(&mut is_said, true) {
+                tracing::info!(
+                    "another Kirin asks {} for certificates; this one waits and uses what is in {}",
+                    self.site.directory,
+                    self.site.state.display()
+                );
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+    }
+
+    /// Serves the certificate in the directory, if it is another one than is served and need not be renewed yet.
+    fn serve_what_another_got(&mut self) -> bool {
+        let Ok(kept) = std::fs::read(self.file()).map_err(drop).and_then(|pem| Issued::from_pem(&pem).map_err(drop))
+        else {
+            return false;
+        };
+        let is_new = self.issued.as_ref().is_none_or(|issued| issued.der != kept.der);
+        let is_due = schedule::renewal(kept.lifetime, 1.0) <= SystemTime::now();
+        if !is_new || is_due || !kept.is_for(&self.site.domains) || self.serve_kept().is_err() {
+            return false;
+        }
+        let until = httpdate::fmt_http_date(kept.lifetime.until);
+        tracing::info!("serving a certificate that another Kirin got for {}, good until {until}", self.first_domain());
+        true
+    }
+
     /// Waits this long, or until somebody wishes otherwise, but not less than `least`.
     async fn rest(&self, least: Duration, time: Duration) {
         let mut wished = pin!(self.wish.notified());
@@ -162,7 +216,8 @@ impl Keeper {
     }
 
     async fn order(&self) -> Result<String, AcmeError> {
-        let order = order::certificate(&self.site, &self.state, &self.challenges);
+        let order =
+            again_if_bad_nonce(|| order::certificate(&self.site, &self.state, &self.challenges));
         tokio::time::timeout(CONVERSATION, order).await.map_err(|_| AcmeError::TimedOut(CONVERSATION))?
     }
 
@@ -187,5 +242,43 @@ impl Keeper {
 
     fn first_domain(&self) -> &str {
         self.site.domains.first().map_or("", String::as_str)
+    }
+}
+
+/// Does it again at once while the authority refuses its own numbers, which says nothing about the request.
+async fn again_if_bad_nonce<T, F>(mut attempt: impl FnMut() -> F) -> Result<T, AcmeError>
+where
+    F: Future<Output = Result<T, AcmeError>>,
+{
+    for _ in 1..NONCE_ATTEMPTS {
+        match attempt().await {
+            Err(error) if error.is_bad_nonce() => {
+                tracing::debug!("the authority refused a nonce of its own; asking again");
+            }
+            result => return result,
+        }
+    }
+    attempt().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_bad_nonce_is_no_reason_to_wait_and_other_refusals_are() {
+        for (kind, failures, expected) in
+            [("badNonce", 4, Ok(5)), ("badNonce", 9, Err(5)), ("rateLimited", 1, Err(1)), ("", 0, Ok(1))]
+        {
+            let mut attempts = 0;
+            let result = again_if_bad_nonce(|| {
+                attempts += 1;
+                let problem = format!(r#"{{"type": "urn:ietf:params:acme:error:{kind}"}}"#);
+                let refusal = AcmeError::Refused(serde_json::from_str(&problem).unwrap());
+                std::future::ready(if attempts > failures { Ok(()) } else { Err(refusal) })
+            })
+            .await;
+            assert_eq!(result.map(|()| attempts).map_err(|_| attempts), expected, "{kind} {failures}");
+        }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! `DIRECTORY/AUTHORITY/account.json` and `DIRECTORY/AUTHORITY/NAME.pem`, the key and then the certificates, and
 //! `NAME.failures.json` while there are some. Files are written
-//! beside and renamed, so that there is always a whole one.
+//! beside and renamed, so that there is always a whole one. Several Kirins may use one directory: whoever
+//! talks with the authority has a lock on `lock`, and the others wait and use what it gets.
 
 use super::error::AcmeError;
 use super::schedule::Failures;
@@ -10,10 +11,12 @@ use instant_acme::AccountCredentials;
 use rustix::fs::{Mode, OFlags};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const ACCOUNT: &str = "account.json";
+/// Locked by the Kirin that talks with the authority.
+const LOCK: &str = "lock";
 
 /// The directory of one authority.
 pub struct State {
@@ -52,6 +55,19 @@ impl State {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         paths.extend(entries.map(|entry| entry.path()));
         paths
+    }
+
+    /// Takes the right to talk with the authority, until the file is dropped. `None` while another Kirin has it.
+    pub fn try_lock(&self) -> Result<Option<fs::File>, AcmeError> {
+        let path = self.directory.join(LOCK);
+        let failed = |error| AcmeError::State(path.clone(), error);
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(error)) => Err(failed(error)),
+        }
     }
 
     /// Where the certificate for `domain`, and maybe others, is.
