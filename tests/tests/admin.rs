@@ -287,3 +287,59 @@ fn the_status_counts_what_caches_do_and_shows_the_servers_of_upstreams() {
     assert_eq!((&other["availability"], &other["ejections"]), (&"ejected".into(), &1.into()), "{json:#}");
     assert!(other["failures"].as_u64() >= Some(1), "{json:#}");
 }
+
+/// A configuration whose other listeners are all unix sockets.
+const UNIX_SOCKETS: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"unix:web.sock\"\n\
+    [admin]\naddress = \"unix:admin.sock\"\n[store]\nmemcached = [\"unix:m.sock\"]\n\
+    [[route]]\npath = \"/\"\ntry = [\"store\"]\n";
+
+fn sockets(site: &Site) -> usize {
+    ["web.sock", "admin.sock", "m.sock"].iter().filter(|name| site.path(name).exists()).count()
+}
+
+#[test]
+fn unix_sockets_are_removed_at_the_end_and_stale_ones_are_replaced() {
+    let site = Site::new();
+    let mut kirin = Kirin::start(&site, UNIX_SOCKETS);
+    assert_eq!(sockets(&site), 3);
+    kirin.signal(Signal::TERM);
+    kirin.wait();
+    assert_eq!(sockets(&site), 0, "after TERM");
+    drop(kirin);
+
+    let mut kirin = Kirin::start(&site, UNIX_SOCKETS);
+    kirin.signal(Signal::KILL);
+    kirin.wait();
+    assert_eq!(sockets(&site), 3, "after KILL");
+    drop(kirin);
+
+    let first = Kirin::start(&site, UNIX_SOCKETS);
+    let at = ["status", "--admin", "unix:admin.sock"];
+    assert!(run_kirin(&site, &at).status.success(), "{}", first.log());
+    // A second one is refused, and takes nothing away. It has bound a port of its own.
+    let mut second = Kirin::spawn(&site, &["serve"]);
+    assert_eq!(second.wait().code(), Some(1));
+    second.wait_for_log("is in use by another process");
+    assert_eq!(sockets(&site), 3, "of the first");
+    assert!(run_kirin(&site, &at).status.success(), "{}", first.log());
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_socket_behind_and_an_end_takes_no_others() {
+    let site = Site::new().with("web.sock", "not a socket");
+    let config = UNIX_SOCKETS.replace("web.sock", "first.sock").replace("admin.sock", "web.sock");
+    std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
+    let mut failed = Kirin::spawn(&site, &["serve"]);
+    assert_eq!(failed.wait().code(), Some(1));
+    failed.wait_for_log("it is left alone");
+    assert!(!site.path("first.sock").exists(), "{}", failed.log());
+    std::fs::remove_file(site.path("web.sock")).expect("the file");
+
+    let mut kirin = Kirin::start(&site, UNIX_SOCKETS);
+    // Somebody else's now.
+    std::fs::remove_file(site.path("admin.sock")).expect("the socket");
+    let _other = std::os::unix::net::UnixListener::bind(site.path("admin.sock")).expect("another socket");
+    kirin.signal(Signal::TERM);
+    kirin.wait();
+    assert!(site.path("admin.sock").exists() && !site.path("web.sock").exists());
+}

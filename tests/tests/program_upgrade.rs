@@ -124,9 +124,13 @@ fn usr2_starts_the_program_anew_and_the_old_one_ends() {
         "{}",
         service.first.log()
     );
+    assert!(service.site.path("web.sock").exists(), "the ends of the others took nothing away");
     service.signal(Signal::TERM);
     wait_for("the end", || has_ended(third).then_some(()));
     assert_eq!(service.pid(), None, "the pid file is gone");
+    for socket in ["web.sock", "store.sock"] {
+        assert!(!service.site.path(socket).exists(), "{socket}");
+    }
 }
 
 #[test]

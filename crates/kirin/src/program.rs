@@ -164,6 +164,8 @@ async fn supervise(
     let upgrades = predecessor.is_some();
     let memcached = open_memcached(&site, &mut sockets, run_directory, &has_successor, upgrades)?;
     sockets.refuse_unwanted()?;
+    // Dropped at the end, also by an error.
+    let mut socket_files = sockets.take_files();
     let mut pid_file = None;
     if predecessor.is_none() {
         pid_file = write_pid_file(start.pid_file.as_deref())?;
@@ -264,6 +266,7 @@ async fn supervise(
         if let (Some(snapshot), true) = (&snapshot, upgrades) {
             snapshot.own();
         }
+        socket_files.own();
         let _ = stage.send(Stage::Serve);
         for url in &urls {
             tracing::info!("serving on {url}");
@@ -319,6 +322,7 @@ async fn supervise(
                 if let Some(snapshot) = &snapshot {
                     snapshot.disown();
                 }
+                socket_files.disown();
                 succeeded.send_replace(true);
             }
         }

@@ -6,8 +6,11 @@
 use kirin_http::listener::ListenError;
 use kirin_http::{InheritedSocket, ListenAddress, Listener};
 use kirin_inherited::{Inherited, Source};
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// Sockets that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +39,61 @@ pub struct Sockets {
     inherited: Vec<(String, InheritedSocket)>,
     /// Of each listener, for a Kirin that follows: its address in the configuration, and the socket.
     kept: Vec<(ListenAddress, OwnedFd)>,
+    files: SocketFiles,
+}
+
+/// The files of unix sockets, removed when dropped.
+#[derive(Default)]
+pub struct SocketFiles {
+    files: Vec<SocketFile>,
+    /// Whether another Kirin serves on them.
+    are_others: bool,
+}
+
+struct SocketFile {
+    path: PathBuf,
+    /// Device, inode and time: another process may have put its own socket there.
+    identity: (u64, u64, i64, i64),
+}
+
+impl SocketFiles {
+    fn add(&mut self, path: &Path) {
+        let absolute = std::path::absolute(path);
+        if let (Ok(path), Some(identity)) = (absolute, identity(path)) {
+            self.files.push(SocketFile { path, identity });
+        }
+    }
+
+    /// Another Kirin serves on them from now on, and removes them.
+    pub fn disown(&mut self) {
+        self.are_others = true;
+    }
+
+    /// This program serves on them from now on.
+    pub fn own(&mut self) {
+        self.are_others = false;
+    }
+}
+
+impl Drop for SocketFiles {
+    fn drop(&mut self) {
+        if self.are_others {
+            return;
+        }
+        for file in &self.files {
+            if identity(&file.path) == Some(file.identity)
+                && let Err(error) = fs::remove_file(&file.path)
+            {
+                // Its directory is not the user's, perhaps. The next start replaces it.
+                tracing::debug!(%error, "the socket {} stays", file.path.display());
+            }
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64, i64, i64)> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec()))
 }
 
 /// The sockets of one listener.
@@ -50,7 +108,8 @@ impl Sockets {
     /// Looks at what was inherited.
     pub fn new(inherited: &mut Inherited) -> Result<Self, SocketError> {
         let Some(source) = inherited.source else {
-            return Ok(Self { source: None, inherited: Vec::new(), kept: Vec::new() });
+            let (inherited, kept) = (Vec::new(), Vec::new());
+            return Ok(Self { source: None, inherited, kept, files: SocketFiles::default() });
         };
         let mut known = Vec::new();
         for given in inherited.sockets.drain(..) {
@@ -59,7 +118,9 @@ impl Sockets {
                 Err(error) => return Err(SocketError::Inherited(given.name, source, error)),
             }
         }
-        Ok(Self { source: Some(source), inherited: known, kept: Vec::new() })
+        // Those of a predecessor are its own until this program serves.
+        let files = SocketFiles { files: Vec::new(), are_others: source == Source::Kirin };
+        Ok(Self { source: Some(source), inherited: known, kept: Vec::new(), files })
     }
 
     /// Who has handed them over.
@@ -91,6 +152,12 @@ impl Sockets {
             })?;
             bound.into_iter().map(|listener| vec![listener]).collect()
         };
+        // A starter removes what it has made.
+        if let ListenAddress::Unix(path) = wanted
+            && (!is_inherited || self.source == Some(Source::Kirin))
+        {
+            self.files.add(path);
+        }
         if is_inherited {
             self.kept.extend(sockets.into_iter().map(|socket| (wanted.clone(), socket)));
         } else {
@@ -140,6 +207,11 @@ impl Sockets {
         let address = first.split(' ').next().unwrap_or(first);
         let advice = format!("add a [[listener]] with address = \"{address}\"");
         Err(SocketError::Unwanted(source, unwanted.join(", "), advice))
+    }
+
+    /// The files of unix sockets that have been opened.
+    pub fn take_files(&mut self) -> SocketFiles {
+        std::mem::take(&mut self.files)
     }
 
     /// What a Kirin that follows gets.
