@@ -115,9 +115,8 @@ fn lines_of_the_log_are_counted_when_nobody_reads_them_and_written_when_somebody
     let site = site();
     let (reader, writer) = full_pipe();
     let mut command = kirin_command(&site);
-    let _kirin = Running(
-        command.arg("serve").env("KIRIN_LOG", "trace").stderr(writer).spawn().expect("kirin starts"),
-    );
+    let _kirin =
+        Running(command.arg("serve").env("KIRIN_LOG", "trace").stderr(writer).spawn().expect("kirin starts"));
     assert_serves(&site, "a stuck log");
     wait_for("lost lines", || {
         for _ in 0..200 {
@@ -153,9 +152,8 @@ fn an_access_log_that_nobody_reads_holds_up_neither_start_nor_loops() {
         std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
         let (_unread, full) = full_pipe();
         let mut command = kirin_command(&site);
-        let mut kirin = Running(
-            command.arg("serve").stdout(full).stderr(Stdio::null()).spawn().expect("kirin starts"),
-        );
+        let mut kirin =
+            Running(command.arg("serve").stdout(full).stderr(Stdio::null()).spawn().expect("kirin starts"));
         assert_serves(&site, target);
         let mut client = UnixStream::connect(site.path("web.sock")).expect("connect");
         wait_for("lost lines", || {
@@ -177,17 +175,12 @@ fn an_access_log_that_nobody_reads_holds_up_neither_start_nor_loops() {
 #[test]
 fn an_access_log_in_a_fifo_is_read_by_who_comes_later() {
     let site = site();
-    rustix::fs::mkfifoat(
-        rustix::fs::CWD,
-        site.path("fifo"),
-        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-    )
-    .expect("a FIFO");
+    rustix::fs::mkfifoat(rustix::fs::CWD, site.path("fifo"), rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+        .expect("a FIFO");
     let config = CONFIG.replacen("[admin]", "access_log = \"fifo\"\n[admin]", 1);
     std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
-    let _kirin = Running(
-        kirin_command(&site).arg("serve").stderr(Stdio::null()).spawn().expect("kirin starts"),
-    );
+    let _kirin =
+        Running(kirin_command(&site).arg("serve").stderr(Stdio::null()).spawn().expect("kirin starts"));
     for _ in 0..2 {
         assert_serves(&site, "a FIFO");
         let mut reader = File::open(site.path("fifo")).expect("the FIFO");
@@ -201,9 +194,11 @@ fn an_access_log_in_a_fifo_is_read_by_who_comes_later() {
 
 #[test]
 fn an_access_log_on_a_full_disk_loses_lines_and_no_requests() {
-    let config = CONFIG
-        .replacen("[admin]\naddress = \"unix:admin.sock\"\n", ADMIN, 1)
-        .replacen("unix:web.sock\"", "127.0.0.1:0\"\naccess_log = \"/dev/full\"", 1);
+    let config = CONFIG.replacen("[admin]\naddress = \"unix:admin.sock\"\n", ADMIN, 1).replacen(
+        "unix:web.sock\"",
+        "127.0.0.1:0\"\naccess_log = \"/dev/full\"",
+        1,
+    );
     let site = site();
     let kirin = Kirin::start(&site, &config);
     assert_eq!(kirin.get("/page.html").status, 200);
@@ -217,7 +212,8 @@ fn words_that_are_no_level_are_refused_with_what_is_allowed() {
     let site = site();
     for (word, code) in [("bogus=zz", 1), ("bogus", 1), ("warn,kirin_proxy=debug", 0)] {
         let mut command = kirin_command(&site);
-        let output = command.args(["check", "--config", "kirin.toml"]).env("KIRIN_LOG", word).output().expect("kirin");
+        let output =
+            command.args(["check", "--config", "kirin.toml"]).env("KIRIN_LOG", word).output().expect("kirin");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{word}: {said}");
         assert!(code == 0 || said.contains(word) && said.contains("info, debug or trace"), "{said}");

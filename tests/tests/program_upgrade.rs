@@ -355,8 +355,7 @@ fn no_request_fails_while_programs_come_and_go() {
 
 /// A service with an item that is in its snapshot. The snapshot's bytes come with it.
 fn service_with_snapshot() -> (Service, Vec<u8>) {
-    let service =
-        Service::start(&CONFIG.replace("[store]\n", "[store]\nsnapshot = \"store.snapshot\"\n"));
+    let service = Service::start(&CONFIG.replace("[store]\n", "[store]\nsnapshot = \"store.snapshot\"\n"));
     let mut memcached = Memcached::connect(&service.site.path("store.sock"));
     memcached.set("/page", b"text/plain\r\nkept");
     memcached.send("snapshot\r\n");

@@ -102,7 +102,9 @@ impl LogFile {
         // Not before the first lines: the process changes its user while it has one thread.
         self.queue.start();
         if let Err(Lost { is_first: true }) = self.queue.push(lines) {
-            tracing::error!("access log cannot be written: nobody reads it; lines are lost until somebody does");
+            tracing::error!(
+                "access log cannot be written: nobody reads it; lines are lost until somebody does"
+            );
         }
     }
 }

@@ -180,10 +180,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
 /// The store's clock, and the wall clock for who reads the file.
 fn time() -> SnapshotTime {
     let moment = |seconds| Now::from_unix_seconds(seconds);
-    SnapshotTime {
-        now: moment(kirin_clock::steady_seconds()),
-        wall: moment(kirin_clock::wall_seconds()),
-    }
+    SnapshotTime { now: moment(kirin_clock::steady_seconds()), wall: moment(kirin_clock::wall_seconds()) }
 }
 
 #[cfg(test)]

@@ -70,11 +70,11 @@ impl From<Now> for SnapshotTime {
 }
 
 impl SnapshotTime {
-    fn to_wall(self, moment: Now) -> Now {
+    fn wall_moment_of(self, moment: Now) -> Now {
         shifted(moment, self.now, self.wall)
     }
 
-    fn from_wall(self, moment: Now) -> Now {
+    fn store_moment_of(self, moment: Now) -> Now {
         shifted(moment, self.wall, self.now)
     }
 }
@@ -85,9 +85,7 @@ fn shifted(moment: Now, from: Now, to: Now) -> Now {
     let last = u64::from(u32::MAX);
     match moment.unix_seconds() {
         seconds if seconds == last => moment,
-        seconds => {
-            Now::from_unix_seconds((seconds + to.unix_seconds()).saturating_sub(from.unix_seconds()))
-        }
+        seconds => Now::from_unix_seconds((seconds + to.unix_seconds()).saturating_sub(from.unix_seconds())),
     }
 }
 
@@ -170,7 +168,7 @@ impl Store {
     /// Enters one loaded item, unless it expired, is there already, or there is no room.
     fn load(&self, record: &StoredRecord<'_>, time: SnapshotTime) -> bool {
         let expires =
-            shifted_expiry(Expires::from_raw(record.expires), |moment| time.from_wall(moment));
+            shifted_expiry(Expires::from_raw(record.expires), |moment| time.store_moment_of(moment));
         if expires.is_due(time.now) || !self.is_storable(record.key, record.value.len(), &record.tags) {
             return false;
         }
@@ -185,7 +183,7 @@ impl Store {
         // A CAS that a client chose says nothing of when the item was stored.
         entered.side.sequence = (record.cas > self.last_number()).then(|| self.next_number());
         entered.cas = record.cas;
-        entered.last_access = time.from_wall(Now::from_raw(record.last_access));
+        entered.last_access = time.store_moment_of(Now::from_raw(record.last_access));
         entered.marks = record.marks;
         let bytes = shard.growth_bytes(&entered, None);
         // A snapshot that is larger than the limit by now must not push out what it just loaded.
@@ -310,10 +308,10 @@ impl<'a, W: Write> BlockWriter<'a, W> {
     fn record(&mut self, item: &ItemRef) -> io::Result<()> {
         let (block, time) = (&mut self.block, self.time);
         let value = item.value_slice();
-        let expires = shifted_expiry(item.expires, |moment| time.to_wall(moment));
+        let expires = shifted_expiry(item.expires, |moment| time.wall_moment_of(moment));
         block.extend_from_slice(&item.cas.to_le_bytes());
         block.extend_from_slice(&expires.raw().to_le_bytes());
-        block.extend_from_slice(&time.to_wall(item.last_access).raw().to_le_bytes());
+        block.extend_from_slice(&time.wall_moment_of(item.last_access).raw().to_le_bytes());
         block.extend_from_slice(&item.flags.to_le_bytes());
         block.push(item.marks);
         block.push(item.tags().count() as u8);

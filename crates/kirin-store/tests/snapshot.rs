@@ -154,8 +154,7 @@ fn a_file_is_replaced_whole_and_leaves_no_temporary_behind() {
     }
     let missing = load_snapshot_file(&after, &directory.path().join("none"), NOW).expect_err("missing");
     assert!(missing.to_string().contains("none: cannot open it"), "{missing}");
-    let nowhere =
-        save(&before, &directory.path().join("no/such")).expect_err("no directory");
+    let nowhere = save(&before, &directory.path().join("no/such")).expect_err("no directory");
     assert!(nowhere.to_string().contains("cannot create it"), "{nowhere}");
 }
 

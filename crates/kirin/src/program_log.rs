@@ -127,9 +127,8 @@ mod tests {
 
     #[test]
     fn levels_are_taken_and_words_that_are_none_are_refused() {
-        let enabled = |text: &str, module: &str, level: &Level| {
-            parse_filter(text).unwrap().would_enable(module, level)
-        };
+        let enabled =
+            |text: &str, module: &str, level: &Level| parse_filter(text).unwrap().would_enable(module, level);
         for (text, module, level, expected) in [
             ("", "kirin", Level::INFO, true),
             ("", "kirin", Level::DEBUG, false),

@@ -169,7 +169,8 @@ impl Keeper {
 
     /// Serves the certificate in the directory, if it is another one than is served and need not be renewed yet.
     fn serve_what_another_got(&mut self) -> bool {
-        let Ok(kept) = std::fs::read(self.file()).map_err(drop).and_then(|pem| Issued::from_pem(&pem).map_err(drop))
+        let Ok(kept) =
+            std::fs::read(self.file()).map_err(drop).and_then(|pem| Issued::from_pem(&pem).map_err(drop))
         else {
             return false;
         };
@@ -179,7 +180,10 @@ impl Keeper {
             return false;
         }
         let until = httpdate::fmt_http_date(kept.lifetime.until);
-        tracing::info!("serving a certificate that another Kirin got for {}, good until {until}", self.first_domain());
+        tracing::info!(
+            "serving a certificate that another Kirin got for {}, good until {until}",
+            self.first_domain()
+        );
         true
     }
 
@@ -216,8 +220,7 @@ impl Keeper {
     }
 
     async fn order(&self) -> Result<String, AcmeError> {
-        let order =
-            again_if_bad_nonce(|| order::certificate(&self.site, &self.state, &self.challenges));
+        let order = again_if_bad_nonce(|| order::certificate(&self.site, &self.state, &self.challenges));
         tokio::time::timeout(CONVERSATION, order).await.map_err(|_| AcmeError::TimedOut(CONVERSATION))?
     }
 

@@ -62,7 +62,8 @@ impl State {
         let path = self.directory.join(LOCK);
         let failed = |error| AcmeError::State(path.clone(), error);
         let mut options = fs::OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        let file =
+            options.write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(fs::TryLockError::WouldBlock) => Ok(None),

@@ -17,8 +17,8 @@ use crate::user::{User, UserError};
 use http::{Method, StatusCode};
 use kirin_http::listener::{self, ListenError};
 use kirin_http::{
-    Answer, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, LogFile, Origin, Place, RequestBody,
-    RequestHead, Response, Server,
+    Answer, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, LogFile, Origin, Place,
+    RequestBody, RequestHead, Response, Server,
 };
 use kirin_proxy::Upstream;
 use kirin_store::{Now, Store};

@@ -4,7 +4,7 @@
 use super::fetch::Fetch;
 use super::flights::{Joined, Landed, News};
 use super::shared_response::SharedResponse;
-use super::{Found, ttl, steady_now};
+use super::{Found, steady_now, ttl};
 use kirin_cache::{CacheStatus, Collapse, Reuse, collapse, reuse};
 use kirin_http::{RequestBody, Response};
 use tokio::time::{Instant, timeout_at};

@@ -7,7 +7,7 @@ use super::forward::said;
 use super::keep::{self, Keep};
 use super::settings::CacheSettings;
 use super::shared_response::SharedResponse;
-use super::{Ask, Cache, Found, FoundResponse, ttl, steady_now};
+use super::{Ask, Cache, Found, FoundResponse, steady_now, ttl};
 use crate::kept_request::KeptRequest;
 use http::{Method, StatusCode};
 use kirin_cache::validation;
@@ -269,7 +269,8 @@ impl Fetch {
 
     /// With what is stored. Coded, if at all, by who called the cache.
     pub(super) fn respond(&self, found: &FoundResponse, status: CacheStatus) -> Response {
-        self.request.with(|request, _| self.cache.respond(found, request, Codings::NONE, steady_now(), status))
+        self.request
+            .with(|request, _| self.cache.respond(found, request, Codings::NONE, steady_now(), status))
     }
 
     pub(super) fn status(&self) -> CacheStatus {
@@ -290,12 +291,7 @@ impl Fetch {
         }
     }
 
-    fn policy(
-        &self,
-        status: StatusCode,
-        fields: &FieldLines,
-        delay: u64,
-    ) -> Result<Policy, Unstorable> {
+    fn policy(&self, status: StatusCode, fields: &FieldLines, delay: u64) -> Result<Policy, Unstorable> {
         // `Date` and `Expires` are compared with the wall clock. The age is a duration from then on.
         let wall = kirin_clock::wall_seconds();
         let policy = policy_of(self.storable_request(), status, fields, &self.settings.rules, wall, delay)?;
