@@ -2,6 +2,8 @@
 
 use rustls::pki_types::CertificateDer;
 use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Types of a name's parts that have short names (RFC 4514 section 3), and the one for mail that every tool knows.
 const SHORT_NAMES: &[(&[u8], &str)] = &[
@@ -31,11 +33,13 @@ pub struct ClientCertificate {
     pub subject: String,
     /// Its number in hexadecimal digits; with the authority it is unique.
     pub serial: String,
+    /// The file of the authorities that vouch for it.
+    pub authorities: Arc<Path>,
 }
 
 impl ClientCertificate {
-    /// Reads a certificate that has been verified.
-    pub(crate) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+    /// Reads a certificate that has been verified by these authorities.
+    pub(crate) fn of(certificate: &CertificateDer<'_>, authorities: &Path) -> Option<Self> {
         let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
         let mut serial = String::new();
         for byte in certificate.serial() {
@@ -43,7 +47,7 @@ impl ClientCertificate {
         }
         // One that webpki could read and we cannot has no name rather than a wrong one.
         let subject = distinguished_name(certificate.subject()).unwrap_or_default();
-        Some(Self { subject, serial })
+        Some(Self { subject, serial, authorities: authorities.into() })
     }
 }
 

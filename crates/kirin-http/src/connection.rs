@@ -133,7 +133,7 @@ enum Begun {
 async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
     let Some(tls) = &server.tls else { return Begun::Http1 };
     server.deadlines.set(io, tls.handshake_time().as_secs().max(1));
-    match poll_fn(|context| io.poll_handshake(context)).await {
+    match poll_fn(|context| io.poll_handshake(context, tls)).await {
         Ok(handshake) => {
             if let Some(client) = handshake.client {
                 let _ = io.client.set(client);

@@ -8,7 +8,7 @@ use crate::client_bytes::{ClientShare, Reservation};
 use crate::client_certificate::ClientCertificate;
 use crate::client_watch::Presence;
 use crate::handler::Peer;
-use crate::tls::ALPN_HTTP2;
+use crate::tls::{ALPN_HTTP2, Tls};
 use crate::tls_stream::TlsStream;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
@@ -44,11 +44,10 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    fn of<S: AsyncRead + AsyncWrite + Unpin>(stream: &TlsStream<S>) -> Self {
-        Self {
-            is_http2: stream.alpn_protocol() == Some(ALPN_HTTP2),
-            client: stream.client_certificate().and_then(ClientCertificate::of).map(Box::new),
-        }
+    fn of<S: AsyncRead + AsyncWrite + Unpin>(stream: &TlsStream<S>, tls: &Tls) -> Self {
+        let certificate = stream.client_certificate().zip(tls.client_authorities());
+        let client = certificate.and_then(|(certificate, file)| ClientCertificate::of(certificate, file));
+        Self { is_http2: stream.alpn_protocol() == Some(ALPN_HTTP2), client: client.map(Box::new) }
     }
 }
 
@@ -176,12 +175,14 @@ impl Io {
         }
     }
 
-    /// Goes on with the handshake; at its end gives what `finish` takes from it. Ready at once without TLS.
-    pub(crate) fn poll_handshake(&self, context: &mut Context<'_>) -> Poll<io::Result<Handshake>> {
+    /// Goes on with the handshake for the listener's `tls`, and returns its result. Ready at once without TLS.
+    pub(crate) fn poll_handshake(&self, context: &mut Context<'_>, tls: &Tls) -> Poll<io::Result<Handshake>> {
         match &mut *self.stream.borrow_mut() {
             Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(Handshake::default())),
-            Stream::Tls(stream) => stream.poll_handshake(context).map_ok(|()| Handshake::of(stream)),
-            Stream::TlsOverUnix(stream) => stream.poll_handshake(context).map_ok(|()| Handshake::of(stream)),
+            Stream::Tls(stream) => stream.poll_handshake(context).map_ok(|()| Handshake::of(stream, tls)),
+            Stream::TlsOverUnix(stream) => {
+                stream.poll_handshake(context).map_ok(|()| Handshake::of(stream, tls))
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -123,6 +123,11 @@ impl Tls {
     /// How long a handshake may take.
     pub(crate) fn handshake_time(&self) -> Duration {
         self.settings.handshake_time
+    }
+
+    /// Returns the file of the authorities whose certificates clients may show.
+    pub(crate) fn client_authorities(&self) -> Option<&Path> {
+        self.settings.client_authorities.as_ref().map(|authorities| authorities.file.as_path())
     }
 
     /// Whether clients are asked for certificates.

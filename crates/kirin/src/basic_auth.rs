@@ -49,6 +49,11 @@ impl BasicAuth {
         Ok(Self { file: PasswordFile::open(file)?, checks, challenge })
     }
 
+    /// Returns the path of the password file.
+    pub fn file_path(&self) -> &Path {
+        self.file.path()
+    }
+
     /// Looks at the credentials of `request` from `peer`; `now` in seconds.
     pub fn admit(&self, request: &RequestHead<'_>, peer: &Peer, now: u64) -> Admission {
         let mut fields =

@@ -34,6 +34,7 @@ mod path_rest;
 mod pid_file;
 mod program;
 mod program_log;
+mod protection;
 mod purge;
 mod purge_requests;
 mod push;

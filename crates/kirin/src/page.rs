@@ -6,6 +6,7 @@
 
 use crate::coded_fields;
 use crate::page_renewal::PageRenewal;
+use crate::protection::Protection;
 use crate::push::store_field::{STORE, syntax_of};
 use bytes::Bytes;
 use http::StatusCode;
@@ -31,6 +32,8 @@ pub struct Page {
     pub body: Bytes,
     /// Digest of the whole item.
     pub digest: u128,
+    /// The conditions on which a request may have it.
+    pub protection: Protection,
     /// Who makes it anew when it is stale.
     pub renewal: PageRenewal,
     /// The same for routes with `esi`, when it makes a difference.
@@ -100,8 +103,12 @@ impl Page {
 
     fn compile_for(value: &Bytes, syntax: Syntax) -> (Page, usize) {
         let digest = xxh3_128(value);
+        let mut protection = Protection::default();
         let (head, body) = match split_head(value) {
-            Some((status, fields, body)) => (Some((status, fields)), body),
+            Some((status, mut fields, body)) => {
+                protection = Protection::take(&mut fields);
+                (Some((status, fields)), body)
+            }
             None => (None, value.clone()),
         };
         let may_include = match &head {
@@ -125,7 +132,8 @@ impl Page {
         let head_bytes = head.as_ref().map_or(0, PageHead::memory_bytes);
         let memory_bytes = size_of::<Page>() + template.memory_bytes() + head_bytes + 64;
         let renewal = PageRenewal::default();
-        (Page { head, template: Arc::new(template), body, digest, renewal, edge: None }, memory_bytes)
+        let template = Arc::new(template);
+        (Page { head, template, body, digest, protection, renewal, edge: None }, memory_bytes)
     }
 
     /// Reads a stored response that is served as it is: one that the cache has kept. The second part is whether the place that
@@ -139,7 +147,9 @@ impl Page {
         let head = PageHead::of(status, fields, &template, digest, body.len());
         let memory_bytes = size_of::<Page>() + head.memory_bytes() + 64;
         let (template, renewal) = (Arc::new(template), PageRenewal::default());
-        let page = Page { head: Some(head), template, edge: None, body, digest, renewal };
+        // The cache has rules of its own for what was sent with a password.
+        let protection = Protection::default();
+        let page = Page { head: Some(head), template, edge: None, body, digest, protection, renewal };
         Some((page, has_validator, memory_bytes))
     }
 }

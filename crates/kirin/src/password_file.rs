@@ -95,6 +95,11 @@ impl PasswordFile {
         Ok(Self { path: path.to_owned(), state: Mutex::new(State { accounts, stamp, looked: 0 }) })
     }
 
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The accounts as of this second. If the file has become unreadable the ones before it stay.
     pub fn accounts(&self, now: u64) -> Arc<Accounts> {
         let mut state = self.state.lock();

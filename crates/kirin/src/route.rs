@@ -6,6 +6,8 @@ use crate::config;
 use crate::config::check::{PlaceSite, RouteSite, Site};
 use crate::hidden_scripts::HiddenScripts;
 use crate::lua_place::LuaPlace;
+use crate::protection::Protection;
+use crate::push::PushTerms;
 use crate::rules::Rules;
 use crate::store_place::{StorePlace, Terms};
 use crate::subrequest::Lineage;
@@ -46,6 +48,8 @@ pub struct Route {
     /// What directives are carried out in: not said, pages of the store.
     ssi: Option<bool>,
     esi: bool,
+    /// What a request of this route has passed when its places are asked.
+    pub protection: Protection,
 }
 
 /// A place, opened.
@@ -101,6 +105,7 @@ impl Route {
             });
         }
         let rules = (!route.rules.is_empty()).then(|| Arc::clone(&route.rules));
+        let protection = Protection::of_route(&route.path, &route.rules, !route.rate_limits.is_empty());
         Ok(Self {
             path: route.path.clone(),
             places,
@@ -112,6 +117,7 @@ impl Route {
             cache: route.cache.clone(),
             ssi: route.ssi,
             esi: route.esi,
+            protection,
         })
     }
 
@@ -139,6 +145,11 @@ impl Route {
             is_renewable: !is_last && self.places.iter().any(runs_code),
             includes: self.ssi.unwrap_or(true),
         }
+    }
+
+    /// What it says of pages that its application stores for a request.
+    pub fn push_terms(&self, origin: Origin<'_>) -> PushTerms {
+        PushTerms { syntax: self.syntax(), protection: self.protection.with_client(origin.client) }
     }
 
     /// Counts a client's request; gives the refusal when it is one too many.
@@ -204,9 +215,16 @@ impl Route {
     }
 
     /// No place had the answer: there is nothing of that name, or nothing that takes the method.
-    pub fn nobody_answered(&self, request: &RequestHead<'_>, store: &StorePlace, now: Now) -> Response {
+    pub fn nobody_answered(
+        &self,
+        request: &RequestHead<'_>,
+        store: &StorePlace,
+        origin: Origin<'_>,
+    ) -> Response {
+        let (now, protection) =
+            (Now::from_unix_seconds(origin.now), self.protection.with_client(origin.client));
         let is_there = |place: &Place| match place {
-            Place::Store => store.has(request, now),
+            Place::Store => store.has(request, protection, now),
             Place::Files(_, hidden) if hidden.hide(request.path) => false,
             Place::Files(files, _) => files.has(request, Instant::now()),
             Place::App(_) | Place::Lua(_) | Place::Proxy(_) => false,

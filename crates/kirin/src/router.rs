@@ -17,7 +17,7 @@ use crate::kept_request::KeptRequest;
 use crate::lua_place::LuaPlace;
 use crate::path_rest::{self, meant_path};
 use crate::purge_requests::PurgeRequests;
-use crate::push::Push;
+use crate::push::{Push, PushTerms};
 use crate::route::{self, Place, PlaceError, Route};
 use crate::rules::Rules;
 use crate::ssi::filter::SsiFilter;
@@ -223,7 +223,7 @@ impl Routes {
                     }
                     return self.filter(route, lookup, origin, |request| {
                         let answer = route.limit_body(app.answer(request, origin, &self.app_files, &meta));
-                        self.push.around(lookup.seen, route.syntax(), answer)
+                        self.push.around(lookup.seen, route.push_terms(origin), answer)
                     });
                 }
                 Place::Proxy(proxy) => {
@@ -246,7 +246,7 @@ impl Routes {
                 return Answer::Now(response);
             }
         }
-        Answer::Now(route.nobody_answered(lookup.seen, &self.store, now))
+        Answer::Now(route.nobody_answered(lookup.seen, &self.store, origin))
     }
 
     /// The request, at a place of its route, as one that others come of.
@@ -303,9 +303,11 @@ impl Routes {
     /// What asks an application, also when the request has been answered.
     fn ask_app(&self, route: &Route, app: &Arc<App>, lookup: &Lookup<'_>, meta: &MetaVariables<'_>) -> Ask {
         let (push, key) = (Rc::clone(&self.push), key_of(lookup.seen).map(<[u8]>::to_vec));
-        let (ask, syntax) = (route.ask_app(app, &self.app_files, meta), route.syntax());
+        let ask = route.ask_app(app, &self.app_files, meta);
+        let (syntax, protection) = (route.syntax(), route.protection);
         Rc::new(move |request, origin| {
-            push.around_page(&request.method, key.clone(), syntax, ask(request, origin))
+            let terms = PushTerms { syntax, protection: protection.with_client(origin.client) };
+            push.around_page(&request.method, key.clone(), terms, ask(request, origin))
         })
     }
 
@@ -328,7 +330,9 @@ impl Routes {
     /// The request as one that others come of.
     fn parent<'a>(self: &'a Rc<Self>, route: &Route, lookup: &Lookup<'a>, origin: Origin<'a>) -> Parent<'a> {
         let Lookup { sent: request, meta, lineage, .. } = *lookup;
-        Parent { routes: self, request, origin, user: meta.user, syntax: route.syntax(), lineage }
+        let protection = route.protection.with_client(origin.client);
+        let (user, syntax) = (meta.user, route.syntax());
+        Parent { routes: self, request, origin, user, syntax, protection, lineage }
     }
 
     /// Answers by a route that has rules.

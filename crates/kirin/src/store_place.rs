@@ -10,6 +10,7 @@ use crate::compress_threads::CompressThreads;
 use crate::config::PlaceCodings;
 use crate::page::{Page, PageHead};
 use crate::page_variants::{KeptAssembly, PageVariants, keep_assembly, last_assembly, variant_fields};
+use crate::protection::Protection;
 use crate::ssi::assembly::{Assembled, Assembly, KeptSurroundings, Stage};
 use crate::ssi::source::Surroundings;
 use crate::ssi::streamed;
@@ -66,10 +67,11 @@ impl StorePlace {
         Self { store, variants: PageVariants::default(), threads }
     }
 
-    /// Whether a GET would be answered with a page. For the difference between 404 and 405.
-    pub fn has(&self, request: &RequestHead<'_>, now: Now) -> bool {
-        let item = key_of(request).and_then(|key| self.store.get(key, now));
-        item.is_some_and(|item| self.store.companion::<Page>(&item, now, Page::compile).head.is_some())
+    /// Whether a GET that has passed these conditions would be answered with a page. For the difference between 404 and 405.
+    pub fn has(&self, request: &RequestHead<'_>, protection: Protection, now: Now) -> bool {
+        let Some(item) = key_of(request).and_then(|key| self.store.get(key, now)) else { return false };
+        let page = self.store.companion::<Page>(&item, now, Page::compile);
+        page.head.is_some() && protection.admits(page.protection)
     }
 
     /// Answers, or passes. `parent` is the request as it was sent, on whose behalf pages include others.
@@ -87,6 +89,9 @@ impl StorePlace {
         let item = self.store.get(key, now)?;
         let syntax = parent.syntax;
         let page = self.store.companion::<Page>(&item, now, Page::compile);
+        if !parent.protection.admits(page.protection) {
+            return None;
+        }
         let Terms { codings, is_last, is_renewable, includes } = terms;
         if item.is_stale() && is_renewable && request.method == Method::GET && page.renewal.is_due(now) {
             return None;

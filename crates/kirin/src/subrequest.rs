@@ -10,6 +10,7 @@
 
 use crate::kept_request::KeptRequest;
 use crate::path_rest;
+use crate::protection::Protection;
 use crate::router::Routes;
 use bytes::Bytes;
 use http::Method;
@@ -93,6 +94,8 @@ pub struct Parent<'a> {
     pub user: Option<&'a str>,
     /// What its route carries out in pages.
     pub syntax: Syntax,
+    /// The conditions that it has passed, on which pages of the store may depend.
+    pub protection: Protection,
     /// How deep it is itself.
     pub lineage: &'a Lineage,
 }
@@ -173,6 +176,7 @@ impl Parent<'_> {
             request: KeptRequest::of(self.request, self.origin),
             user: self.user.map(Into::into),
             syntax: self.syntax,
+            protection: self.protection,
             lineage: self.lineage.clone(),
         }
     }
@@ -184,6 +188,7 @@ pub struct KeptParent {
     request: KeptRequest,
     user: Option<String>,
     syntax: Syntax,
+    protection: Protection,
     lineage: Lineage,
 }
 
@@ -192,7 +197,8 @@ impl KeptParent {
     pub fn with<R>(&self, work: impl FnOnce(Parent<'_>) -> R) -> R {
         self.request.with(|request, origin| {
             let (routes, lineage, user) = (&self.routes, &self.lineage, self.user.as_deref());
-            work(Parent { routes, request, origin, user, syntax: self.syntax, lineage })
+            let (syntax, protection) = (self.syntax, self.protection);
+            work(Parent { routes, request, origin, user, syntax, protection, lineage })
         })
     }
 }

@@ -11,6 +11,7 @@ mod reach;
 pub mod store_field;
 
 use crate::page::{is_html, may_be_dynamic};
+use crate::protection::Protection;
 use crate::purge::{self, Purge};
 use crate::route::Route;
 use crate::store_place::key_of;
@@ -45,8 +46,17 @@ struct Asked {
     method: Method,
     /// Under which the `store` place looks for it.
     key: Option<Vec<u8>>,
-    /// Which directives its route carries out.
-    syntax: Syntax,
+    /// What its route says of pages.
+    terms: PushTerms,
+}
+
+/// What the route of a request says of pages that its application stores.
+#[derive(Clone, Copy)]
+pub struct PushTerms {
+    /// Which directives the route carries out.
+    pub syntax: Syntax,
+    /// The conditions that the request has passed.
+    pub protection: Protection,
 }
 
 /// Where a response goes.
@@ -55,6 +65,7 @@ struct Destination {
     key: Vec<u8>,
     tags: Vec<String>,
     ttl_seconds: Option<u64>,
+    protection: Protection,
     began: Moment,
     /// What may be a directive in it and is text, since its route does not carry it out.
     text_only: Syntax,
@@ -68,9 +79,9 @@ impl Push {
     }
 
     /// The answer of an application, with what it says about the store carried out. `request` is as the `store` place sees it,
-    /// `syntax` what the route carries out in the answer. Call before the application gets the request.
-    pub fn around(self: &Rc<Self>, request: &RequestHead<'_>, syntax: Syntax, answer: Answer) -> Answer {
-        self.around_page(&request.method, key_of(request).map(<[u8]>::to_vec), syntax, answer)
+    /// `terms` are those of its route. Call before the application gets the request.
+    pub fn around(self: &Rc<Self>, request: &RequestHead<'_>, terms: PushTerms, answer: Answer) -> Answer {
+        self.around_page(&request.method, key_of(request).map(<[u8]>::to_vec), terms, answer)
     }
 
     /// The same of a request with this method, whose page the `store` place would look for under `key`.
@@ -78,12 +89,12 @@ impl Push {
         self: &Rc<Self>,
         method: &Method,
         key: Option<Vec<u8>>,
-        syntax: Syntax,
+        terms: PushTerms,
         answer: Answer,
     ) -> Answer {
         let Answer::Later(later) = answer else { return answer };
         let push = Rc::clone(self);
-        let (asked, began) = (Asked { method: method.clone(), key, syntax }, self.store.moment());
+        let (asked, began) = (Asked { method: method.clone(), key, terms }, self.store.moment());
         Answer::later(move |body| async move {
             let response = later(body).await;
             let is_for_us = |(name, _): (&[u8], &[u8])| {
@@ -133,16 +144,18 @@ impl Push {
         response: &mut Response,
     ) -> Result<(), Unstorable> {
         store_field::check(&asked.method, &field, response)?;
-        let key = match field.key {
-            Some(key) => key.into_bytes(),
-            None => asked.key.clone().ok_or(Unstorable::Target)?,
+        let (key, protection) = match field.key {
+            Some(key) => (key.into_bytes(), asked.terms.protection.without_rate()),
+            None => (asked.key.clone().ok_or(Unstorable::Target)?, asked.terms.protection),
         };
         let (tags, ttl_seconds) = (field.tags, field.ttl_seconds);
-        let head = stored_head(response.status, &response.fields);
+        let head = stored_head(response.status, &response.fields, protection);
         let is_page = response.fields.get("content-type").is_some_and(is_html);
-        let text_only = Syntax { ssi: is_page && !asked.syntax.ssi, esi: is_page && !asked.syntax.esi };
+        let syntax = asked.terms.syntax;
+        let text_only = Syntax { ssi: is_page && !syntax.ssi, esi: is_page && !syntax.esi };
         let (push, head_bytes) = (Rc::clone(self), head.len());
-        let destination = Destination { push, key, tags, ttl_seconds, began, text_only, head_bytes };
+        let destination =
+            Destination { push, key, tags, ttl_seconds, protection, began, text_only, head_bytes };
         let length = head.len() as u64 + response.body.length().unwrap_or(0);
         if !destination.has_room(length) {
             return Err(Unstorable::TooLarge);
@@ -222,7 +235,13 @@ impl Destination {
         let request = StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
         let item = NewItem::new(value.as_slice()).expires(expires).tags(&tags);
         match store.store(&self.key, item, &request, now) {
-            StoreOutcome::Stored { .. } if self.push.reach.is_news(&self.key) => {
+            StoreOutcome::Stored { .. } if self.push.reach.is_news(&self.key, self.protection) => {
+                if self.protection != Protection::default() {
+                    return tracing::warn!(key = %text(&self.key), "a response is stored that no request is answered with: \
+                                          it was sent on a route with `basic_auth` or `rate_limit`, and no route that serves \
+                                          this key has the same. Give them the same, or write pages for everybody with `set_page` \
+                                          of Kirin::Store");
+                }
                 tracing::warn!(key = %text(&self.key), "a response is stored that no request is answered with: the route of its \
                                key has no `store` in its `try`; only pages that include it by its key have it");
             }

@@ -1,6 +1,7 @@
 //! Which keys any request is answered from: a page that is stored under another is never served, which its author should hear.
 
 use crate::path_rest::meant_path;
+use crate::protection::Protection;
 use crate::rewrite::Rewrite;
 use crate::route::{Place, Route};
 use std::cell::Cell;
@@ -13,6 +14,7 @@ struct Reached {
     path: String,
     rewrite: Option<Rewrite>,
     has_store: bool,
+    protection: Protection,
     /// Whether the log has said that what is stored below it is not served.
     is_said: Cell<bool>,
 }
@@ -24,13 +26,15 @@ impl Reach {
             path: route.path.clone(),
             rewrite: route.rules.as_ref().and_then(|rules| rules.rewrite.clone()),
             has_store: route.places.iter().any(|place| matches!(place, Place::Store)),
+            protection: route.protection,
             is_said: Cell::default(),
         };
         Self(routes.iter().map(reached).collect())
     }
 
-    /// Whether a page under `key` is served by nobody and its route's author has not been told; once a route.
-    pub fn is_news(&self, key: &[u8]) -> bool {
+    /// Whether a page under `key` with this protection is served by nobody and its route's author has not been told; once a
+    /// route.
+    pub fn is_news(&self, key: &[u8], protection: Protection) -> bool {
         let path = key.split(|byte| *byte == b'?').next().unwrap_or_default();
         let Ok(path) =
             std::str::from_utf8(path).map_err(drop).and_then(|path| meant_path(path).map_err(drop))
@@ -38,11 +42,17 @@ impl Reach {
             return false;
         };
         let behind_rewrite = self.0.iter().any(|route| {
-            route.has_store && route.rewrite.as_ref().is_some_and(|rewrite| rewrite.leads_to(key))
+            route.may_serve(protection) && route.rewrite.as_ref().is_some_and(|rewrite| rewrite.leads_to(key))
         });
         let Some(route) = self.0.iter().find(|route| is_below(&path, &route.path)) else { return false };
-        let is_served = behind_rewrite || (route.has_store && route.rewrite.is_none());
+        let is_served = behind_rewrite || (route.may_serve(protection) && route.rewrite.is_none());
         !is_served && !route.is_said.replace(true)
+    }
+}
+
+impl Reached {
+    fn may_serve(&self, protection: Protection) -> bool {
+        self.has_store && self.protection.may_serve(protection)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Pure. Called for each response of an application that has the field.
 
 use super::dictionary::{self, Item};
+use crate::protection::{self, Protection};
 use crate::purge::{check_key, check_tag};
 use http::{Method, StatusCode};
 use kirin_http::field_list::members;
@@ -20,11 +21,13 @@ const MAX_TTL_SECONDS: i64 = 1_000_000_000;
 
 /// Fields that are about one delivery of the response and not about what is stored, beside those of the framing. A new `Date`
 /// is made for each delivery: what is in the store is what the application would answer now.
-const NOT_STORED: [&[u8]; 10] = [
+const NOT_STORED: [&[u8]; 11] = [
     b"age",
     b"alt-svc",
     b"content-range",
     b"date",
+    // Only Kirin writes it.
+    b"kirin-protection",
     b"proxy-authenticate",
     b"proxy-connection",
     b"te",
@@ -179,8 +182,9 @@ pub fn text_only_line(ssi: bool, esi: bool) -> &'static [u8] {
     }
 }
 
-/// The head of what is stored, in the form of a whole response (`page.rs`); its body follows.
-pub fn stored_head(status: StatusCode, fields: &FieldLines) -> Vec<u8> {
+/// The head of what is stored, in the form of a whole response (`page.rs`); its body follows. It says what protects the
+/// page.
+pub fn stored_head(status: StatusCode, fields: &FieldLines, protection: Protection) -> Vec<u8> {
     let mut head = Vec::with_capacity(fields.len_bytes() + 48);
     head.extend_from_slice(b"HTTP/1.1 ");
     head.extend_from_slice(status.as_str().as_bytes());
@@ -193,6 +197,9 @@ pub fn stored_head(status: StatusCode, fields: &FieldLines) -> Vec<u8> {
                 head.extend_from_slice(part);
             }
         }
+    }
+    if protection != Protection::default() {
+        head.extend_from_slice(format!("{}: {protection}\r\n", protection::FIELD).as_bytes());
     }
     head.extend_from_slice(b"\r\n");
     head
@@ -286,7 +293,7 @@ mod tests {
                 ("Cache-Control", "max-age=5"),
             ],
         );
-        let head = stored_head(response.status, &response.fields);
+        let head = stored_head(response.status, &response.fields, Protection::default());
         assert_eq!(
             String::from_utf8(head).unwrap(),
             "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nETag: \"x\"\r\nCache-Control: max-age=5\r\n\r\n"

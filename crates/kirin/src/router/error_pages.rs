@@ -6,9 +6,10 @@
 use super::{Lookup, Routes};
 use crate::error_page;
 use crate::path_rest::{self, meant_path};
+use crate::protection::Protection;
 use crate::route::Place;
 use crate::rules::Rules;
-use crate::subrequest::{Lineage, is_kept};
+use crate::subrequest::{Lineage, Parent, is_kept};
 use http::Method;
 use httparse::Header;
 use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response};
@@ -71,7 +72,9 @@ impl Routes {
         let path = rewritten.as_deref().unwrap_or(path);
         let seen = RequestHead { target: path, path, query: None, ..sent.clone() };
         let lookup = Lookup { sent: &sent, seen: &seen, meta: MetaVariables::default(), lineage };
-        let parent = self.parent(route, &lookup, origin);
+        // Nobody has been asked for a password.
+        let protection = Protection::default();
+        let parent = Parent { protection, ..self.parent(route, &lookup, origin) };
         let now = Now::from_unix_seconds(origin.now);
         route.places.iter().find_map(|place| match place {
             Place::Store => self.store.answer(&seen, now, route.store_terms(true), parent),

@@ -143,6 +143,8 @@ impl Source for PageSource<'_> {
         let page = store
             .get(key, now)
             .map(|item| store.companion::<Page>(&item, now, Page::compile).read_with(syntax));
+        let protection = self.page.parent.protection;
+        let page = page.filter(|page| protection.admits(page.protection));
         // A coded body would be noise in the middle of the page.
         let page = page.filter(|page| page.head.as_ref().is_none_or(|head| head.stored_coding.is_none()));
         let Some(page) = page else {

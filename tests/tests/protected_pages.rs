@@ -1,0 +1,379 @@
+//! What protects a route protects what its application stores: every way into the store with every way out, through the
+//! built program.
+
+use kirin_tests::{Authority, Issued, Kirin, Memcached, Reply, Site, TlsClient, TlsSetup};
+use rustls::ProtocolVersion::TLSv1_3;
+
+const BOB: &str = "Authorization: Basic Ym9iOm9wZW5zZXNhbWU=\r\n";
+const ZOE: &str = "Authorization: Basic em9lOm5ld3Bhc3M=\r\n";
+
+const BOB_LINE: &str = "bob:$2y$08$48biTCX6hLFLuo1X9oacu.C9feoeVL5TxFGhMA0T2i1gjC8TRnAwi\n";
+const ZOE_LINE: &str = "zoe:$2y$05$hVMNst6hY.7q7ttcHy.fv.njM23kUU7XrTQUqYJS1ZG2AgnSxkrd6\n";
+
+/// Every route but `/page`, `/lua` and `/error` sees paths below `/app`.
+const CONFIG: &str = r#"
+threads = 2
+[[listener]]
+address = "127.0.0.1:0"
+[store]
+memory = "16MB"
+memcached = ["unix:m.sock"]
+[[app]]
+name = "web"
+load = "app.psgi"
+workers = 2
+
+[[route]]
+path = "/password"
+try = ["app:web"]
+basic_auth = "members"
+rewrite = "/app"
+[[route]]
+path = "/password-cached"
+try = ["app:web"]
+basic_auth = "members"
+rewrite = "/app"
+cache = true
+[[route]]
+path = "/rate"
+try = ["app:web"]
+rate_limit = [{ rate = "1000/s", burst = 1000 }]
+rewrite = "/app"
+[[route]]
+path = "/open"
+try = ["app:web"]
+rewrite = "/app"
+
+[[route]]
+path = "/app"
+try = ["store", "files:public"]
+[[route]]
+path = "/same"
+try = ["store", "lua:fallback.lua"]
+basic_auth = "members"
+rewrite = "/app"
+[[route]]
+path = "/other"
+try = ["store"]
+basic_auth = "others"
+rewrite = "/app"
+[[route]]
+path = "/other-rate"
+try = ["store"]
+rate_limit = [{ rate = "1000/s", burst = 1000 }]
+rewrite = "/app"
+[[route]]
+path = "/page"
+try = ["store"]
+[[route]]
+path = "/members-page"
+try = ["store"]
+basic_auth = "members"
+[[route]]
+path = "/files"
+try = ["files:public"]
+ssi = true
+[[route]]
+path = "/error"
+try = ["files:public"]
+error_pages = { 404 = "/app/x" }
+[[route]]
+path = "/lua"
+try = ["lua:store.lua"]
+"#;
+
+const APP: &str = r#"
+use v5.16; use warnings;
+sub {
+    my $env = shift;
+    my $key = $env->{PATH_INFO} =~ m{/key$} ? ', key="/app/x"' : '';
+    my @fields = ('Content-Type' => 'text/html', 'Cache-Control' => 'public, max-age=60', 'Kirin-Store' => "ttl=300$key");
+    if ($env->{QUERY_STRING} eq 'stream') {
+        return sub { my $writer = shift->([200, \@fields]); $writer->write('sec'); $writer->write('ret'); $writer->close };
+    }
+    return [200, \@fields, ['secret']];
+};
+"#;
+
+const LUA: &str = r#"
+return function(request)
+  if request.path == "/lua/set" then kirin.store.set("/app/x", "text/html\r\nsecret") end
+  return { body = kirin.store.get("/app/x") or "nothing" }
+end
+"#;
+
+struct Running {
+    kirin: Kirin,
+    store: Memcached,
+    _site: Site,
+}
+
+fn serve() -> Running {
+    let site = Site::new()
+        .with("app.psgi", APP)
+        .with("store.lua", LUA)
+        .with("fallback.lua", "return function() return { body = 'nothing' } end")
+        .with("members", BOB_LINE)
+        .with("others", ZOE_LINE)
+        .with("public/files/include.html", "[<!--# include key=\"/app/x\" -->]")
+        .with("public/y", "");
+    let kirin = Kirin::start(&site, CONFIG);
+    let mut store = Memcached::connect(&site.path("m.sock"));
+    for (page, include) in [
+        ("/page/key", "key=\"/app/x\""),
+        ("/page/virtual", "virtual=\"/app/x\""),
+        ("/page/same", "virtual=\"/same/x\""),
+        ("/page/push", "virtual=\"/password/x\""),
+        ("/members-page/key", "key=\"/app/x\""),
+    ] {
+        store.set(page, format!("text/html\r\n[<!--# include {include} -->]").as_bytes());
+    }
+    Running { kirin, store, _site: site }
+}
+
+/// A way into the store, under the key `/app/x`.
+struct In {
+    name: &'static str,
+    /// What protects the route that stores.
+    protection: Protection,
+    store: fn(&mut Running),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Protection {
+    None,
+    Password,
+    Rate,
+}
+
+fn ask(running: &Running, method: &str, target: &str, fields: &str) -> Reply {
+    running.kirin.connect().request(method, target, fields)
+}
+
+fn stores(running: &mut Running, method: &str, target: &str, fields: &str) {
+    let reply = ask(running, method, target, fields);
+    assert_eq!((reply.status, reply.text().trim_matches(['[', ']'])), (200, "secret"), "{target}");
+}
+
+const WAYS_IN: [In; 10] = [
+    In {
+        name: "Kirin-Store",
+        protection: Protection::Password,
+        store: |r| stores(r, "GET", "/password/x", BOB),
+    },
+    In {
+        name: "Kirin-Store of a streamed response",
+        protection: Protection::Password,
+        store: |r| {
+            stores(r, "GET", "/password/x?stream", BOB);
+            // The stream has the query in its key.
+            let page = r.store.get("/app/x?stream").expect("a page");
+            r.store.set("/app/x", &page);
+        },
+    },
+    In {
+        name: "Kirin-Store with a key",
+        protection: Protection::Password,
+        store: |r| stores(r, "GET", "/password/key", BOB),
+    },
+    In {
+        name: "Kirin-Store of a POST with a key",
+        protection: Protection::Password,
+        store: |r| stores(r, "POST", "/password/key", &format!("{BOB}Content-Length: 0\r\n")),
+    },
+    In {
+        name: "Kirin-Store of a route with a cache",
+        protection: Protection::Password,
+        store: |r| stores(r, "GET", "/password-cached/x", BOB),
+    },
+    In {
+        name: "Kirin-Store of a part",
+        protection: Protection::Password,
+        store: |r| stores(r, "GET", "/page/push", BOB),
+    },
+    In {
+        name: "Kirin-Store, rate",
+        protection: Protection::Rate,
+        store: |r| stores(r, "GET", "/rate/x", ""),
+    },
+    In {
+        name: "Kirin-Store, open",
+        protection: Protection::None,
+        store: |r| stores(r, "GET", "/open/x", ""),
+    },
+    In {
+        name: "memcached set",
+        protection: Protection::None,
+        store: |r| r.store.set("/app/x", b"text/html\r\nsecret"),
+    },
+    In {
+        name: "kirin.store.set",
+        protection: Protection::None,
+        store: |r| assert_eq!(ask(r, "GET", "/lua/set", "").status, 200),
+    },
+];
+
+/// A way out of the store: whether what is under `/app/x` is shown.
+struct Out {
+    name: &'static str,
+    shows: fn(&mut Running) -> bool,
+    /// The protections of the pages that come this way.
+    gives: &'static [Protection],
+}
+
+fn shows(running: &Running, target: &str, fields: &str) -> bool {
+    let reply = ask(running, "GET", target, fields);
+    assert!(!reply.head.contains("Kirin-Protection"), "{}", reply.head);
+    reply.text().contains("secret")
+}
+
+const OPEN: &[Protection] = &[Protection::None];
+const MEMBERS: &[Protection] = &[Protection::None, Protection::Password];
+const ALL: &[Protection] = &[Protection::None, Protection::Password, Protection::Rate];
+
+const WAYS_OUT: [Out; 16] = [
+    Out { name: "store of another route", shows: |r| shows(r, "/app/x", ""), gives: OPEN },
+    Out {
+        name: "the same, with a password that nobody asks for",
+        shows: |r| shows(r, "/app/x", BOB),
+        gives: OPEN,
+    },
+    Out {
+        name: "HEAD",
+        shows: |r| {
+            let mut c = r.kirin.connect();
+            c.send("HEAD /app/x HTTP/1.1\r\nHost: a\r\n\r\n");
+            c.read_head_reply().status == 200
+        },
+        gives: OPEN,
+    },
+    Out {
+        name: "405 in place of 404",
+        shows: |r| ask(r, "POST", "/app/x", "Content-Length: 0\r\n").status == 405,
+        gives: OPEN,
+    },
+    Out { name: "store behind another password", shows: |r| shows(r, "/other/x", ZOE), gives: OPEN },
+    Out { name: "store behind another rate limit", shows: |r| shows(r, "/other-rate/x", ""), gives: OPEN },
+    Out { name: "store behind the same password", shows: |r| shows(r, "/same/x", BOB), gives: MEMBERS },
+    Out { name: "the same without the password", shows: |r| shows(r, "/same/x", ""), gives: &[] },
+    Out { name: "include key", shows: |r| shows(r, "/page/key", BOB), gives: OPEN },
+    Out {
+        name: "include key behind the same password",
+        shows: |r| shows(r, "/members-page/key", BOB),
+        gives: MEMBERS,
+    },
+    Out { name: "include key in a file", shows: |r| shows(r, "/files/include.html", BOB), gives: OPEN },
+    Out { name: "include virtual", shows: |r| shows(r, "/page/virtual", BOB), gives: OPEN },
+    Out {
+        name: "include virtual of the same password, without it",
+        shows: |r| shows(r, "/page/same", ""),
+        gives: &[],
+    },
+    Out { name: "an error page", shows: |r| shows(r, "/error/none", BOB), gives: OPEN },
+    Out { name: "kirin.store.get", shows: |r| shows(r, "/lua/get", ""), gives: ALL },
+    Out { name: "memcached get", shows: |r| r.store.get("/app/x").is_some(), gives: ALL },
+];
+
+#[test]
+fn what_protects_a_route_protects_what_it_stores() {
+    let mut running = serve();
+    for out in &WAYS_OUT {
+        assert!(!(out.shows)(&mut running), "{} shows what is not there", out.name);
+    }
+    let mut wrong = Vec::new();
+    for way_in in &WAYS_IN {
+        for key in ["/app/x", "/app/x?stream"] {
+            running.store.delete(key);
+        }
+        (way_in.store)(&mut running);
+        assert!(running.store.get("/app/x").is_some(), "{} stores nothing", way_in.name);
+        for out in &WAYS_OUT {
+            let expected = out.gives.contains(&way_in.protection);
+            if (out.shows)(&mut running) != expected {
+                wrong.push(format!("{} -> {}: expected {expected}", way_in.name, out.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_log_says_that_a_protected_page_is_served_by_no_route() {
+    let running = serve();
+    let reply = ask(&running, "GET", "/rate/x", "");
+    assert_eq!(reply.status, 200);
+    running.kirin.wait_for_log("it was sent on a route with `basic_auth` or `rate_limit`");
+}
+
+/// Two listeners with authorities of their own for clients, and one without TLS.
+const CERTIFICATES: &str = r#"
+threads = 1
+[[listener]]
+address = "127.0.0.1:0"
+[listener.tls]
+certificates = [{ chain = "a.pem", key = "a.key" }]
+client_ca = "clients.pem"
+client_verify = "required"
+[[listener]]
+address = "127.0.0.1:0"
+[listener.tls]
+certificates = [{ chain = "a.pem", key = "a.key" }]
+client_ca = "others.pem"
+client_verify = "optional"
+[[listener]]
+address = "127.0.0.1:0"
+[store]
+memory = "16MB"
+memcached = ["unix:m.sock"]
+[[app]]
+name = "web"
+load = "app.psgi"
+workers = 1
+[[route]]
+path = "/"
+try = ["store", "app:web"]
+"#;
+
+const CERTIFICATE_APP: &str = r#"
+use v5.16; use warnings;
+my $run = 0;
+sub {
+    my $env = shift;
+    my $client = $env->{SSL_CLIENT_S_DN} // 'nobody';
+    $run++;
+    return [200, ['Content-Type' => 'text/plain', 'Kirin-Store' => 'ttl=300'], ["$run for $client"]];
+};
+"#;
+
+#[test]
+fn a_page_stored_for_a_certificate_is_served_for_one_of_the_same_authority() {
+    let [authority, clients, others] = ["Server", "Clients", "Others"].map(Authority::new);
+    let site = Site::new()
+        .with("app.psgi", CERTIFICATE_APP)
+        .with("clients.pem", clients.pem())
+        .with("others.pem", others.pem());
+    authority.issue(&["a.test"]).write(&site, "a");
+    let kirin = Kirin::start(&site, CERTIFICATES);
+    let get = |listener: usize, certificate: Option<&Issued>| {
+        let setup = TlsSetup::new(&authority, certificate, TLSv1_3);
+        let mut client =
+            TlsClient::connect(kirin.address_of(listener), "a.test", &setup).expect("a handshake");
+        let reply = client.get_and_close("/");
+        reply.split_once("\r\n\r\n").expect("a body").1.to_owned()
+    };
+    let (alice, bob, eve) = (clients.issue(&["alice"]), clients.issue(&["bob"]), others.issue(&["eve"]));
+    assert_eq!(get(0, Some(&alice)), "1 for CN=alice,O=Kirin\\, tests");
+    assert_eq!(get(0, Some(&bob)), "1 for CN=alice,O=Kirin\\, tests", "one for all of this authority");
+    assert_eq!(get(1, Some(&eve)), "2 for CN=eve,O=Kirin\\, tests");
+    assert_eq!(get(0, Some(&bob)), "3 for CN=bob,O=Kirin\\, tests");
+    assert_eq!(get(1, None), "4 for nobody");
+    // Now the page in the store is one for everybody.
+    for (listener, certificate) in [(0, Some(&alice)), (1, Some(&eve)), (1, None)] {
+        assert_eq!(get(listener, certificate), "4 for nobody");
+    }
+    let mut client = kirin_tests::Client::connect(kirin.address_of(2));
+    assert_eq!(client.get("/").text(), "4 for nobody");
+    Memcached::connect(&site.path("m.sock")).delete("/");
+    assert!(get(0, Some(&alice)).starts_with("5 for CN=alice"));
+    assert_eq!(client.get("/").text(), "6 for nobody", "a listener without certificates");
+}
