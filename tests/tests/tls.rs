@@ -262,6 +262,20 @@ fn plain_http_is_sent_to_https_except_for_the_challenges_of_acme() {
     assert_eq!((reply.status, reply.field("location")), (308, Some("https://test:8443/a%20b?c=d")));
     assert_eq!(reply.field("strict-transport-security"), None);
     assert_eq!(client.get("/.well-known/acme-challenge/token").text(), "token.thumbprint");
+    for target in [
+        "/.well-known/acme-challenge/../../hello.txt",
+        "/.well-known/acme-challenge/%2e%2e/%2e%2e/hello.txt",
+        "/.well-known/acme-challenge/..%2f..%2fhello.txt",
+        "/.well-known/acme-challenge/token/../../../hello.txt",
+        "/.well-known/acme-challenge/token/",
+        "/.well-known/acme-challenge/",
+        "/.well-known/acme-challenge",
+        "/.well-known/acme-challenge/.hidden",
+        "//.well-known/acme-challenge/token",
+        "http://test/.well-known/acme-challenge/../../hello.txt",
+    ] {
+        assert_eq!(client.get(target).status, 308, "{target}");
+    }
     client.send("GET / HTTP/1.0\r\n\r\n");
     assert_eq!(client.read_reply().status, 400, "without a host there is no address to go to");
     let reply = https.connect().get_and_close("/hello.txt");

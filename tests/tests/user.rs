@@ -3,7 +3,7 @@
 use kirin_tests::{Kirin, Site, kirin_command, run_kirin};
 use rustix::process::{Signal, geteuid};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 const CONFIG: &str = "user = \"nobody\"\nthreads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
@@ -75,6 +75,121 @@ fn root_opens_the_port_and_nobody_serves() {
     kirin.signal(Signal::HUP);
     kirin.wait_for_log("new generation serves app=\"web\" generation=2");
     assert_eq!(kirin.get("/").text(), whole);
+}
+
+/// A log directory that belongs to `nobody`, as docs/user.md says, in the site.
+fn site_with_logs(log: &str) -> Site {
+    let config = "user = \"nobody\"\nthreads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"LOG\"\n\
+                  [[route]]\npath = \"/\"\ntry = [\"files:.\"]\n";
+    let site = site().with("kirin.toml", config.replace("LOG", log)).with("secret", "before\n");
+    fs::create_dir(site.path("logs")).expect("a directory");
+    fs::create_dir(site.path("secrets")).expect("a directory");
+    fs::create_dir(site.path("roots")).expect("a directory");
+    let nobody = nix_id("-u");
+    std::os::unix::fs::chown(site.path("logs"), Some(nobody), None).expect("chown");
+    site
+}
+
+fn nix_id(option: &str) -> u32 {
+    let output = std::process::Command::new("id").args([option, "nobody"]).output().expect("id");
+    String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
+}
+
+#[test]
+fn root_follows_no_links_of_the_user_that_serves() {
+    if !geteuid().is_root() {
+        return;
+    }
+    for (log, link, target) in [
+        ("logs/access.log", "logs/access.log", "secret"),
+        ("logs/access.log", "logs/access.log", "not-there"),
+        ("logs/there/access.log", "logs/there", "secrets"),
+        ("logs/there/../access.log", "logs/there", "secrets/x"),
+    ] {
+        let site = site_with_logs(log);
+        fs::create_dir(site.path("secrets/x")).expect("a directory");
+        symlink(site.path(target), site.path(link)).expect("a link");
+        let output = run_kirin(&site, &["serve"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("is a symbolic link"), "{log}: {said}");
+        assert_eq!(fs::read_to_string(site.path("secret")).expect("a file"), "before\n", "{log}");
+        for name in ["not-there", "secrets/access.log", "secrets/x/access.log"] {
+            assert!(!site.path(name).exists(), "{log}: {name}");
+        }
+    }
+    // The same for what else root makes: sockets, the file of the process id, the directory of ACME.
+    let tls = "[listener.tls.acme]\ndomains = [\"a.test\"]\nstate = \"logs/there/acme\"\n";
+    for (listener, more, arguments) in [
+        ("unix:logs/there/http.sock", "", &[][..]),
+        ("127.0.0.1:0", "[admin]\naddress = \"unix:logs/there/admin.sock\"\n", &[]),
+        ("127.0.0.1:0", "[store]\nmemcached = [\"unix:logs/there/m.sock\"]\n", &[]),
+        ("127.0.0.1:0", tls, &[]),
+        ("127.0.0.1:0", "", &["--pid-file", "logs/there/pid"]),
+    ] {
+        let site = site_with_logs("-").with(
+            "kirin.toml",
+            format!(
+                "user = \"nobody\"\n[[listener]]\naddress = \"{listener}\"\n{more}\
+                 [[route]]\npath = \"/\"\ntry = [\"files:.\"]\n"
+            ),
+        );
+        symlink(site.path("secrets"), site.path("logs/there")).expect("a link");
+        let output = run_kirin(&site, &[&["serve"], arguments].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("is a symbolic link"), "{listener} {more}: {said}");
+        assert_eq!(fs::read_dir(site.path("secrets")).expect("a directory").count(), 0, "{listener} {more}");
+    }
+}
+
+#[test]
+fn a_log_that_root_creates_belongs_to_the_user_that_serves_and_is_not_for_others() {
+    if !geteuid().is_root() {
+        return;
+    }
+    // In a directory of the user's, and by a link of root's in one that is not.
+    for log in ["logs/access.log", "roots/link.log"] {
+        let site = site_with_logs(log);
+        symlink("../logs/access.log", site.path("roots/link.log")).expect("a link");
+        let kirin = Kirin::start_with(&site, &["serve"]);
+        kirin.get("/");
+        let path = site.path("logs/access.log");
+        kirin_tests::wait_for("a line", || {
+            fs::read_to_string(&path).ok().filter(|text| text.contains("GET / "))
+        });
+        let metadata = fs::metadata(&path).expect("a log");
+        assert_eq!((metadata.uid(), metadata.gid()), (nix_id("-u"), nix_id("-g")), "{log}");
+        assert_eq!(metadata.mode() & 0o777, 0o640, "{log}");
+        // The user can open it anew.
+        fs::rename(&path, site.path("logs/access.log.1")).expect("a rename");
+        kirin.signal(Signal::USR1);
+        kirin.wait_for_log("is opened anew");
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_refused_with_the_command_that_helps() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let site = site_with_logs("logs/access.log");
+    let kirin_as_nobody = || {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid=nobody", "--regid", &nix_id("-g").to_string(), "--clear-groups"]);
+        command.arg(kirin_tests::binary()).args(["serve", "-c"]).arg(site.path("kirin.toml"));
+        let output = command.current_dir(site.root()).output().expect("setpriv of util-linux");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    // As a run as root without `user` leaves it.
+    fs::write(site.path("logs/access.log"), "").expect("a log");
+    fs::set_permissions(site.path("logs/access.log"), fs::Permissions::from_mode(0o640)).expect("a mode");
+    let (said, path) = (kirin_as_nobody(), site.path("logs/access.log"));
+    let command = format!("chown nobody: {}", path.display());
+    assert!(said.contains("cannot open the access log") && said.contains(&command), "{said}");
+    // And a directory of root's.
+    fs::remove_file(&path).expect("a log");
+    std::os::unix::fs::chown(site.path("logs"), Some(0), Some(0)).expect("chown");
+    let (said, command) = (kirin_as_nobody(), format!("chown nobody: {}`", site.path("logs").display()));
+    assert!(said.contains(&command), "{said}");
 }
 
 #[test]

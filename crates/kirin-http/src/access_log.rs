@@ -59,15 +59,20 @@ impl LogFile {
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         let file = open_for_appending(&path)?;
-        Ok(Self::of(file, Some(path)))
+        Ok(Self::new(file, Some(path)))
+    }
+
+    /// A log in `file`, which has been opened for appending at `path`.
+    pub fn of(file: File, path: impl Into<PathBuf>) -> Self {
+        Self::new(file, Some(path.into()))
     }
 
     /// A stream, such as standard error. It is never opened anew.
     pub fn stream(file: File) -> Self {
-        Self::of(file, None)
+        Self::new(file, None)
     }
 
-    fn of(file: File, path: Option<PathBuf>) -> Self {
+    fn new(file: File, path: Option<PathBuf>) -> Self {
         let current = Arc::new(RwLock::new(Arc::new(file)));
         let queue = QueuedWriter::new(Box::new(LogOutput(Arc::clone(&current))), QUEUE_BYTES);
         Self { current, path, queue }
@@ -113,7 +118,8 @@ fn open_for_appending(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     // A FIFO is opened for reading, too: it need not have a reader yet, and its reader may come back.
     let is_fifo = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
-    options.append(true).create(!is_fifo).read(is_fifo);
+    // Query strings and names of users are not for everybody on the machine.
+    options.append(true).create(!is_fifo).read(is_fifo).mode(0o640);
     // Should it become one meanwhile, the open does not wait for a reader.
     options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }

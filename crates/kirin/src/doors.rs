@@ -26,7 +26,7 @@ pub fn open_doors(
     for (listener, client_bytes) in site.listeners.iter().zip(&accounts.listeners) {
         let log = match &listener.access_log {
             None => None,
-            Some(target) => Some(logs::open(target, logs)?),
+            Some(target) => Some(logs::open(target, site.user.as_ref(), logs)?),
         };
         let admission = Admission::new(Arc::clone(connections), listener.connections_per_address);
         let limits = HttpLimits {

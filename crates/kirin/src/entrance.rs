@@ -21,7 +21,7 @@ pub struct Entrance {
 
 impl Handler for Entrance {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
-        if request.path.starts_with(CHALLENGE_PATH) {
+        if is_challenge(request.path) {
             if let Some(response) = self.challenges.answer(request) {
                 return Answer::Now(response);
             }
@@ -37,6 +37,13 @@ impl Handler for Entrance {
             Some(value) => with_hsts(answer, Rc::clone(value)),
         }
     }
+}
+
+/// Whether an authority may ask for this path. A token is of the base64url alphabet (RFC 8555 section 8.3), so that the
+/// path means what it says: with `..` or `%2F` in it, it would be another page of the site.
+fn is_challenge(path: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    path.strip_prefix(CHALLENGE_PATH).is_some_and(|token| !token.is_empty() && token.bytes().all(is_part))
 }
 
 /// 308 keeps method and body (RFC 9110 section 15.4.9).

@@ -1,11 +1,14 @@
 //! Access logs: each is opened once, however many listeners write to it, and anew when somebody has renamed it.
 
 use crate::config::check::LogTarget;
+use crate::parent_directory::ParentDirectory;
+use crate::user::{self, User};
 use kirin_http::LogFile;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The access logs that are open.
@@ -13,11 +16,11 @@ pub type Logs = HashMap<LogTarget, Arc<LogFile>>;
 
 /// An access log that cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot open the access log {0}: {1}")]
+#[error("cannot open the access log {0}: {1}{hint}", hint = user::what_to_do(.0.as_ref(), .1))]
 pub struct LogError(String, #[source] io::Error);
 
-/// Opens a log once, however many listeners write to it.
-pub fn open(target: &LogTarget, open: &mut Logs) -> Result<Arc<LogFile>, LogError> {
+/// Opens a log once, however many listeners write to it. If root opens it for `user`, a new log belongs to that user.
+pub fn open(target: &LogTarget, user: Option<&User>, open: &mut Logs) -> Result<Arc<LogFile>, LogError> {
     if let Some(file) = open.get(target) {
         return Ok(Arc::clone(file));
     }
@@ -25,11 +28,25 @@ pub fn open(target: &LogTarget, open: &mut Logs) -> Result<Arc<LogFile>, LogErro
     let (name, opened) = match target {
         LogTarget::Stdout => ("stdout".into(), stream(io::stdout().as_fd().try_clone_to_owned())),
         LogTarget::Stderr => ("stderr".into(), stream(io::stderr().as_fd().try_clone_to_owned())),
-        LogTarget::File(path) => (path.display().to_string(), LogFile::open(path)),
+        LogTarget::File(path) => {
+            let opened = match user.filter(|_| user::is_root()) {
+                Some(user) => open_as_root(path, user),
+                None => LogFile::open(path),
+            };
+            (path.display().to_string(), opened)
+        }
     };
     let file = Arc::new(opened.map_err(|error| LogError(name, error))?);
     open.insert(target.clone(), Arc::clone(&file));
     Ok(file)
+}
+
+fn open_as_root(path: &Path, user: &User) -> io::Result<LogFile> {
+    let (file, is_new) = ParentDirectory::open(path)?.open_log()?;
+    if is_new {
+        user.give_file(&file)?;
+    }
+    Ok(LogFile::of(file, path))
 }
 
 /// Opens logs anew after they have been renamed. One that cannot be opened is written on under its old name.
@@ -38,7 +55,10 @@ pub fn reopen(logs: &Logs) {
         let Some(path) = log.path() else { continue };
         match log.reopen() {
             Ok(()) => tracing::info!("access log {} is opened anew", path.display()),
-            Err(error) => tracing::error!(%error, "access log {} cannot be opened anew", path.display()),
+            Err(error) => {
+                let hint = user::what_to_do(path, &error);
+                tracing::error!(%error, "access log {} cannot be opened anew{hint}", path.display());
+            }
         }
     }
 }

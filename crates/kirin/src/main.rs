@@ -27,6 +27,7 @@ mod page;
 mod page_renewal;
 mod page_variants;
 mod panics;
+mod parent_directory;
 mod password_checks;
 mod password_file;
 mod password_hash;

@@ -1,6 +1,6 @@
 //! The file that tells others the program's process id.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A file with this process's id; dropping it removes the file, unless another Kirin has written its own there meanwhile.
@@ -13,11 +13,12 @@ impl PidFile {
     pub fn write(path: &Path) -> io::Result<Self> {
         let directory =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let temporary = tempfile::Builder::new()
+        let mut temporary = tempfile::Builder::new()
             .prefix(".kirin-pid-")
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
             .tempfile_in(directory)?;
-        std::fs::write(temporary.path(), format!("{}\n", std::process::id()))?;
+        // Not by its path: the directory may be another user's, who could have put a link in its place.
+        writeln!(temporary, "{}", std::process::id())?;
         temporary.persist(path).map_err(|error| error.error)?;
         Ok(Self { path: path.to_owned() })
     }

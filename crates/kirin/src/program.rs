@@ -11,6 +11,7 @@ use crate::doors::{open_doors, open_memcached};
 use crate::event_loop::{EventLoop, LoopError, Parts, Stage};
 use crate::loaded_invocation;
 use crate::logs::{LogError, Logs};
+use crate::parent_directory::ParentDirectory;
 use crate::pid_file::PidFile;
 use crate::program_log;
 use crate::run_directory::{self, INVOCATION, RunDirectory, WORKERS_SOCKET};
@@ -19,7 +20,7 @@ use crate::signals::{End, Signals};
 use crate::sockets::{SocketError, Sockets};
 use crate::systemd::Systemd;
 use crate::upgrade::{self, Invocation, Predecessor, Upgrade, UpgradeError};
-use crate::user::UserError;
+use crate::user::{self, User, UserError};
 use kirin_http::ConnectionCount;
 use kirin_http::listener::ListenError;
 use kirin_http::panics::{catch, catch_in};
@@ -57,7 +58,7 @@ pub enum ProgramError {
     #[error(transparent)]
     Socket(#[from] SocketError),
     /// The file for the process id cannot be written.
-    #[error("cannot write the process id to {0}: {1}")]
+    #[error("cannot write the process id to {0}: {1}{hint}", hint = user::what_to_do(.0.as_ref(), .1))]
     PidFile(String, #[source] io::Error),
     /// The program that this one was to follow does not hand over.
     #[error("upgrade: {0}")]
@@ -149,7 +150,7 @@ async fn supervise(
     loaded: Option<LoadedParent>,
 ) -> Result<(), ProgramError> {
     let mut signals = Signals::new()?;
-    let mut sockets = Sockets::new(&mut start.inherited)?;
+    let mut sockets = Sockets::new(&mut start.inherited, site.user.as_ref())?;
     if start.listens_where_told {
         listen_where_told(&mut site, &sockets);
     }
@@ -168,7 +169,7 @@ async fn supervise(
     let mut socket_files = sockets.take_files();
     let mut pid_file = None;
     if predecessor.is_none() {
-        pid_file = write_pid_file(start.pid_file.as_deref())?;
+        pid_file = write_pid_file(start.pid_file.as_deref(), site.user.as_ref())?;
     }
     let acme = Acme::open(&site)?;
     if let Some(user) = &site.user {
@@ -256,7 +257,7 @@ async fn supervise(
     let mut ended = None;
     if matches!(started, Ok(true)) && predecessor.is_some() {
         // While this program can still be given up without harm.
-        match write_pid_file(start.pid_file.as_deref()) {
+        match write_pid_file(start.pid_file.as_deref(), None) {
             Ok(file) => pid_file = file,
             Err(error) => started = Err(error),
         }
@@ -420,9 +421,12 @@ fn listen_where_told(site: &mut Site, sockets: &Sockets) {
     }
 }
 
-fn write_pid_file(path: Option<&Path>) -> Result<Option<PidFile>, ProgramError> {
+fn write_pid_file(path: Option<&Path>, user: Option<&User>) -> Result<Option<PidFile>, ProgramError> {
     let Some(path) = path else { return Ok(None) };
-    PidFile::write(path).map(Some).map_err(|error| ProgramError::PidFile(path.display().to_string(), error))
+    ParentDirectory::check(path, user)
+        .and_then(|()| PidFile::write(path))
+        .map(Some)
+        .map_err(|error| ProgramError::PidFile(path.display().to_string(), error))
 }
 
 /// Waits until every application is loaded; fails with the first that cannot be.

@@ -3,6 +3,8 @@
 //! A listener of the configuration gets the sockets that listen on its address. So the same configuration serves with and
 //! without a starter.
 
+use crate::parent_directory::ParentDirectory;
+use crate::user::User;
 use kirin_http::listener::ListenError;
 use kirin_http::{InheritedSocket, ListenAddress, Listener};
 use kirin_inherited::{Inherited, Source};
@@ -36,6 +38,8 @@ pub enum SocketError {
 /// Sockets that the program was started with and no listener has yet.
 pub struct Sockets {
     source: Option<Source>,
+    /// Who serves, if that is not who started the program.
+    user: Option<User>,
     inherited: Vec<(String, InheritedSocket)>,
     /// Of each listener, for a Kirin that follows: its address in the configuration, and the socket.
     kept: Vec<(ListenAddress, OwnedFd)>,
@@ -105,11 +109,12 @@ pub struct Opened {
 }
 
 impl Sockets {
-    /// Looks at what was inherited.
-    pub fn new(inherited: &mut Inherited) -> Result<Self, SocketError> {
+    /// Looks at what was inherited. New sockets are bound for `user`.
+    pub fn new(inherited: &mut Inherited, user: Option<&User>) -> Result<Self, SocketError> {
+        let user = user.cloned();
         let Some(source) = inherited.source else {
             let (inherited, kept) = (Vec::new(), Vec::new());
-            return Ok(Self { source: None, inherited, kept, files: SocketFiles::default() });
+            return Ok(Self { source: None, user, inherited, kept, files: SocketFiles::default() });
         };
         let mut known = Vec::new();
         for given in inherited.sockets.drain(..) {
@@ -120,7 +125,7 @@ impl Sockets {
         }
         // Those of a predecessor are its own until this program serves.
         let files = SocketFiles { files: Vec::new(), are_others: source == Source::Kirin };
-        Ok(Self { source: Some(source), inherited: known, kept: Vec::new(), files })
+        Ok(Self { source: Some(source), user, inherited: known, kept: Vec::new(), files })
     }
 
     /// Who has handed them over.
@@ -146,6 +151,10 @@ impl Sockets {
         let by_loop = if is_inherited {
             Listener::adopt(wanted, &sockets, loops)?
         } else {
+            if let ListenAddress::Unix(path) = wanted {
+                ParentDirectory::check(path, self.user.as_ref())
+                    .map_err(|error| ListenError::Io(wanted.clone(), error))?;
+            }
             let bound = Listener::bind(wanted, loops).map_err(|error| match (error, self.source) {
                 (ListenError::InUse(address), Some(source)) => SocketError::NotInherited(address, source),
                 (error, _) => error.into(),

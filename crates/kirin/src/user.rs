@@ -6,7 +6,9 @@ use crate::run_directory::RunDirectory;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{self, Gid, Uid};
 use std::ffi::CString;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A user of this machine.
@@ -57,6 +59,11 @@ impl User {
             .map_err(|error| UserError::Give(path.to_owned(), self.name(), error.into()))
     }
 
+    /// Lets an open file belong to this user.
+    pub fn give_file(&self, file: &File) -> io::Result<()> {
+        unistd::fchown(file, Some(self.uid), Some(self.gid)).map_err(io::Error::from)
+    }
+
     fn name(&self) -> String {
         self.name.to_string_lossy().into_owned()
     }
@@ -71,8 +78,10 @@ impl User {
             return Err(UserError::NotRoot { wanted: self.name(), current: current.as_raw() });
         }
         let become_user = || -> nix::Result<()> {
-            for path in run_directory.paths() {
-                unistd::chown(&path, Some(self.uid), Some(self.gid))?;
+            // The directory comes last: who owns it can replace what is in it, by a link to any other file.
+            for path in run_directory.paths().iter().rev() {
+                let no_links = AtFlags::AT_SYMLINK_NOFOLLOW;
+                unistd::fchownat(AT_FDCWD, path, Some(self.uid), Some(self.gid), no_links)?;
             }
             unistd::initgroups(&self.name, self.gid)?;
             unistd::setgid(self.gid)?;
@@ -83,4 +92,33 @@ impl User {
         tracing::info!("serving as the user {}", self.name());
         Ok(())
     }
+}
+
+/// Whether the program has the rights of root.
+pub fn is_root() -> bool {
+    unistd::geteuid().is_root()
+}
+
+/// Says what to do when this process may not write `path`; empty for other errors. A run as root leaves files that the
+/// user who serves cannot open.
+pub fn what_to_do(path: &Path, error: &io::Error) -> String {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return String::new();
+    }
+    let me = name_of(unistd::geteuid().as_raw());
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_own = |metadata: &fs::Metadata| metadata.uid() == unistd::geteuid().as_raw();
+    let (what, metadata) = match (fs::metadata(path), fs::metadata(directory)) {
+        (Ok(file), _) if !is_own(&file) => (path, file),
+        (Ok(_), _) => return format!("; run `chmod u+rw {}`", path.display()),
+        (Err(_), Ok(parent)) if !is_own(&parent) => (directory, parent),
+        _ => return String::new(),
+    };
+    let (what, owner) = (what.display(), name_of(metadata.uid()));
+    format!("; {what} belongs to {owner}, and Kirin runs as {me}: run `chown {me}: {what}` as root")
+}
+
+fn name_of(uid: u32) -> String {
+    let found = unistd::User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    found.map_or_else(|| uid.to_string(), |user| user.name)
 }

@@ -18,6 +18,7 @@ pub use error::AcmeError;
 
 use crate::config::acme::AcmeSite;
 use crate::config::check::Site;
+use crate::parent_directory::ParentDirectory;
 use crate::user::{User, UserError};
 use keeper::Keeper;
 use kirin_http::Tls;
@@ -46,6 +47,10 @@ impl Acme {
         }
         let challenges = Arc::new(Challenges::default());
         let wish = Arc::new(Notify::new());
+        for (acme, _) in &wanted {
+            ParentDirectory::check(&acme.state.join("account"), site.user.as_ref())
+                .map_err(|error| AcmeError::State(acme.state.clone(), error))?;
+        }
         let keepers = wanted
             .into_iter()
             .map(|(acme, listeners)| {
