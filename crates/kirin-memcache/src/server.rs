@@ -32,6 +32,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct ServerOptions {
     /// Sizes and switches of the protocol.
     pub limits: Limits,
+    /// The most memory in bytes that `cache_memlimit` may give the store. Default: the machine's physical memory.
+    pub memory_ceiling_bytes: usize,
     /// The most connections at a time, over all loops. Default 1024.
     pub connection_limit: usize,
     /// Connections that were silent for so long are closed. Default none.
@@ -44,6 +46,12 @@ pub struct ServerOptions {
     pub snapshot: Option<Arc<SnapshotFile>>,
     /// For `stats settings` only.
     pub description: Description,
+}
+
+/// The memory of the machine.
+fn physical_memory_bytes() -> usize {
+    let system = rustix::system::sysinfo();
+    (system.totalram as usize).saturating_mul(system.mem_unit.max(1) as usize)
 }
 
 /// How the server was started, as `stats settings` shows it.
@@ -69,6 +77,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         ServerOptions {
             limits: Limits::default(),
+            memory_ceiling_bytes: physical_memory_bytes(),
             connection_limit: 1024,
             idle_timeout: None,
             stampede_guard: None,

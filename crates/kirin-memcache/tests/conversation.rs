@@ -173,6 +173,28 @@ fn with_the_guard_one_plain_get_misses_shortly_before_the_end() {
 }
 
 #[test]
+fn the_memory_limit_is_not_raised_above_its_bound() {
+    let mut talk =
+        Conversation::with(ServerOptions { memory_ceiling_bytes: 64 << 20, ..ServerOptions::default() });
+    let refused = "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n";
+    check(
+        &mut talk,
+        &[
+            ("cache_memlimit 8\r\n", "OK\r\n"),
+            ("cache_memlimit 64\r\n", "OK\r\n"),
+            ("cache_memlimit 65\r\n", refused),
+            ("cache_memlimit 65 noreply\r\n", ""),
+            ("cache_memlimit 1000000000\r\n", refused),
+        ],
+    );
+    // By default it is the memory of the machine: a million megabytes are more than any.
+    check(
+        &mut Conversation::new(),
+        &[("cache_memlimit 64\r\n", "OK\r\n"), ("cache_memlimit 1000000000\r\n", refused)],
+    );
+}
+
+#[test]
 fn flush_all_can_be_forbidden() {
     let limits = Limits { flush_enabled: false, ..Limits::default() };
     let mut talk = Conversation::with(ServerOptions { limits, ..ServerOptions::default() });

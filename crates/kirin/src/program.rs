@@ -192,6 +192,8 @@ async fn supervise(
     }
     let memcached_options = ServerOptions {
         limits: Limits { item_size_bytes: site.store.item_limit_bytes, ..Limits::default() },
+        // What serves other things as well has its memory from the configuration, and not from a client.
+        memory_ceiling_bytes: site.store.memory_bytes,
         stampede_guard: site.store.stampede_guard,
         snapshot: snapshot.clone(),
         ..ServerOptions::default()

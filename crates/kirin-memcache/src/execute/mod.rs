@@ -116,8 +116,12 @@ impl Executor {
             }
             Command::CacheMemlimit { megabytes, noreply } => {
                 let bytes = (megabytes as usize).saturating_mul(1 << 20);
-                self.store().set_memory_limit(bytes, self.now());
-                reply(output, noreply, "OK");
+                let is_possible = bytes <= self.server.options().memory_ceiling_bytes;
+                if is_possible {
+                    self.store().set_memory_limit(bytes, self.now());
+                }
+                let refusal = "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust";
+                reply(output, noreply, if is_possible { "OK" } else { refusal });
             }
             Command::Verbosity { level, noreply } => {
                 self.server.set_verbosity(level);

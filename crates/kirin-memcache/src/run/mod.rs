@@ -236,6 +236,7 @@ fn server_options(
             backlog: options.backlog,
             evict: !options.no_evictions,
         },
+        ..ServerOptions::default()
     }
 }
 
