@@ -11,7 +11,7 @@ use v5.16; use warnings;
 use Plack::Builder;
 my $app = sub {
     my $env = shift;
-    my @names = grep { /REMOTE_ADDR|REMOTE_PORT|url_scheme|HTTP_HOST|FORWARDED|REAL_IP/ } sort keys %$env;
+    my @names = grep { /^HTTP_|REMOTE_ADDR|REMOTE_PORT|url_scheme/ } sort keys %$env;
     return [200, ['Content-Type' => 'text/plain'], [join ' ', map { "$_=$env->{$_}" } @names]];
 };
 builder { mount '/middleware' => builder { enable 'ReverseProxy'; $app }; mount '/' => $app };
@@ -51,7 +51,10 @@ fn strangers_cannot_say_who_they_are() {
     let mut client = kirin.connect();
     let lie = "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.example\r\n\
                Forwarded: for=6.6.6.6;proto=https\r\nX-Real-IP: 6.6.6.6\r\nX-Forwarded-Ssl: https\r\nX-Forwarded-Scheme: https\r\n\
-               X_Forwarded_For: 6.6.6.6\r\nX-Forwarded-Prefix: /evil\r\nClient-IP: 6.6.6.6\r\n";
+               X_Forwarded_For: 6.6.6.6\r\nX-Forwarded-Prefix: /evil\r\nClient-IP: 6.6.6.6\r\n\
+               X-Remote-User: evil\r\nRemote-User: evil\r\nTrue-Client-IP: 6.6.6.6\r\nCF-Connecting-IP: 6.6.6.6\r\n\
+               Fastly-Client-IP: 6.6.6.6\r\nX-Cluster-Client-IP: 6.6.6.6\r\nX-Host: evil.example\r\nX-Original-URL: /evil\r\n\
+               X-Rewrite-URL: /evil\r\nX-Original-URI: /evil\r\nX-SSL-Client-S-DN: CN=evil\r\nX-WebAuth-User: evil\r\n";
     for target in ["/", "/middleware"] {
         let text = ask(&mut client, target, lie);
         assert!(text.contains("REMOTE_ADDR=127.0.0.1 ") && text.contains("url_scheme=http"), "{text}");
@@ -72,6 +75,13 @@ fn trusted_proxies_say_who_the_client_is() {
         assert!(!text.contains("FORWARDED"), "{target}: {text}");
     }
     wait_for_access(&site, "192.0.2.7 - - [");
+    // A network in front of the site and single sign-on have fields of their own.
+    let text = ask(
+        &mut client,
+        "/",
+        "CF-Connecting-IP: 192.0.2.8\r\nX-Remote-User: alice\r\nX-Host: evil.example\r\n",
+    );
+    assert!(text.contains("192.0.2.8") && text.contains("alice") && !text.contains("evil"), "{text}");
     // The same connection carries requests of many clients.
     let text = ask(&mut client, "/", "X-Forwarded-For: 2001:db8::9\r\n");
     assert!(text.contains("REMOTE_ADDR=2001:db8::9 ") && text.contains("url_scheme=http"), "{text}");

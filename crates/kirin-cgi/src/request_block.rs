@@ -223,11 +223,12 @@ fn push_address(block: &mut Vec<u8>, ip_name: &str, port_name: &str, address: &S
 /// What is left is who the visitor is and where a trusted proxy has put the site. How a file is sent is between us and the
 /// worker, whoever asks.
 fn is_passed_on(field: ProxyField, name: &str, origin: Origin<'_>) -> bool {
-    const PATHS: [&str; 4] = ["x-forwarded-prefix", "x-script-name", "x-original-url", "x-rewrite-url"];
+    const PATHS: [&str; 5] =
+        ["x-forwarded-prefix", "x-script-name", "x-original-url", "x-original-uri", "x-rewrite-url"];
     let is_told = origin.proxy.is_some_and(|proxy| proxy.fields == ForwardedFields::X);
     is_told
         && match field {
-            ProxyField::User => true,
+            ProxyField::User | ProxyField::Cdn => true,
             ProxyField::Site => PATHS.iter().any(|path| path.eq_ignore_ascii_case(name)),
             ProxyField::Client | ProxyField::Sending => false,
         }

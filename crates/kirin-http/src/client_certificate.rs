@@ -148,7 +148,7 @@ mod tests {
             params.distinguished_name.push(kind.clone(), *value);
         }
         let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
-        ClientCertificate::of(certificate.der()).unwrap().subject
+        ClientCertificate::of(certificate.der(), Path::new("ca.pem")).unwrap().subject
     }
 
     #[test]

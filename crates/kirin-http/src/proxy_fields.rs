@@ -8,6 +8,8 @@
 pub enum ProxyField {
     /// Where the client is: the same page is for others, too.
     Client,
+    /// The same in the field of one network, which an application knows by that name.
+    Cdn,
     /// Who the visitor is, whom the proxy has asked for a password or certificate.
     User,
     /// By what scheme and name the site was asked for, and where in it: what links are made of.
@@ -17,8 +19,11 @@ pub enum ProxyField {
 }
 
 /// The names in lower case. Beside the well-known ones those that reverse-proxy middleware of Plack, Rack, Rails, Django,
-/// Werkzeug, Spring and Symfony has believed, and `x-original-url` of IIS, by which a request passes by the rules of its path.
-const NAMES: [(&str, ProxyField); 22] = [
+/// Werkzeug, Spring and Symfony has believed, and `x-original-url` of IIS, by which a request passes by the rules of its path. Then the fields of networks in front of many
+/// sites, and those in which they and single sign-on say who the visitor is. `X-HTTP-Method-Override` is not among them:
+/// clients write it, and Rails and Plack::Middleware::MethodOverride obey it for POST only. Nor is `X-Auth-User`, with which
+/// clients sign in.
+const NAMES: [(&str, ProxyField); 80] = [
     ("forwarded", ProxyField::Client),
     ("x-real-ip", ProxyField::Client),
     ("x-client-ip", ProxyField::Client),
@@ -41,12 +46,71 @@ const NAMES: [(&str, ProxyField); 22] = [
     ("front-end-https", ProxyField::Site),
     ("x-sendfile-type", ProxyField::Sending),
     ("x-accel-mapping", ProxyField::Sending),
+    ("x-original-for", ProxyField::Client),
+    ("x-originating-ip", ProxyField::Client),
+    ("x-remote-ip", ProxyField::Client),
+    ("x-remote-addr", ProxyField::Client),
+    ("remote-addr", ProxyField::Client),
+    ("proxy-client-ip", ProxyField::Client),
+    ("wl-proxy-client-ip", ProxyField::Client),
+    ("x-proxyuser-ip", ProxyField::Client),
+    ("true-client-ip", ProxyField::Cdn),
+    ("cf-connecting-ip", ProxyField::Cdn),
+    ("cf-connecting-ipv6", ProxyField::Cdn),
+    ("cf-connecting-o2o", ProxyField::Cdn),
+    ("cf-pseudo-ipv4", ProxyField::Cdn),
+    ("fastly-client-ip", ProxyField::Cdn),
+    ("fly-client-ip", ProxyField::Cdn),
+    ("x-azure-clientip", ProxyField::Cdn),
+    ("x-azure-socketip", ProxyField::Cdn),
+    ("x-appengine-user-ip", ProxyField::Cdn),
+    ("x-envoy-external-address", ProxyField::Cdn),
+    ("x-nf-client-connection-ip", ProxyField::Cdn),
+    ("x-vercel-forwarded-for", ProxyField::Cdn),
+    ("cloudfront-viewer-address", ProxyField::Cdn),
+    ("remote-user", ProxyField::User),
+    ("x-remote-user", ProxyField::User),
+    ("x-remote-group", ProxyField::User),
+    ("x-remote-groups", ProxyField::User),
+    ("x-remote-email", ProxyField::User),
+    ("x-remote-name", ProxyField::User),
+    ("x-webauth-user", ProxyField::User),
+    ("x-authenticated-user", ProxyField::User),
+    ("x-auth-request-user", ProxyField::User),
+    ("x-auth-request-email", ProxyField::User),
+    ("x-auth-request-groups", ProxyField::User),
+    ("x-auth-request-preferred-username", ProxyField::User),
+    ("x-authenticated-userid", ProxyField::User),
+    ("x-ssl-client-cert", ProxyField::User),
+    ("x-ssl-client-verify", ProxyField::User),
+    ("x-ssl-client-dn", ProxyField::User),
+    ("x-ssl-client-s-dn", ProxyField::User),
+    ("x-ssl-client-serial", ProxyField::User),
+    ("ssl-client-cert", ProxyField::User),
+    ("ssl-client-verify", ProxyField::User),
+    ("ssl-client-s-dn", ProxyField::User),
+    ("ssl-client-subject-dn", ProxyField::User),
+    ("x-client-cert", ProxyField::User),
+    ("x-client-dn", ProxyField::User),
+    ("x-client-verify", ProxyField::User),
+    ("x-arr-clientcert", ProxyField::User),
+    ("client-cert", ProxyField::User),
+    ("client-cert-chain", ProxyField::User),
+    ("x-host", ProxyField::Site),
+    ("x-http-host-override", ProxyField::Site),
+    ("x-original-uri", ProxyField::Site),
+    ("x-original-method", ProxyField::Site),
+    ("x-proto", ProxyField::Site),
+    ("x-arr-ssl", ProxyField::Site),
+    ("cf-visitor", ProxyField::Site),
+    ("cloudfront-forwarded-proto", ProxyField::Site),
 ];
 
 /// What the field `name` is about, if it is one that only proxies may write.
 pub fn proxy_field(name: &str) -> Option<ProxyField> {
-    // The first letter decides for most fields of a request.
-    if !matches!(name.as_bytes().first(), Some(b'x' | b'X' | b'f' | b'F' | b'c' | b'C')) {
+    // The first letter decides for many fields of a request.
+    let first = name.as_bytes().first().map(u8::to_ascii_lowercase);
+    if !matches!(first, Some(b'x' | b'f' | b'c' | b't' | b'r' | b's' | b'p' | b'w')) {
         return None;
     }
     if let Some((_, field)) = NAMES.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)) {
@@ -83,6 +147,16 @@ mod tests {
             ("Front-End-Https", Some(ProxyField::Site)),
             ("X-Accel-Mapping", Some(ProxyField::Sending)),
             ("X-Forwarded", Some(ProxyField::Client)),
+            ("True-Client-IP", Some(ProxyField::Cdn)),
+            ("CF-Connecting-IP", Some(ProxyField::Cdn)),
+            ("Proxy-Client-IP", Some(ProxyField::Client)),
+            ("WL-Proxy-Client-IP", Some(ProxyField::Client)),
+            ("X-Remote-User", Some(ProxyField::User)),
+            ("Remote-User", Some(ProxyField::User)),
+            ("SSL-Client-Verify", Some(ProxyField::User)),
+            ("X-Host", Some(ProxyField::Site)),
+            ("X-HTTP-Method-Override", None),
+            ("X-Auth-User", None),
             ("X-Forwardedé", None),
             ("X-Original-Filename", None),
             ("From", None),
