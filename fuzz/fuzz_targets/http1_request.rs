@@ -6,7 +6,7 @@
 use kirin_http::BodyLength;
 use kirin_http::Version;
 use kirin_http::chunked::{ChunkedDecoder, Event};
-use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, RequestHead, parse};
+use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, RequestHead, escape_target, parse};
 use libfuzzer_sys::fuzz_target;
 use std::mem::MaybeUninit;
 
@@ -73,6 +73,10 @@ fn advance(state: State, input: &mut Vec<u8>, read: &mut Read) -> State {
                     next
                 }
                 Ok(Parsed::Partial) => State::Head(unread),
+                Ok(Parsed::RawTarget) => {
+                    *input = escape_target(&unread).0;
+                    advance(State::Head(Vec::new()), input, read)
+                }
                 Err(reject) => refuse(input, read, reject.status().as_u16()),
             }
         }

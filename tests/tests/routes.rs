@@ -1,6 +1,7 @@
 //! What a route says besides where to look, through the built program.
 
-use kirin_tests::{Client, Kirin, Memcached, Reply, Site, wait_for};
+use kirin_tests::{Client, Http2Client, Kirin, Memcached, Reply, Site, wait_for};
+use std::os::unix::ffi::OsStrExt;
 
 const LISTENER: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
     [store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n";
@@ -261,6 +262,44 @@ fn trace_is_refused_and_options_says_what_is_allowed() {
         assert_eq!(reply.status, 501, "{target}");
         assert!(!reply.text().contains("secret"), "{}", reply.text());
     }
+}
+
+#[test]
+fn a_raw_byte_and_its_escape_are_one_path() {
+    let site = Site::new().with("app.psgi", PSGI).with("public/x", "");
+    let name = std::ffi::OsStr::from_bytes(b"f\xff");
+    std::fs::write(site.path("public").join(name), "file").expect("a file");
+    let kirin = serve(
+        &site,
+        &format!(
+            "{APP}[[route]]\npath = \"/\"\ntry = [\"store\", \"files:public\"]\n\
+             [[route]]\npath = \"/caf\u{e9}\"\ntry = [\"app:web\"]\n\
+             [[route]]\npath = \"/old\"\nredirect = \"/new\"\n"
+        ),
+    );
+    memcached(&site).set("/p%C3%A9?q=%FF", b"text/plain\r\npage");
+    let mut client = kirin.connect();
+    let mut get = |target: &[u8]| {
+        client.send([b"GET ", target, b" HTTP/1.1\r\nHost: a\r\n\r\n"].concat());
+        client.read_reply()
+    };
+    for target in [&b"/p\xc3\xa9?q=\xff"[..], b"/p%C3%A9?q=%FF", b"/p\xc3%A9?q=\xff"] {
+        assert_eq!(get(target).text(), "page", "{target:?}");
+    }
+    assert_eq!(get(b"/f\xff").text(), "file");
+    let seen = get(b"/caf\xc3\xa9/\xe9?\xe9").text();
+    assert!(
+        seen.contains("REQUEST_URI=/caf%C3%A9/%E9?%E9\n") && seen.contains("QUERY_STRING=%E9\n"),
+        "{seen}"
+    );
+    assert_eq!(get(b"/old/\xe9?\xe9").field("location"), Some("/new/%E9?%E9"));
+    let mut http2 = Http2Client::connect(kirin.address());
+    assert!(http2.get("/caf\u{e9}/x").text().contains("REQUEST_URI=/caf%C3%A9/x\n"));
+    wait_for("the escaped targets in the log", || {
+        let log = std::fs::read_to_string(site.path("access.log")).ok()?;
+        (log.contains("GET /p%C3%A9?q=%FF HTTP/1.1") && log.contains("GET /caf%C3%A9/x HTTP/2.0"))
+            .then_some(())
+    });
 }
 
 const BOB: &str = "Authorization: Basic Ym9iOm9wZW5zZXNhbWU=\r\n";

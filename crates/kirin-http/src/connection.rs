@@ -238,6 +238,17 @@ fn answer_all<H: Handler>(
                 at += length;
                 work = answer_one(server, io, &mut output, &head);
             }
+            Ok(Parsed::RawTarget) => match answer_escaped(server, io, &mut output, &input[at..]) {
+                Ok(None) => break,
+                Ok(Some((length, done))) => {
+                    at += length;
+                    work = done;
+                }
+                Err(reject) => {
+                    at = input.len();
+                    work = refuse(server, io, &mut output, reject);
+                }
+            },
             // By prior knowledge (RFC 9113 section 3.3); over TLS the handshake says so.
             Err(_) if server.tls.is_none() && !io.has_begun.get() && http2::is_preface(input) => {
                 return Ok((0, Step::Http2));
@@ -258,6 +269,23 @@ fn answer_all<H: Handler>(
         return Ok((at, Step::Again));
     }
     Ok((at, Step::Settle(Box::new(Settle { unsent, work }))))
+}
+
+/// Answers a request whose target has bytes above 127, as if the client had escaped them. Returns how many bytes of `input`
+/// it took; `None` if more are needed.
+fn answer_escaped<H: Handler>(
+    server: &Server<H>,
+    io: &Io,
+    output: &mut Output,
+    input: &[u8],
+) -> Result<Option<(usize, Work)>, Reject> {
+    let (escaped, added) = request::escape_target(input);
+    let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    match request::parse(&escaped, &mut storage, &server.limits.head)? {
+        Parsed::Complete(head, length) => Ok(Some((length - added, answer_one(server, io, output, &head)))),
+        Parsed::Partial => Ok(None),
+        Parsed::RawTarget => Err(Reject::Bad("request target has a character that must be percent-encoded")),
+    }
 }
 
 /// Answers one request into `output` if that takes no waiting.

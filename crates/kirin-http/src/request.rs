@@ -9,6 +9,7 @@ use crate::request_target::{parse_host, split_target};
 use http::{Method, StatusCode};
 use httparse::Header;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 /// Field lines in one request head at most. nginx has no such limit, Apache 100.
 pub const MAX_FIELDS: usize = 100;
@@ -84,6 +85,8 @@ pub enum Parsed<'a> {
     Complete(RequestHead<'a>, usize),
     /// More bytes are needed.
     Partial,
+    /// The target has bytes above 127, which [`escape_target`] must escape before the head is read.
+    RawTarget,
 }
 
 /// Why a request is refused before anyone looks at it. The connection is closed after the answer.
@@ -173,6 +176,8 @@ pub fn parse<'a>(
         Ok(status) => status,
         Err(httparse::Error::TooManyHeaders) => return Err(Reject::HeadTooLarge),
         Err(httparse::Error::Version) => return Err(version_reject(visible)),
+        // httparse takes bytes above 127 only if they are UTF-8.
+        Err(httparse::Error::Token) if has_raw_target(visible) => return Ok(Parsed::RawTarget),
         Err(httparse::Error::Token) => return Err(Reject::Bad("request line is malformed")),
         Err(httparse::Error::NewLine) => return Err(Reject::Bad("line does not end in CR LF")),
         Err(_) => return Err(Reject::Bad("field line is malformed")),
@@ -193,7 +198,10 @@ pub fn parse<'a>(
     let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
     let method = parse_method(method)?;
     let meaning = FieldMeaning::of(headers, version, &method)?;
-    let (authority, path, query) = split_target(target, &method)?;
+    let (authority, path, query) = match split_target(target, &method) {
+        Err(_) if has_raw_target(visible) => return Ok(Parsed::RawTarget),
+        split => split?,
+    };
     let head = RequestHead {
         method,
         target,
@@ -247,6 +255,57 @@ impl<'a> RequestHead<'a> {
     pub fn is_get_or_head(&self) -> bool {
         self.method == Method::GET || self.method == Method::HEAD
     }
+}
+
+/// Returns `input`, which begins with a request line, with the bytes above 127 of its target percent-encoded, and the number
+/// of bytes that this has added. Old clients and links send such bytes as they are. Everything behind this point knows the
+/// escaped form only, so that a path has one key, one route and one line in the log.
+pub fn escape_target(input: &[u8]) -> (Vec<u8>, usize) {
+    let part = escapable_target(input);
+    let mut escaped = Vec::with_capacity(input.len() + 2 * part.len());
+    escaped.extend_from_slice(&input[..part.start]);
+    escape_bytes(&input[part.clone()], &mut escaped);
+    escaped.extend_from_slice(&input[part.end..]);
+    let added = escaped.len() - input.len();
+    (escaped, added)
+}
+
+/// Appends `bytes` with those above 127 percent-encoded.
+pub(crate) fn escape_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in bytes {
+        match byte {
+            0x80.. => out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
+            _ => out.push(*byte),
+        }
+    }
+}
+
+fn has_raw_target(input: &[u8]) -> bool {
+    !input[escapable_target(input)].is_ascii()
+}
+
+/// The path and query of the target in the first line. A host is not escaped: its name would become another one.
+fn escapable_target(input: &[u8]) -> Range<usize> {
+    let line_start = if input.starts_with(b"\r\n") { 2 } else { 0 };
+    let find = |from: usize, is_end: &dyn Fn(u8) -> bool| {
+        input[from..].iter().position(|byte| is_end(*byte)).map_or(input.len(), |at| from + at)
+    };
+    let start = find(line_start, &|byte| matches!(byte, b' ' | b'\r' | b'\n')) + 1;
+    if start > input.len() || input[start - 1] != b' ' {
+        return 0..0;
+    }
+    let end = find(start, &|byte| matches!(byte, b' ' | b'\r' | b'\n'));
+    let target = &input[start..end];
+    let authority = match target.first() {
+        Some(b'/') => 0,
+        _ => match memchr::memmem::find(target, b"://") {
+            Some(at) => at + 3,
+            None => return 0..0,
+        },
+    };
+    let path = target[authority..].iter().position(|byte| matches!(byte, b'/' | b'?'));
+    path.map_or(0..0, |path| start + authority + path..end)
 }
 
 /// The part of `input` that may be looked at, and why there is no head if none ends in it. Behind the limits nothing is

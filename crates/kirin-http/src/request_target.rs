@@ -60,7 +60,8 @@ pub(crate) fn split_target<'a>(
     target: &'a str,
     method: &Method,
 ) -> Result<(Option<&'a str>, &'a str, Option<&'a str>), Reject> {
-    if target.bytes().any(|byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
+    // Bytes above 127 have been escaped before, where they may be.
+    if target.bytes().any(|byte| byte <= b' ' || byte >= 0x7f || byte == b'#') {
         return Err(Reject::Bad("request target has a character that must be percent-encoded"));
     }
     if target.starts_with('/') {

@@ -30,6 +30,15 @@ fn outcome(input: &[u8]) -> Outcome {
             length,
         },
         Ok(Parsed::Partial) => Outcome::Partial,
+        Ok(Parsed::RawTarget) => {
+            let (escaped, added) = escape_target(input);
+            match outcome(&escaped) {
+                Outcome::Head { path, query, host, body, persistent, length } => {
+                    Outcome::Head { path, query, host, body, persistent, length: length - added }
+                }
+                other => other,
+            }
+        }
         Err(reject) => Outcome::Refused(reject.status().as_u16()),
     }
 }

@@ -4,18 +4,19 @@
 //! names in upper case, the fields of a connection, `TE` other than `trailers`, a `content-length` that the data contradicts.
 
 use crate::request::{
-    BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, parse_content_length,
+    BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, escape_bytes, parse_content_length,
 };
 use crate::request_target::parse_host;
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use httparse::Header;
+use std::borrow::Cow;
 
 /// A request head.
 pub(super) struct Head<'a> {
     method: &'a Method,
-    target: &'a str,
+    target: Cow<'a, str>,
     host: &'a str,
     fields: &'a HeaderMap,
     /// The `cookie` fields as one.
@@ -41,11 +42,11 @@ impl<'a> Head<'a> {
         if *method == Method::CONNECT {
             return Err(Reject::Bad("CONNECT is for proxies"));
         }
-        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        let target = escaped(uri.path_and_query().map_or("/", |target| target.as_str()));
         if target.len() + method.as_str().len() + 12 > limits.request_line_bytes {
             return Err(Reject::TargetTooLong);
         }
-        let is_path = target.starts_with('/') || (target == "*" && *method == Method::OPTIONS);
+        let is_path = target.starts_with('/') || (*target == *"*" && *method == Method::OPTIONS);
         if !is_path || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
             return Err(Reject::Bad("request target is not a path"));
         }
@@ -109,13 +110,14 @@ impl<'a> Head<'a> {
 
     /// The head as handlers know it.
     pub(super) fn as_request<'b>(&'b self, fields: &'b [Header<'b>]) -> RequestHead<'b> {
-        let (path, query) = match self.target.split_once('?') {
+        let target = &*self.target;
+        let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
-            None => (self.target, None),
+            None => (target, None),
         };
         RequestHead {
             method: self.method.clone(),
-            target: self.target,
+            target,
             path,
             query,
             version: Version::Http2,
@@ -126,6 +128,18 @@ impl<'a> Head<'a> {
             expects_continue: self.expects_continue,
         }
     }
+}
+
+/// `target` with its characters beyond ASCII percent-encoded, as in HTTP/1. Other bytes above 127 do not come here: h2 takes
+/// a `:path` that is no UTF-8 for an error of the connection.
+fn escaped(target: &str) -> Cow<'_, str> {
+    if target.is_ascii() {
+        return Cow::Borrowed(target);
+    }
+    let mut escaped = Vec::with_capacity(target.len() * 3);
+    escape_bytes(target.as_bytes(), &mut escaped);
+    // All of it is ASCII now.
+    String::from_utf8(escaped).map_or(Cow::Borrowed(""), Cow::Owned)
 }
 
 /// `:authority`, or else `Host`; they must not contradict each other (RFC 9113 section 8.3.1).
