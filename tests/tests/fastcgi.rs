@@ -1,6 +1,7 @@
 //! `proxy:NAME` in front of php-fpm (Debian's).
 
 use kirin_tests::{Kirin, PhpFpm, Reply, Site};
+use std::fs;
 
 const INDEX: &str = r#"<?php
 header('Content-Type: application/json');
@@ -187,7 +188,13 @@ fn files_are_served_and_the_source_of_scripts_never_is() {
     let site = site();
     let _php = PhpFpm::start(&site);
     let other = "[[route]]\npath = \"/static\"\nrewrite = \"/\"\ntry = [\"files:public\"]\n\
-                 [[route]]\npath = \"/all\"\nrewrite = \"/\"\ntry = [\"files:.\"]\n";
+                 [[route]]\npath = \"/all\"\nrewrite = \"/\"\ntry = [\"files:.\"]\n\
+                 [[route]]\npath = \"/beside\"\nrewrite = \"/\"\ntry = [\"files:beside\"]\nlisting = true\n\
+                 error_pages = { 404 = \"/beside/error.php\" }\n";
+    fs::create_dir(site.path("beside")).expect("a directory");
+    for name in ["config.php", "error.php", "style.css"] {
+        fs::write(site.path("beside").join(name), "<?php secret").expect("a file");
+    }
     let kirin = start(&site, "", other);
     let mut client = kirin.connect();
     assert_eq!(client.get("/style.css").text(), "body {}");
@@ -199,6 +206,12 @@ fn files_are_served_and_the_source_of_scripts_never_is() {
     }
     for target in ["/static/do.php", "/static/do.%70hp", "/all/public/do.php"] {
         assert_eq!(client.get(target).status, 404, "{target}");
+    }
+    // In a directory that has nothing to do with the server's root, too: another copy, or files that scripts include.
+    assert_eq!(client.get("/beside/style.css").status, 200);
+    for target in ["/beside/config.php", "/beside/config.PHP", "/beside/config.%70hp/", "/beside/none"] {
+        let reply = client.get(target);
+        assert!(reply.status == 404 && !reply.text().contains("secret"), "{target}: {}", reply.text());
     }
 }
 

@@ -302,6 +302,79 @@ fn a_raw_byte_and_its_escape_are_one_path() {
     });
 }
 
+#[test]
+fn links_out_of_the_directory_are_followed_as_the_route_says() {
+    let site = Site::new()
+        .with("public/inside/f", "inside")
+        .with("shared/f", "shared")
+        .with("shared/deep/f", "deep")
+        .with("others/f", "others")
+        .with("themes/style.css", "theme");
+    let link = |target: &str, name: &str| {
+        let target = target.replace("SITE", &site.root().display().to_string());
+        std::os::unix::fs::symlink(target, site.path(name)).expect("a link");
+    };
+    link("inside/f", "public/in");
+    link("SITE/public/inside/f", "public/back-in");
+    link("../shared", "public/uploads");
+    link("SITE/shared/f", "public/absolute");
+    link("uploads", "public/chain");
+    link("../others", "public/others");
+    link("../others/f", "public/file-of-others");
+    link("../others", "shared/hop");
+    link("loop", "public/loop");
+    link("../gone", "public/gone");
+    link("/proc/self/cwd", "public/magic");
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        for path in ["others", "others/f"] {
+            std::os::unix::fs::chown(site.path(path), Some(65_534), None).expect("chown");
+        }
+    }
+    let route = |path: &str, follow: &str| {
+        format!(
+            "[[route]]\npath = \"/{path}\"\nrewrite = \"/\"\ntry = [\"files:public\"]\nlisting = true\nfollow_links = {follow}\n"
+        )
+    };
+    let routes = route("none", "false") + &route("owner", "\"owner\"") + &route("all", "true");
+    let kirin = serve(&site, &routes);
+    for (path, none, owner, all) in [
+        ("inside/f", 200, 200, 200),
+        ("in", 200, 200, 200),
+        ("back-in", 403, 200, 200),
+        ("uploads/f", 403, 200, 200),
+        ("uploads/deep/f", 403, 200, 200),
+        ("absolute", 403, 200, 200),
+        ("chain/f", 403, 200, 200),
+        ("others/f", 403, 403, 200),
+        ("file-of-others", 403, 403, 200),
+        ("uploads/hop/f", 403, 403, 200),
+        ("uploads/../inside/f", 200, 200, 200),
+        ("uploads/", 403, 200, 200),
+        ("loop", 403, 403, 403),
+        ("gone", 403, 404, 404),
+        ("magic/kirin.toml", 403, 403, 403),
+    ] {
+        for (route, expected) in [("none", none), ("owner", owner), ("all", all)] {
+            if is_root || !(path.contains("others") || path.contains("hop")) || route != "owner" {
+                let status = kirin.get(&format!("/{route}/{path}")).status;
+                assert_eq!(status, expected, "{route} {path}: {}", kirin.log());
+            }
+        }
+    }
+    assert_eq!(kirin.get("/owner/chain/deep/f").text(), "deep");
+    let log = kirin.log();
+    let shared = site.path("public/uploads").display().to_string();
+    assert!(log.contains(&format!("{shared} is a symbolic link of uid")), "{log}");
+    assert!(log.contains("to ../shared") && log.contains("`follow_links = \"owner\"` on the route"), "{log}");
+    if is_root {
+        assert!(
+            log.contains("to ../others, which belongs to uid 65534: `follow_links = \"owner\"` follows"),
+            "{log}"
+        );
+    }
+}
+
 const BOB: &str = "Authorization: Basic Ym9iOm9wZW5zZXNhbWU=\r\n";
 const WRONG: &str = "Authorization: Basic Ym9iOndyb25n\r\n";
 const NOBODY: &str = "Authorization: Basic bm9ib2R5Om9wZW5zZXNhbWU=\r\n";

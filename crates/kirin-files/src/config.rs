@@ -16,11 +16,25 @@ pub(crate) const SMALL_FILE_BYTES: usize = 64 * 1024;
 /// Default of [`FilesConfig::compressed_file_bytes`].
 const COMPRESSED_FILE_BYTES: u64 = 2 * 1024 * 1024;
 
+/// Which symbolic links are followed. Relative links that stay inside the root always are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FollowLinks {
+    /// None that lead out of the root.
+    #[default]
+    Inside,
+    /// Those that belong to the owner of what they lead to.
+    SameOwner,
+    /// All.
+    All,
+}
+
 /// One `files:DIR` place. All limits are per event loop.
 #[derive(Clone, Debug)]
 pub struct FilesConfig {
-    /// The directory. Nothing outside of it is ever opened, whatever path or symbolic link asks for it.
+    /// The directory. No path leads out of it; symbolic links only as `follow_links` says.
     pub root: PathBuf,
+    /// Which symbolic links that lead out of the directory are followed. Default: none.
+    pub follow_links: FollowLinks,
     /// Names tried in order for a path that ends in `/`. Default: `index.html`.
     pub index: Vec<String>,
     /// Whether a directory without an index is shown as a list of its files. Default: no.
@@ -49,6 +63,7 @@ impl FilesConfig {
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
+            follow_links: FollowLinks::default(),
             index: vec!["index.html".into()],
             listing: false,
             validity: VALIDITY,

@@ -35,7 +35,7 @@ impl Files {
                 return Err(FilesError::IndexName(index.clone()));
             }
         }
-        let root = Root::open(&config.root)?;
+        let root = Root::open(&config.root, config.follow_links)?;
         let limit = Weight { entries: config.cache_entries, bytes: config.cache_bytes };
         let cache = Rc::new(RefCell::new(OpenFileCache::new(limit, config.validity)));
         Ok(Self { config, root, cache, underway: Rc::default(), exhaustion_logged: Cell::new(None) })
@@ -91,8 +91,8 @@ impl Files {
             Ok(found) => found,
             Err(OpenError::Absent) => Found::Absent,
             Err(OpenError::Refused(error)) => {
-                let root = self.root.path().display();
-                tracing::warn!(%root, path, %error, "refused: outside of the root, unreadable, or not a regular file");
+                let (root, why) = (self.root.path().display(), self.root.why_refused(&name.name, error));
+                tracing::warn!(%root, path, %error, "refused: {why}");
                 Found::Refused
             }
             Err(OpenError::Exhausted(error)) => {

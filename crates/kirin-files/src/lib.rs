@@ -20,6 +20,7 @@ mod config;
 mod entity_tag;
 mod files;
 mod found;
+mod links;
 mod listing;
 mod lookup;
 mod made_variants;
@@ -33,5 +34,5 @@ mod respond;
 mod root;
 
 pub use app_files::{AppFile, AppFiles, NotThatFile, SeenFile};
-pub use config::{FilesConfig, FilesError};
+pub use config::{FilesConfig, FilesError, FollowLinks};
 pub use files::Files;

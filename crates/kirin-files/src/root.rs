@@ -1,15 +1,19 @@
 //! The directory that is served. The only file that opens anything for a `files:DIR` place.
 //!
 //! Every open goes through openat2(2) with RESOLVE_BENEATH: the kernel itself refuses to leave the directory, by `..`,
-//! by an absolute symbolic link, or by one that is swapped in while we look. Symbolic links that stay inside work.
+//! by an absolute symbolic link, or by one that is swapped in while we look. Symbolic links that stay inside work; others
+//! only if the configuration says so (`follow_links`).
 
-use crate::config::FilesError;
+use crate::config::{FilesError, FollowLinks};
+use crate::links;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -31,6 +35,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// The opened root directory.
 pub(crate) struct Root {
     path: PathBuf,
+    follow_links: FollowLinks,
     directory: RefCell<OwnedFd>,
     identity: Cell<(u64, u64)>,
     checked: Cell<Instant>,
@@ -77,7 +82,7 @@ pub(crate) enum OpenError {
 }
 
 impl Root {
-    pub(crate) fn open(path: &Path) -> Result<Self, FilesError> {
+    pub(crate) fn open(path: &Path, follow_links: FollowLinks) -> Result<Self, FilesError> {
         let failed = |error| FilesError::Root { path: path.to_owned(), error };
         // The working directory may change later.
         let path = std::path::absolute(path).map_err(failed)?;
@@ -89,6 +94,7 @@ impl Root {
             .map_err(|errno| FilesError::OpenAt2 { path: path.clone(), error: errno.into() })?;
         Ok(Self {
             path,
+            follow_links,
             directory: RefCell::new(directory),
             identity: Cell::new(identity),
             checked: Cell::new(Instant::now()),
@@ -119,17 +125,52 @@ impl Root {
 
     /// Opens `name`, relative to the root.
     pub(crate) fn open_beneath(&self, name: &[u8]) -> Result<Opened, OpenError> {
+        let file = self.open_with(name, OPEN).map_err(OpenError::of)?;
+        Opened::of(file.into()).map_err(|error| OpenError::of_io(&error))
+    }
+
+    /// Opens `name` with `flags`, and follows the links that the configuration allows.
+    fn open_with(&self, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let directory = self.directory.borrow();
+        let resolve = match self.follow_links {
+            FollowLinks::Inside | FollowLinks::SameOwner => RESOLVE,
+            FollowLinks::All => ResolveFlags::NO_MAGICLINKS,
+        };
         let mut retries = RENAME_RETRIES;
-        let file = loop {
-            match rustix::fs::openat2(&*directory, name, OPEN, Mode::empty(), RESOLVE) {
+        loop {
+            match rustix::fs::openat2(&*directory, name, flags, Mode::empty(), resolve) {
                 Err(Errno::AGAIN) if retries > 0 => retries -= 1,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(OpenError::of(errno)),
-                Ok(descriptor) => break File::from(descriptor),
+                Err(Errno::XDEV) if self.follow_links == FollowLinks::SameOwner => {
+                    return links::open_of_same_owner(&*directory, Path::new(OsStr::from_bytes(name)), flags);
+                }
+                opened => return opened,
             }
+        }
+    }
+
+    /// Says for the log why `name` was refused.
+    pub(crate) fn why_refused(&self, name: &[u8], error: Errno) -> String {
+        let leaves = |name: &Path| {
+            let directory = self.directory.borrow();
+            let opened = rustix::fs::openat2(&*directory, name, OFlags::PATH, Mode::empty(), RESOLVE);
+            opened.err() == Some(Errno::XDEV)
         };
-        Opened::of(file).map_err(|error| OpenError::of_io(&error))
+        let name = Path::new(OsStr::from_bytes(name));
+        let describe = |is_refused: &dyn Fn(&Path) -> bool| links::describe(&self.path, name, is_refused);
+        let has_other_owner = |name: &Path| links::has_other_owner(&self.path.join(name));
+        match (self.follow_links, error) {
+            (FollowLinks::Inside, Errno::XDEV) => format!(
+                "{}: it leads out of the directory; `follow_links = \"owner\"` on the route follows links whose owner owns the \
+                 target, `follow_links = true` all",
+                describe(&leaves).unwrap_or_default()
+            ),
+            (FollowLinks::SameOwner, Errno::PERM) => format!(
+                "{}: `follow_links = \"owner\"` follows links only if the target has the same owner",
+                describe(&has_other_owner).unwrap_or_default()
+            ),
+            _ => "it cannot be read, or is not a regular file".to_owned(),
+        }
     }
 }
 
@@ -152,9 +193,7 @@ impl Root {
     /// Opens the directory `name`, relative to the root, to be listed.
     pub(crate) fn open_directory_beneath(&self, name: &[u8]) -> Result<OwnedFd, OpenError> {
         let name = if name.is_empty() { b"." } else { name };
-        let directory = self.directory.borrow();
-        rustix::fs::openat2(&*directory, name, OPEN.union(OFlags::DIRECTORY), Mode::empty(), RESOLVE)
-            .map_err(OpenError::of)
+        self.open_with(name, OPEN.union(OFlags::DIRECTORY)).map_err(OpenError::of)
     }
 }
 

@@ -1,31 +1,23 @@
-//! Scripts of FastCGI servers that lie beside files: their source is nobody's to read, so that a `files:` place does not know
+//! Scripts of FastCGI servers that lie beside files: their source must never be served, so a `files:` place does not know
 //! them. The route goes on to its next place, which may be the server that runs them.
 
-use crate::config::check::{PlaceSite, RouteSite, Site};
+use crate::config::check::Site;
 use crate::path_rest::meant_path;
-use std::path::Path;
 
-/// What names of files end in that a place does not give.
+/// File name extensions that a `files:` place must not serve.
 pub struct HiddenScripts(Vec<String>);
 
 impl HiddenScripts {
-    /// Of the directory `files` in `route`: if the route ends in a FastCGI upstream, or scripts of one lie in, above or below
-    /// the directory.
-    pub fn of(files: &Path, route: &RouteSite, site: &Site) -> Self {
-        let files = files.canonicalize().unwrap_or_else(|_| files.to_owned());
-        let mut hidden = Vec::new();
-        for (index, upstream) in site.upstreams.iter().enumerate() {
-            let Some(fastcgi) = &upstream.fastcgi else { continue };
-            let root = Path::new(&fastcgi.root);
-            let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-            if route.places.contains(&PlaceSite::Proxy(index))
-                || files.starts_with(&root)
-                || root.starts_with(&files)
-            {
-                hidden.push(fastcgi.extension.clone());
+    /// The extensions of all FastCGI upstreams of the site. They count for every directory: scripts include files from
+    /// directories beside their root, and a second copy of an application has the passwords of the first.
+    pub fn of(site: &Site) -> Self {
+        let mut extensions: Vec<String> = Vec::new();
+        for fastcgi in site.upstreams.iter().filter_map(|upstream| upstream.fastcgi.as_ref()) {
+            if !extensions.contains(&fastcgi.extension) {
+                extensions.push(fastcgi.extension.clone());
             }
         }
-        Self(hidden)
+        Self(extensions)
     }
 
     /// Whether `path`, as it was sent, names such a file. On a file system that takes `.PHP` for `.php`, so does this.

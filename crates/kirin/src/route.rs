@@ -92,8 +92,9 @@ impl Route {
                 PlaceSite::Store => Place::Store,
                 PlaceSite::Files(root) => {
                     let (listing, compress) = (route.listing, route.compress.of_shared());
-                    let config = FilesConfig { listing, compress, ..FilesConfig::new(root) };
-                    Place::Files(Box::new(Files::open(config)?), HiddenScripts::of(root, route, site))
+                    let follow_links = route.follow_links;
+                    let config = FilesConfig { follow_links, listing, compress, ..FilesConfig::new(root) };
+                    Place::Files(Box::new(Files::open(config)?), HiddenScripts::of(site))
                 }
                 PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
                 PlaceSite::Lua(file) => {

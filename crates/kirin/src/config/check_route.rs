@@ -6,6 +6,7 @@ use super::{Compress, RateLimitConfig, RouteConfig, cache, rules};
 use crate::cache::settings::CacheSettings;
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
+use kirin_files::FollowLinks;
 use kirin_http::{RateKey, RateLimit};
 use kirin_proxy::{BodyBuffering, UpstreamConfig};
 use serde_spanned::Spanned;
@@ -25,6 +26,8 @@ pub struct RouteSite {
     pub places: Vec<PlaceSite>,
     /// Whether directories are listed.
     pub listing: bool,
+    /// Which links that lead out of its directories are followed.
+    pub follow_links: FollowLinks,
     /// What it says besides.
     pub rules: Arc<Rules>,
     /// Largest request body in bytes.
@@ -99,6 +102,12 @@ pub(super) fn check_route(
         let message = format!("`listing` of route `{path}`: there is no files:DIR in `try`");
         return Err(source.error(route.path.span(), message));
     }
+    if route.follow_links.0 != FollowLinks::Inside
+        && !places.iter().any(|place| matches!(place, PlaceSite::Files(_)))
+    {
+        let message = format!("`follow_links` of route `{path}`: there is no files:DIR in `try`");
+        return Err(source.error(route.path.span(), message));
+    }
     if route.esi && route.ssi == Some(false) {
         let message = format!(
             "`esi` of route `{path}`: pages of the store with ESI have SSI, too; leave out `ssi = false`"
@@ -137,6 +146,7 @@ pub(super) fn check_route(
         path: path.trim_end_matches('/').to_owned(),
         places,
         listing: route.listing,
+        follow_links: route.follow_links.0,
         rules,
         body_limit_bytes,
         request_buffering,

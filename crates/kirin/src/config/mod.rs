@@ -12,6 +12,7 @@ mod check_route;
 pub mod compress;
 pub mod default;
 mod fastcgi;
+mod files;
 mod health_check;
 pub mod load;
 pub mod lua;
@@ -342,6 +343,11 @@ pub struct RouteConfig {
     /// Whether a directory without an index page shows a list of its files.
     #[serde(default)]
     pub listing: bool,
+    /// Which symbolic links that lead out of a directory of `files:` are followed: `"owner"` for those whose owner also owns
+    /// what they lead to, `true` for all, `false` for none ([files.md](files.md#symbolic-links)).
+    #[serde(default)]
+    #[schemars(with = "bool")]
+    pub follow_links: files::FollowLinksConfig,
     /// The largest request body; a larger one is answered 413. Default: what the application's own `body_limit` says; for an
     /// upstream none.
     #[schemars(with = "Option<String>")]
