@@ -1,4 +1,5 @@
-//! The access log: combined format, then the place that answered and the seconds it took.
+//! The access log: combined format, then the place that answered and the seconds it took, and `cut` behind a response that
+//! the client did not get to its end.
 //!
 //! One a loop, over a file that all loops share. Lines are gathered and written together, whole lines only
 //! (a write to a file opened for appending is one piece), so that loops do not mix them.
@@ -163,6 +164,17 @@ pub struct ResponseRecord {
     pub body_bytes: u64,
     /// Who answered.
     pub place: Place,
+    /// Whether the client did not get all of it.
+    pub is_cut: bool,
+}
+
+impl ResponseRecord {
+    /// A response that was cut after this many bytes of its body. Without a byte of its head nobody was answered: 499, as
+    /// nginx logs it.
+    pub(crate) fn cut(status: StatusCode, body_bytes: u64, place: Place, is_begun: bool) -> Self {
+        let nobody = StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST);
+        Self { status: if is_begun { status } else { nobody }, body_bytes, place, is_cut: true }
+    }
 }
 
 impl AccessLog {
@@ -208,7 +220,8 @@ impl AccessLog {
         lines.extend_from_slice(b"\" \"");
         write_escaped(&request.user_agent, &mut lines);
         let seconds = request.started.elapsed().as_secs_f64();
-        let _ = writeln!(lines, "\" {} {seconds:.6}", response.place.name());
+        let cut = if response.is_cut { " cut" } else { "" };
+        let _ = writeln!(lines, "\" {} {seconds:.6}{cut}", response.place.name());
         if lines.len() >= FLUSH_BYTES {
             drop(lines);
             self.flush();

@@ -37,6 +37,10 @@ const AT_ONCE_BYTES: u64 = 16 * 1024;
 /// Memory of unread bytes up to this size is not counted: most connections have none.
 const UNCOUNTED_BYTES: usize = 4 * 1024;
 
+/// Largest body in memory that is written together with other responses and logged before the client has taken it. A socket
+/// does not take more than that at once, so that a longer one may be cut, and the log has to wait for its end.
+const GATHERED_BODY_BYTES: u64 = 256 * 1024;
+
 /// A request body that nobody wanted is read and dropped up to this size, to keep the connection.
 const SKIPPED_BODY_BYTES: u64 = 64 * 1024;
 
@@ -328,7 +332,8 @@ fn answer_from<H: Handler>(
         }
         Answer::Now(response) => response,
     };
-    if !is_in_memory(&response.body) || request.body != BodyLength::None {
+    let is_long = response.body.length().is_some_and(|length| length > GATHERED_BODY_BYTES);
+    if !is_in_memory(&response.body) || is_long || request.body != BodyLength::None {
         request.share = server.share(origin.peer);
         return Work::Send(response, request);
     }
@@ -354,7 +359,8 @@ fn write_response<H>(server: &Server<H>, output: &mut Output, response: Response
     }
     if let (Some(log), Some(record)) = (&server.log, &request.record) {
         let body_bytes = (output.len() - before) as u64;
-        let response = ResponseRecord { status: response.status, body_bytes, place: response.place };
+        let (status, place) = (response.status, response.place);
+        let response = ResponseRecord { status, body_bytes, place, is_cut: false };
         log.end(record, &response, clock.time());
     }
 }
@@ -455,10 +461,20 @@ async fn send_in_time<H>(
 ) -> io::Result<bool> {
     let (status, place) = (response.status, response.place);
     let way = (&*server.deadlines, &server.pipes);
+    let before = io.sent.get();
     let sent = sending::send(io, way, response, &mut request.exchange).await;
     if let (Some(log), Some(record)) = (&server.log, &request.record) {
-        let body_bytes = *sent.as_ref().unwrap_or(&0);
-        log.end(record, &ResponseRecord { status, body_bytes, place }, server.clock().time());
+        let response = match sent {
+            Ok(body_bytes) => ResponseRecord { status, body_bytes, place, is_cut: false },
+            Err(_) => {
+                // In chunks this counts their framing, too, as nginx does.
+                let taken = io.sent.get() - before;
+                let body_bytes = taken.saturating_sub(request.exchange.head_bytes as u64);
+                ResponseRecord::cut(status, body_bytes, place, taken > 0)
+            }
+        };
+        server.clock().now();
+        log.end(record, &response, server.clock().time());
     }
     sent.map(|_| request.exchange.persistent)
 }

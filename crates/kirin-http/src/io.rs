@@ -76,6 +76,8 @@ pub(crate) struct Io {
     stream: RefCell<Stream>,
     /// Bytes received and not used yet: a part of a head, or pipelined requests. Without memory when idle.
     pub(crate) unread: RefCell<Vec<u8>>,
+    /// Bytes that the socket has taken, of all responses.
+    pub(crate) sent: Cell<u64>,
     /// Second (of the loop's clock) at which the table ends the connection; 0 for never.
     pub(crate) deadline: Cell<u64>,
     pub(crate) phase: Cell<Phase>,
@@ -121,6 +123,7 @@ impl Io {
             phase: Cell::new(Phase::Idle),
             body_finished: Cell::new(true),
             has_begun: Cell::new(false),
+            sent: Cell::new(0),
             peer,
             announced: OnceCell::new(),
             client: OnceCell::new(),
@@ -155,7 +158,15 @@ impl Io {
 
     /// Takes some of `bytes`. What is encrypted may wait in the stream then: [`Io::poll_flush`] sends it.
     pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_write(context, bytes))
+        let written = with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_write(context, bytes));
+        self.count_sent(written)
+    }
+
+    fn count_sent(&self, sent: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(count)) = &sent {
+            self.sent.set(self.sent.get() + *count as u64);
+        }
+        sent
     }
 
     pub(crate) fn poll_write_vectored(
@@ -163,7 +174,8 @@ impl Io {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_write_vectored(context, slices))
+        let written = with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_write_vectored(context, slices));
+        self.count_sent(written)
     }
 
     /// Ready when the kernel has everything that was written.
@@ -194,9 +206,10 @@ impl Io {
     /// Sends `bytes` and tells the kernel that more follows (MSG_MORE), so that a head shares its packet with the start
     /// of the file behind it.
     pub(crate) fn poll_send_more(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_writable(context, |fd| {
+        let sent = self.poll_writable(context, |fd| {
             Ok(rustix::net::send(fd, bytes, SendFlags::MORE | SendFlags::NOSIGNAL)?)
-        })
+        });
+        self.count_sent(sent)
     }
 
     /// Lets the kernel copy from `file` to the socket; 0 when the file is shorter than thought.
@@ -207,7 +220,8 @@ impl Io {
         offset: &mut u64,
         count: usize,
     ) -> Poll<io::Result<usize>> {
-        self.poll_writable(context, |fd| Ok(rustix::fs::sendfile(fd, file, Some(offset), count)?))
+        let sent = self.poll_writable(context, |fd| Ok(rustix::fs::sendfile(fd, file, Some(offset), count)?));
+        self.count_sent(sent)
     }
 
     /// Lets the kernel move up to `count` bytes from `pipe` to the socket.
@@ -217,9 +231,10 @@ impl Io {
         pipe: BorrowedFd<'_>,
         count: usize,
     ) -> Poll<io::Result<usize>> {
-        self.poll_writable(context, |fd| {
+        let sent = self.poll_writable(context, |fd| {
             Ok(rustix::pipe::splice(pipe, None, fd, None, count, SpliceFlags::NONBLOCK)?)
-        })
+        });
+        self.count_sent(sent)
     }
 
     /// Receives from the socket itself, under TLS if there is any; with PEEK leaves there what it gives.

@@ -19,6 +19,8 @@ pub struct Exchange {
     pub persistent: bool,
     /// Whether the client takes trailers. Looked for only where some may come.
     pub takes_trailers: bool,
+    /// Length of the response head in bytes, once it has been written.
+    pub head_bytes: usize,
 }
 
 impl Exchange {
@@ -29,12 +31,19 @@ impl Exchange {
             is_head: request.method == Method::HEAD,
             persistent: request.persistent,
             takes_trailers: false,
+            head_bytes: 0,
         }
     }
 
     /// The exchange of a request that could not be read: it ends the connection.
     pub fn rejected() -> Self {
-        Self { version: Version::Http11, is_head: false, persistent: false, takes_trailers: false }
+        Self {
+            version: Version::Http11,
+            is_head: false,
+            persistent: false,
+            takes_trailers: false,
+            head_bytes: 0,
+        }
     }
 }
 
@@ -151,8 +160,13 @@ mod tests {
         (String::from_utf8(out).unwrap(), framing, exchange.persistent)
     }
 
-    const GET: Exchange =
-        Exchange { version: Version::Http11, is_head: false, persistent: true, takes_trailers: false };
+    const GET: Exchange = Exchange {
+        version: Version::Http11,
+        is_head: false,
+        persistent: true,
+        takes_trailers: false,
+        head_bytes: 0,
+    };
     const HEAD: Exchange = Exchange { is_head: true, ..GET };
     const OLD: Exchange = Exchange { version: Version::Http10, ..GET };
 

@@ -52,6 +52,7 @@ pub(crate) async fn send(
     let mut head = Vec::with_capacity(response.fields.len_bytes() + 160);
     deadlines.clock.now();
     let framing = write_head(&response, exchange, &deadlines.clock, &mut head);
+    exchange.head_bytes = head.len();
     let length = response.body.length().unwrap_or(0);
     let head = Bytes::from(head);
     match (framing, response.body) {

@@ -80,7 +80,8 @@ pub(super) fn start<H>(
     let response = if is_switch { Response::error(StatusCode::BAD_GATEWAY) } else { response };
     let head = response::head(&response, exchange.is_head, server.clock());
     let is_empty = exchange.ends_with_head(&response);
-    let mut record = ResponseRecord { status: response.status, body_bytes: 0, place: response.place };
+    let (status, place) = (response.status, response.place);
+    let mut record = ResponseRecord { status, body_bytes: 0, place, is_cut: false };
     let ended = match (respond.send_response(head, is_empty), in_one_frame(response.body)) {
         (Ok(_), _) if is_empty => Ended::Answered,
         (Ok(mut stream), Ok(body)) => {
@@ -95,8 +96,12 @@ pub(super) fn start<H>(
                     record.body_bytes = body_bytes;
                     Ended::Answered
                 }
-                Ok(Err(_)) => Ended::ResetByClient,
+                Ok(Err(_)) => {
+                    record = ResponseRecord::cut(status, 0, place, true);
+                    Ended::ResetByClient
+                }
                 Err(_) => {
+                    record = ResponseRecord::cut(status, 0, place, true);
                     stream.send_reset(Reason::ENHANCE_YOUR_CALM);
                     Ended::Cut
                 }
@@ -104,7 +109,10 @@ pub(super) fn start<H>(
         }
         (Ok(stream), Err(body)) => return Begun::Goes(Unfinished { stream, body, record, exchange }),
         // The client has reset it meanwhile.
-        (Err(_), _) => Ended::ResetByClient,
+        (Err(_), _) => {
+            record = ResponseRecord::cut(status, 0, place, false);
+            Ended::ResetByClient
+        }
     };
     exchange.log(server, &record);
     Begun::Ended(ended)
@@ -141,6 +149,7 @@ impl Unfinished {
             sending.stream.send_reset(Reason::INTERNAL_ERROR);
         }
         record.body_bytes = sending.sent;
+        record.is_cut = result.is_err();
         exchange.log(server, &record);
         result.err().unwrap_or(Ended::Answered)
     }

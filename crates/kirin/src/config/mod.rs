@@ -106,7 +106,7 @@ pub struct ListenerConfig {
     #[schemars(with = "String")]
     pub address: Spanned<String>,
     /// Where to write a line for each response: a file, `stdout` or `stderr`. Default: nowhere. The line is the combined
-    /// format, then the place that answered and the seconds it took.
+    /// format, then the place that answered and the seconds it took, and `cut` if the client did not get the whole response.
     #[schemars(with = "Option<String>")]
     pub access_log: Option<Spanned<String>>,
     /// How long an idle connection is kept, such as `"75s"`.
