@@ -118,7 +118,7 @@ fn root_follows_no_links_of_the_user_that_serves() {
         }
     }
     // The same for what else root makes: sockets, the file of the process id, the directory of ACME.
-    let tls = "[listener.tls.acme]\ndomains = [\"a.test\"]\nstate = \"logs/there/acme\"\n";
+    let tls = "[listener.tls.acme]\ndomains = [\"a.test\"]\nstate = \"logs/there/acme\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nredirect_to_https = 443\n";
     for (listener, more, arguments) in [
         ("unix:logs/there/http.sock", "", &[][..]),
         ("127.0.0.1:0", "[admin]\naddress = \"unix:logs/there/admin.sock\"\n", &[]),
