@@ -1,19 +1,26 @@
 //! What a call of a script may take, and how that is held.
 //!
-//! LuaJIT calls a hook every [`HOOK_INTERVAL`] instructions, but only in its interpreter: compiled traces call none. So the
-//! compiler is off in every state (`sandbox.rs`), and the hook looks at the clock. Functions written in Rust that may take long
-//! look at it themselves, with [`Allowance::check`].
+//! LuaJIT calls a hook every so many instructions, but only in its interpreter: compiled traces call none. So the compiler is
+//! off in every state (`sandbox.rs`), and the hook looks at the clock (`hook.rs`). To the hook a library function is one
+//! instruction. So functions written in Rust count their work with [`Allowance::spend`] and look at the clock now and then;
+//! those of Lua's own that go over long values look at it in `prelude.lua`.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Instructions between two looks at the clock. One instruction may take long (`..` of two large strings), which is bounded by
-/// the memory limit; a small interval keeps what they take together near the limit.
-pub(crate) const HOOK_INTERVAL: u32 = 100;
+/// Units of work of a Rust function between two looks at the clock. A unit is a step of some nanoseconds, such as one of the
+/// pattern matcher.
+const LOOK_UNITS: u32 = 4096;
 
-/// Steps of a Rust function between two looks at the clock.
-const STEPS: u32 = 4096;
+/// Bytes that a function copies, compares or encodes for one unit.
+const UNIT_BYTES: usize = 16;
+
+/// Bytes that a function goes over at once. They cost as much as a look at the clock is worth.
+pub(crate) const SLICE_BYTES: usize = UNIT_BYTES * LOOK_UNITS as usize;
+
+/// Time for a state to be made, and for a script to load.
+pub(crate) const LOAD_TIME: Duration = Duration::from_secs(5);
 
 /// The message of the error by which a call ends whose time is up.
 pub(crate) const TIME_IS_UP: &str = "the time limit is reached";
@@ -40,25 +47,34 @@ impl Default for Limits {
 pub(crate) struct Allowance(Rc<Running>);
 
 struct Running {
+    begun: Cell<Instant>,
+    looked: Cell<Instant>,
     deadline: Cell<Instant>,
     is_up: Cell<bool>,
-    steps: Cell<u32>,
+    /// Units of work until the next look at the clock.
+    units: Cell<u32>,
     limit_bytes: usize,
 }
 
 impl Allowance {
     pub fn new(limits: &Limits) -> Self {
+        let now = Instant::now();
         Self(Rc::new(Running {
-            deadline: Cell::new(Instant::now() + limits.time),
+            begun: Cell::new(now),
+            looked: Cell::new(now),
+            deadline: Cell::new(now + LOAD_TIME),
             is_up: Cell::new(false),
-            steps: Cell::new(0),
+            units: Cell::new(LOOK_UNITS),
             limit_bytes: limits.memory_bytes,
         }))
     }
 
     /// Lets a call run for so long from now on.
     pub fn begin(&self, time: Duration) {
-        self.0.deadline.set(Instant::now() + time);
+        let now = Instant::now();
+        self.0.begun.set(now);
+        self.0.looked.set(now);
+        self.0.deadline.set(now + time);
         self.0.is_up.set(false);
     }
 
@@ -67,32 +83,76 @@ impl Allowance {
         self.0.deadline.get().saturating_duration_since(Instant::now())
     }
 
+    /// How long the call had run when it last looked at the clock. A short call has not looked.
+    pub fn ran(&self) -> Duration {
+        self.0.looked.get().duration_since(self.0.begun.get())
+    }
+
     /// Whether the time has been found to be up.
     pub fn is_up(&self) -> bool {
         self.0.is_up.get()
     }
 
-    /// Looks at the clock.
-    pub fn check(&self) -> mlua::Result<()> {
-        if self.0.is_up.get() || Instant::now() >= self.0.deadline.get() {
+    /// Looks at the clock. Returns the time since the last look.
+    pub fn check(&self) -> mlua::Result<Duration> {
+        let now = Instant::now();
+        let since = now.duration_since(self.0.looked.replace(now));
+        self.0.units.set(LOOK_UNITS);
+        if self.0.is_up.get() || now >= self.0.deadline.get() {
             self.0.is_up.set(true);
             return Err(mlua::Error::runtime(TIME_IS_UP));
         }
-        Ok(())
+        Ok(since)
     }
 
     /// Counts a step, and looks at the clock now and then.
     pub fn step(&self) -> mlua::Result<()> {
-        let steps = self.0.steps.get().wrapping_add(1);
-        self.0.steps.set(steps);
-        if steps.is_multiple_of(STEPS) { self.check() } else { Ok(()) }
+        self.spend(1).map(|_| ())
+    }
+
+    /// Counts work before it is done, and looks at the clock now and then. Returns whether it has looked.
+    pub fn spend(&self, units: u32) -> mlua::Result<bool> {
+        match self.0.units.get().checked_sub(units) {
+            Some(left) => {
+                self.0.units.set(left);
+                Ok(false)
+            }
+            None => self.check().map(|_| true),
+        }
+    }
+
+    /// Counts bytes that are copied, compared or encoded at once.
+    pub fn spend_bytes(&self, count: usize) -> mlua::Result<bool> {
+        self.spend(u32::try_from(count / UNIT_BYTES).unwrap_or(u32::MAX))
+    }
+
+    /// Has `work` go over `bytes` slice by slice, each counted before it is worked on.
+    pub fn slices<'a>(
+        &self,
+        bytes: &'a [u8],
+        mut work: impl FnMut(&'a [u8]) -> mlua::Result<()>,
+    ) -> mlua::Result<()> {
+        bytes.chunks(SLICE_BYTES).try_for_each(|slice| {
+            self.spend_bytes(slice.len())?;
+            work(slice)
+        })
     }
 
     /// What is made outside of Lua's memory must not be larger than that may be.
     pub fn size(&self, bytes: usize) -> mlua::Result<()> {
         if bytes > self.0.limit_bytes {
-            return Err(mlua::Error::MemoryError("not enough memory".into()));
+            return Err(out_of_memory());
         }
         Ok(())
     }
+
+    /// The most memory that a state may have.
+    pub fn limit_bytes(&self) -> usize {
+        self.0.limit_bytes
+    }
+}
+
+/// The error that Lua itself raises when memory runs out.
+pub(crate) fn out_of_memory() -> mlua::Error {
+    mlua::Error::MemoryError("not enough memory".into())
 }

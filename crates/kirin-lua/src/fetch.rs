@@ -1,12 +1,19 @@
 //! Subrequests: what a script asks of other routes of the site, and what it gets. The program makes them; the script waits
 //! meanwhile and the loop does not.
 
+use crate::allowance::Allowance;
 use bytes::Bytes;
 use kirin_http::{FieldLines, Method, StatusCode};
 use mlua::{Error, IntoLua, Lua, LuaString, Result, Table, UserData, Value};
 
 /// Subrequests at most that one script has at once.
 pub(crate) const MAX_AT_ONCE: usize = 64;
+
+/// Longest target of a subrequest.
+const MAX_TARGET_BYTES: usize = 64 * 1024;
+
+/// Longest fields of a subrequest together.
+const MAX_FIELD_BYTES: usize = 64 * 1024;
 
 /// A request that a script makes.
 #[derive(Clone, Debug)]
@@ -35,18 +42,27 @@ pub struct Fetched {
 impl UserData for Fetch {}
 
 /// Adds what the prelude needs for subrequests.
-pub(crate) fn add(lua: &Lua, host: &Table) -> Result<()> {
-    let request_of = |lua: &Lua, (target, options): (Value, Option<Table>)| {
-        lua.create_userdata(Fetch::of(target, options)?)
+pub(crate) fn add(lua: &Lua, host: &Table, allowance: &Allowance) -> Result<()> {
+    let time = allowance.clone();
+    // The bytes of the body are copied, so the prelude adds them up, those of the same call.
+    let request_of = move |lua: &Lua, (target, options, before): (Value, Option<Table>, usize)| {
+        let fetch = Fetch::of(&time, target, options, before)?;
+        let length = before + fetch.body.len();
+        Ok((lua.create_userdata(fetch)?, length))
     };
-    host.set("request_of", lua.create_function(request_of)?)
+    host.set("request_of", lua.create_function(request_of)?)?;
+    host.set("most_fetches", MAX_AT_ONCE)
 }
 
 impl Fetch {
-    fn of(target: Value, options: Option<Table>) -> Result<Self> {
+    /// `before` is the length of the bodies that the same call sends beside this one.
+    fn of(time: &Allowance, target: Value, options: Option<Table>, before: usize) -> Result<Self> {
         let Value::String(target) = target else {
             return Err(Error::runtime("fetch: the first argument is a path, such as \"/page?a=b\""));
         };
+        if target.as_bytes().len() > MAX_TARGET_BYTES {
+            return Err(Error::runtime(format!("fetch: a path has at most {MAX_TARGET_BYTES} bytes")));
+        }
         let target = target.to_str()?.to_owned();
         if !target.starts_with('/') || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Error::runtime(format!(
@@ -57,6 +73,8 @@ impl Fetch {
         let mut fetch = Self { method: Method::GET, target, fields: Vec::new(), body: Bytes::new() };
         let Some(options) = options else { return Ok(fetch) };
         if let Some(body) = options.raw_get::<Option<LuaString>>("body")? {
+            time.spend_bytes(body.as_bytes().len())?;
+            time.size(before + body.as_bytes().len())?;
             fetch.body = Bytes::copy_from_slice(&body.as_bytes());
             fetch.method = Method::POST;
         }
@@ -67,7 +85,14 @@ impl Fetch {
                 .ok_or_else(|| Error::runtime(format!("fetch: {} is not a method", method.display())))?;
         }
         if let Some(headers) = options.raw_get::<Option<Table>>("headers")? {
+            let mut length = 0;
             headers.for_each::<LuaString, LuaString>(|name, value| {
+                length += name.as_bytes().len() + value.as_bytes().len();
+                if length > MAX_FIELD_BYTES {
+                    return Err(Error::runtime(format!(
+                        "fetch: the headers have at most {MAX_FIELD_BYTES} bytes"
+                    )));
+                }
                 // The same rules as for what leaves.
                 FieldLines::new().try_push(&name.as_bytes(), &value.as_bytes()).map_err(Error::external)?;
                 fetch.fields.push((name.to_str()?.to_ascii_lowercase(), value.as_bytes().to_vec()));

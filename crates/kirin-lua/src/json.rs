@@ -1,11 +1,14 @@
 //! `kirin.json`: `encode`, `decode`, `null` and `array`.
 
 use crate::allowance::Allowance;
-use crate::json_decode::Decoder;
+use crate::json_decode::{Decoder, Slices};
 use crate::json_encode::Encoder;
-use crate::memory::{SMALL_BYTES, without_limit};
-use mlua::{Lua, LuaString, Result, Table, Value};
-use serde::de::DeserializeSeed;
+use crate::memory::{Builder, without_limit};
+use mlua::{Error, Lua, LuaString, Result, Table, Value};
+use std::cell::Cell;
+
+/// The largest text that is parsed without a look at the clock within a string of it.
+const WHOLE_BYTES: usize = 1 << 20;
 
 /// What encoding and decoding share: the metatable by which an empty array is told from an empty object.
 #[derive(Clone)]
@@ -24,6 +27,17 @@ impl Json {
         table.metatable().is_some_and(|metatable| metatable == self.array)
     }
 
+    /// Refuses tables whose metatable is not for scripts to change, as `setmetatable` does: the request and its headers.
+    fn check_unprotected(&self, table: &Table) -> Result<()> {
+        let is_protected = |metatable: Table| {
+            metatable != self.array && !metatable.raw_get("__metatable").is_ok_and(|field: Value| field.is_nil())
+        };
+        if table.metatable().is_some_and(is_protected) {
+            return Err(Error::runtime("json.array: the table is protected"));
+        }
+        Ok(())
+    }
+
     pub fn mark_array(&self, table: &Table) -> Result<()> {
         table.set_metatable(Some(self.array.clone()))
     }
@@ -35,20 +49,28 @@ impl Json {
         Ok(encoder.out)
     }
 
-    /// The value of a text; the error says what is wrong with it.
-    pub fn decode(&self, lua: &Lua, text: &[u8]) -> std::result::Result<Value, String> {
-        if text.len() <= SMALL_BYTES {
-            return without_limit(lua, || self.decode_any(lua, text));
+    /// The value of a text, or what is wrong with it. The outer error ends the call: its time is up, or its memory.
+    pub fn decode(
+        &self,
+        lua: &Lua,
+        time: &Allowance,
+        text: &[u8],
+    ) -> Result<std::result::Result<Value, String>> {
+        let stopped = Cell::new(None);
+        let decoder = Decoder { builder: Builder { lua, time }, json: self, stopped: &stopped };
+        let decoded = without_limit(lua, || {
+            if text.len() <= WHOLE_BYTES {
+                time.spend_bytes(text.len())?;
+                let parser = serde_json::Deserializer::from_slice(text);
+                return Ok(decoder.value(parser));
+            }
+            let parser = serde_json::Deserializer::from_reader(Slices { text, decoder });
+            Ok::<_, Error>(decoder.value(parser))
+        })?;
+        match stopped.take() {
+            Some(error) => Err(error),
+            None => Ok(decoded),
         }
-        self.decode_any(lua, text)
-    }
-
-    fn decode_any(&self, lua: &Lua, text: &[u8]) -> std::result::Result<Value, String> {
-        let mut parser = serde_json::Deserializer::from_slice(text);
-        let value = Decoder { lua, json: self }.deserialize(&mut parser);
-        let value =
-            value.and_then(|value| parser.end().map(|()| value)).map_err(|error| error.to_string())?;
-        value.into_value(lua).map_err(|error| error.to_string())
     }
 
     /// The table of functions.
@@ -57,8 +79,8 @@ impl Json {
         let (json, running) = (self.clone(), time.clone());
         let encode = move |lua: &Lua, value: Value| lua.create_string(json.encode(&value, &running)?);
         library.set("encode", lua.create_function(encode)?)?;
-        let json = self.clone();
-        let decode = move |lua: &Lua, text: LuaString| match json.decode(lua, &text.as_bytes()) {
+        let (json, running) = (self.clone(), time.clone());
+        let decode = move |lua: &Lua, text: LuaString| match json.decode(lua, &running, &text.as_bytes())? {
             Ok(value) => Ok((value, None)),
             Err(problem) => Ok((Value::Nil, Some(problem))),
         };
@@ -66,6 +88,7 @@ impl Json {
         let json = self.clone();
         let array = move |lua: &Lua, table: Option<Table>| {
             let table = table.map_or_else(|| lua.create_table(), Ok)?;
+            json.check_unprotected(&table)?;
             json.mark_array(&table)?;
             Ok(table)
         };

@@ -3,11 +3,15 @@
 //! Text, numbers and truth values go from the parser into their table: a value that is held in between costs mlua a place
 //! in another stack.
 
+use crate::allowance::SLICE_BYTES;
 use crate::json::Json;
-use mlua::{Error as LuaError, IntoLua, Lua, Table, Value};
+use crate::memory::Builder;
+use mlua::{Error as LuaError, IntoLua, Table, Value};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
+use std::io;
 
 /// What is parsed of JSON text. Objects and arrays become tables; an array knows that it is one, even when empty.
 pub(crate) enum Decoded<'de> {
@@ -23,8 +27,65 @@ pub(crate) enum Decoded<'de> {
 /// Makes [`Decoded`] of what is parsed.
 #[derive(Clone, Copy)]
 pub(crate) struct Decoder<'a> {
-    pub lua: &'a Lua,
+    pub builder: Builder<'a>,
     pub json: &'a Json,
+    /// Why the parser was stopped, if the text is not to blame.
+    pub stopped: &'a Cell<Option<LuaError>>,
+}
+
+impl Decoder<'_> {
+    /// The value of the parser's text, which must end behind it.
+    pub fn value<'de, R: serde_json::de::Read<'de>>(
+        self,
+        mut parser: serde_json::Deserializer<R>,
+    ) -> Result<Value, String> {
+        let decoded = self.deserialize(&mut parser);
+        let decoded =
+            decoded.and_then(|value| parser.end().map(|()| value)).map_err(|error| error.to_string())?;
+        match decoded.into_value(&self) {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                self.stopped.set(Some(error));
+                Err(String::new())
+            }
+        }
+    }
+
+    fn table(&self) -> Result<Table, LuaError> {
+        self.builder.value()?;
+        self.builder.lua.create_table()
+    }
+
+    /// Passes on what `work` gives; an error of it stops the parser.
+    fn within<T, E: Error>(&self, work: Result<T, LuaError>) -> Result<T, E> {
+        work.map_err(|error| {
+            self.stopped.set(Some(error));
+            E::custom("stopped")
+        })
+    }
+}
+
+/// A large text for the parser, in slices with a look at the clock between them.
+pub(crate) struct Slices<'a> {
+    pub text: &'a [u8],
+    pub decoder: Decoder<'a>,
+}
+
+impl io::Read for Slices<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.text.len().is_multiple_of(SLICE_BYTES)
+            && let Err(error) = self.decoder.builder.time.check()
+        {
+            self.decoder.stopped.set(Some(error));
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        // The parser reads single bytes; more must not pass a slice's end.
+        let count = buffer.len().min(1).min(self.text.len());
+        let (read, rest) = self.text.split_at(count);
+        buffer[..count].copy_from_slice(read);
+        self.text = rest;
+        Ok(count)
+    }
 }
 
 /// Makes text of what is parsed: the name of a member.
@@ -32,7 +93,11 @@ struct Name;
 
 impl Decoded<'_> {
     /// Puts it under `key`.
-    fn put(self, table: &Table, key: impl IntoLua) -> Result<(), LuaError> {
+    fn put(self, decoder: &Decoder<'_>, table: &Table, key: impl IntoLua) -> Result<(), LuaError> {
+        match &self {
+            Decoded::Text(text) => decoder.builder.text(text.len())?,
+            _ => decoder.builder.value()?,
+        }
         match self {
             Decoded::Null => table.raw_set(key, Value::NULL),
             Decoded::Boolean(value) => table.raw_set(key, value),
@@ -44,13 +109,16 @@ impl Decoded<'_> {
     }
 
     /// It alone.
-    pub(crate) fn into_value(self, lua: &Lua) -> Result<Value, LuaError> {
+    fn into_value(self, decoder: &Decoder<'_>) -> Result<Value, LuaError> {
         Ok(match self {
             Decoded::Null => Value::NULL,
             Decoded::Boolean(value) => Value::Boolean(value),
             Decoded::Integer(value) => Value::Integer(value.into()),
             Decoded::Number(value) => Value::Number(value),
-            Decoded::Text(text) => Value::String(lua.create_string(&*text)?),
+            Decoded::Text(text) => {
+                decoder.builder.text(text.len())?;
+                Value::String(decoder.builder.lua.create_string(&*text)?)
+            }
             Decoded::Table(table) => Value::Table(table),
         })
     }
@@ -100,20 +168,22 @@ impl<'de> Visitor<'de> for Decoder<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Decoded<'de>, A::Error> {
-        let table = self.lua.create_table().map_err(A::Error::custom)?;
+        let table = self.within(self.table())?;
         let mut index = 0;
         while let Some(value) = sequence.next_element_seed(self)? {
             index += 1;
-            value.put(&table, index).map_err(A::Error::custom)?;
+            self.within(value.put(&self, &table, index))?;
         }
-        self.json.mark_array(&table).map_err(A::Error::custom)?;
+        self.within(self.json.mark_array(&table))?;
         Ok(Decoded::Table(table))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Decoded<'de>, A::Error> {
-        let table = self.lua.create_table().map_err(A::Error::custom)?;
+        let table = self.within(self.table())?;
         while let Some(name) = map.next_key_seed(Name)? {
-            map.next_value_seed(self)?.put(&table, &*name).map_err(A::Error::custom)?;
+            self.within(self.builder.text(name.len()))?;
+            let value = map.next_value_seed(self)?;
+            self.within(value.put(&self, &table, &*name))?;
         }
         Ok(Decoded::Table(table))
     }

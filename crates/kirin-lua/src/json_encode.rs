@@ -1,6 +1,6 @@
 //! JSON text of a Lua value. Strict: what JSON cannot say is an error, and nothing is guessed.
 
-use crate::allowance::Allowance;
+use crate::allowance::{Allowance, SLICE_BYTES};
 use crate::json::Json;
 use mlua::{Error, LuaString, Result, Table, Value};
 
@@ -50,6 +50,30 @@ impl Encoder<'_> {
         let bytes = text.as_bytes();
         let text = std::str::from_utf8(&bytes)
             .map_err(|error| Error::runtime(format!("JSON is UTF-8, and a string is not: {error}")))?;
+        if text.len() <= SLICE_BYTES {
+            return self.quoted(text);
+        }
+        let (mut rest, opened) = (text, self.out.len());
+        self.out.push(b'"');
+        while !rest.is_empty() {
+            let end = rest.floor_char_boundary(SLICE_BYTES);
+            // `</` is not torn apart.
+            let end = if rest[..end].ends_with('<') && end < rest.len() { end - 1 } else { end };
+            // One string of the slices: without the quote at the end of one and at the start of the next.
+            self.out.pop();
+            let start = self.out.len();
+            self.quoted(&rest[..end])?;
+            if start > opened {
+                self.out.remove(start);
+            }
+            rest = &rest[end..];
+        }
+        Ok(())
+    }
+
+    /// A string of JSON.
+    fn quoted(&mut self, text: &str) -> Result<()> {
+        self.time.spend_bytes(text.len())?;
         self.time.size(self.out.len() + text.len())?;
         // `</script>` inside of a page's script element would end it.
         let start = self.out.len();
@@ -85,6 +109,7 @@ impl Encoder<'_> {
             }
         }
         table.for_each::<Value, Value>(|key, value| {
+            self.time.step()?;
             if is_array {
                 let index = key.as_integer().and_then(|index| usize::try_from(index).ok());
                 if index.is_some_and(|index| (1..=length).contains(&index)) {

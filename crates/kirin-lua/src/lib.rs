@@ -9,6 +9,7 @@
 mod allowance;
 mod error;
 mod fetch;
+mod hook;
 mod host;
 mod json;
 mod json_decode;

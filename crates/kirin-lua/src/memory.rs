@@ -1,12 +1,17 @@
 //! Building values in Lua's memory while its limit is off.
 //!
-//! With a limit, mlua makes every step that may allocate a protected call, which costs several times the step itself. What is
-//! small whatever a script does can be built without: the limit is looked at again by the script's next allocation.
+//! With a limit, mlua makes every step that may allocate a protected call, which costs several times the step itself. So what
+//! is built of many small values is built without a limit, and [`Builder`] compares the memory with the limit at every look at
+//! the clock.
 
-use mlua::Lua;
+use crate::allowance::{Allowance, SLICE_BYTES, out_of_memory};
+use mlua::{Lua, Result};
 
-/// The largest text of JSON that is read without a limit. Its tables take up to some twenty times as much.
-pub(crate) const SMALL_BYTES: usize = 64 * 1024;
+/// Memory of a new state, which is not counted against its limit.
+pub(crate) const OWN_BYTES: usize = 256 * 1024;
+
+/// Work of making a small table or string, in units of [`Allowance::spend`].
+const VALUE_UNITS: u32 = 16;
 
 /// Restores the limit.
 struct Limit<'a>(&'a Lua, usize);
@@ -18,8 +23,39 @@ impl Drop for Limit<'_> {
     }
 }
 
-/// Has `work`, which allocates little, done without a limit.
+/// Has `work`, which counts its values with a [`Builder`] or makes few, done without a limit.
 pub(crate) fn without_limit<R>(lua: &Lua, work: impl FnOnce() -> R) -> R {
     let _limit = lua.set_memory_limit(0).ok().map(|limit| Limit(lua, limit));
     work()
+}
+
+/// Holds values that are built without a limit to the time and the memory of the call.
+#[derive(Clone, Copy)]
+pub(crate) struct Builder<'a> {
+    pub lua: &'a Lua,
+    pub time: &'a Allowance,
+}
+
+impl Builder<'_> {
+    /// Counts a value before it is made.
+    pub fn value(&self) -> Result<()> {
+        if self.time.spend(VALUE_UNITS)? { self.check_memory(0) } else { Ok(()) }
+    }
+
+    /// Counts a text of so many bytes before it is made.
+    pub fn text(&self, bytes: usize) -> Result<()> {
+        self.value()?;
+        if bytes < SLICE_BYTES {
+            return self.time.spend_bytes(bytes).map(|_| ());
+        }
+        self.time.check()?;
+        self.check_memory(bytes)
+    }
+
+    fn check_memory(&self, more: usize) -> Result<()> {
+        if self.lua.used_memory() + more > self.time.limit_bytes() + OWN_BYTES {
+            return Err(out_of_memory());
+        }
+        Ok(())
+    }
 }

@@ -1,13 +1,20 @@
 //! Lua's patterns, as section 5.4.1 of the Lua 5.1 manual has them, matched in steps that the caller counts.
 //!
 //! Lua's own matcher is C code that no hook interrupts, and a pattern such as `a-a-a-a-b` keeps it busy for years. This one asks
-//! before each step whether it may go on. Pure: bytes in, positions out.
+//! before each step whether it may go on, and says how much work the step is: comparing a byte with a large set takes as long
+//! as the set is. Pure: bytes in, positions out.
 
 /// Captures of a pattern at most, as in Lua.
 const MAX_CAPTURES: usize = 32;
 
 /// Nesting of the matcher at most: each repetition or capture in a pattern is one, as in Lua 5.4 (MAXCCALLS).
 const MAX_DEPTH: u32 = 200;
+
+/// Members of a set that are compared, or read over, for one unit of work.
+const SET_MEMBERS: usize = 4;
+
+/// Bytes of a capture that are compared for one unit of work.
+const COMPARED_BYTES: usize = 16;
 
 /// Why a pattern does not match, beside that it does not.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,21 +45,21 @@ pub(crate) fn is_plain(pattern: &[u8]) -> bool {
     !pattern.iter().any(|byte| b"^$*+?.([%-".contains(byte))
 }
 
-/// The first match at `from` or behind it. `anchors`: whether `^` at the pattern's start means the beginning. `step` is called
-/// at every step.
+/// The first match at `from` or behind it. `anchors`: whether `^` at the pattern's start means the beginning. `spend` is called
+/// at every step with its units of work, one or more.
 pub(crate) fn find<E>(
     subject: &[u8],
     pattern: &[u8],
     from: usize,
     anchors: bool,
-    step: &mut dyn FnMut() -> Result<(), E>,
+    spend: &mut dyn FnMut(usize) -> Result<(), E>,
 ) -> Result<Option<Match>, PatternError<E>> {
     let (pattern, is_anchored) = match pattern {
         [b'^', rest @ ..] if anchors => (rest, true),
         _ => (pattern, false),
     };
     let mut matcher =
-        Matcher { subject, pattern, level: 0, captures: [Open::UNSET; MAX_CAPTURES], depth: 0, step };
+        Matcher { subject, pattern, level: 0, captures: [Open::UNSET; MAX_CAPTURES], depth: 0, spend };
     for start in from..=subject.len() {
         matcher.level = 0;
         if let Some(end) = matcher.matches(start, 0)? {
@@ -90,12 +97,16 @@ struct Matcher<'a, E> {
     level: usize,
     captures: [Open; MAX_CAPTURES],
     depth: u32,
-    step: &'a mut dyn FnMut() -> Result<(), E>,
+    spend: &'a mut dyn FnMut(usize) -> Result<(), E>,
 }
 
 type Matched<E> = Result<Option<usize>, PatternError<E>>;
 
 impl<E> Matcher<'_, E> {
+    fn spend(&mut self, units: usize) -> Result<(), PatternError<E>> {
+        (self.spend)(units).map_err(PatternError::Stopped)
+    }
+
     /// Matches the pattern from `p` on at `s`; gives the end of the match.
     fn matches(&mut self, s: usize, p: usize) -> Matched<E> {
         self.depth += 1;
@@ -109,7 +120,7 @@ impl<E> Matcher<'_, E> {
 
     fn items(&mut self, mut s: usize, mut p: usize) -> Matched<E> {
         loop {
-            (self.step)().map_err(PatternError::Stopped)?;
+            self.spend(1)?;
             let Some(&item) = self.pattern.get(p) else { return Ok(Some(s)) };
             match item {
                 b'(' if self.pattern.get(p + 1) == Some(&b')') => {
@@ -132,6 +143,7 @@ impl<E> Matcher<'_, E> {
                             return Err(PatternError::Malformed("missing '[' after '%f' in pattern"));
                         }
                         let end = self.item_end(set)?;
+                        self.spend((end - set) / SET_MEMBERS)?;
                         let before =
                             s.checked_sub(1).and_then(|at| self.subject.get(at)).copied().unwrap_or(0);
                         let here = self.subject.get(s).copied().unwrap_or(0);
@@ -153,6 +165,9 @@ impl<E> Matcher<'_, E> {
                 _ => {}
             }
             let end = self.item_end(p)?;
+            if end - p > SET_MEMBERS {
+                self.spend((end - p) / SET_MEMBERS)?;
+            }
             match self.pattern.get(end) {
                 Some(b'?') => {
                     if self.is_single(s, p, end)
@@ -179,9 +194,9 @@ impl<E> Matcher<'_, E> {
 
     /// As many as there are, then fewer.
     fn longest(&mut self, s: usize, p: usize, end: usize) -> Matched<E> {
-        let mut count = 0;
+        let (mut count, units) = (0, 1 + (end - p) / SET_MEMBERS);
         while self.is_single(s + count, p, end) {
-            (self.step)().map_err(PatternError::Stopped)?;
+            self.spend(units)?;
             count += 1;
         }
         loop {
@@ -201,6 +216,7 @@ impl<E> Matcher<'_, E> {
             if let Some(matched) = self.matches(s, end + 1)? {
                 return Ok(Some(matched));
             }
+            self.spend((end - p) / SET_MEMBERS)?;
             if !self.is_single(s, p, end) {
                 return Ok(None);
             }
@@ -240,6 +256,7 @@ impl<E> Matcher<'_, E> {
         let Some(Open { start, length: Length::Bytes(length) }) = capture.copied() else {
             return Err(PatternError::Malformed("invalid capture index"));
         };
+        self.spend(length / COMPARED_BYTES)?;
         let again = self.subject.get(s..s + length);
         Ok((again == self.subject.get(start..start + length)).then_some(s + length))
     }
@@ -254,7 +271,7 @@ impl<E> Matcher<'_, E> {
         }
         let mut nested = 1;
         for (index, byte) in self.subject.iter().enumerate().skip(s + 1) {
-            (self.step)().map_err(PatternError::Stopped)?;
+            self.spend(1)?;
             if *byte == close {
                 nested -= 1;
                 if nested == 0 {

@@ -41,7 +41,7 @@ fn compared(captures: &[Captured]) -> Vec<Capture> {
 
 fn ours(subject: &[u8], pattern: &[u8], from: usize) -> Result<Option<Match>, String> {
     let found =
-        find::<()>(subject, pattern, from, true, &mut || Ok(())).map_err(|error| format!("{error:?}"))?;
+        find::<()>(subject, pattern, from, true, &mut |_| Ok(())).map_err(|error| format!("{error:?}"))?;
     Ok(found.map(|found| {
         let captures = found.captures.iter().map(|capture| match capture {
             Capture::Position(at) => Captured::Position(*at),
@@ -146,11 +146,36 @@ fn a_pattern_that_would_take_years_is_stopped() {
     let subject = vec![b'a'; 100];
     let pattern = b"a-a-a-a-a-a-a-a-b";
     let mut steps = 0;
-    let stopped = find(&subject, pattern, 0, true, &mut || {
-        steps += 1;
+    let stopped = find(&subject, pattern, 0, true, &mut |units| {
+        steps += units;
         if steps > 10_000 { Err("enough") } else { Ok(()) }
     });
     assert_eq!(stopped, Err(PatternError::Stopped("enough")));
+}
+
+/// Units of work until the search ends.
+fn work(subject: &[u8], pattern: &[u8]) -> usize {
+    let mut work = 0;
+    let found = find::<()>(subject, pattern, 0, true, &mut |units| {
+        work += units;
+        Ok(())
+    });
+    assert!(found.is_ok(), "{found:?}");
+    work
+}
+
+#[test]
+fn the_work_counted_grows_with_sets_and_captures() {
+    let set = |count: usize| [b"[", "bcde".repeat(count).as_bytes(), b"]"].concat();
+    let text = vec![b'a'; 1000];
+    for suffix in ["", "*$", "+", "-x", "?x"] {
+        let pattern = |count| [&set(count)[..], suffix.as_bytes()].concat();
+        let (small, large) = (work(&text, &pattern(100)), work(&text, &pattern(1000)));
+        assert!(large > 5 * small, "{suffix:?}: {small} and {large}");
+    }
+    assert!(work(b"a", &[b"%f", &set(1000)[..]].concat()) > 500);
+    let long = vec![b'a'; 32_000];
+    assert!(work(&long[..15_999], b"^(a*)%1$") > 500_000, "{}", work(&long[..15_999], b"^(a*)%1$"));
 }
 
 proptest! {

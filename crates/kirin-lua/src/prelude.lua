@@ -6,8 +6,10 @@
 
 local host = ...
 local error, type, tostring, ipairs, setmetatable = error, type, tostring, ipairs, setmetatable
-local rawget, rawequal, select, unpack = rawget, rawequal, select, unpack
-local pcall_plain, xpcall_plain, rawset_plain = pcall, xpcall, rawset
+local getmetatable, newproxy = getmetatable, newproxy
+local rawequal, select, unpack = rawequal, select, unpack
+local pcall_plain, xpcall_plain, tonumber_plain = pcall, xpcall, tonumber
+local rawget_plain, rawset_plain = rawget, rawset
 local create, resume_plain, status, yield = coroutine.create, coroutine.resume, coroutine.status, coroutine.yield
 
 -- C functions that call Lua functions that call C functions: each level takes the loop's own stack.
@@ -22,7 +24,8 @@ end
 
 -- Protected calls -----------------------------------------------------------------------------------------------------
 
--- An error of a Rust function is a userdata; scripts get text.
+-- An error of a Rust function is a userdata; scripts get text. Every error that is caught looks at the clock: the interpreter
+-- cannot call its hook when the stack is full, and a loop that catches that error would go on for ever.
 local function caught(saved, ok, problem, ...)
   depth = saved
   if ok then return true, problem, ... end
@@ -89,23 +92,24 @@ end
 
 -- Libraries -----------------------------------------------------------------------------------------------------------
 
-local read_only = setmetatable({}, { __mode = "k" })
-
-local function freeze(library, name)
-  local proxy = setmetatable({}, {
-    __index = library,
-    __newindex = function(_, key)
-      error(("%s.%s: %s is read-only"):format(name, tostring(key), name), 2)
-    end,
-    __metatable = false,
-  })
-  read_only[proxy] = true
+-- What scripts see of a library is no table: whatever function writes into tables, it refuses it.
+local function view(library, refuse)
+  local proxy = newproxy(true)
+  local metatable = getmetatable(proxy)
+  metatable.__index, metatable.__newindex, metatable.__metatable = library, refuse, false
   return proxy
 end
 
-local function rawset(t, key, value)
-  if read_only[t] then error("rawset: the table is read-only", 2) end
-  return rawset_plain(t, key, value)
+local function freeze(library, name)
+  return view(library, function(_, key)
+    error(("%s.%s: %s is read-only"):format(name, tostring(key), name), 2)
+  end)
+end
+
+-- Libraries that are not made for Kirin ask so whether a global is there.
+local function rawget(t, key)
+  if type(t) == "userdata" then return nil end
+  return rawget_plain(t, key)
 end
 
 local function pick(library, names)
@@ -120,8 +124,10 @@ local buffered = table.concat
 
 strings.find, strings.match = host.find, host.match
 
--- To the hook a function in C is one instruction, however long the text is that it goes over.
+-- To the hook a function in C is one instruction, however long the value is that it goes over. So the functions here look at
+-- the clock when a value is long: bytes of a text, or members of a table.
 local LONG = 64 * 1024
+local MANY = 4096
 
 local function timed(f)
   return function(text, ...)
@@ -134,14 +140,21 @@ for name in ("lower reverse upper"):gmatch("%a+") do strings[name] = timed(strin
 
 local repeated = strings.rep
 function strings.rep(text, count)
-  if type(count) == "number" and count > LONG or type(text) == "string" and #text > LONG then host.check() end
+  if type(count) ~= "number" or count > LONG or type(text) == "string" and #text > LONG then host.check() end
   return repeated(text, count)
+end
+
+local function tonumber(text, base)
+  if type(text) == "string" and #text > LONG then host.check() end
+  if base == nil then return tonumber_plain(text) end
+  return tonumber_plain(text, base)
 end
 
 function strings.format(pattern, ...)
   local saved = deeper()
   local text = format(pattern, ...)
   depth = saved
+  if #text > LONG then host.check() end
   return text
 end
 
@@ -206,15 +219,54 @@ local methods = getmetatable("")
 methods.__index = strings
 methods.__metatable = false
 
-local tables = pick(table, "concat insert maxn remove")
-local sort = table.sort
+local tables = pick(table, "remove")
+local insert, maxn, sort = table.insert, table.maxn, table.sort
+
+local function is_long(t) return type(t) == "table" and #t > MANY end
+
+-- Joins many members slice by slice: a number among them takes longer than text does.
+local function concat(t, separator, first, last)
+  if not is_long(t) then return buffered(t, separator, first, last) end
+  local from, to = first or 1, last or #t
+  if type(from) ~= "number" or type(to) ~= "number" or to - from < MANY then
+    return buffered(t, separator, first, last)
+  end
+  local parts = {}
+  for at = from, to, MANY do
+    host.check()
+    parts[#parts + 1] = buffered(t, separator, at, at + MANY - 1 < to and at + MANY - 1 or to)
+  end
+  return concat(parts, separator)
+end
+
+tables.concat = concat
+
+-- Lua's own moves members down to any position, however far below the table it is.
+function tables.insert(t, position, ...)
+  local count = select("#", ...)
+  if count == 0 then return insert(t, position) end
+  if type(position) == "number" and position < 1 then error("bad argument #2 to 'insert' (position out of bounds)", 2) end
+  if is_long(t) then host.check() end
+  return insert(t, position, ...)
+end
+
+function tables.maxn(t)
+  host.check()
+  return maxn(t)
+end
 
 local function less(a, b) return a < b end
 
--- Without a comparison in Lua no hook looks at the clock.
+-- Without a comparison in Lua no hook looks at the clock. Functions in C are none.
 function tables.sort(t, compare)
   local saved = deeper()
-  sort(t, compare or less)
+  if compare == nil then
+    compare = less
+  elseif is_long(t) then
+    local given = compare
+    compare = function(a, b) return (given(a, b)) end
+  end
+  sort(t, compare)
   depth = saved
 end
 
@@ -224,41 +276,52 @@ tables.pack = function(...) return { n = select("#", ...), ... } end
 local coroutines = pick(coroutine, "create isyieldable running status yield")
 coroutines.resume, coroutines.wrap = resume, wrap
 
-local globals = pick(_G, "assert error getmetatable ipairs next pairs rawequal rawget select setmetatable tonumber tostring type unpack")
+local globals = pick(_G, "assert error getmetatable ipairs next pairs rawequal rawset select setmetatable tostring type unpack")
 globals._VERSION = _VERSION
-globals.pcall, globals.xpcall, globals.rawset = pcall, xpcall, rawset
+globals.pcall, globals.xpcall, globals.rawget, globals.tonumber = pcall, xpcall, rawget, tonumber
 globals.print, globals.require = host.print, host.require
 globals.string = freeze(strings, "string")
 globals.table = freeze(tables, "table")
+-- Lua's own begins with the same numbers in every state.
+math.randomseed(host.seed)
 globals.math = freeze(math, "math")
 globals.bit = freeze(bit, "bit")
 globals.coroutine = freeze(coroutines, "coroutine")
-globals.os = freeze(pick(os, "clock date difftime time"), "os")
+
+local dates = pick(os, "clock date difftime time")
+
+-- A directive may give a hundred times its length.
+function dates.date(format, time)
+  if type(format) == "string" and #format > MANY then error("date: the format is too long", 2) end
+  if time == nil then return os.date(format or "%c") end
+  return os.date(format or "%c", time)
+end
+
+globals.os = freeze(dates, "os")
 
 -- Kirin's own ---------------------------------------------------------------------------------------------------------
 
 local kirin = host.kirin
 
 function kirin.fetch(target, options)
-  return wait("fetch", { host.request_of(target, options) })[1]
+  return wait("fetch", { (host.request_of(target, options, 0)) })[1]
 end
 
 function kirin.fetch_all(requests)
-  local asked = {}
+  local asked, bytes = {}, 0
+  if #requests > host.most_fetches then error(("fetch_all: %d requests at most"):format(host.most_fetches), 2) end
   for index = 1, #requests do
     local request = requests[index]
-    if type(request) == "table" then
-      asked[index] = host.request_of(request[1], request)
-    else
-      asked[index] = host.request_of(request)
-    end
+    local target, options = request, nil
+    if type(request) == "table" then target, options = request[1], request end
+    asked[index], bytes = host.request_of(target, options, bytes)
   end
   if #asked == 0 then return {} end
   return wait("fetch", asked)
 end
 
 function host.methods.body(request)
-  local body = rawget(request, 1)
+  local body = rawget_plain(request, 1)
   if body == nil then
     body = host.has_body(request) and wait("body") or ""
     rawset_plain(request, 1, body)
@@ -284,7 +347,7 @@ host.request_metatable = {
 
 host.headers_metatable = {
   __index = function(headers, name)
-    if type(name) == "string" then return rawget(headers, strings.lower(name)) end
+    if type(name) == "string" then return rawget_plain(headers, strings.lower(name)) end
   end,
   __metatable = false,
 }
@@ -301,15 +364,13 @@ for _, name in ipairs { "store", "json", "log" } do kirin[name] = freeze(kirin[n
 globals.kirin = freeze(kirin, "kirin")
 
 -- Globals of a script are its modules' too, and read-only: what one request sets is not for the next to find.
-local environment = setmetatable({}, {
-  __index = globals,
-  __newindex = function(_, name)
-    error(("assignment to global '%s': declare it local"):format(tostring(name)), 2)
-  end,
-  __metatable = false,
-})
-read_only[environment] = true
-globals._G = environment
+local function refuse(_, name)
+  error(("assignment to global '%s': declare it local"):format(tostring(name)), 2)
+end
+
+-- No script gets hold of the table itself.
+local environment = setmetatable({}, { __index = globals, __newindex = refuse, __metatable = false })
+globals._G = view(globals, refuse)
 
 local function enter(handler, request)
   depth = 0

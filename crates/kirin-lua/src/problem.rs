@@ -3,6 +3,23 @@
 use crate::allowance::TIME_IS_UP;
 use mlua::Error;
 
+/// Longest line that a script can put into the log.
+pub(crate) const MAX_LINE_BYTES: usize = 8 * 1024;
+
+/// Text for one line of the log: cut at [`MAX_LINE_BYTES`], and with control characters escaped, which could make one line
+/// look like two.
+pub(crate) fn loggable(text: &[u8]) -> String {
+    let shown = &text[..text.len().min(MAX_LINE_BYTES)];
+    let mut line = String::with_capacity(shown.len());
+    for c in String::from_utf8_lossy(shown).chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    if shown.len() < text.len() {
+        line.push_str(&format!("... ({} bytes)", text.len()));
+    }
+    line
+}
+
 /// `FILE:LINE: MESSAGE`, in one line.
 pub(crate) fn describe(error: &Error) -> String {
     let (message, traceback) = parts(error);

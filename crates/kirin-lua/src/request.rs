@@ -1,12 +1,14 @@
 //! The request as a script sees it: a table whose fields are made when they are asked for.
 
+use crate::allowance::Allowance;
 use crate::host::{Host, Moment};
 use crate::json::Json;
-use crate::memory::without_limit;
+use crate::memory::{Builder, without_limit};
 use crate::text_library::unescape_url;
 use kirin_http::request::{BodyLength, Version};
 use kirin_http::{Method, Origin, Peer, RequestHead};
 use mlua::{AnyUserData, Lua, LuaString, Result, Table, UserData, Value};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -123,12 +125,20 @@ pub(crate) fn add(
     json: &Json,
     moment: &Moment,
     program: Rc<dyn Host>,
+    time: &Allowance,
 ) -> Result<()> {
     host.set("methods", lua.create_table()?)?;
     let has_body = |_: &Lua, request: Table| Ok(handle(&request)?.borrow::<Handle>()?.0.has_body);
     host.set("has_body", lua.create_function(has_body)?)?;
-    host.set("parse_form", lua.create_function(|lua, text: LuaString| parse_form(lua, &text.as_bytes()))?)?;
+    let allowance = time.clone();
+    let form = move |lua: &Lua, text: LuaString| {
+        let (form, pairs) = (lua.create_table()?, lua.create_table()?);
+        parse_form(lua, &allowance, &text.as_bytes(), &form, Some(&pairs))?;
+        Ok((form, pairs))
+    };
+    host.set("parse_form", lua.create_function(form)?)?;
     let (json, moment, metatables) = (json.clone(), moment.clone(), host.clone());
+    let time = time.clone();
     let field = move |lua: &Lua, (request, name): (Table, LuaString)| {
         let handle = handle(&request)?;
         let handle = handle.borrow::<Handle>()?;
@@ -146,13 +156,15 @@ pub(crate) fn add(
                 Peer::Unix => lua.create_string("unix:").map(Value::String),
             },
             b"args" => {
-                parse_form(lua, called.query().unwrap_or_default()).map(|(args, _)| Value::Table(args))
+                let args = lua.create_table()?;
+                parse_form(lua, &time, called.query().unwrap_or_default(), &args, None)?;
+                Ok(Value::Table(args))
             }
-            b"headers" => headers(lua, called, metatables.get("headers_metatable")?).map(Value::Table),
-            b"cookies" => cookies(lua, called).map(Value::Table),
+            b"headers" => headers(lua, &time, called, metatables.get("headers_metatable")?).map(Value::Table),
+            b"cookies" => cookies(lua, &time, called).map(Value::Table),
             b"session" => match program.session(called, moment.now()) {
                 None => Ok(Value::Nil),
-                Some(text) => json.decode(lua, &text).or(Ok(Value::Nil)),
+                Some(text) => Ok(json.decode(lua, &time, &text)?.unwrap_or(Value::Nil)),
             },
             _ => Ok(Value::Nil),
         }
@@ -165,52 +177,83 @@ fn handle(request: &Table) -> Result<AnyUserData> {
 }
 
 /// By lower-case name; values of one name are joined as one line would have them (RFC 9110 section 5.3).
-fn headers(lua: &Lua, called: &Called, metatable: Table) -> Result<Table> {
+fn headers(lua: &Lua, time: &Allowance, called: &Called, metatable: Table) -> Result<Table> {
     let table = lua.create_table_with_capacity(0, called.fields.len())?;
-    for (name, value) in called.fields() {
-        let name = lua.create_string(name.to_ascii_lowercase())?;
-        let before: Option<LuaString> = table.raw_get(&name)?;
-        match before {
-            None => table.raw_set(name, lua.create_string(value)?)?,
-            Some(before) => {
-                let separator: &[u8] = if *name.as_bytes() == *b"cookie" { b"; " } else { b", " };
-                let joined = [&before.as_bytes(), separator, value].concat();
-                table.raw_set(name, lua.create_string(joined)?)?;
-            }
+    let mut joined: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    without_limit(lua, || {
+        let builder = Builder { lua, time };
+        for (name, value) in called.fields() {
+            builder.text(value.len())?;
+            let key = lua.create_string(name.to_ascii_lowercase())?;
+            let before: Option<LuaString> = table.raw_get(&key)?;
+            let Some(before) = before else {
+                table.raw_set(key, lua.create_string(value)?)?;
+                continue;
+            };
+            let separator: &[u8] = if *key.as_bytes() == *b"cookie" { b"; " } else { b", " };
+            let joined = joined.entry(key.as_bytes().to_vec()).or_insert_with(|| before.as_bytes().to_vec());
+            joined.extend_from_slice(separator);
+            joined.extend_from_slice(value);
         }
-    }
-    table.set_metatable(Some(metatable))?;
+        for (name, value) in joined {
+            builder.text(value.len())?;
+            table.raw_set(lua.create_string(name)?, lua.create_string(value)?)?;
+        }
+        table.set_metatable(Some(metatable))
+    })?;
     Ok(table)
 }
 
 /// By name, unescaped; of several the first, as in Plack::Request.
-fn cookies(lua: &Lua, called: &Called) -> Result<Table> {
+fn cookies(lua: &Lua, time: &Allowance, called: &Called) -> Result<Table> {
     let table = lua.create_table()?;
+    let builder = Builder { lua, time };
     let pairs = called.field_values("cookie").flat_map(|line| line.split(|byte| *byte == b';'));
-    for pair in pairs.map(<[u8]>::trim_ascii) {
-        let Some(at) = memchr::memchr(b'=', pair) else { continue };
-        let (name, value) = (lua.create_string(&pair[..at])?, &pair[at + 1..]);
-        if !table.contains_key(&name)? {
-            let value =
-                value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
-            table.raw_set(name, lua.create_string(unescape_url(value, false))?)?;
+    without_limit(lua, || {
+        for pair in pairs.map(<[u8]>::trim_ascii) {
+            builder.text(pair.len())?;
+            let Some(at) = memchr::memchr(b'=', pair) else { continue };
+            let (name, value) = (lua.create_string(&pair[..at])?, &pair[at + 1..]);
+            if !table.contains_key(&name)? {
+                let value =
+                    value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+                table.raw_set(name, lua.create_string(unescape_url(time, value, false)?)?)?;
+            }
         }
-    }
-    Ok(table)
+        Ok(table)
+    })
 }
 
-/// A query or urlencoded form: by name, of several values the last, as in Plack::Request; and all pairs in order.
-fn parse_form(lua: &Lua, text: &[u8]) -> Result<(Table, Table)> {
-    let (table, list) = (lua.create_table()?, lua.create_table()?);
-    for pair in text.split(|byte| matches!(byte, b'&' | b';')).filter(|pair| !pair.is_empty()) {
-        let (name, value) = match memchr::memchr(b'=', pair) {
-            Some(at) => (&pair[..at], &pair[at + 1..]),
-            None => (pair, &b""[..]),
-        };
-        let name = lua.create_string(unescape_url(name, true))?;
-        let value = lua.create_string(unescape_url(value, true))?;
-        list.raw_push(lua.create_sequence_from([&name, &value])?)?;
-        table.raw_set(name, value)?;
-    }
-    Ok((table, list))
+/// Reads a query or urlencoded form into `form`: by name, of several values the last, as in Plack::Request. Into `pairs`
+/// go all of them in order.
+fn parse_form(lua: &Lua, time: &Allowance, text: &[u8], form: &Table, pairs: Option<&Table>) -> Result<()> {
+    let builder = Builder { lua, time };
+    without_limit(lua, || {
+        let mut count = 0;
+        let mut rest = Some(text);
+        while let Some(text) = rest {
+            let end = memchr::memchr2(b'&', b';', text);
+            let pair = &text[..end.unwrap_or(text.len())];
+            rest = end.map(|end| &text[end + 1..]);
+            // An empty pair is work, too.
+            time.step()?;
+            if pair.is_empty() {
+                continue;
+            }
+            builder.text(pair.len())?;
+            let (name, value) = match memchr::memchr(b'=', pair) {
+                Some(at) => (&pair[..at], &pair[at + 1..]),
+                None => (pair, &b""[..]),
+            };
+            let name = lua.create_string(unescape_url(time, name, true)?)?;
+            let value = lua.create_string(unescape_url(time, value, true)?)?;
+            if let Some(pairs) = pairs {
+                count += 1;
+                builder.value()?;
+                pairs.raw_set(count, lua.create_sequence_from([&name, &value])?)?;
+            }
+            form.raw_set(name, value)?;
+        }
+        Ok(())
+    })
 }

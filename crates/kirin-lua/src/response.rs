@@ -1,6 +1,7 @@
 //! What a script's function returns, as a response.
 
 use crate::allowance::Allowance;
+use crate::problem;
 use crate::store_library::Piece;
 use bytes::Bytes;
 use kirin_http::{Body, FieldLines, Place, Response, StatusCode};
@@ -8,6 +9,15 @@ use mlua::{Error, LuaString, Result, Table, Value};
 
 /// Pieces from the store that are larger leave as they lie there; smaller ones are copied behind each other.
 const WHOLE_BYTES: usize = 4096;
+
+/// Memory that a piece of the store takes in a list of them, in bytes.
+const PIECE_BYTES: usize = 64;
+
+/// Work of a header field line, in units of [`Allowance::spend`].
+const LINE_UNITS: u32 = 16;
+
+/// Longest header fields of a response together.
+const MAX_FIELD_BYTES: usize = 256 * 1024;
 
 /// What the connection writes itself.
 const FRAMING: [&str; 4] = ["content-length", "transfer-encoding", "connection", "keep-alive"];
@@ -32,19 +42,19 @@ pub(crate) fn response(value: &Value, allowance: &Allowance) -> Result<Option<Re
     let body = whole(&table.raw_get("body")?, allowance)?;
     let mut response = Response::new(Place::Lua, status, body);
     if let Some(headers) = table.raw_get::<Option<Table>>("headers")? {
+        let mut lines = Lines { fields: &mut response.fields, allowance, length: 0 };
         headers.for_each::<LuaString, Value>(|name, value| match value {
             Value::Table(values) => values
                 .sequence_values::<LuaString>()
-                .try_for_each(|value| push(&mut response.fields, &name, &value?)),
+                .try_for_each(|value| lines.push(&name.as_bytes(), &value?.as_bytes())),
             value => match value {
-                Value::String(value) => push(&mut response.fields, &name, &value),
+                Value::String(value) => lines.push(&name.as_bytes(), &value.as_bytes()),
                 Value::Integer(_) | Value::Number(_) => {
-                    let text = value.to_string()?;
-                    push_bytes(&mut response.fields, &name.as_bytes(), text.as_bytes())
+                    lines.push(&name.as_bytes(), value.to_string()?.as_bytes())
                 }
                 other => Err(Error::runtime(format!(
                     "header {} is a {}: allowed are strings, numbers and lists of strings",
-                    name.display(),
+                    shown(&name.as_bytes()),
                     other.type_name()
                 ))),
             },
@@ -59,16 +69,32 @@ pub(crate) fn response(value: &Value, allowance: &Allowance) -> Result<Option<Re
 
 const HTML: &str = "text/html; charset=utf-8";
 
-fn push(fields: &mut FieldLines, name: &LuaString, value: &LuaString) -> Result<()> {
-    push_bytes(fields, &name.as_bytes(), &value.as_bytes())
+/// The header of a response as it grows.
+struct Lines<'a> {
+    fields: &'a mut FieldLines,
+    allowance: &'a Allowance,
+    length: usize,
 }
 
-fn push_bytes(fields: &mut FieldLines, name: &[u8], value: &[u8]) -> Result<()> {
-    if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing.as_bytes())) {
-        let name = String::from_utf8_lossy(name);
-        return Err(Error::runtime(format!("header {name} is written by Kirin itself")));
+impl Lines<'_> {
+    fn push(&mut self, name: &[u8], value: &[u8]) -> Result<()> {
+        self.allowance.spend(LINE_UNITS)?;
+        self.length += name.len() + value.len();
+        if self.length > MAX_FIELD_BYTES {
+            return Err(Error::runtime(format!(
+                "the headers of a response have at most {MAX_FIELD_BYTES} bytes"
+            )));
+        }
+        if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing.as_bytes())) {
+            return Err(Error::runtime(format!("header {} is written by Kirin itself", shown(name))));
+        }
+        self.fields.try_push(name, value).map_err(Error::external)
     }
-    fields.try_push(name, value).map_err(Error::external)
+}
+
+/// A name in a message.
+fn shown(name: &[u8]) -> String {
+    problem::loggable(name)
 }
 
 /// A body: nothing, text, a piece of the store, or a list of them.
@@ -109,7 +135,8 @@ impl Pieces<'_> {
                     self.done.push(std::mem::take(&mut self.open).into());
                 }
                 self.done.push(piece.0.clone());
-                Ok(())
+                self.length += PIECE_BYTES;
+                self.allowance.size(self.length)
             }
             other => Err(Error::runtime(format!(
                 "a body is text, a piece of the store or a list of them, not a {}",
@@ -120,6 +147,7 @@ impl Pieces<'_> {
 
     /// What is copied is memory of the response; pieces are the store's.
     fn copy(&mut self, bytes: &[u8]) -> Result<()> {
+        self.allowance.spend_bytes(bytes.len())?;
         self.length += bytes.len();
         self.allowance.size(self.length)?;
         self.open.extend_from_slice(bytes);

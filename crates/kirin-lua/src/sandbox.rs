@@ -4,26 +4,21 @@
 //! The guard is against accidents of the site's own scripts and for what they are given by strangers. It is no wall against
 //! an author who means harm.
 
-use crate::allowance::{Allowance, HOOK_INTERVAL, Limits};
+use crate::allowance::{Allowance, Limits};
 use crate::host::{Host, Moment};
 use crate::json::Json;
+use crate::memory::OWN_BYTES;
 use crate::modules::Modules;
 use crate::request::{self, Requests};
-use crate::{fetch, problem, store_library, string_library, text_library};
+use crate::{fetch, hook, problem, store_library, string_library, text_library};
 use kirin_store::Store;
 use mlua::{
-    Error, Function, HookTriggers, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value, VmState,
+    Error, Function, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value,
 };
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Memory of a new state, which is not counted against its limit.
-const OWN_BYTES: usize = 256 * 1024;
-
-/// Frames at most between a script and what has failed for it.
-const FRAMES: usize = 20;
 
 /// A state that has no script yet.
 pub(crate) struct Sandbox {
@@ -48,21 +43,17 @@ impl Sandbox {
         lua.load("jit.off()").exec()?;
         lua.set_memory_limit(limits.memory_bytes + OWN_BYTES)?;
         let (allowance, moment) = (Allowance::new(limits), Moment::default());
-        let hook = allowance.clone();
-        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INTERVAL), move |lua, _| {
-            let checked = hook.check().map(|()| VmState::Continue);
-            checked.map_err(|error| Error::runtime(at_place(lua, &problem::describe(&error))))
-        })?;
+        hook::set(&lua, &allowance)?;
         let modules = Modules::new(&lua, directory)?;
         let host = lua.create_table()?;
         let json = Json::new(&lua)?;
         string_library::add(&lua, &host, &allowance)?;
-        request::add(&lua, &host, &json, &moment, program)?;
-        fetch::add(&lua, &host)?;
+        request::add(&lua, &host, &json, &moment, program, &allowance)?;
+        fetch::add(&lua, &host, &allowance)?;
         let up = allowance.clone();
-        host.set("is_up", lua.create_function(move |_, ()| Ok(up.is_up()))?)?;
+        host.set("is_up", lua.create_function(move |_, ()| Ok(up.check().is_err()))?)?;
         let clock = allowance.clone();
-        host.set("check", lua.create_function(move |_, ()| clock.check())?)?;
+        host.set("check", lua.create_function(move |_, ()| clock.check().map(|_| ()))?)?;
         let message = |_: &Lua, error: Value| match error {
             Value::Error(error) => Ok(problem::describe(&error)),
             other => other.to_string(),
@@ -73,9 +64,12 @@ impl Sandbox {
             Some(modules) => modules.require(lua, &name),
             None => Err(Error::runtime("the script is gone")),
         };
+        let mut seed = [0; 4];
+        getrandom::fill(&mut seed).map_err(Error::external)?;
+        host.set("seed", u32::from_ne_bytes(seed))?;
         host.set("require", lua.create_function(require)?)?;
         let kirin = lua.create_table()?;
-        kirin.set("store", store_library::library(&lua, store, &moment)?)?;
+        kirin.set("store", store_library::library(&lua, store, &moment, &allowance)?)?;
         kirin.set("json", json.library(&lua, &allowance)?)?;
         kirin.set("log", log(&lua)?)?;
         text_library::add(&lua, &kirin, &allowance)?;
@@ -115,26 +109,25 @@ fn log(lua: &Lua) -> Result<Table> {
     Ok(log)
 }
 
-/// A message behind the innermost place that is in a script.
-fn at_place(lua: &Lua, message: &str) -> String {
-    let places = (0..FRAMES).map_while(|level| lua.inspect_stack(level, place_of));
-    match places.into_iter().find(|place| place.contains(".lua:")) {
-        Some(place) => format!("{place}: {message}"),
-        None => message.to_owned(),
-    }
-}
-
-fn place_of(frame: &mlua::debug::Debug<'_>) -> String {
+/// The place in a script that a frame stands at.
+pub(crate) fn place_of(frame: &mlua::debug::Debug<'_>) -> String {
     let source = frame.source().short_src.map(|source| source.into_owned()).unwrap_or_default();
     format!("{source}:{}", frame.current_line().unwrap_or(0))
 }
 
-/// The values with spaces between; control characters, which could make a line look like two, escaped.
+/// The values with spaces between, as one line of the log.
 fn line(values: &[Value]) -> Result<String> {
-    let texts = values.iter().map(Value::to_string).collect::<Result<Vec<_>>>()?;
-    Ok(texts
-        .join(" ")
-        .chars()
-        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
-        .collect())
+    let mut line = String::new();
+    for value in values {
+        let separator = if line.is_empty() { "" } else { " " };
+        line.push_str(separator);
+        match value {
+            Value::String(text) => line.push_str(&problem::loggable(&text.as_bytes())),
+            other => line.push_str(&problem::loggable(other.to_string()?.as_bytes())),
+        }
+        if line.len() > problem::MAX_LINE_BYTES {
+            return Ok(problem::loggable(line.as_bytes()));
+        }
+    }
+    Ok(line)
 }

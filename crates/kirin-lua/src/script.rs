@@ -1,7 +1,7 @@
 //! A script, loaded: one version of its file in one state of one loop. Calls of it run in coroutines, so that one may wait
 //! while others run.
 
-use crate::allowance::Limits;
+use crate::allowance::{LOAD_TIME, Limits};
 use crate::error::{Fault, LuaError};
 use crate::fetch::{Fetch, Fetched, MAX_AT_ONCE};
 use crate::host::Host;
@@ -26,9 +26,6 @@ const MAX_IDLE: usize = 16;
 
 /// Calls of one script on one loop that may wait at once.
 const MAX_WAITING: usize = 4096;
-
-/// Time for a script to load.
-const LOAD_TIME: Duration = Duration::from_secs(5);
 
 /// How far a call has come.
 pub enum Step {
@@ -118,6 +115,11 @@ impl Script {
     /// The files that it was made of so far.
     pub fn stamps(&self) -> Vec<Stamp> {
         self.sandbox.modules.stamps()
+    }
+
+    /// How long its last call ran. Less than a look at the clock takes counts as nothing.
+    pub fn ran(&self) -> Duration {
+        self.sandbox.allowance.ran()
     }
 
     pub fn is_spent(&self) -> bool {
@@ -214,6 +216,7 @@ impl Script {
         let file = self.path.file_name().unwrap_or_default().display();
         let problem = problem::describe(error);
         let problem = if problem::has_place(&problem) { problem } else { format!("{file}: {problem}") };
+        let problem = problem::loggable(problem.as_bytes());
         tracing::error!(script = %self.path.display(), method = %called.method(), ?path, "{problem}");
         fault
     }
@@ -255,6 +258,12 @@ impl Suspended {
     /// What it waits for; once.
     pub fn wanted(&mut self) -> Option<Wanted> {
         self.wanted.take()
+    }
+
+    /// Leaves the call no time: for tests, which must not measure any.
+    #[doc(hidden)]
+    pub fn spend_all(&mut self) {
+        self.left = Duration::ZERO;
     }
 
     /// Goes on with what has been waited for.

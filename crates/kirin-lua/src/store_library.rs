@@ -1,5 +1,6 @@
 //! `kirin.store`: the items in memory, without a socket. The words and their outcomes are memcached's.
 
+use crate::allowance::Allowance;
 use crate::host::Moment;
 use bytes::Bytes;
 use kirin_store::{
@@ -40,11 +41,17 @@ impl UserData for Piece {
 struct Access {
     store: Arc<Store>,
     moment: Moment,
+    time: Allowance,
 }
 
 /// The table of functions.
-pub(crate) fn library(lua: &Lua, store: &Arc<Store>, moment: &Moment) -> Result<Table> {
-    let access = Access { store: Arc::clone(store), moment: moment.clone() };
+pub(crate) fn library(
+    lua: &Lua,
+    store: &Arc<Store>,
+    moment: &Moment,
+    time: &Allowance,
+) -> Result<Table> {
+    let access = Access { store: Arc::clone(store), moment: moment.clone(), time: time.clone() };
     let library = lua.create_table()?;
     macro_rules! add {
         ($name:literal, $function:expr) => {
@@ -56,7 +63,7 @@ pub(crate) fn library(lua: &Lua, store: &Arc<Store>, moment: &Moment) -> Result<
     }
     add!("get", get);
     add!("piece", |access: &Access, _: &Lua, key: LuaString| Ok(access
-        .item(&key)
+        .item(&key)?
         .map(|item| Piece(item.value()))));
     add!("get_multi", get_multi);
     add!("set", |access: &Access, lua: &Lua, (key, value, options): Storing| {
@@ -111,8 +118,12 @@ type Comparing = (LuaString, LuaString, Cas, Options);
 type Counting = (LuaString, Option<u64>, Counter);
 
 impl Access {
-    fn item(&self, key: &LuaString) -> Option<ItemRef> {
-        self.store.get(&key.as_bytes(), self.moment.now())
+    /// The item; counts its value as work.
+    fn item(&self, key: &LuaString) -> Result<Option<ItemRef>> {
+        self.time.spend_bytes(key.as_bytes().len())?;
+        let item = self.store.get(&key.as_bytes(), self.moment.now());
+        self.time.spend_bytes(item.as_ref().map_or(0, |item| item.value_slice().len()))?;
+        Ok(item)
     }
 
     /// Stores; gives the new CAS, or nil and why not.
@@ -125,6 +136,8 @@ impl Access {
         value: &LuaString,
         options: Options,
     ) -> Result<(Value, Option<&'static str>)> {
+        self.time.spend_bytes(key.as_bytes().len())?;
+        self.time.spend_bytes(value.as_bytes().len())?;
         let now = self.moment.now();
         let tags: Vec<_> = options.tags.iter().map(LuaString::as_bytes).collect();
         let tags: Vec<&[u8]> = tags.iter().map(|tag| &**tag).collect();
@@ -145,7 +158,7 @@ impl Access {
 
 /// Value, CAS, flags; nil if it is not there.
 fn get(access: &Access, lua: &Lua, key: LuaString) -> Result<MultiValue> {
-    let Some(item) = access.item(&key) else { return Ok(MultiValue::from_iter([Value::Nil])) };
+    let Some(item) = access.item(&key)? else { return Ok(MultiValue::from_iter([Value::Nil])) };
     let value = Value::String(lua.create_string(item.value_slice())?);
     Ok(MultiValue::from_iter([value, number(lua, item.cas())?, Value::Number(item.flags().into())]))
 }
@@ -159,7 +172,8 @@ fn get_multi(access: &Access, lua: &Lua, keys: Table) -> Result<Table> {
     let found = lua.create_table_with_capacity(0, count)?;
     for index in 1..=count {
         let key: LuaString = keys.raw_get(index)?;
-        if let Some(item) = access.item(&key) {
+        access.time.step()?;
+        if let Some(item) = access.item(&key)? {
             found.raw_set(key, lua.create_string(item.value_slice())?)?;
         }
     }
@@ -246,8 +260,13 @@ impl FromLua for Options {
         let Value::Table(table) = value else {
             return Ok(Self { ttl: Ttl::from_lua(value, lua)?, ..Self::default() });
         };
-        let tags: Option<Vec<LuaString>> = table.raw_get("tags")?;
-        let tags = tags.unwrap_or_default();
+        let tags = match table.raw_get::<Option<Table>>("tags")? {
+            // One more than are allowed is read, to refuse it.
+            Some(tags) => {
+                tags.sequence_values().take(TAGS_PER_ITEM + 1).collect::<Result<Vec<LuaString>>>()?
+            }
+            None => Vec::new(),
+        };
         let is_tag = |tag: &LuaString| (1..=TAG_LIMIT_BYTES).contains(&tag.as_bytes().len());
         if tags.len() > TAGS_PER_ITEM || !tags.iter().all(is_tag) {
             return Err(Error::runtime(format!(

@@ -2,9 +2,12 @@
 //!
 //! `gmatch`, and `gsub` by a function or table, are loops in `prelude.lua` over [`next_match`]: a function that they call may wait.
 
-use crate::allowance::Allowance;
+use crate::allowance::{Allowance, SLICE_BYTES};
 use crate::pattern::{self, Capture, Match, PatternError};
 use mlua::{Error, IntoLua, Lua, LuaString, MultiValue, Result, Table, Value};
+
+/// Largest pattern; a plain text that is looked for may be longer.
+const MAX_PATTERN_BYTES: usize = 256 * 1024;
 
 /// Adds the functions to the host's table.
 pub(crate) fn add(lua: &Lua, host: &Table, allowance: &Allowance) -> Result<()> {
@@ -46,10 +49,45 @@ fn run(
     from: usize,
     anchors: bool,
 ) -> Result<Option<Match>> {
-    pattern::find(subject, pattern, from, anchors, &mut || time.step()).map_err(|error| match error {
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Err(Error::runtime(format!("pattern too long: {MAX_PATTERN_BYTES} bytes at most")));
+    }
+    let mut spend = |units: usize| time.spend(u32::try_from(units).unwrap_or(u32::MAX)).map(|_| ());
+    pattern::find(subject, pattern, from, anchors, &mut spend).map_err(|error| match error {
         PatternError::Malformed(what) => Error::runtime(what),
         PatternError::Stopped(error) => error,
     })
+}
+
+/// Whether the pattern is a plain string.
+fn is_plain(time: &Allowance, pattern: &[u8]) -> Result<bool> {
+    for slice in pattern.chunks(SLICE_BYTES) {
+        time.spend_bytes(slice.len())?;
+        if !pattern::is_plain(slice) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Where `wanted` is in `text`, looked for in one window after the other.
+fn find_plain(time: &Allowance, text: &[u8], wanted: &[u8]) -> Result<Option<usize>> {
+    if text.len() <= SLICE_BYTES {
+        return Ok(memchr::memmem::find(text, wanted));
+    }
+    time.spend_bytes(wanted.len())?;
+    let finder = memchr::memmem::Finder::new(wanted);
+    let starts = SLICE_BYTES.max(wanted.len());
+    let mut from = 0;
+    while from + wanted.len() <= text.len() {
+        let end = text.len().min(from + starts + wanted.len());
+        time.spend_bytes(end - from)?;
+        if let Some(at) = finder.find(&text[from..end]) {
+            return Ok(Some(from + at));
+        }
+        from += starts;
+    }
+    Ok(None)
 }
 
 /// `find`, with positions, and `match`, without.
@@ -66,8 +104,8 @@ fn search(
     let from = offset(init, subject.len());
     // Lua 5.1 looks at the end then; a match of nothing is found there.
     let from = from.min(subject.len());
-    let found = if plain || pattern::is_plain(&pattern) {
-        memchr::memmem::find(&subject[from..], &pattern).map(|at| Match {
+    let found = if plain || is_plain(time, &pattern)? {
+        find_plain(time, &subject[from..], &pattern)?.map(|at| Match {
             start: from + at,
             end: from + at + pattern.len(),
             captures: Vec::new(),
@@ -81,10 +119,10 @@ fn search(
         results.push(Value::Integer(found.start as i64 + 1));
         results.push(Value::Integer(found.end as i64));
         for capture in &found.captures {
-            results.push(value(lua, &subject, capture)?);
+            results.push(value(lua, time, &subject, capture)?);
         }
     } else {
-        push_captures(lua, &subject, &found, &mut results)?;
+        push_captures(lua, time, &subject, &found, &mut results)?;
     }
     Ok(MultiValue::from_vec(results))
 }
@@ -102,23 +140,37 @@ fn next_match(
     };
     let Some(found) = found else { return Ok(MultiValue::from_iter([Value::Nil])) };
     let mut results = vec![Value::Integer(found.start as i64 + 1), Value::Integer(found.end as i64)];
-    push_captures(lua, &subject, &found, &mut results)?;
+    push_captures(lua, time, &subject, &found, &mut results)?;
     Ok(MultiValue::from_vec(results))
 }
 
-fn push_captures(lua: &Lua, subject: &[u8], found: &Match, results: &mut Vec<Value>) -> Result<()> {
+fn push_captures(
+    lua: &Lua,
+    time: &Allowance,
+    subject: &[u8],
+    found: &Match,
+    results: &mut Vec<Value>,
+) -> Result<()> {
     if found.captures.is_empty() {
-        results.push(Value::String(lua.create_string(&subject[found.start..found.end])?));
+        results.push(value(
+            lua,
+            time,
+            subject,
+            &Capture::Bytes { start: found.start, end: found.end },
+        )?);
     }
     for capture in &found.captures {
-        results.push(value(lua, subject, capture)?);
+        results.push(value(lua, time, subject, capture)?);
     }
     Ok(())
 }
 
-fn value(lua: &Lua, subject: &[u8], capture: &Capture) -> Result<Value> {
+fn value(lua: &Lua, time: &Allowance, subject: &[u8], capture: &Capture) -> Result<Value> {
     match *capture {
-        Capture::Bytes { start, end } => Ok(Value::String(lua.create_string(&subject[start..end])?)),
+        Capture::Bytes { start, end } => {
+            time.spend_bytes(end - start)?;
+            Ok(Value::String(lua.create_string(&subject[start..end])?))
+        }
         Capture::Position(at) => (at + 1).into_lua(lua),
     }
 }
@@ -137,9 +189,8 @@ fn gsub(
         time.step()?;
         let Some(found) = run(time, &text, &pattern, from, true)? else { break };
         count += 1;
-        out.extend_from_slice(&text[copied..found.start]);
-        expand(&mut out, &text, &replacement, &found)?;
-        time.size(out.len())?;
+        append(time, &mut out, &text[copied..found.start])?;
+        expand(time, &mut out, &text, &replacement, &found)?;
         copied = found.end;
         from = if found.end > found.start { found.end } else { found.start + 1 };
         if is_anchored {
@@ -149,31 +200,43 @@ fn gsub(
     if count == 0 {
         return Ok((subject.clone(), 0));
     }
-    out.extend_from_slice(&text[copied..]);
+    append(time, &mut out, &text[copied..])?;
     Ok((lua.create_string(&out)?, count))
 }
 
+fn append(time: &Allowance, out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
+    time.spend_bytes(bytes.len())?;
+    time.size(out.len() + bytes.len())?;
+    out.extend_from_slice(bytes);
+    Ok(())
+}
+
 /// A replacement with its `%0` to `%9`.
-fn expand(out: &mut Vec<u8>, text: &[u8], replacement: &[u8], found: &Match) -> Result<()> {
-    let mut bytes = replacement.iter();
-    while let Some(&byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        match bytes.next() {
-            Some(b'0') => out.extend_from_slice(&text[found.start..found.end]),
-            Some(b'1') if found.captures.is_empty() => out.extend_from_slice(&text[found.start..found.end]),
+fn expand(
+    time: &Allowance,
+    out: &mut Vec<u8>,
+    text: &[u8],
+    replacement: &[u8],
+    found: &Match,
+) -> Result<()> {
+    let mut rest = replacement;
+    while let Some(at) = memchr::memchr(b'%', rest) {
+        time.step()?;
+        append(time, out, &rest[..at])?;
+        match rest.get(at + 1) {
+            Some(b'0') => append(time, out, &text[found.start..found.end])?,
+            Some(b'1') if found.captures.is_empty() => append(time, out, &text[found.start..found.end])?,
             Some(digit @ b'1'..=b'9') => match found.captures.get(usize::from(digit - b'1')) {
-                Some(&Capture::Bytes { start, end }) => out.extend_from_slice(&text[start..end]),
+                Some(&Capture::Bytes { start, end }) => append(time, out, &text[start..end])?,
                 Some(&Capture::Position(at)) => {
-                    out.extend_from_slice(itoa::Buffer::new().format(at + 1).as_bytes());
+                    append(time, out, itoa::Buffer::new().format(at + 1).as_bytes())?;
                 }
                 None => return Err(Error::runtime("invalid capture index")),
             },
             Some(other) => out.push(*other),
             None => out.push(b'%'),
         }
+        rest = rest.get(at + 2..).unwrap_or_default();
     }
-    Ok(())
+    append(time, out, rest)
 }

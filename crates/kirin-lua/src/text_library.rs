@@ -1,6 +1,6 @@
 //! Functions of `kirin` on text: escaping, digests, base64, URLs; random bytes.
 
-use crate::allowance::Allowance;
+use crate::allowance::{Allowance, SLICE_BYTES};
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -10,100 +10,159 @@ use sha2::{Digest, Sha256};
 /// Random bytes at most that one call gets.
 const MAX_RANDOM: usize = 1024;
 
-/// Text that takes longer than a look at the clock.
-const LONG_BYTES: usize = 64 * 1024;
+/// Bytes that are encoded at once: whole groups of three for base64.
+const ENCODED_SLICE: usize = SLICE_BYTES / 3 * 3;
+
+/// Characters of base64 that are decoded at once: whole groups of four.
+const BASE64_SLICE: usize = SLICE_BYTES / 4 * 4;
+
+/// Block of SHA-256 in bytes.
+const SHA256_BLOCK: usize = 64;
 
 /// Adds the functions to `kirin`.
 pub(crate) fn add(lua: &Lua, kirin: &Table, allowance: &Allowance) -> Result<()> {
-    let of_text = |name: &str, function: fn(&Lua, LuaString) -> Result<Option<LuaString>>| {
+    let of_text = |name: &str, function: fn(&Allowance, &[u8]) -> Result<Option<Vec<u8>>>| {
         let time = allowance.clone();
-        let timed = move |lua: &Lua, text: LuaString| {
-            // To the hook it is one instruction, however long the text is.
-            if text.as_bytes().len() > LONG_BYTES {
-                time.check()?;
-            }
-            function(lua, text)
+        let function = move |lua: &Lua, text: LuaString| match function(&time, &text.as_bytes())? {
+            Some(made) => lua.create_string(made).map(Some),
+            None => Ok(None),
         };
-        kirin.set(name, lua.create_function(timed)?)
+        kirin.set(name, lua.create_function(function)?)
     };
-    of_text("escape", |lua, text| escape(lua, text).map(Some))?;
-    of_text("escape_url", |lua, text| lua.create_string(escape_url(&text.as_bytes())).map(Some))?;
-    of_text("unescape_url", |lua, text| lua.create_string(unescape_url(&text.as_bytes(), false)).map(Some))?;
-    of_text("sha256", |lua, text| lua.create_string(Sha256::digest(&*text.as_bytes())).map(Some))?;
-    of_text("hex", |lua, bytes| lua.create_string(hex(&bytes.as_bytes())).map(Some))?;
-    of_text("base64", |lua, bytes| lua.create_string(BASE64_STANDARD.encode(&*bytes.as_bytes())).map(Some))?;
-    of_text("base64url", |lua, bytes| {
-        lua.create_string(BASE64_URL_SAFE_NO_PAD.encode(&*bytes.as_bytes())).map(Some)
-    })?;
+    let time = allowance.clone();
+    let escape = move |lua: &Lua, text: LuaString| match escape(&time, &text.as_bytes())? {
+        Some(escaped) => lua.create_string(escaped),
+        None => Ok(text.clone()),
+    };
+    kirin.set("escape", lua.create_function(escape)?)?;
+    of_text("escape_url", |time, text| escape_url(time, text).map(Some))?;
+    of_text("unescape_url", |time, text| unescape_url(time, text, false).map(Some))?;
+    of_text("sha256", |time, text| sha256(time, text).map(Some))?;
+    of_text("hex", |time, text| encoded(time, text, 2, hex))?;
+    of_text("base64", |time, text| encoded(time, text, 2, |slice| BASE64_STANDARD.encode(slice)))?;
+    of_text("base64url", |time, text| encoded(time, text, 2, |slice| BASE64_URL_SAFE_NO_PAD.encode(slice)))?;
     of_text("unbase64", unbase64)?;
-    kirin.set("hmac_sha256", lua.create_function(hmac_sha256)?)?;
-    kirin.set(
-        "equals",
-        lua.create_function(|_, (a, b): (LuaString, LuaString)| Ok(equals(&a.as_bytes(), &b.as_bytes())))?,
-    )?;
+    let time = allowance.clone();
+    let hmac = move |lua: &Lua, (key, text): (LuaString, LuaString)| {
+        lua.create_string(hmac_sha256(&time, &key.as_bytes(), &text.as_bytes())?)
+    };
+    kirin.set("hmac_sha256", lua.create_function(hmac)?)?;
+    let time = allowance.clone();
+    let equals = move |_: &Lua, (a, b): (LuaString, LuaString)| equals(&time, &a.as_bytes(), &b.as_bytes());
+    kirin.set("equals", lua.create_function(equals)?)?;
     kirin.set("random", lua.create_function(random)?)
 }
 
-/// HTML text and attribute values.
-fn escape(lua: &Lua, text: LuaString) -> Result<LuaString> {
-    let bytes = text.as_bytes();
+/// HTML text and attribute values; none if nothing is to be escaped.
+fn escape(time: &Allowance, text: &[u8]) -> Result<Option<Vec<u8>>> {
     let special = |byte: &u8| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'');
-    let Some(first) = bytes.iter().position(special) else { return Ok(text.clone()) };
-    let mut out = Vec::with_capacity(bytes.len() + 32);
-    out.extend_from_slice(&bytes[..first]);
-    for byte in &bytes[first..] {
-        match byte {
-            b'&' => out.extend_from_slice(b"&amp;"),
-            b'<' => out.extend_from_slice(b"&lt;"),
-            b'>' => out.extend_from_slice(b"&gt;"),
-            b'"' => out.extend_from_slice(b"&quot;"),
-            b'\'' => out.extend_from_slice(b"&#39;"),
-            other => out.push(*other),
+    let mut first = None;
+    for (index, slice) in text.chunks(SLICE_BYTES).enumerate() {
+        time.spend_bytes(slice.len())?;
+        first = slice.iter().position(special).map(|at| index * SLICE_BYTES + at);
+        if first.is_some() {
+            break;
         }
     }
-    lua.create_string(out)
+    let Some(first) = first else { return Ok(None) };
+    let mut out = Vec::with_capacity(text.len() + 32);
+    out.extend_from_slice(&text[..first]);
+    time.slices(&text[first..], |slice| {
+        for byte in slice {
+            match byte {
+                b'&' => out.extend_from_slice(b"&amp;"),
+                b'<' => out.extend_from_slice(b"&lt;"),
+                b'>' => out.extend_from_slice(b"&gt;"),
+                b'"' => out.extend_from_slice(b"&quot;"),
+                b'\'' => out.extend_from_slice(b"&#39;"),
+                other => out.push(*other),
+            }
+        }
+        time.size(out.len())
+    })?;
+    Ok(Some(out))
 }
 
 /// All but the unreserved characters of RFC 3986 section 2.3 as `%XX`.
-fn escape_url(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
-    for &byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(byte);
-        } else {
-            out.push(b'%');
-            out.extend(hex(&[byte]).to_ascii_uppercase());
+fn escape_url(time: &Allowance, text: &[u8]) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    time.slices(text, |slice| {
+        for &byte in slice {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                out.push(byte);
+            } else {
+                out.push(b'%');
+                out.extend(hex(&[byte]).to_ascii_uppercase());
+            }
         }
-    }
-    out
+        time.size(out.len())
+    })?;
+    Ok(out)
 }
 
 /// Takes `%XX` apart, and `+` for a space in forms. What is no escape stays.
-pub(crate) fn unescape_url(text: &[u8], plus: bool) -> Vec<u8> {
+pub(crate) fn unescape_url(time: &Allowance, text: &[u8], plus: bool) -> Result<Vec<u8>> {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| (*byte as char).to_digit(16));
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
-    while let Some(&byte) = text.get(at) {
-        at += 1;
-        match byte {
-            b'+' if plus => out.push(b' '),
-            b'%' => match (digit(text.get(at)), digit(text.get(at + 1))) {
-                (Some(high), Some(low)) => {
-                    out.push((high * 16 + low) as u8);
-                    at += 2;
-                }
-                _ => out.push(b'%'),
-            },
-            other => out.push(other),
+    while at < text.len() {
+        // An escape may reach over the end of a slice.
+        let end = text.len().min(at + SLICE_BYTES);
+        time.spend_bytes(end - at)?;
+        while at < end {
+            let byte = text[at];
+            at += 1;
+            match byte {
+                b'+' if plus => out.push(b' '),
+                b'%' => match (digit(text.get(at)), digit(text.get(at + 1))) {
+                    (Some(high), Some(low)) => {
+                        out.push((high * 16 + low) as u8);
+                        at += 2;
+                    }
+                    _ => out.push(b'%'),
+                },
+                other => out.push(other),
+            }
         }
     }
-    out
+    Ok(out)
 }
 
-fn hmac_sha256(lua: &Lua, (key, text): (LuaString, LuaString)) -> Result<LuaString> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(&key.as_bytes()).map_err(Error::external)?;
-    mac.update(&text.as_bytes());
-    lua.create_string(mac.finalize().into_bytes())
+fn sha256(time: &Allowance, text: &[u8]) -> Result<Vec<u8>> {
+    let mut digest = Sha256::new();
+    time.slices(text, |slice| {
+        digest.update(slice);
+        Ok(())
+    })?;
+    Ok(digest.finalize().to_vec())
+}
+
+fn hmac_sha256(time: &Allowance, key: &[u8], text: &[u8]) -> Result<Vec<u8>> {
+    // RFC 2104 section 2: the digest of a key that is longer than a block takes its place.
+    let digest = if key.len() > SHA256_BLOCK { Some(sha256(time, key)?) } else { None };
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(digest.as_deref().unwrap_or(key)).map_err(Error::external)?;
+    time.slices(text, |slice| {
+        mac.update(slice);
+        Ok(())
+    })?;
+    Ok(mac.finalize().into_bytes().to_vec())
+}
+
+/// The text that `encode` makes of each slice, `growth` times as long at most.
+fn encoded<T: AsRef<[u8]>>(
+    time: &Allowance,
+    bytes: &[u8],
+    growth: usize,
+    encode: impl Fn(&[u8]) -> T,
+) -> Result<Option<Vec<u8>>> {
+    time.size(bytes.len().saturating_mul(growth))?;
+    let mut out = Vec::with_capacity(bytes.len() * growth);
+    for slice in bytes.chunks(ENCODED_SLICE) {
+        time.spend_bytes(slice.len())?;
+        out.extend_from_slice(encode(slice).as_ref());
+    }
+    Ok(Some(out))
 }
 
 fn hex(bytes: &[u8]) -> Vec<u8> {
@@ -111,17 +170,36 @@ fn hex(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]).collect()
 }
 
-/// Either alphabet; nil for what is not base64.
-fn unbase64(lua: &Lua, text: LuaString) -> Result<Option<LuaString>> {
-    let text = text.as_bytes();
-    let decoded = BASE64_STANDARD.decode(&*text).or_else(|_| BASE64_URL_SAFE_NO_PAD.decode(&*text));
-    decoded.ok().map(|bytes| lua.create_string(bytes)).transpose()
+/// Either alphabet; none for what is not base64.
+fn unbase64(time: &Allowance, text: &[u8]) -> Result<Option<Vec<u8>>> {
+    match decoded(time, text, &BASE64_STANDARD)? {
+        Some(bytes) => Ok(Some(bytes)),
+        None => decoded(time, text, &BASE64_URL_SAFE_NO_PAD),
+    }
+}
+
+fn decoded(time: &Allowance, text: &[u8], engine: &impl Engine) -> Result<Option<Vec<u8>>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let count = text.len().div_ceil(BASE64_SLICE);
+    for (index, slice) in text.chunks(BASE64_SLICE).enumerate() {
+        time.spend_bytes(slice.len())?;
+        // Padding ends the text, not a slice of it.
+        let is_open = index + 1 < count && slice.ends_with(b"=");
+        if is_open || engine.decode_vec(slice, &mut out).is_err() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(out))
 }
 
 /// In a time that does not tell where they differ; that their lengths do, it tells.
-fn equals(a: &[u8], b: &[u8]) -> bool {
-    let differences = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
-    a.len() == b.len() && std::hint::black_box(differences) == 0
+fn equals(time: &Allowance, a: &[u8], b: &[u8]) -> Result<bool> {
+    let mut differences = 0;
+    for (a, b) in a.chunks(SLICE_BYTES).zip(b.chunks(SLICE_BYTES)) {
+        time.spend_bytes(a.len())?;
+        differences |= a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
+    }
+    Ok(a.len() == b.len() && std::hint::black_box(differences) == 0)
 }
 
 fn random(lua: &Lua, count: usize) -> Result<LuaString> {

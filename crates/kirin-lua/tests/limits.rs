@@ -32,6 +32,16 @@ fn a_call_that_never_ends_is_ended() {
         "local s = ('x'):rep(3000000) while true do s:reverse() s:upper() end",
         "while true do local s = ('x'):rep(3000000) end",
         "local s = ('<'):rep(1000000) while true do kirin.escape(s) end",
+        "local s = ('x'):rep(3e6) while true do local t = s .. '1' t = s .. '2' t = s .. '3' t = s .. '4' t = s .. '5' end",
+        "local t = {} for i = 1, 500000 do t[i] = i + 0.5 end while true do table.concat(t) end",
+        "local t = {} for i = 1, 500000 do t[i] = i end while true do table.insert(t, 1, 0) end",
+        "local t = {} for i = 1, 500000 do t[i] = i end while true do table.sort(t, rawequal) end",
+        "local s = ('x'):rep(8e6) while true do kirin.sha256(s) end",
+        "local s = ('x'):rep(8e6) while true do kirin.equals(s, s) end",
+        "local s = ('x'):rep(8e6) while true do s:find('((((((((((.*))))))))))') end",
+        "local s = kirin.json.encode(('x'):rep(8e6)) while true do kirin.json.decode(s) end",
+        "local s = ('['):rep(100) .. (']'):rep(100) s = '[' .. (s .. ','):rep(20000) .. '0]' while true do kirin.json.decode(s) end",
+        "local s = ('1'):rep(1e6) while true do tonumber(s) s:format() end",
         "local t = {} for i = 1, 100000 do t[i] = true end for k in pairs(t) do t[k] = nil end while true do next(t) end",
     ] {
         let script = site.handler(body);
@@ -40,6 +50,21 @@ fn a_call_that_never_ends_is_ended() {
         assert!(matches!(fault, Fault::Time), "{body}: {fault:?}");
         // No timing: for who reads the output.
         println!("{:?} {body}", before.elapsed());
+    }
+}
+
+#[test]
+fn a_loop_that_catches_stack_overflows_is_ended() {
+    let mut site = Site::new();
+    site.limits.time = Duration::from_millis(10);
+    // Where the stack ends within the loop decides whether the interpreter has room to call its hook.
+    for depth in 0..40 {
+        let script = site.handler(&format!(
+            "local function f() while true do pcall(f) end end
+             local function deep(n) if n == 0 then return f() end return 1 + deep(n - 1) end
+             deep({depth})"
+        ));
+        assert_eq!(fault(script.call(get("/"), NOW)), Fault::Time, "{depth}");
     }
 }
 
