@@ -5,6 +5,7 @@ use bytes::Bytes;
 use kirin_store::Now;
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// The program around the scripts. Every function may be called on any request, on the event loop: none may block.
 pub trait Host: 'static {
@@ -12,6 +13,9 @@ pub trait Host: 'static {
     fn session(&self, _request: &Called, _now: Now) -> Option<Bytes> {
         None
     }
+
+    /// Notes how long a script held the event loop. Not called for calls that did not look at the clock.
+    fn ran(&self, _time: Duration) {}
 }
 
 /// A host that offers nothing.

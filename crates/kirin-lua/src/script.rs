@@ -63,6 +63,7 @@ pub enum Supply {
 pub(crate) struct Script {
     path: PathBuf,
     sandbox: Sandbox,
+    program: Rc<dyn Host>,
     handler: Function,
     idle: RefCell<Vec<Thread>>,
     limits: Limits,
@@ -97,7 +98,7 @@ impl Script {
         let directory = path.parent().unwrap_or(Path::new("/"));
         let failed =
             |error: &Error| LuaError::Load { path: path.to_owned(), problem: problem::describe(error) };
-        let sandbox = match Sandbox::new(directory, store, program, &limits) {
+        let sandbox = match Sandbox::new(directory, store, Rc::clone(&program), &limits) {
             Ok(sandbox) => sandbox,
             Err(error) => return (Err(failed(&error)), vec![Stamp::of(path)]),
         };
@@ -107,7 +108,7 @@ impl Script {
         let script = handler.map(|handler| {
             let path = path.to_owned();
             let (idle, waiting, is_spent) = (RefCell::default(), Cell::new(0), Cell::new(false));
-            Rc::new(Self { path, sandbox, handler, idle, limits, waiting, is_spent })
+            Rc::new(Self { path, sandbox, program, handler, idle, limits, waiting, is_spent })
         });
         (script.map_err(|error| failed(&error)), stamps)
     }
@@ -115,11 +116,6 @@ impl Script {
     /// The files that it was made of so far.
     pub fn stamps(&self) -> Vec<Stamp> {
         self.sandbox.modules.stamps()
-    }
-
-    /// How long its last call ran. Less than a look at the clock takes counts as nothing.
-    pub fn ran(&self) -> Duration {
-        self.sandbox.allowance.ran()
     }
 
     pub fn is_spent(&self) -> bool {
@@ -152,6 +148,15 @@ impl Script {
 
     /// Looks at where a coroutine has come to.
     fn step(self: &Rc<Self>, called: Rc<Called>, thread: Thread, yielded: Result<MultiValue>) -> Step {
+        let step = self.outcome(called, thread, yielded);
+        let ran = self.sandbox.allowance.ran();
+        if !ran.is_zero() {
+            self.program.ran(ran);
+        }
+        step
+    }
+
+    fn outcome(self: &Rc<Self>, called: Rc<Called>, thread: Thread, yielded: Result<MultiValue>) -> Step {
         let step = yielded.and_then(|values| {
             let mut values = values.into_iter();
             let first = values.next().unwrap_or(Value::Nil);
@@ -199,6 +204,8 @@ impl Script {
                 tracing::warn!(script = %self.path.display(), "more than half of the script's memory is in use; it is loaded anew");
                 self.is_spent.set(true);
             }
+            // The collection has taken time, too; the call has ended, whatever is left of its own.
+            let _ = self.sandbox.allowance.check();
         }
     }
 

@@ -6,6 +6,7 @@
 use crate::kept_request::KeptRequest;
 use crate::path_rest::meant_path;
 use crate::router::{At, Lookup, Routes};
+use crate::script_turns::{ScriptTurns, Turn};
 use crate::session;
 use crate::subrequest::{self, CollectError, Lineage, Parent};
 use bytes::Bytes;
@@ -21,23 +22,30 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 /// A script, opened.
 pub struct LuaPlace {
     script: ScriptFile,
+    turns: Rc<ScriptTurns>,
     body_limit_bytes: u64,
     fetch_limit_bytes: usize,
 }
 
-/// What scripts find in `request.session`.
-struct Sessions {
+/// The program around the scripts: the visitors' sessions, and turns of the loop.
+struct Program {
     store: Arc<Store>,
     cookie: Option<Arc<str>>,
+    turns: Rc<ScriptTurns>,
 }
 
-impl Host for Sessions {
+impl Host for Program {
     fn session(&self, request: &Called, now: Now) -> Option<Bytes> {
         session::item_of_cookies(request.field_values("cookie"), self.cookie.as_deref()?, &self.store, now)
+    }
+
+    fn ran(&self, time: Duration) {
+        self.turns.ran(time);
     }
 }
 
@@ -53,6 +61,12 @@ enum Awaited {
     Answers(Vec<Asked>),
 }
 
+/// What a call does next, when it has its turn.
+enum Next {
+    Begin(Called),
+    Resume(Suspended, Awaited),
+}
+
 /// How far a call has come without waiting.
 enum Progress {
     Answered(Response),
@@ -61,19 +75,28 @@ enum Progress {
 }
 
 impl LuaPlace {
-    /// Loads the script `file`. `session_cookie` names visitors' sessions, `body_limit_bytes` is the route's own.
+    /// Loads the script `file`. `session_cookie` names visitors' sessions, `body_limit_bytes` is the route's own. `turns` are
+    /// those of the loop's scripts.
     pub fn open(
         file: PathBuf,
         store: &Arc<Store>,
         session_cookie: Option<Arc<str>>,
         limits: Limits,
         body_limit_bytes: Option<u64>,
+        turns: &Rc<ScriptTurns>,
     ) -> Result<Self, LuaError> {
-        let sessions = Rc::new(Sessions { store: Arc::clone(store), cookie: session_cookie });
-        let script = ScriptFile::open(file, Arc::clone(store), sessions, limits)?;
+        let turns = Rc::clone(turns);
+        let program =
+            Rc::new(Program { store: Arc::clone(store), cookie: session_cookie, turns: Rc::clone(&turns) });
+        let script = ScriptFile::open(file, Arc::clone(store), program, limits)?;
         let body_limit_bytes = body_limit_bytes.unwrap_or(u64::MAX).min(limits.body_bytes);
         let fetch_limit_bytes = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
-        Ok(Self { script, body_limit_bytes, fetch_limit_bytes })
+        Ok(Self { script, turns, body_limit_bytes, fetch_limit_bytes })
+    }
+
+    /// Waits until a call of this script may run.
+    async fn turn(&self) -> Option<Turn> {
+        self.turns.turn(std::ptr::from_ref(self).addr()).await
     }
 
     /// Answers, or passes. `at` is where it stands.
@@ -89,6 +112,10 @@ impl LuaPlace {
             Err(status) => return Some(Answer::Now(Response::error(status))),
         };
         let called = Called::of(lookup.seen, origin, &path, lookup.meta.user);
+        if !self.turns.is_free() {
+            let (routes, kept) = (Rc::clone(routes), KeptLookup::of(lookup, origin));
+            return Some(Answer::later(move |body| go_on(routes, at, kept, Next::Begin(called), body)));
+        }
         let now = Now::from_unix_seconds(origin.now);
         let step = self.script.call(called, now);
         match self.advance(step, now, routes.parent_at(at, lookup, origin)) {
@@ -96,7 +123,9 @@ impl LuaPlace {
             Progress::Passed => None,
             Progress::Waits(suspended, awaited) => {
                 let (routes, kept) = (Rc::clone(routes), KeptLookup::of(lookup, origin));
-                Some(Answer::later(move |body| go_on(routes, at, kept, suspended, awaited, body)))
+                Some(Answer::later(move |body| {
+                    go_on(routes, at, kept, Next::Resume(suspended, awaited), body)
+                }))
             }
         }
     }
@@ -202,8 +231,7 @@ async fn go_on(
     routes: Rc<Routes>,
     at: At,
     kept: KeptLookup,
-    mut suspended: Suspended,
-    mut awaited: Awaited,
+    mut next: Next,
     mut body: RequestBody,
 ) -> Response {
     let Some(place) = routes.script(at) else {
@@ -211,21 +239,33 @@ async fn go_on(
     };
     let mut read = None;
     loop {
-        let supply = match awaited {
-            Awaited::Answers(asked) => all(asked).await.map_or_else(Supply::Refused, Supply::Fetched),
-            Awaited::Body => match body.read_whole(place.body_limit_bytes).await {
-                Ok(bytes) => Supply::Body(read.insert(bytes).clone()),
-                Err(error) => return Response { place: Place::Lua, ..Response::error(error.status()) },
-            },
+        let work: Box<dyn FnOnce(Now) -> Step + '_> = match next {
+            Next::Begin(called) => Box::new(|now| place.script.call(called, now)),
+            Next::Resume(suspended, awaited) => {
+                let supply = match awaited {
+                    Awaited::Answers(asked) => all(asked).await.map_or_else(Supply::Refused, Supply::Fetched),
+                    Awaited::Body => match body.read_whole(place.body_limit_bytes).await {
+                        Ok(bytes) => Supply::Body(read.insert(bytes).clone()),
+                        Err(error) => {
+                            return Response { place: Place::Lua, ..Response::error(error.status()) };
+                        }
+                    },
+                };
+                Box::new(|now| suspended.resume(supply, now))
+            }
         };
+        let turn = place.turn().await;
         let now = Now::from_unix_seconds(kirin_clock::steady_seconds());
-        let step = suspended.resume(supply, now);
-        match kept.with(|lookup, origin| place.advance(step, now, routes.parent_at(at, &lookup, origin))) {
+        let step = work(now);
+        let progress =
+            kept.with(|lookup, origin| place.advance(step, now, routes.parent_at(at, &lookup, origin)));
+        drop(turn);
+        match progress {
             Progress::Answered(response) => {
                 let answer = kept.with(|lookup, origin| routes.filtered(at, &lookup, origin, response));
                 return answer.response(RequestBody::empty()).await;
             }
-            Progress::Waits(waiting, what) => (suspended, awaited) = (waiting, what),
+            Progress::Waits(waiting, what) => next = Next::Resume(waiting, what),
             Progress::Passed => break,
         }
     }

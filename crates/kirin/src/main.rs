@@ -46,6 +46,7 @@ mod route;
 mod router;
 mod rules;
 mod run_directory;
+mod script_turns;
 mod serving;
 mod session;
 mod session_item;

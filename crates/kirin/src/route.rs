@@ -8,6 +8,7 @@ use crate::hidden_scripts::HiddenScripts;
 use crate::lua_place::LuaPlace;
 use crate::protection::Protection;
 use crate::push::PushTerms;
+use crate::script_turns::ScriptTurns;
 use crate::rules::Rules;
 use crate::store_place::{StorePlace, Terms};
 use crate::subrequest::Lineage;
@@ -85,6 +86,7 @@ impl Route {
         upstreams: &[Rc<ProxyPlace>],
         store: &Arc<Store>,
         site: &Site,
+        turns: &Rc<ScriptTurns>,
     ) -> Result<Self, PlaceError> {
         let mut places = Vec::new();
         for place in &route.places {
@@ -99,7 +101,7 @@ impl Route {
                 PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
                 PlaceSite::Lua(file) => {
                     let (sessions, limit) = (site.store.session_cookie.clone(), route.body_limit_bytes);
-                    let script = LuaPlace::open(file.clone(), store, sessions, site.lua, limit)?;
+                    let script = LuaPlace::open(file.clone(), store, sessions, site.lua, limit, turns)?;
                     Place::Lua(Box::new(script))
                 }
                 PlaceSite::Proxy(index) => Place::Proxy(Rc::clone(&upstreams[*index])),

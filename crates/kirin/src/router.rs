@@ -88,7 +88,8 @@ impl Router {
         // Routes share an upstream's connections.
         let proxies: Vec<_> =
             upstreams.iter().map(|upstream| Rc::new(ProxyPlace::open(Arc::clone(upstream)))).collect();
-        let open = |route| Route::open(route, apps, &proxies, &store, site);
+        let turns = Rc::default();
+        let open = |route| Route::open(route, apps, &proxies, &store, site, &turns);
         let routes = site.routes.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let threads = CompressThreads::default();
         let cache = Cache::new(Arc::clone(&store), threads.clone(), counters);

@@ -1,0 +1,179 @@
+//! Turns of the scripts of one event loop, so that scripts that compute long do not keep the loop from its other clients.
+//!
+//! A script holds the loop while it runs. Without turns, the loop would run every script whose request is there before it looks
+//! at its sockets again: sixty requests of 100 ms each are six seconds. So when scripts have run for [`LONG`], the next one
+//! waits until the loop has served what else there is. Scripts take turns then, and requests of one script wait in their order.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long scripts run until the loop serves others.
+const LONG: Duration = Duration::from_millis(2);
+
+/// Who runs next on one loop.
+#[derive(Default)]
+pub struct ScriptTurns {
+    /// Whether scripts wait for their turn.
+    is_taken: Cell<bool>,
+    /// How long scripts have run since the loop served others.
+    ran: Cell<Duration>,
+    /// Calls that wait, by script, in the order of the scripts' turns.
+    waiting: RefCell<VecDeque<(usize, VecDeque<oneshot::Sender<Turn>>)>>,
+}
+
+/// The right to run. It is passed on when it is dropped.
+pub struct Turn(Rc<ScriptTurns>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.pass_on();
+    }
+}
+
+impl ScriptTurns {
+    /// Whether a script may run without waiting for its turn.
+    pub fn is_free(&self) -> bool {
+        !self.is_taken.get()
+    }
+
+    /// Notes that a script ran for so long.
+    pub fn ran(self: &Rc<Self>, time: Duration) {
+        self.ran.set(self.ran.get() + time);
+        if self.is_free() && self.ran.get() >= LONG {
+            self.is_taken.set(true);
+            self.pass_on();
+        }
+    }
+
+    /// Waits until a call of the script may run. Scripts are told apart by their number.
+    pub async fn turn(self: &Rc<Self>, script: usize) -> Option<Turn> {
+        if self.is_free() {
+            return None;
+        }
+        let (sender, receiver) = oneshot::channel();
+        let mut waiting = self.waiting.borrow_mut();
+        match waiting.iter_mut().find(|(other, _)| *other == script) {
+            Some((_, calls)) => calls.push_back(sender),
+            None => waiting.push_back((script, VecDeque::from([sender]))),
+        }
+        drop(waiting);
+        receiver.await.ok()
+    }
+
+    /// Has the next script run: at once, or when the loop has served others.
+    fn pass_on(self: &Rc<Self>) {
+        if self.ran.get() < LONG {
+            return self.next();
+        }
+        let turns = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            tokio::task::yield_now().await;
+            turns.ran.set(Duration::ZERO);
+            turns.next();
+        });
+    }
+
+    fn next(self: &Rc<Self>) {
+        loop {
+            let Some((script, mut calls)) = self.waiting.borrow_mut().pop_front() else {
+                self.is_taken.set(false);
+                return;
+            };
+            let call = calls.pop_front();
+            if !calls.is_empty() {
+                self.waiting.borrow_mut().push_back((script, calls));
+            }
+            let Some(call) = call else { continue };
+            // A call whose client has left waits no more.
+            if call.is_closed() {
+                continue;
+            }
+            // Not received after all, it is dropped, and passed on to the next.
+            let _ = call.send(Turn(Rc::clone(self)));
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::task::{JoinHandle, LocalSet, spawn_local};
+
+    /// What happens, in its order.
+    type Events = Rc<RefCell<Vec<String>>>;
+
+    /// A call that runs for so long when it has its turn.
+    fn call(turns: &Rc<ScriptTurns>, events: &Events, script: usize, name: &str, ran: Duration) -> JoinHandle<()> {
+        let (turns, events, name) = (Rc::clone(turns), Rc::clone(events), name.to_owned());
+        spawn_local(async move {
+            let turn = turns.turn(script).await;
+            events.borrow_mut().push(name);
+            turns.ran(ran);
+            drop(turn);
+        })
+    }
+
+    fn run(work: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        LocalSet::new().block_on(&runtime, work);
+    }
+
+    #[test]
+    fn long_calls_let_the_loop_serve_others() {
+        run(async {
+            let (turns, events) = (Rc::<ScriptTurns>::default(), Events::default());
+            turns.ran(LONG);
+            assert!(!turns.is_free());
+            let calls: Vec<_> = ["a", "b", "c"].map(|name| call(&turns, &events, 1, name, LONG)).into();
+            let others = Rc::clone(&events);
+            let other = spawn_local(async move {
+                for _ in 0..20 {
+                    tokio::task::yield_now().await;
+                    others.borrow_mut().push("-".into());
+                }
+            });
+            for call in calls {
+                call.await.unwrap();
+            }
+            other.await.unwrap();
+            let events = events.borrow().concat();
+            assert_eq!(events.replace('-', ""), "abc");
+            assert!(!events.contains("ab") && !events.contains("bc"), "{events}");
+            while !turns.is_free() {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+
+    #[test]
+    fn scripts_take_turns_and_calls_whose_clients_left_take_none() {
+        run(async {
+            let (turns, events) = (Rc::<ScriptTurns>::default(), Events::default());
+            turns.ran(LONG);
+            let calls: Vec<_> = [(1, "a"), (1, "b"), (1, "c"), (2, "x")]
+                .map(|(script, name)| call(&turns, &events, script, name, LONG))
+                .into();
+            while turns.waiting.borrow().len() < 2 {
+                tokio::task::yield_now().await;
+            }
+            calls[1].abort();
+            for call in calls {
+                let _ = call.await;
+            }
+            assert_eq!(events.borrow().concat(), "axc");
+        });
+    }
+
+    #[test]
+    fn short_calls_run_at_once() {
+        run(async {
+            let turns = Rc::<ScriptTurns>::default();
+            turns.ran(LONG / 4);
+            assert!(turns.is_free() && turns.turn(1).await.is_none());
+        });
+    }
+}
