@@ -36,9 +36,8 @@ fn set_interval(lua: &Lua, allowance: &Allowance, looks: &Rc<Cell<u32>>) -> Resu
     let interval = if looks.get() > 0 { SHORT_INTERVAL } else { INTERVAL };
     let (allowance, looks) = (allowance.clone(), Rc::clone(looks));
     lua.set_global_hook(HookTriggers::new().every_nth_instruction(interval), move |lua, _| {
-        let since = allowance
-            .check()
-            .map_err(|error| Error::runtime(at_place(lua, &problem::describe(&error))))?;
+        let since =
+            allowance.check().map_err(|error| Error::runtime(at_place(lua, &problem::describe(&error))))?;
         let before = looks.get();
         looks.set(if since > LONG { QUIET_LOOKS } else { before.saturating_sub(1) });
         if (before == 0) != (looks.get() == 0) {

@@ -30,7 +30,8 @@ impl Json {
     /// Refuses tables whose metatable is not for scripts to change, as `setmetatable` does: the request and its headers.
     fn check_unprotected(&self, table: &Table) -> Result<()> {
         let is_protected = |metatable: Table| {
-            metatable != self.array && !metatable.raw_get("__metatable").is_ok_and(|field: Value| field.is_nil())
+            metatable != self.array
+                && !metatable.raw_get("__metatable").is_ok_and(|field: Value| field.is_nil())
         };
         if table.metatable().is_some_and(is_protected) {
             return Err(Error::runtime("json.array: the table is protected"));

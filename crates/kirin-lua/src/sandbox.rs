@@ -12,9 +12,7 @@ use crate::modules::Modules;
 use crate::request::{self, Requests};
 use crate::{fetch, hook, problem, store_library, string_library, text_library};
 use kirin_store::Store;
-use mlua::{
-    Error, Function, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value,
-};
+use mlua::{Error, Function, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -45,12 +45,7 @@ struct Access {
 }
 
 /// The table of functions.
-pub(crate) fn library(
-    lua: &Lua,
-    store: &Arc<Store>,
-    moment: &Moment,
-    time: &Allowance,
-) -> Result<Table> {
+pub(crate) fn library(lua: &Lua, store: &Arc<Store>, moment: &Moment, time: &Allowance) -> Result<Table> {
     let access = Access { store: Arc::clone(store), moment: moment.clone(), time: time.clone() };
     let library = lua.create_table()?;
     macro_rules! add {

@@ -152,12 +152,7 @@ fn push_captures(
     results: &mut Vec<Value>,
 ) -> Result<()> {
     if found.captures.is_empty() {
-        results.push(value(
-            lua,
-            time,
-            subject,
-            &Capture::Bytes { start: found.start, end: found.end },
-        )?);
+        results.push(value(lua, time, subject, &Capture::Bytes { start: found.start, end: found.end })?);
     }
     for capture in &found.captures {
         results.push(value(lua, time, subject, capture)?);
@@ -212,13 +207,7 @@ fn append(time: &Allowance, out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
 }
 
 /// A replacement with its `%0` to `%9`.
-fn expand(
-    time: &Allowance,
-    out: &mut Vec<u8>,
-    text: &[u8],
-    replacement: &[u8],
-    found: &Match,
-) -> Result<()> {
+fn expand(time: &Allowance, out: &mut Vec<u8>, text: &[u8], replacement: &[u8], found: &Match) -> Result<()> {
     let mut rest = replacement;
     while let Some(at) = memchr::memchr(b'%', rest) {
         time.step()?;

@@ -8,6 +8,7 @@ mod support;
 use kirin_http::Method;
 use kirin_http::request::BodyLength;
 use kirin_lua::{Fault, ScriptFile, Step, Supply};
+use proptest::prelude::*;
 use std::time::Duration;
 use support::{NOW, Site, called, fault, get};
 
@@ -81,9 +82,8 @@ fn every_function_looks_at_the_clock() {
         "return { headers = lines }",
         "kirin.fetch('/', { body = text })",
     ];
-    let looks = |body: &&str| {
-        matches!(without_time(&site, body).call(get("/"), NOW), Step::Failed(Fault::Time))
-    };
+    let looks =
+        |body: &&str| matches!(without_time(&site, body).call(get("/"), NOW), Step::Failed(Fault::Time));
     let without: Vec<_> = functions.iter().filter(|body| !looks(body)).collect();
     assert!(without.is_empty(), "no look at the clock: {without:#?}");
     // The hook of the interpreter is not what ends them.
@@ -108,5 +108,71 @@ fn a_request_body_is_parsed_within_the_time() {
         assert!(waiting.wanted().is_some());
         waiting.spend_all();
         assert_eq!(fault(waiting.resume(Supply::Body(body.into()), NOW)), Fault::Time, "{method}");
+    }
+}
+
+/// Time of this thread on a processor.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
+/// Texts of which functions make much.
+fn text() -> impl Strategy<Value = String> {
+    const PARTS: &[&str] = &[
+        "a=1&",
+        "%41",
+        "[],",
+        "{\"a\":{}},",
+        "\"\\u00e9",
+        "1.5e3,",
+        "(.*)",
+        "[a-z]",
+        "a-",
+        "%b()",
+        "%f[%w]",
+        ".-x",
+        "aaaa",
+        "x",
+        "",
+        "</",
+        "<&>",
+        "%1",
+        "%s",
+        "%d",
+        "(",
+        ")",
+        "[^",
+        "%%",
+        "1",
+        "e",
+        "=",
+        "AA==",
+        "\u{e9}",
+        "%c",
+    ];
+    proptest::collection::vec(proptest::sample::select(PARTS), 0..12).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// In processor time, so that other processes on the machine do not count, and with room for what one instruction takes.
+    #[test]
+    fn no_function_runs_longer_than_ten_times_the_limit(
+        which: u8, times in 0u8..20, a in text(), b in text(),
+    ) {
+        const LIMIT: Duration = Duration::from_millis(50);
+        let mut site = Site::new();
+        site.limits.time = LIMIT;
+        let script = site.open(include_str!("support/functions.lua")).unwrap();
+        let body = [&[which, times][..], a.as_bytes(), b"\0", b.as_bytes()].concat();
+        let request = called(Method::POST, "/?a=b", &[("a", "b")], BodyLength::Exact(body.len() as u64));
+        let before = processor_time();
+        let Step::Waiting(mut waiting) = script.call(request, NOW) else { panic!("no wait for the body") };
+        prop_assert!(waiting.wanted().is_some());
+        let _ = waiting.resume(Supply::Body(body.into()), NOW);
+        let took = processor_time() - before;
+        prop_assert!(took < 10 * LIMIT, "{took:?}");
     }
 }

@@ -57,6 +57,22 @@ fn globals_and_libraries_cannot_be_changed() {
         "function helper() end",
         "setmetatable(_G, {})",
         "setmetatable(kirin, nil)",
+        "table.insert(_G, 'x')",
+        "table.insert(_G, 1, 'x')",
+        "table.insert(string, 'x')",
+        "table.insert(kirin.store, 'x')",
+        "table.sort(_G)",
+        "table.remove(_G)",
+        "rawset(_G, 1, 'x')",
+        "rawset(kirin.json, 'decode', print)",
+        "kirin.json.array(_G)",
+        "kirin.json.array(kirin)",
+        "kirin.json.array(request)",
+        "kirin.json.array(request.headers)",
+        "setmetatable(string, { __index = error })",
+        "setmetatable(request, nil)",
+        "string.format.x = 1",
+        "('').x = 1",
     ] {
         assert_eq!(fault(Site::new().handler(change).call(get("/"), NOW)), Fault::Error, "{change}");
         assert_eq!(
@@ -64,6 +80,64 @@ fn globals_and_libraries_cannot_be_changed() {
             "falsenil"
         );
     }
+}
+
+#[test]
+fn what_a_call_changes_is_not_there_for_the_next() {
+    let site = Site::new();
+    let script = site.open(
+        "local tables = { '_G', 'string', 'table', 'math', 'os', 'bit', 'coroutine', 'kirin' }
+         return function(request)
+           local seen = {}
+           for _, name in ipairs(tables) do
+             local t = name == '_G' and _G or _G[name]
+             for _, change in ipairs {
+               function() t[1] = 'left' end, function() t.left = 'left' end, function() rawset(t, 1, 'left') end,
+               function() table.insert(t, 'left') end, function() table.insert(t, 1, 'left') end,
+               function() setmetatable(t, { __index = function() return 'left' end }) end,
+               function() getmetatable(t).__index = function() return 'left' end end,
+               function() kirin.json.array(t) end, function() table.sort(t) end,
+               function() for key in pairs(t) do t[key] = nil end end,
+               function() local key = next(t) t[key] = nil end,
+             } do pcall(change) end
+             seen[#seen + 1] = tostring(t[1]) .. tostring(t.left)
+           end
+           return table.concat(seen) .. tostring(left) .. type(string.format) .. tostring(getmetatable(''))
+         end",
+    );
+    let script = script.unwrap();
+    let untouched = "nil".repeat(8 * 2 + 1) + "functionfalse";
+    for _ in 0..2 {
+        assert_eq!(text(&answered(script.call(get("/"), NOW))), untouched);
+    }
+}
+
+#[test]
+fn libraries_that_are_not_made_for_kirin_find_their_way() {
+    for (body, answer) in [
+        ("return tostring(rawget(_G, 'utf8'))", "nil"),
+        ("local mine = setmetatable({}, { __index = string }) return mine.rep('x', 3)", "xxx"),
+        ("local env = setmetatable({}, { __index = _G }) return env.tostring(5)", "5"),
+        ("local format = _G.string.format return format('%d', 5)", "5"),
+        ("return table.concat({ 1, 2, 3 }, '-', 2) .. table.concat({ 1, 2, 3 }, ',', 1, 2)", "2-31,2"),
+        ("local t = { 1, 2 } table.insert(t, 1, 0) table.insert(t, 3) return table.concat(t)", "0123"),
+        ("local t = {} for i = 1, 10000 do t[i] = i end return #table.concat(t, ',')", "48893"),
+        ("local t = {} for i = 1, 9000 do t[i] = i end return table.concat(t, '', 8999)", "89999000"),
+        (
+            "local t = {} for i = 1, 9000 do t[i] = i % 7 end table.sort(t, function(a, b) return a > b end) return t[1]",
+            "6",
+        ),
+        ("return tostring(tonumber('0x10')) .. tonumber('77', 8) .. tostring(tonumber('x'))", "1663nil"),
+        ("return #os.date() > 5 and os.date('%Y', 0) or 'no'", "1970"),
+    ] {
+        assert_eq!(says(body), answer, "{body}");
+    }
+}
+
+#[test]
+fn two_states_do_not_draw_the_same_random_numbers() {
+    let draw = "return math.random() .. ' ' .. math.random()";
+    assert_ne!(says(draw), says(draw));
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 mod support;
 
+use hmac::{Hmac, KeyInit, Mac};
 use kirin_http::request::BodyLength;
 use kirin_http::{Body, Method, StatusCode};
 use kirin_lua::{Fault, Step};
 use kirin_store::NewItem;
+use sha2::{Digest, Sha256};
 use support::{NOW, Site, answered, bytes, called, fault, get, says, text};
 
 #[test]
@@ -219,4 +221,70 @@ fn strings_work_as_in_lua() {
         ),
         "well"
     );
+}
+
+#[test]
+fn long_values_are_what_short_ones_are() {
+    let site = Site::new();
+    // Slices of long texts meet within a character, an escape, `</` and a group of base64.
+    for length in [65_535, 65_537, 131_073] {
+        let script = site.open(&format!(
+            "local k, x = kirin, ('x'):rep({length})
+             local function same(a, b) assert(a == b) end
+             return function()
+               for _, text in ipairs {{ x .. '<</>&', x .. '\\195\\169\\195\\169', ('<'):rep({length}) .. '/' }} do
+                 same(k.json.decode(k.json.encode(text)), text)
+                 assert(not k.json.encode(text):find('</', 1, true))
+                 same(k.unescape_url(k.escape_url(text)), text)
+                 same(k.unbase64(k.base64(text)), text)
+                 same(k.unbase64(k.base64url(text)), text)
+                 same(#k.hex(text), 2 * #text)
+                 same(k.escape(text):gsub('&lt;', '<'):gsub('&gt;', '>'):gsub('&amp;', '&'), text)
+                 assert(k.equals(text, text .. '') and not k.equals(text, text:sub(1, -2) .. '?'))
+                 same(text:find(text:sub(-5), 1, true), #text - 4)
+                 same((text:gsub('.*', '%0%0', 1)), text .. text)
+               end
+               assert(k.unbase64(('AA=='):rep({length})) == nil)
+               same(k.hex(k.sha256(x)):sub(1, 8), k.hex(k.sha256(x .. '')):sub(1, 8))
+               return k.hex(k.sha256(x)) .. k.hex(k.hmac_sha256(x, x))
+             end"
+        ));
+        let said = text(&answered(script.unwrap().call(get("/"), NOW)));
+        let bytes = "x".repeat(length);
+        let digest = Sha256::digest(&bytes);
+        let mut mac = Hmac::<Sha256>::new_from_slice(bytes.as_bytes()).unwrap();
+        mac.update(bytes.as_bytes());
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        assert_eq!(said, hex(&digest) + &hex(&mac.finalize().into_bytes()), "{length}");
+    }
+}
+
+#[test]
+fn what_a_response_and_a_fetch_may_hold_is_bounded() {
+    let mut site = Site::new();
+    site.limits.memory_bytes = 16 << 20;
+    for body in [
+        "local h = {} for i = 1, 300 do h['X-' .. i] = ('v'):rep(1000) end return { headers = h }",
+        "return (('x'):rep(1000000):gsub('.*', ('%0'):rep(1000)))",
+        "return kirin.escape(('\"'):rep(4000000))",
+        "kirin.fetch('/' .. ('x'):rep(100000))",
+        "kirin.fetch('/', { headers = { a = ('x'):rep(100000) } })",
+        "local all = {} for i = 1, 65 do all[i] = '/' end kirin.fetch_all(all)",
+        "local all, one = {}, { '/', body = ('x'):rep(1000000) } for i = 1, 64 do all[i] = one end kirin.fetch_all(all)",
+        "table.insert({}, -2147483648, 1)",
+        "return os.date(('%c'):rep(100000))",
+        "return ('x'):find(('[x]'):rep(100000))",
+        "error(('x'):rep(4000000))",
+        "return { headers = { ['X-A'] = 'a\\r\\nSet-Cookie: b' } }",
+        "return { headers = { ['X-A\\r\\n'] = 'a' } }",
+        "return { headers = { ['X-A'] = 'a\\0b' } }",
+        "return kirin.redirect('/\\r\\nX: y')",
+        "return { status = 99 }",
+        "return { status = 101 }",
+        "return { status = 600 }",
+        "return { status = -1 }",
+    ] {
+        let step = site.handler(body).call(get("/"), NOW);
+        assert!(matches!(step, Step::Failed(Fault::Error | Fault::Memory)), "{body}");
+    }
 }

@@ -107,7 +107,13 @@ mod tests {
     type Events = Rc<RefCell<Vec<String>>>;
 
     /// A call that runs for so long when it has its turn.
-    fn call(turns: &Rc<ScriptTurns>, events: &Events, script: usize, name: &str, ran: Duration) -> JoinHandle<()> {
+    fn call(
+        turns: &Rc<ScriptTurns>,
+        events: &Events,
+        script: usize,
+        name: &str,
+        ran: Duration,
+    ) -> JoinHandle<()> {
         let (turns, events, name) = (Rc::clone(turns), Rc::clone(events), name.to_owned());
         spawn_local(async move {
             let turn = turns.turn(script).await;
