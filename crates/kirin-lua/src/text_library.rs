@@ -19,9 +19,12 @@ const BASE64_SLICE: usize = SLICE_BYTES / 4 * 4;
 /// Block of SHA-256 in bytes.
 const SHA256_BLOCK: usize = 64;
 
+/// A function from one text to another, or to nil.
+type OfText = fn(&Allowance, &[u8]) -> Result<Option<Vec<u8>>>;
+
 /// Adds the functions to `kirin`.
 pub(crate) fn add(lua: &Lua, kirin: &Table, allowance: &Allowance) -> Result<()> {
-    let of_text = |name: &str, function: fn(&Allowance, &[u8]) -> Result<Option<Vec<u8>>>| {
+    let of_text = |name: &str, function: OfText| {
         let time = allowance.clone();
         let function = move |lua: &Lua, text: LuaString| match function(&time, &text.as_bytes())? {
             Some(made) => lua.create_string(made).map(Some),
