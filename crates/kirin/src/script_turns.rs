@@ -54,13 +54,16 @@ impl ScriptTurns {
             return None;
         }
         let (sender, receiver) = oneshot::channel();
+        self.queue(script, sender);
+        receiver.await.ok()
+    }
+
+    fn queue(&self, script: usize, call: oneshot::Sender<Turn>) {
         let mut waiting = self.waiting.borrow_mut();
         match waiting.iter_mut().find(|(other, _)| *other == script) {
-            Some((_, calls)) => calls.push_back(sender),
-            None => waiting.push_back((script, VecDeque::from([sender]))),
+            Some((_, calls)) => calls.push_back(call),
+            None => waiting.push_back((script, VecDeque::from([call]))),
         }
-        drop(waiting);
-        receiver.await.ok()
     }
 
     /// Has the next script run: at once, or when the loop has served others.
