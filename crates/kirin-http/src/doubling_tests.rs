@@ -22,6 +22,7 @@ fn with_head<R>(head: &[u8], look: impl FnOnce(&RequestHead<'_>) -> R) -> Option
     let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     match request::parse(head, &mut storage, &UNLIMITED) {
         Ok(Parsed::Complete(head, _)) => Some(look(&head)),
+        Ok(Parsed::RawTarget) => with_head(&request::escape_target(head).0, look),
         Ok(Parsed::Partial) | Err(_) => None,
     }
 }
