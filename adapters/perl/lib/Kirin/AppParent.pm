@@ -256,7 +256,7 @@ sub remove_socket {
     my $directory = File::Basename::dirname($path);
     for (1 .. 2) {
         # What Plack::Handler::Kirin and the front have put there.
-        unlink map { "$directory/$_" } qw(kirin.toml invocation workers store.sock store.snapshot);
+        unlink map { "$directory/$_" } qw(kirin.toml invocation workers store.sock store.snapshot kirin.lock);
         rmdir $directory or return;
         $directory = File::Basename::dirname($directory);
         return if $directory !~ m{/kirin-[^/]+\z};
