@@ -319,12 +319,17 @@ fn no_request_fails_while_generations_come_and_go() {
 
 #[test]
 fn a_start_removes_the_directories_of_killed_kirins_and_no_others() {
-    let site = Site::new().with("app.psgi", app("one")).with("kirin.toml", CONFIG);
+    // The one that is killed has no application, whose processes would remove the directory themselves.
+    const ALONE: &str =
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n";
+    let site = Site::new().with("app.psgi", app("one")).with("kirin.toml", CONFIG).with("alone.toml", ALONE);
     std::fs::create_dir(site.path("tmp")).expect("a directory");
-    let start = || {
+    let start_with = |config| {
         let mut command = kirin_command(&site);
-        Kirin::start_command(command.arg("serve").env("TMPDIR", site.path("tmp")))
+        let command = command.args(["serve", "--config", config]);
+        Kirin::start_command(command.env("TMPDIR", site.path("tmp")))
     };
+    let start = || start_with("kirin.toml");
     let directories = || {
         let entries = std::fs::read_dir(site.path("tmp")).expect("the directory").flatten();
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
@@ -332,7 +337,7 @@ fn a_start_removes_the_directories_of_killed_kirins_and_no_others() {
     let living = start();
     let of_living = directories();
     assert_eq!(of_living.len(), 1);
-    let mut killed = start();
+    let mut killed = start_with("alone.toml");
     assert_eq!(directories().len(), 2);
     killed.signal(Signal::KILL);
     killed.wait();

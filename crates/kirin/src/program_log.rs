@@ -85,7 +85,7 @@ pub fn lost_lines() -> u64 {
 }
 
 fn queue() -> &'static QueuedWriter {
-    QUEUE.get_or_init(|| QueuedWriter::new(Box::new(StandardError), QUEUE_BYTES))
+    QUEUE.get_or_init(|| QueuedWriter::new(Box::new(StandardError(copy_of_stderr().ok())), QUEUE_BYTES))
 }
 
 /// Takes one line of the log, as the library has formatted it.
@@ -102,13 +102,21 @@ impl Write for Line {
     }
 }
 
-struct StandardError;
+/// A copy of standard error, since the standard library's own handle has a lock that a stuck reader would hold. It is made at
+/// the start: a process without descriptors has to say so.
+struct StandardError(Option<File>);
+
+fn copy_of_stderr() -> io::Result<File> {
+    io::stderr().as_fd().try_clone_to_owned().map(File::from)
+}
 
 impl Output for StandardError {
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        // A copy, since the standard library's own handle has a lock that a stuck reader would hold.
-        let copy = io::stderr().as_fd().try_clone_to_owned()?;
-        write_patiently(&File::from(copy), lines)
+        let copy = match self.0.take() {
+            Some(copy) => copy,
+            None => copy_of_stderr()?,
+        };
+        write_patiently(self.0.insert(copy), lines)
     }
 
     fn failed(&mut self, _error: &io::Error) {
