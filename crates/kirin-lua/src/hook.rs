@@ -4,6 +4,7 @@
 //! is called after fewer instructions for a while when the last ones took long.
 
 use crate::allowance::Allowance;
+use crate::memory;
 use crate::problem;
 use crate::sandbox::place_of;
 use mlua::{Error, HookTriggers, Lua, Result, VmState};
@@ -38,6 +39,7 @@ fn set_interval(lua: &Lua, allowance: &Allowance, looks: &Rc<Cell<u32>>) -> Resu
     lua.set_global_hook(HookTriggers::new().every_nth_instruction(interval), move |lua, _| {
         let since =
             allowance.check().map_err(|error| Error::runtime(at_place(lua, &problem::describe(&error))))?;
+        memory::check(lua, &allowance, 0)?;
         let before = looks.get();
         looks.set(if since > LONG { QUIET_LOOKS } else { before.saturating_sub(1) });
         if (before == 0) != (looks.get() == 0) {

@@ -1,4 +1,9 @@
-//! Building values in Lua's memory while its limit is off.
+//! Memory of a state: its limit, and building values while that is off.
+//!
+//! The memory is compared with the limit at every look at the clock. LuaJIT's allocator has another limit above it, which ends
+//! what a single instruction asks for. It is kept away from LuaJIT's built-in functions in assembler, such as `string.sub`: they
+//! do not say where their stack ends, and mlua panics when memory runs out within one. So a look comes before every long text
+//! that they make, and [`HEADROOM_BYTES`] is more than they make of short ones between two looks.
 //!
 //! With a limit, mlua makes every step that may allocate a protected call, which costs several times the step itself. So what
 //! is built of many small values is built without a limit, and [`Builder`] compares the memory with the limit at every look at
@@ -8,7 +13,23 @@ use crate::allowance::{Allowance, SLICE_BYTES, out_of_memory};
 use mlua::{Lua, Result};
 
 /// Memory of a new state, which is not counted against its limit.
-pub(crate) const OWN_BYTES: usize = 256 * 1024;
+const OWN_BYTES: usize = 256 * 1024;
+
+/// What the allocator gives beyond the limit, in bytes.
+const HEADROOM_BYTES: usize = 8 << 20;
+
+/// Sets the limit of a new state.
+pub(crate) fn limit(lua: &Lua, time: &Allowance) -> Result<()> {
+    lua.set_memory_limit(time.limit_bytes() + OWN_BYTES + HEADROOM_BYTES).map(|_| ())
+}
+
+/// Compares the memory with the limit, with so many bytes more.
+pub(crate) fn check(lua: &Lua, time: &Allowance, more: usize) -> Result<()> {
+    if lua.used_memory().saturating_add(more) > time.limit_bytes() + OWN_BYTES {
+        return Err(out_of_memory());
+    }
+    Ok(())
+}
 
 /// Work of making a small table or string, in units of [`Allowance::spend`].
 const VALUE_UNITS: u32 = 16;
@@ -53,9 +74,6 @@ impl Builder<'_> {
     }
 
     fn check_memory(&self, more: usize) -> Result<()> {
-        if self.lua.used_memory() + more > self.time.limit_bytes() + OWN_BYTES {
-            return Err(out_of_memory());
-        }
-        Ok(())
+        check(self.lua, self.time, more)
     }
 }

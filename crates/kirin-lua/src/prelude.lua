@@ -125,15 +125,24 @@ local buffered = table.concat
 strings.find, strings.match = host.find, host.match
 
 -- To the hook a function in C is one instruction, however long the value is that it goes over. So the functions here look at
--- the clock when a value is long: bytes of a text, or members of a table.
+-- the clock, and at the memory for what they make, when a value is long: bytes of a text, or members of a table.
 local LONG = 64 * 1024
 local MANY = 4096
 
 local function timed(f)
   return function(text, ...)
-    if type(text) == "string" and #text > LONG then host.check() end
+    if type(text) == "string" and #text > LONG then host.check(#text) end
     return f(text, ...)
   end
+end
+
+local cut = strings.sub
+function strings.sub(text, first, last)
+  if type(text) == "string" and #text > LONG then
+    local length = type(first) == "number" and (tonumber_plain(last) or -1) - first or -1
+    if length < 0 or length > LONG then host.check(#text) end
+  end
+  return cut(text, first, last)
 end
 
 for name in ("lower reverse upper"):gmatch("%a+") do strings[name] = timed(strings[name]) end
@@ -182,14 +191,15 @@ end
 local function gsub_by(subject, pattern, with, most)
   local parts, count, at, copied = {}, 0, 1, 1
   local is_table = type(with) == "table"
+  local sub = #subject > LONG and strings.sub or cut
   local first, last
   local function step(from, to, capture, ...)
     first, last = from, to
     if not from then return end
-    local whole = subject:sub(from, to)
+    local whole = sub(subject, from, to)
     local value
     if is_table then value = with[capture] else value = with(capture, ...) end
-    parts[#parts + 1] = subject:sub(copied, from - 1)
+    parts[#parts + 1] = sub(subject, copied, from - 1)
     parts[#parts + 1] = replacement(value, whole)
     copied = to + 1
   end
@@ -202,7 +212,7 @@ local function gsub_by(subject, pattern, with, most)
     if anchored then break end
   end
   if count == 0 then return subject, 0 end
-  parts[#parts + 1] = subject:sub(copied)
+  parts[#parts + 1] = sub(subject, copied)
   return buffered(parts), count
 end
 

@@ -7,7 +7,7 @@
 use crate::allowance::{Allowance, Limits};
 use crate::host::{Host, Moment};
 use crate::json::Json;
-use crate::memory::OWN_BYTES;
+use crate::memory;
 use crate::modules::Modules;
 use crate::request::{self, Requests};
 use crate::{fetch, hook, problem, store_library, string_library, text_library};
@@ -39,8 +39,8 @@ impl Sandbox {
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
         // No hook is called in compiled code (allowance.rs).
         lua.load("jit.off()").exec()?;
-        lua.set_memory_limit(limits.memory_bytes + OWN_BYTES)?;
         let (allowance, moment) = (Allowance::new(limits), Moment::default());
+        memory::limit(&lua, &allowance)?;
         hook::set(&lua, &allowance)?;
         let modules = Modules::new(&lua, directory)?;
         let host = lua.create_table()?;
@@ -51,7 +51,11 @@ impl Sandbox {
         let up = allowance.clone();
         host.set("is_up", lua.create_function(move |_, ()| Ok(up.check().is_err()))?)?;
         let clock = allowance.clone();
-        host.set("check", lua.create_function(move |_, ()| clock.check().map(|_| ()))?)?;
+        let check = move |lua: &Lua, bytes: Option<usize>| {
+            clock.check()?;
+            memory::check(lua, &clock, bytes.unwrap_or(0))
+        };
+        host.set("check", lua.create_function(check)?)?;
         let message = |_: &Lua, error: Value| match error {
             Value::Error(error) => Ok(problem::describe(&error)),
             other => other.to_string(),

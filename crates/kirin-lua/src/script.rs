@@ -14,8 +14,9 @@ use bytes::Bytes;
 use kirin_http::Response;
 use kirin_store::{Now, Store};
 use mlua::thread::ThreadStatus;
-use mlua::{Error, Function, MultiValue, Result, Table, Thread, UserDataRef, Value};
+use mlua::{Error, Function, IntoLuaMulti, MultiValue, Result, Table, Thread, UserDataRef, Value};
 use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -129,7 +130,7 @@ impl Script {
         self.sandbox.moment.set(now);
         let begun = self.thread().and_then(|thread| {
             let request = self.sandbox.requests.table(&self.sandbox.lua, &called)?;
-            Ok((thread.resume((&self.handler, request)), thread))
+            Ok((self.resume(&thread, (&self.handler, request)), thread))
         });
         match begun {
             Ok((yielded, thread)) => self.step(called, thread, yielded),
@@ -144,6 +145,17 @@ impl Script {
             return Ok(thread);
         }
         self.sandbox.lua.create_thread(self.sandbox.enter.clone())
+    }
+
+    /// Has a coroutine go on. mlua panics when memory runs out where LuaJIT does not say where the stack ends (`memory.rs`);
+    /// that ends the call and its state, not the event loop.
+    fn resume(&self, thread: &Thread, arguments: impl IntoLuaMulti) -> Result<MultiValue> {
+        catch_unwind(AssertUnwindSafe(|| thread.resume(arguments))).unwrap_or_else(|_| {
+            self.is_spent.set(true);
+            Err(Error::runtime(
+                "the state of the script is broken: memory has run out, or a function panicked",
+            ))
+        })
     }
 
     /// Looks at where a coroutine has come to.
@@ -282,7 +294,7 @@ impl Suspended {
         script.sandbox.allowance.begin(left);
         script.sandbox.moment.set(now);
         let yielded = match supplied(&script, supply) {
-            Ok(arguments) => thread.resume(arguments),
+            Ok(arguments) => script.resume(&thread, arguments),
             Err(error) => Err(error),
         };
         script.step(called, thread, yielded)

@@ -2,7 +2,11 @@
 
 mod support;
 
-use kirin_lua::Fault;
+use bytes::Bytes;
+use kirin_lua::{Called, Fault, Host, ScriptFile};
+use kirin_store::Now;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use support::{NOW, Site, answered, fault, get, text};
 
@@ -98,6 +102,23 @@ fn a_script_that_eats_memory_is_ended_and_the_next_call_is_served() {
 }
 
 #[test]
+fn memory_that_runs_out_in_a_short_function_is_an_error_and_no_panic() {
+    let mut site = Site::new();
+    site.limits.memory_bytes = 4 << 20;
+    // Which step finds the memory full depends on the sizes.
+    for length in (20_000..60_000).step_by(500) {
+        for make in ["text:sub(i)", "text:sub(i):upper()", "text:sub(i):reverse() .. i"] {
+            let script = site.handler(&format!(
+                "local text, kept = ('abcde'):rep({length} / 5), {{}}
+                 local function keep(i) kept[i] = {make} end
+                 for i = 1, {length} do keep(i) end"
+            ));
+            assert_eq!(fault(script.call(get("/"), NOW)), Fault::Memory, "{length} {make}");
+        }
+    }
+}
+
+#[test]
 fn deep_recursion_is_an_error_and_no_crash() {
     for body in [
         "local function f() return 1 + f() end f()",
@@ -117,5 +138,28 @@ fn deep_recursion_is_an_error_and_no_crash() {
     ] {
         let fault = fault(Site::new().handler(body).call(get("/"), NOW));
         assert!(matches!(fault, Fault::Error | Fault::Memory), "{body}: {fault:?}");
+    }
+}
+
+/// A program with a fault of its own.
+struct Panicking;
+
+impl Host for Panicking {
+    fn session(&self, _: &Called, _: Now) -> Option<Bytes> {
+        panic!("meant to happen: a function that a script calls panics")
+    }
+}
+
+#[test]
+fn a_panic_in_a_function_ends_its_call_alone() {
+    let site = Site::new();
+    let path = site.write(
+        "page.lua",
+        "return function(request) if request.path == '/x' then return request.session end return 'alive' end",
+    );
+    let script = ScriptFile::open(path, Arc::clone(&site.store), Rc::new(Panicking), site.limits).unwrap();
+    for _ in 0..2 {
+        assert_eq!(fault(script.call(get("/x"), NOW)), Fault::Error);
+        assert_eq!(text(&answered(script.call(get("/"), NOW))), "alive");
     }
 }
