@@ -1,5 +1,5 @@
-//! Cache-Control and what else a response says to caches: no input panics, a word against storing is obeyed, and what is stored
-//! is read back as it was.
+//! Cache-Control and what else a response says to caches: no input panics, a word against storing
+//! is obeyed, and what is stored is read back as it was.
 #![no_main]
 
 use http::{Method, StatusCode};

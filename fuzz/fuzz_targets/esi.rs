@@ -1,4 +1,5 @@
-//! Edge side includes, with SSI in the same page: no page panics, and rendering ends, whatever its requests come to.
+//! Edge side includes, with SSI in the same page: no page panics, and rendering ends, whatever its
+//! requests come to.
 #![no_main]
 
 mod itself;

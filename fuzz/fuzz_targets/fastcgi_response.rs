@@ -1,4 +1,5 @@
-//! What a FastCGI server says: no input panics, and it makes no difference in which pieces it comes.
+//! What a FastCGI server says: no input panics, and it makes no difference in which pieces it
+//! comes.
 #![no_main]
 
 use bytes::BytesMut;

@@ -1,14 +1,17 @@
-//! Requests on a connection, read as the engine reads them: heads, bodies, and what is pipelined behind them.
+//! Requests on a connection, read as the engine reads them: heads, bodies, and what is pipelined
+//! behind them.
 //!
-//! No input panics; it does not matter in which pieces it arrives; and what is accepted has one reading.
+//! No input panics; it does not matter in which pieces it arrives; and what is accepted has one
+//! reading.
 #![no_main]
+
+use std::mem::MaybeUninit;
 
 use kirin_http::BodyLength;
 use kirin_http::Version;
 use kirin_http::chunked::{ChunkedDecoder, Event};
 use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, RequestHead, escape_target, parse};
 use libfuzzer_sys::fuzz_target;
-use std::mem::MaybeUninit;
 
 /// Small, so that the fuzzer reaches them.
 const LIMITS: HeadLimits = HeadLimits { head_bytes: 600, request_line_bytes: 120 };

@@ -1,4 +1,5 @@
-//! Response heads of workers and stored responses: no input panics, and nothing of the framing is passed on.
+//! Response heads of workers and stored responses: no input panics, and nothing of the framing is
+//! passed on.
 #![no_main]
 
 use kirin_http::response_head::{Field, parse};

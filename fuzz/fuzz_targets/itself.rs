@@ -1,8 +1,10 @@
-//! A page that includes itself wherever it can: the worst site there is. Shared by the targets of includes.
+//! A page that includes itself wherever it can: the worst site there is. Shared by the targets of
+//! includes.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_ssi::{Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Template, Zone};
-use std::sync::Arc;
 
 struct Itself {
     page: Arc<Template>,
@@ -34,7 +36,8 @@ impl Source for Itself {
     }
 }
 
-/// Compiles and renders `page`; every other request fails. The page must come to an end, and all of it must be given out.
+/// Compiles and renders `page`; every other request fails. The page must come to an end, and all of
+/// it must be given out.
 pub fn render(page: &[u8], syntax: Syntax) {
     let page = Arc::new(Template::compile(&Bytes::copy_from_slice(page), syntax));
     let mut source = Itself { page: Arc::clone(&page), requested: 0 };

@@ -1,14 +1,16 @@
-//! Library functions of scripts, with any arguments: none runs much longer than the time limit of its call, and none panics.
+//! Library functions of scripts, with any arguments: none runs much longer than the time limit of
+//! its call, and none panics.
 #![no_main]
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
 use kirin_http::request::{BodyLength, Version};
 use kirin_http::{Client, ListenAddress, Method, Origin, Peer, RequestHead};
 use kirin_lua::{Called, Limits, ScriptFile, Step, Supply};
 use kirin_store::{Now, Store, StoreConfig};
 use libfuzzer_sys::fuzz_target;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
 const NOW: Now = Now::from_unix_seconds(1_700_000_000);
 

@@ -1,6 +1,8 @@
-//! What the proxy passes on: a request that is parsed goes out as exactly one request with the framing that it was given, and a
-//! response's head never panics.
+//! What the proxy passes on: a request that is parsed goes out as exactly one request with the
+//! framing that it was given, and a response's head never panics.
 #![no_main]
+
+use std::mem::MaybeUninit;
 
 use kirin_http::request::{FieldStorage, HeadLimits, MAX_FIELDS, Parsed, parse};
 use kirin_http::{BodyLength, Client, ListenAddress, Origin, Peer};
@@ -8,7 +10,6 @@ use kirin_proxy::request_head::{HeadPolicy, OutgoingFraming, encode};
 use kirin_proxy::upstream_response::read_head;
 use kirin_proxy::{ForwardedPolicy, HostPolicy};
 use libfuzzer_sys::fuzz_target;
-use std::mem::MaybeUninit;
 
 fuzz_target!(|input: &[u8]| {
     for is_head in [false, true] {

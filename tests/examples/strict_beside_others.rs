@@ -1,15 +1,18 @@
-//! The same inputs to nginx and h2o as Debian has them: who accepts what, and where the next request begins.
+//! The same inputs to nginx and h2o as Debian has them: who accepts what, and where the next
+//! request begins.
 //!
-//! No test, since it says something about other servers: `cargo run -p kirin-tests --example strict_beside_others` writes what
-//! differs to the standard output. `docs/limits.md` has it with the reasons.
+//! No test, since it says something about other servers: `cargo run -p kirin-tests --example
+//! strict_beside_others` writes what differs to the standard output. `docs/limits.md` has it with
+//! the reasons.
 
-use kirin_tests::strict::{self, Case};
-use kirin_tests::{Site, wait_for};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use kirin_tests::strict::{self, Case};
+use kirin_tests::{Site, wait_for};
 
 /// How long a server may think before what it has not answered counts as waited for.
 const THINKING: Duration = Duration::from_millis(1500);
@@ -35,8 +38,10 @@ fn main() {
     let answers: Vec<Vec<String>> = servers.iter().map(|server| ask(server, &cases)).collect();
     let mut same = 0;
     for (index, case) in cases.iter().enumerate() {
-        let ours =
-            case.outcomes.iter().map(|outcome| reading(outcome.contains(' ') || outcome == "404", outcome));
+        let ours = case
+            .outcomes
+            .iter()
+            .map(|outcome| reading(outcome.contains(' ') || outcome == "404", outcome));
         let ours = shown(ours.collect());
         if answers.iter().all(|of_server| of_server[index] == ours) {
             same += 1;
@@ -56,7 +61,8 @@ fn shown(readings: Vec<String>) -> String {
     if readings.is_empty() { "–".into() } else { readings.join(", ") }
 }
 
-/// Sends every case on a connection of its own and reads what has come when the server has had its time.
+/// Sends every case on a connection of its own and reads what has come when the server has had its
+/// time.
 fn ask(server: &Server, cases: &[Case]) -> Vec<String> {
     let mut streams: Vec<TcpStream> = cases
         .iter()
@@ -101,7 +107,10 @@ fn readings(received: &[u8], case: &Case) -> String {
 }
 
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port()
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|socket| socket.local_addr())
+        .expect("a free port")
+        .port()
 }
 
 fn started(name: &'static str, command: &mut Command, port: u16) -> Server {

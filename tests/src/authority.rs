@@ -1,8 +1,10 @@
 //! A certificate authority for tests.
 
-use crate::Site;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::time::{Duration, SystemTime};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+use crate::Site;
 
 /// Signs certificates that nobody else trusts.
 pub struct Authority {
@@ -58,7 +60,9 @@ impl Authority {
         let mut params = CertificateParams::new(names.clone()).expect("names");
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::OrganizationName, "Kirin, tests");
-        params.distinguished_name.push(DnType::CommonName, names.first().cloned().unwrap_or_default());
+        params
+            .distinguished_name
+            .push(DnType::CommonName, names.first().cloned().unwrap_or_default());
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         Issued { chain: certificate.pem(), key: key.serialize_pem() }
@@ -75,6 +79,7 @@ impl Issued {
         std::fs::write(site.path(&format!("{name}.pem")), &self.chain).expect("a chain");
         let key = site.path(&format!("{name}.key"));
         std::fs::write(&key, &self.key).expect("a key");
-        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("permissions");
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600))
+            .expect("permissions");
     }
 }

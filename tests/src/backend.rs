@@ -1,11 +1,12 @@
 //! A server behind Kirin whose every byte a test decides.
 
-use crate::PATIENCE;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+use crate::PATIENCE;
 
 /// A listening socket whose connections are served by a function, each on a thread of its own.
 pub struct Backend {

@@ -1,9 +1,10 @@
 //! An HTTP/1 client that sends exactly the bytes it is told and shows exactly what came back.
 
-use crate::PATIENCE;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
+
+use crate::PATIENCE;
 
 /// A connection.
 pub struct Client {
@@ -64,7 +65,8 @@ impl Client {
         self
     }
 
-    /// Sends bytes for as long as the other side takes them within a moment; false when it takes no more.
+    /// Sends bytes for as long as the other side takes them within a moment; false when it takes no
+    /// more.
     ///
     /// # Panics
     /// When the socket takes no time limit.
@@ -112,8 +114,11 @@ impl Client {
     pub fn reset(&mut self) {
         let linger = Some(Duration::ZERO);
         let _ = rustix::net::sockopt::set_socket_linger(&self.stream, linger);
-        let unconnected =
-            rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None);
+        let unconnected = rustix::net::socket(
+            rustix::net::AddressFamily::INET,
+            rustix::net::SocketType::STREAM,
+            None,
+        );
         self.stream = TcpStream::from(unconnected.expect("a socket"));
     }
 
@@ -166,7 +171,11 @@ impl Client {
         let head = String::from_utf8_lossy(&self.received[..end]).into_owned();
         self.received.drain(..end + 4);
         let status = head.get(9..12).and_then(|status| status.parse().ok());
-        Reply { status: status.unwrap_or_else(|| panic!("not a response: {head:?}")), head, body: Vec::new() }
+        Reply {
+            status: status.unwrap_or_else(|| panic!("not a response: {head:?}")),
+            head,
+            body: Vec::new(),
+        }
     }
 
     /// Reads up to the end of `bytes`, and returns all of that.
@@ -182,7 +191,8 @@ impl Client {
     pub fn try_read_until(&mut self, bytes: &[u8]) -> bool {
         let mut buffer = [0; 4096];
         loop {
-            if let Some(at) = self.received.windows(bytes.len()).position(|window| window == bytes) {
+            if let Some(at) = self.received.windows(bytes.len()).position(|window| window == bytes)
+            {
                 self.received.drain(..at + bytes.len());
                 return true;
             }
@@ -230,7 +240,8 @@ impl Client {
             let end = self.find(b"\r\n");
             let line = String::from_utf8_lossy(&self.received[..end]).into_owned();
             self.received.drain(..end + 2);
-            let size = usize::from_str_radix(&line, 16).unwrap_or_else(|_| panic!("chunk size {line:?}"));
+            let size =
+                usize::from_str_radix(&line, 16).unwrap_or_else(|_| panic!("chunk size {line:?}"));
             let mut chunk = self.take(size + 2, "a chunk");
             assert_eq!(chunk.split_off(size), b"\r\n", "a chunk's end");
             if size == 0 {
@@ -260,7 +271,10 @@ impl Client {
     fn fill(&mut self, what: &str) {
         let mut buffer = [0; 64 * 1024];
         let count = self.stream.read(&mut buffer).unwrap_or_else(|error| {
-            panic!("{error} while waiting for {what}; got {:?}", String::from_utf8_lossy(&self.received))
+            panic!(
+                "{error} while waiting for {what}; got {:?}",
+                String::from_utf8_lossy(&self.received)
+            )
         });
         assert!(
             count > 0,

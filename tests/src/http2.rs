@@ -1,14 +1,16 @@
 //! An HTTP/2 client, by prior knowledge.
 
-use crate::PATIENCE;
+use std::future::Future;
+use std::net::SocketAddr;
+
 use bytes::Bytes;
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request};
-use std::future::Future;
-use std::net::SocketAddr;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
+
+use crate::PATIENCE;
 
 /// A connection. Its frames are handled while one of its functions runs.
 pub struct Http2Client {
@@ -67,7 +69,8 @@ impl Http2Client {
     /// # Panics
     /// As [`Http2Client::connect`].
     pub fn connect_with(address: SocketAddr, settings: &Builder) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let (requests, connection) = runtime.block_on(async {
             let socket = tokio::net::TcpStream::connect(address).await.expect("connect");
             socket.set_nodelay(true).expect("nodelay");
@@ -137,7 +140,13 @@ impl Http2Client {
     }
 
     /// POST of `body`, with a length or without.
-    pub fn post(&mut self, target: &str, media_type: &str, body: &[u8], has_length: bool) -> Http2Reply {
+    pub fn post(
+        &mut self,
+        target: &str,
+        media_type: &str,
+        body: &[u8],
+        has_length: bool,
+    ) -> Http2Reply {
         let length = body.len().to_string();
         let mut fields = vec![("content-type", media_type)];
         if has_length {
@@ -146,11 +155,18 @@ impl Http2Client {
         self.send("POST", target, &fields, body)
     }
 
-    /// A request with a body, if that is not empty, and its response. Sends no more of the body than is wanted.
+    /// A request with a body, if that is not empty, and its response. Sends no more of the body
+    /// than is wanted.
     ///
     /// # Panics
     /// When the response does not come whole.
-    pub fn send(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Http2Reply {
+    pub fn send(
+        &mut self,
+        method: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+    ) -> Http2Reply {
         self.send_with_trailers(method, target, fields, body, None)
     }
 
@@ -206,7 +222,8 @@ impl Http2Client {
 
     /// Handles the frames that have come.
     pub fn pause(&mut self) {
-        self.runtime.block_on(async { tokio::time::sleep(std::time::Duration::from_millis(10)).await });
+        self.runtime
+            .block_on(async { tokio::time::sleep(std::time::Duration::from_millis(10)).await });
     }
 
     /// Reads all of a body.

@@ -1,9 +1,10 @@
 //! A memcached client for raw lines.
 
-use crate::PATIENCE;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+
+use crate::PATIENCE;
 
 /// A connection to a memcached port on a unix socket.
 pub struct Memcached {
@@ -73,7 +74,8 @@ impl Memcached {
         if line == "END" {
             return None;
         }
-        let length: usize = line.rsplit(' ').next().and_then(|length| length.parse().ok()).expect("a length");
+        let length: usize =
+            line.rsplit(' ').next().and_then(|length| length.parse().ok()).expect("a length");
         let mut value = vec![0; length + 2];
         self.stream.read_exact(&mut value).expect("a value");
         value.truncate(length);

@@ -1,9 +1,11 @@
 //! The memo example behind the built program, and visitors of it.
 
-use crate::{Kirin, Memcached, Reply, Site};
-use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{Kirin, Memcached, Reply, Site};
 
 /// Its files, in the sources.
 pub const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/memo");
@@ -48,7 +50,11 @@ impl<'a> Visitor<'a> {
     /// When that is refused.
     pub fn member(kirin: &'a Kirin, name: &str) -> Self {
         let mut visitor = Self::new(kirin);
-        let reply = visitor.submit("/signup", "/signup", &format!("name={name}&password=password+of+{name}"));
+        let reply = visitor.submit(
+            "/signup",
+            "/signup",
+            &format!("name={name}&password=password+of+{name}"),
+        );
         assert_eq!(reply.status, 303, "{}", reply.text());
         visitor
     }
@@ -96,7 +102,8 @@ impl<'a> Visitor<'a> {
     /// # Panics
     /// When a cookie is malformed.
     pub fn request(&mut self, method: &str, path: &str, fields: &str, form: &str) -> Reply {
-        let cookies: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies: Vec<_> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let fields = format!(
             "Cookie: {}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n{fields}\r\n{form}",
             cookies.join("; "),
@@ -125,12 +132,17 @@ pub fn csrf_token(page: &str) -> Option<&str> {
 
 /// Who is signed in, as a page says.
 pub fn names(page: &str) -> Vec<&str> {
-    page.split("signed in as <strong>").skip(1).filter_map(|rest| rest.split("</strong>").next()).collect()
+    page.split("signed in as <strong>")
+        .skip(1)
+        .filter_map(|rest| rest.split("</strong>").next())
+        .collect()
 }
 
 /// Whether a page is one for visitors who are not signed in.
 pub fn is_strangers(page: &str) -> bool {
-    page.contains("<a href=\"/signin\">Sign in</a>") && names(page).is_empty() && csrf_token(page).is_none()
+    page.contains("<a href=\"/signin\">Sign in</a>")
+        && names(page).is_empty()
+        && csrf_token(page).is_none()
 }
 
 /// While this lives, no worker answers anything.

@@ -1,18 +1,21 @@
-//! Pebble, Let's Encrypt's certificate authority for tests, with a DNS in which every name leads to this machine.
+//! Pebble, Let's Encrypt's certificate authority for tests, with a DNS in which every name leads to
+//! this machine.
 
-use crate::{Authority, wait_for};
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+
 use tempfile::TempDir;
+
+use crate::{Authority, wait_for};
 
 /// A running authority; ended when dropped.
 ///
-/// It looks for the answers to its challenges at a port of this test, which leads to Kirin once [`Pebble::look_at`] says where
-/// that is. Until then it waits, some seconds at most.
+/// It looks for the answers to its challenges at a port of this test, which leads to Kirin once
+/// [`Pebble::look_at`] says where that is. Until then it waits, some seconds at most.
 pub struct Pebble {
     directory: TempDir,
     children: Vec<Child>,
@@ -38,8 +41,9 @@ impl Pebble {
         thread::spawn(move || forward(&challenges, &target));
         let directory = tempfile::tempdir().expect("a directory");
         let own = Authority::new("Pebble's own");
-        let write =
-            |name: &str, text: &str| std::fs::write(directory.path().join(name), text).expect("a file");
+        let write = |name: &str, text: &str| {
+            std::fs::write(directory.path().join(name), text).expect("a file")
+        };
         let issued = own.issue(&["127.0.0.1"]);
         write("ca.pem", &own.pem());
         write("own.pem", &issued.chain);
@@ -55,7 +59,12 @@ impl Pebble {
             ),
         );
         let mut dns_server = Command::new(program("pebble-challtestsrv"));
-        dns_server.args(["-dnsserver", &dns.to_string(), "-management", &dns_management.to_string()]);
+        dns_server.args([
+            "-dnsserver",
+            &dns.to_string(),
+            "-management",
+            &dns_management.to_string(),
+        ]);
         dns_server.args(["-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""]);
         dns_server.args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", ""]);
         let mut authority = Command::new(program("pebble"));
@@ -71,9 +80,11 @@ impl Pebble {
             command.current_dir(directory.path()).stdout(log()).stderr(log());
             command.spawn().expect("a program of pebble's")
         });
-        let mut pebble = Self { directory, children: children.into(), address, management, look_at };
+        let mut pebble =
+            Self { directory, children: children.into(), address, management, look_at };
         let is_up = wait_for("pebble", || {
-            let gone = pebble.children.iter_mut().any(|child| child.try_wait().expect("wait").is_some());
+            let gone =
+                pebble.children.iter_mut().any(|child| child.try_wait().expect("wait").is_some());
             let all = [address, management, dns, dns_management];
             let up = || all.iter().all(|address| TcpStream::connect(address).is_ok());
             if gone { Some(false) } else { up().then_some(true) }
@@ -114,8 +125,7 @@ impl Pebble {
     /// # Panics
     /// When there is no curl.
     pub fn wants_renewal(&self, pem: &str) {
-        let window =
-            r#"{"suggestedWindow": {"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}}"#;
+        let window = r#"{"suggestedWindow": {"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}}"#;
         let start = pem.find("-----BEGIN CERTIFICATE-----").expect("a certificate");
         let escaped = |text: &str| text.replace('"', "\\\"").replace('\n', "\\n");
         let body = format!(
@@ -129,7 +139,12 @@ impl Pebble {
             .arg(format!("https://{}/set-renewal-info/", self.management))
             .output()
             .expect("curl");
-        assert!(output.status.success(), "{} {}", String::from_utf8_lossy(&output.stderr), self.log());
+        assert!(
+            output.status.success(),
+            "{} {}",
+            String::from_utf8_lossy(&output.stderr),
+            self.log()
+        );
     }
 
     /// What it has logged.
@@ -157,7 +172,9 @@ fn forward(listener: &TcpListener, target: &Receiver<SocketAddr>) {
     let mut address = None;
     for client in listener.incoming().flatten() {
         address = target.try_iter().last().or(address).or_else(|| target.recv().ok());
-        let Some(server) = address.and_then(|address| TcpStream::connect(address).ok()) else { continue };
+        let Some(server) = address.and_then(|address| TcpStream::connect(address).ok()) else {
+            continue;
+        };
         for (from, to) in [(&client, &server), (&server, &client)] {
             let (Ok(mut from), Ok(mut to)) = (from.try_clone(), to.try_clone()) else { continue };
             thread::spawn(move || {

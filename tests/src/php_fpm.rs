@@ -1,9 +1,10 @@
 //! Debian's php-fpm as a server behind Kirin.
 
-use crate::{Site, wait_for};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
+
+use crate::{Site, wait_for};
 
 /// Debian has the version in the name.
 fn php_fpm() -> std::path::PathBuf {
@@ -11,7 +12,9 @@ fn php_fpm() -> std::path::PathBuf {
         .expect("/usr/sbin")
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("php-fpm")))
+        .filter(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("php-fpm"))
+        })
         .collect();
     found.sort();
     found.pop().expect("package php-fpm")
@@ -43,7 +46,8 @@ impl PhpFpm {
              [tcp]\nlisten = 127.0.0.1:{port}\npm = static\npm.max_children = 2\n"
         );
         std::fs::write(site.path("fpm.conf"), configuration).expect("fpm.conf");
-        // Without -n it reads the machine's php.ini. As root it wants to be told that this is meant.
+        // Without -n it reads the machine's php.ini. As root it wants to be told that this is
+        // meant.
         let mut child = Command::new(php_fpm())
             .args(["-n", "-R", "-F", "-y"])
             .arg(site.path("fpm.conf"))

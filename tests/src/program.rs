@@ -1,12 +1,14 @@
 //! The program under test as a child process.
 
-use crate::{Client, Reply, Site, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{Client, Reply, Site, wait_for};
 
 /// A running Kirin; killed when dropped.
 pub struct Kirin {
@@ -16,7 +18,8 @@ pub struct Kirin {
 }
 
 impl Kirin {
-    /// Starts with `config` as kirin.toml in `site`, and waits until it serves. The first listener must be TCP.
+    /// Starts with `config` as kirin.toml in `site`, and waits until it serves. The first listener
+    /// must be TCP.
     ///
     /// # Panics
     /// When it does not come to serve; the message has its log.
@@ -81,7 +84,8 @@ impl Kirin {
         self.address
     }
 
-    /// Where its listener of this number serves, counted from 0 in the order of the configuration. All are TCP.
+    /// Where its listener of this number serves, counted from 0 in the order of the configuration.
+    /// All are TCP.
     pub fn address_of(&self, listener: usize) -> SocketAddr {
         wait_for("a listener's address", || nth_address(&self.log(), listener))
     }
@@ -213,6 +217,10 @@ pub fn binary() -> PathBuf {
     }
     let test = std::env::current_exe().expect("the test's own path");
     let binary = test.ancestors().nth(2).expect("target/debug").join("kirin");
-    assert!(binary.exists(), "{} is not built: run `make test`, or `cargo build -p kirin`", binary.display());
+    assert!(
+        binary.exists(),
+        "{} is not built: run `make test`, or `cargo build -p kirin`",
+        binary.display()
+    );
     binary
 }

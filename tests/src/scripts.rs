@@ -17,7 +17,8 @@ pub fn serve(site: &Site, rest: &str) -> Kirin {
 /// One script for the whole site.
 pub fn serve_script(script: &str) -> (Site, Kirin) {
     let site = Site::new().with("page.lua", script);
-    let kirin = serve(&site, &format!("{PATIENT}[[route]]\npath = \"/\"\ntry = [\"lua:page.lua\"]\n"));
+    let kirin =
+        serve(&site, &format!("{PATIENT}[[route]]\npath = \"/\"\ntry = [\"lua:page.lua\"]\n"));
     (site, kirin)
 }
 

@@ -1,9 +1,11 @@
 //! A directory with what a site is made of.
 
-use crate::wait_for;
 use std::fs;
 use std::path::{Path, PathBuf};
+
 use tempfile::TempDir;
+
+use crate::wait_for;
 
 /// A temporary site; gone when dropped.
 pub struct Site {
@@ -43,7 +45,8 @@ impl Site {
     pub fn wait_for_files(&self, prefix: &str, count: usize) {
         wait_for(&format!("{count} files {prefix}*"), || {
             let entries = fs::read_dir(self.root()).expect("the site").flatten();
-            let found = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+            let found =
+                entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
             (found.count() == count).then_some(())
         });
     }

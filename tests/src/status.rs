@@ -1,7 +1,8 @@
 //! What a running Kirin says of itself at its admin listener.
 
-use crate::{Client, Kirin, wait_for};
 use serde_json::Value;
+
+use crate::{Client, Kirin, wait_for};
 
 /// The part of a configuration that [`Kirin::status`] needs.
 pub const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\n";
@@ -20,7 +21,8 @@ impl Kirin {
         let mut client = Client::connect(address);
         client.send(format!("GET /status HTTP/1.1\r\nHost: {address}\r\n\r\n"));
         let reply = client.read_reply();
-        serde_json::from_slice(&reply.body).unwrap_or_else(|error| panic!("{error}: {}", reply.text()))
+        serde_json::from_slice(&reply.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", reply.text()))
     }
 
     /// The sum of a count over the servers of an upstream.

@@ -1,14 +1,19 @@
 //! A TLS client that shows what was negotiated and whether the end was a good one.
 
-use crate::{Authority, Issued, PATIENCE};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion, RootCertStore, StreamOwned};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-/// How a client does handshakes. Connections that share one share its sessions, so that the second may resume.
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{
+    ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion, RootCertStore, StreamOwned,
+};
+
+use crate::{Authority, Issued, PATIENCE};
+
+/// How a client does handshakes. Connections that share one share its sessions, so that the second
+/// may resume.
 #[derive(Clone)]
 pub struct TlsSetup(Arc<ClientConfig>);
 
@@ -17,7 +22,11 @@ impl TlsSetup {
     ///
     /// # Panics
     /// When a certificate is none.
-    pub fn new(authority: &Authority, certificate: Option<&Issued>, version: ProtocolVersion) -> Self {
+    pub fn new(
+        authority: &Authority,
+        certificate: Option<&Issued>,
+        version: ProtocolVersion,
+    ) -> Self {
         Self::with_root(&authority.pem(), certificate, version)
     }
 
@@ -62,7 +71,8 @@ impl TlsClient {
         let mut socket = TcpStream::connect(address)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
-        let mut connection = ClientConnection::new(Arc::clone(&setup.0), name).map_err(io::Error::other)?;
+        let mut connection =
+            ClientConnection::new(Arc::clone(&setup.0), name).map_err(io::Error::other)?;
         while connection.is_handshaking() {
             connection.complete_io(&mut socket)?;
         }
@@ -79,7 +89,8 @@ impl TlsClient {
     /// # Panics
     /// When `issued` is none.
     pub fn server_is(&self, issued: &Issued) -> bool {
-        let expected = CertificateDer::from_pem_slice(issued.chain.as_bytes()).expect("a certificate");
+        let expected =
+            CertificateDer::from_pem_slice(issued.chain.as_bytes()).expect("a certificate");
         self.stream.conn.peer_certificates().and_then(<[_]>::first) == Some(&expected)
     }
 

@@ -1,8 +1,9 @@
 //! What the access log says of responses that were cut, through the built program.
 
-use kirin_tests::{Client, Http2Client, Kirin, Memcached, Site, wait_for};
 use std::io::{Read, Write};
 use std::net::TcpListener;
+
+use kirin_tests::{Client, Http2Client, Kirin, Memcached, Site, wait_for};
 
 const LARGE: usize = 40_000_000;
 
@@ -39,7 +40,9 @@ fn serve() -> Running {
                 let dies = String::from_utf8_lossy(&request[..count]).contains("/proxy/cut");
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n");
                 let body = vec![b'x'; if dies { 1_000_000 } else { LARGE }];
-                let _ = connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(&body));
+                let _ = connection
+                    .write_all(head.as_bytes())
+                    .and_then(|()| connection.write_all(&body));
             });
         }
     });
@@ -72,7 +75,9 @@ impl Running {
             log.lines().find(|line| line.contains(&format!(" {target} "))).map(str::to_owned)
         });
         let parts: Vec<&str> = line.split('"').collect();
-        let [_, _, status, _, _, _, end] = parts[..] else { panic!("not the combined format: {line}") };
+        let [_, _, status, _, _, _, end] = parts[..] else {
+            panic!("not the combined format: {line}")
+        };
         let (status, bytes) = status.trim().split_once(' ').expect("status and bytes");
         let end: Vec<&str> = end.trim().split(' ').collect();
         assert!(end[1].parse::<f64>().is_ok(), "{line}");

@@ -1,14 +1,17 @@
-//! Certificates from an authority: pebble, which is made to find what clients and servers of ACME do wrong.
+//! Certificates from an authority: pebble, which is made to find what clients and servers of ACME
+//! do wrong.
 
-use kirin_tests::{
-    Authority, Client, Issued, Kirin, Pebble, Site, TlsClient, TlsSetup, kirin_command, run_kirin, wait_for,
-};
-use rustix::process::{Signal, geteuid};
-use rustls::ProtocolVersion::TLSv1_3;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use kirin_tests::{
+    Authority, Client, Issued, Kirin, Pebble, Site, TlsClient, TlsSetup, kirin_command, run_kirin,
+    wait_for,
+};
+use rustix::process::{Signal, geteuid};
+use rustls::ProtocolVersion::TLSv1_3;
 
 fn site() -> Site {
     Site::new().with("www/hello.txt", "hello\n")
@@ -53,8 +56,9 @@ fn a_domain_is_all_that_https_needs() {
     kirin.wait_for_log("serving a new certificate for a.test, www.a.test");
     let root = pebble.root();
     for name in ["a.test", "www.a.test"] {
-        let reply =
-            connect(&kirin, name, &root).expect("a certificate that is trusted").get_and_close("/hello.txt");
+        let reply = connect(&kirin, name, &root)
+            .expect("a certificate that is trusted")
+            .get_and_close("/hello.txt");
         assert!(reply.ends_with("hello\n"), "{reply}");
     }
     let mut http = Client::connect(kirin.address_of(1));
@@ -70,7 +74,9 @@ fn a_domain_is_all_that_https_needs() {
     let mut again = serve_domains(&site, &pebble, &["a.test", "www.a.test"]);
     drop(pebble);
     let kirin = Kirin::start_command(&mut again);
-    connect(&kirin, "a.test", &root).expect("the certificate from before").get_and_close("/hello.txt");
+    connect(&kirin, "a.test", &root)
+        .expect("the certificate from before")
+        .get_and_close("/hello.txt");
     assert!(!kirin.log().contains("asking"), "{}", kirin.log());
 }
 
@@ -111,14 +117,16 @@ fn a_certificate_is_exchanged_while_connections_stay() {
     assert!(before.get_and_close("/hello.txt").ends_with("hello\n"));
     let root = pebble.root();
     connect(&kirin, "a.test", &root).expect("the new certificate");
-    // On HUP the authority is asked for its opinion, which is that there is time; and there are no files to read again.
+    // On HUP the authority is asked for its opinion, which is that there is time; and there are no
+    // files to read again.
     kirin.signal(Signal::HUP);
     wait_for("the authority to be asked", || pebble.log().contains("/renewalInfo/").then_some(()));
     connect(&kirin, "a.test", &root).expect("the new certificate");
     assert_eq!(kirin.log().matches("asking").count(), 1, "{}", kirin.log());
     // It has changed its mind: RFC 9773.
-    pebble
-        .wants_renewal(&fs::read_to_string(kept(&site, &pebble).join("a.test.pem")).expect("a certificate"));
+    pebble.wants_renewal(
+        &fs::read_to_string(kept(&site, &pebble).join("a.test.pem")).expect("a certificate"),
+    );
     kirin.signal(Signal::HUP);
     wait_for("the second certificate", || {
         (kirin.log().matches("serving a new certificate").count() == 2).then_some(())
@@ -161,9 +169,11 @@ fn a_refusal_is_told_with_its_reason_and_everything_else_is_served() {
     let refused = start(&site, &pebble, &config(&pebble, "\"www.refused.test\""));
     refused.wait_for_log("next attempt in");
     let log = refused.log();
-    for part in
-        ["no certificate for www.refused.test", "is it spelt right", "handshakes are refused until then"]
-    {
+    for part in [
+        "no certificate for www.refused.test",
+        "is it spelt right",
+        "handshakes are refused until then",
+    ] {
         assert!(log.contains(part), "{part}: {log}");
     }
     assert_eq!(log.matches("asking").count(), 1, "{log}");
@@ -213,7 +223,9 @@ fn an_authority_that_cannot_be_reached_is_told() {
     let kirin = Kirin::start_command(command.arg("serve"));
     kirin.wait_for_log("next attempt in");
     let log = kirin.log();
-    for part in ["Connection refused", "can this machine reach", "handshakes are refused until then"] {
+    for part in
+        ["Connection refused", "can this machine reach", "handshakes are refused until then"]
+    {
         assert!(log.contains(part), "{part}: {log}");
     }
 }
@@ -229,7 +241,8 @@ fn what_is_kept_belongs_to_the_user_that_serves() {
     // As left by a Kirin that served as root.
     let old = Authority::new("The old one");
     keep(&site, &pebble, "a.test.pem", &old.issue_for_days("a.test", 80, 10));
-    let kirin = start(&site, &pebble, &format!("user = \"nobody\"\n{}", config(&pebble, "\"a.test\"")));
+    let kirin =
+        start(&site, &pebble, &format!("user = \"nobody\"\n{}", config(&pebble, "\"a.test\"")));
     pebble.look_at(kirin.address_of(1));
     kirin.wait_for_log("serving a new certificate for a.test");
     for name in ["", "a.test.pem", "account.json"] {
@@ -256,7 +269,11 @@ fn what_cannot_work_is_said_at_once() {
             "[[route]]",
             "add a [[listener]] with `address = \"*:80\"`",
         ),
-        ("\"a.test\"", "\"*.a.test\"", "kirin.toml:4:21: `*.a.test` is not a name that ACME can prove"),
+        (
+            "\"a.test\"",
+            "\"*.a.test\"",
+            "kirin.toml:4:21: `*.a.test` is not a name that ACME can prove",
+        ),
         ("\"a.test\"", "", "1 to 100 names"),
         ("acme = { domains = [\"a.test\"] }\n", "", "TLS needs `certificates`"),
         ("\"a.test\"]", "\"a.test\"], directory = \"http://ca.test/\"", "is an https:// address"),
@@ -277,7 +294,9 @@ fn the_printed_configuration_has_the_domains() {
     let site = site();
     let arguments = ["serve", "--print-config", "--domain", "a.test", "--domain", "b.test", "www"];
     let printed = String::from_utf8(run_kirin(&site, &arguments).stdout).expect("UTF-8");
-    for part in ["\"*:443\"", "\"*:80\"", "domains = [\"a.test\", \"b.test\"]", "redirect_to_https = 443"] {
+    for part in
+        ["\"*:443\"", "\"*:80\"", "domains = [\"a.test\", \"b.test\"]", "redirect_to_https = 443"]
+    {
         assert!(printed.contains(part), "{part}: {printed}");
     }
     fs::write(site.path("www/kirin.toml"), printed).expect("kirin.toml");

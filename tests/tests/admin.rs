@@ -1,11 +1,12 @@
 //! The admin listener, and the commands that use it, through the built program.
 
-use kirin_tests::{Backend, Client, Kirin, Memcached, Site, kirin_command, run_kirin, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
+
+use kirin_tests::{Backend, Client, Kirin, Memcached, Site, kirin_command, run_kirin, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 const APP: &str = r#"sub { [200, ['Content-Type' => 'text/plain'], ["application $$"]] };"#;
 
@@ -49,7 +50,9 @@ fn admin_address(kirin: &Kirin) -> SocketAddr {
 fn ask(kirin: &Kirin, method: &str, path: &str, fields: &str, body: &str) -> (u16, String) {
     let mut client = Client::connect(admin_address(kirin));
     let length = body.len();
-    client.send(format!("{method} {path} HTTP/1.1\r\n{fields}\r\nContent-Length: {length}\r\n\r\n{body}"));
+    client.send(format!(
+        "{method} {path} HTTP/1.1\r\n{fields}\r\nContent-Length: {length}\r\n\r\n{body}"
+    ));
     let reply = client.read_reply();
     (reply.status, reply.text())
 }
@@ -70,7 +73,11 @@ fn the_status_says_what_the_program_knows() {
     assert_eq!((status, &json["pid"]), (200, &Value::from(kirin.pid())), "{body}");
     assert!(json["version"].is_string() && json["uptime_seconds"].is_u64(), "{body}");
     let app = &json["apps"][0];
-    assert_eq!((&app["name"], &app["state"]), (&Value::from("web"), &Value::from("ready")), "{body}");
+    assert_eq!(
+        (&app["name"], &app["state"]),
+        (&Value::from("web"), &Value::from("ready")),
+        "{body}"
+    );
     assert_eq!(app["counters"]["requests"], 2, "{body}");
     assert_eq!(app["workers"].as_array().map(Vec::len), Some(2), "{body}");
     assert_eq!(json["store"]["items"], 0, "{body}");
@@ -92,12 +99,17 @@ fn pages_are_purged_by_json_and_by_form() {
     let answer: Value = serde_json::from_str(&answer).expect(&answer);
     assert_eq!((status, answer), (200, serde_json::json!({"keys": 1, "prefixes": 1, "tags": 1})));
     assert_eq!(left(&mut memcached), ["/d"]);
-    let form = format!("{HOST}\r\nContent-Type: application/x-www-form-urlencoded\r\nKirin-Admin: 1");
+    let form =
+        format!("{HOST}\r\nContent-Type: application/x-www-form-urlencoded\r\nKirin-Admin: 1");
     assert_eq!(ask(&kirin, "POST", "/purge", &form, "tag=q&tag=z").0, 200);
     assert!(left(&mut memcached).is_empty());
-    for (fields, body) in
-        [(&json, "{}"), (&json, "nonsense"), (&json, r#"{"tag": "x"}"#), (&form, "tags=x"), (&form, "")]
-    {
+    for (fields, body) in [
+        (&json, "{}"),
+        (&json, "nonsense"),
+        (&json, r#"{"tag": "x"}"#),
+        (&form, "tags=x"),
+        (&form, ""),
+    ] {
         let (status, message) = ask(&kirin, "POST", "/purge", fields, body);
         assert!(status == 400 && message.len() > 10, "{body}: {status} {message}");
     }
@@ -139,14 +151,22 @@ fn a_unix_socket_is_for_its_owner_alone() {
 
 #[test]
 fn an_address_that_others_can_reach_is_refused() {
-    for (address, is_good) in
-        [("0.0.0.0:0", false), ("*:0", false), ("10.0.0.1:80", false), ("[::1]:0", true), ("0", true)]
-    {
+    for (address, is_good) in [
+        ("0.0.0.0:0", false),
+        ("*:0", false),
+        ("10.0.0.1:80", false),
+        ("[::1]:0", true),
+        ("0", true),
+    ] {
         let more = format!("[admin]\naddress = \"{address}\"");
         let site = Site::new().with("app.psgi", APP).with("kirin.toml", config(&more));
         let output = run_kirin(&site, &["check"]);
         assert_eq!(output.status.success(), is_good, "{address}: {}", said(&output));
-        assert!(is_good || said(&output).contains("unix:PATH and a port on 127.0.0.1"), "{}", said(&output));
+        assert!(
+            is_good || said(&output).contains("unix:PATH and a port on 127.0.0.1"),
+            "{}",
+            said(&output)
+        );
     }
 }
 
@@ -155,8 +175,10 @@ fn the_command_purges_by_admin_listener_or_by_memcached_port() {
     let (site, kirin) = serve(TCP);
     let address = admin_address(&kirin).to_string();
     let mut memcached = fill(&site);
-    let output =
-        run_kirin(&site, &["purge", "--key", "/a", "--key", "/never", "--tag", "z", "--admin", &address]);
+    let output = run_kirin(
+        &site,
+        &["purge", "--key", "/a", "--key", "/never", "--tag", "z", "--admin", &address],
+    );
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(said(&output), "purged 1 of 2 keys, 1 of 1 tags\n");
     assert_eq!(left(&mut memcached), ["/b"]);
@@ -177,22 +199,26 @@ fn a_soft_purge_leaves_what_it_names_stale() {
         let is_stale = |key: &&str| memcached.send(format!("mg {key}\r\n")).line().contains('X');
         ["/a", "/b", "/c/1", "/d"].into_iter().filter(is_stale).collect::<Vec<_>>()
     };
-    let output = run_kirin(&site, &["purge", "--soft", "-k", "/a", "-k", "/never", "--admin", &address]);
+    let output =
+        run_kirin(&site, &["purge", "--soft", "-k", "/a", "-k", "/never", "--admin", &address]);
     assert_eq!(said(&output), "purged softly 1 of 2 keys\n");
     assert_eq!(stale(), ["/a"]);
     // By the memcached port.
     let output = run_kirin(&site, &["purge", "--soft", "-k", "/b", "-p", "/c/"]);
     assert_eq!(said(&output), "purged softly 1 of 1 keys, 1 of 1 prefixes\n");
     assert_eq!(stale(), ["/a", "/b", "/c/1"]);
-    let form = format!("{HOST}\r\nContent-Type: application/x-www-form-urlencoded\r\nKirin-Admin: 1");
+    let form =
+        format!("{HOST}\r\nContent-Type: application/x-www-form-urlencoded\r\nKirin-Admin: 1");
     assert_eq!(ask(&kirin, "POST", "/purge", &form, "tag=z&soft=true").0, 200);
     assert_eq!(stale(), ["/a", "/b", "/c/1", "/d"]);
 }
 
 #[test]
 fn the_command_says_why_it_could_not() {
-    let site =
-        Site::new().with("app.psgi", APP).with("none.toml", config("")).with("kirin.toml", config(UNIX));
+    let site = Site::new()
+        .with("app.psgi", APP)
+        .with("none.toml", config(""))
+        .with("kirin.toml", config(UNIX));
     for (arguments, code, message) in [
         (&["purge"][..], 2, "--key"),
         (&["purge", "--tag", "a,b"], 1, "no space, comma"),
@@ -226,8 +252,11 @@ fn the_next_program_has_the_admin_listener() {
     assert_eq!(status(), Some(u64::from(first.pid())));
     first.signal(Signal::USR2);
     assert!(first.wait().success(), "{}", first.log());
-    let second =
-        std::fs::read_to_string(site.path("pid")).expect("pid").trim().parse::<i32>().expect("a pid");
+    let second = std::fs::read_to_string(site.path("pid"))
+        .expect("pid")
+        .trim()
+        .parse::<i32>()
+        .expect("a pid");
     assert_ne!(second as u32, first.pid());
     let answered = status();
     let mode = std::fs::metadata(site.path("admin.sock")).expect("the socket").permissions().mode();
@@ -248,7 +277,9 @@ fn the_status_counts_what_caches_do_and_shows_the_servers_of_upstreams() {
         };
         format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n{fields}\r\nok")
     });
-    let nobody = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a port");
     let more = format!(
         "{TCP}\n[[upstream]]\nname = \"api\"\nservers = [\"{}\", \"{nobody}\"]\nmax_failures = 1\n\
          [[route]]\npath = \"/api\"\ntry = [\"proxy:api\"]\ncache = {{ bypass = [\"query:past\"] }}\nrewrite = \"/\"\n",
@@ -274,17 +305,33 @@ fn the_status_counts_what_caches_do_and_shows_the_servers_of_upstreams() {
     let cache = &json["cache"];
     let count = |name: &str| cache[name].as_u64().unwrap_or_else(|| panic!("no {name}: {json:#}"));
     assert_eq!((count("hits"), count("stale_hits")), (3, 1), "{json:#}");
-    assert_eq!((count("misses"), count("validations"), count("not_modified")), (3, 1, 0), "{json:#}");
+    assert_eq!(
+        (count("misses"), count("validations"), count("not_modified")),
+        (3, 1, 0),
+        "{json:#}"
+    );
     assert_eq!((count("passed"), count("bypassed"), count("collapsed")), (2, 1, 0), "{json:#}");
     let servers = json["upstreams"]["api"]["servers"].as_array().expect("servers");
     let [well, other] = servers.as_slice() else { panic!("{json:#}") };
     assert_eq!(well["server"], backend.address().to_string());
-    assert_eq!((&well["availability"], &well["in_flight"]), (&"available".into(), &0.into()), "{json:#}");
+    assert_eq!(
+        (&well["availability"], &well["in_flight"]),
+        (&"available".into(), &0.into()),
+        "{json:#}"
+    );
     // Each once, also those for which a connection had to be made.
     assert_eq!((&well["requests"], &well["failures"]), (&7.into(), &0.into()), "{json:#}");
-    assert_eq!((&well["max_in_flight"], &well["failures_in_a_row"]), (&Value::Null, &0.into()), "{json:#}");
+    assert_eq!(
+        (&well["max_in_flight"], &well["failures_in_a_row"]),
+        (&Value::Null, &0.into()),
+        "{json:#}"
+    );
     assert!(well["latency_ms"].as_f64() > Some(0.0), "{json:#}");
-    assert_eq!((&other["availability"], &other["ejections"]), (&"ejected".into(), &1.into()), "{json:#}");
+    assert_eq!(
+        (&other["availability"], &other["ejections"]),
+        (&"ejected".into(), &1.into()),
+        "{json:#}"
+    );
     assert!(other["failures"].as_u64() >= Some(1), "{json:#}");
 }
 
@@ -338,7 +385,8 @@ fn a_start_that_fails_leaves_no_socket_behind_and_an_end_takes_no_others() {
     let mut kirin = Kirin::start(&site, UNIX_SOCKETS);
     // Somebody else's now.
     std::fs::remove_file(site.path("admin.sock")).expect("the socket");
-    let _other = std::os::unix::net::UnixListener::bind(site.path("admin.sock")).expect("another socket");
+    let _other =
+        std::os::unix::net::UnixListener::bind(site.path("admin.sock")).expect("another socket");
     kirin.signal(Signal::TERM);
     kirin.wait();
     assert!(site.path("admin.sock").exists() && !site.path("web.sock").exists());

@@ -1,10 +1,11 @@
-//! Files that an application hands back (a body with a `path`) are sent by Kirin as a file server would send them, and never
-//! as anything else than what the application has opened.
+//! Files that an application hands back (a body with a `path`) are sent by Kirin as a file server
+//! would send them, and never as anything else than what the application has opened.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
 use kirin_tests::{Client, Kirin, Reply, Site};
 use rustix::process::geteuid;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 
 const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
@@ -62,24 +63,36 @@ fn assert_served_as_a_file(client: &mut Client, path: &str, body: &[u8]) {
             let reply = client.request(method, path, &fields);
             assert_eq!(reply.status, 304, "{method} {path} {fields}{}", reply.head);
             assert_eq!(reply.field("etag"), Some(tag.as_str()), "{path}");
-            assert_eq!((reply.field("content-type"), reply.field("content-length")), (None, None), "{path}");
+            assert_eq!(
+                (reply.field("content-type"), reply.field("content-length")),
+                (None, None),
+                "{path}"
+            );
         }
     }
     assert_whole(&client.request("GET", path, "If-None-Match: \"another\"\r\n"), body);
     assert_eq!(client.request("GET", path, "If-Match: \"another\"\r\n").status, 412, "{path}");
 
     for (range, start, length) in [("2-5", 2, 4), ("-3", size - 3, 3), ("7-", 7, size - 7)] {
-        let part = client.request("GET", path, &format!("Range: bytes={range}\r\nIf-Range: {tag}\r\n"));
+        let part =
+            client.request("GET", path, &format!("Range: bytes={range}\r\nIf-Range: {tag}\r\n"));
         assert_eq!(part.status, 206, "{path} {range}: {}", part.head);
         assert!(part.body == body[start..start + length], "{path} {range}");
         let expected = format!("bytes {start}-{}/{size}", start + length - 1);
         assert_eq!(part.field("content-range"), Some(expected.as_str()), "{path}");
         assert_eq!(part.field("content-type"), whole.field("content-type"), "{path}");
     }
-    assert_whole(&client.request("GET", path, "Range: bytes=2-5\r\nIf-Range: \"another\"\r\n"), body);
+    assert_whole(
+        &client.request("GET", path, "Range: bytes=2-5\r\nIf-Range: \"another\"\r\n"),
+        body,
+    );
     let outside = client.request("GET", path, &format!("Range: bytes={size}-\r\n"));
     let expected = format!("bytes */{size}");
-    assert_eq!((outside.status, outside.field("content-range")), (416, Some(expected.as_str())), "{path}");
+    assert_eq!(
+        (outside.status, outside.field("content-range")),
+        (416, Some(expected.as_str())),
+        "{path}"
+    );
 }
 
 #[test]
@@ -232,7 +245,9 @@ fn what_the_worker_would_send_is_what_the_client_gets() {
         assert_eq!(reply.field("kirin-file"), None, "{kind}");
     }
     for _ in 0..3 {
-        client.send("POST /plain HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nRange: bytes=0-1\r\n\r\n");
+        client.send(
+            "POST /plain HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nRange: bytes=0-1\r\n\r\n",
+        );
         let reply = client.read_reply();
         assert_eq!((reply.status, reply.text().as_str()), (200, file), "{}", reply.head);
     }
@@ -268,8 +283,10 @@ fn what_the_application_says_of_its_file_stands() {
         let reply = client.request("GET", &format!("/{kind}"), fields);
         assert_eq!(reply.status, status, "{kind} {fields}{}", reply.head);
         for name in ["etag", "last-modified", "accept-ranges", "content-encoding"] {
-            let count =
-                reply.head.lines().filter(|line| line.to_lowercase().starts_with(&format!("{name}:")));
+            let count = reply
+                .head
+                .lines()
+                .filter(|line| line.to_lowercase().starts_with(&format!("{name}:")));
             assert!(count.count() <= 1, "{kind}: {}", reply.head);
         }
     }
@@ -279,7 +296,11 @@ fn what_the_application_says_of_its_file_stands() {
     assert_eq!(client.get("/encoded").field("etag"), None);
     assert_eq!(client.get("/none").field("accept-ranges"), Some("none"));
     let not_modified = client.request("GET", "/weak", "If-None-Match: \"mine\"\r\n");
-    assert_eq!(not_modified.field("set-cookie"), Some("a=b"), "the application may have begun a session");
+    assert_eq!(
+        not_modified.field("set-cookie"),
+        Some("a=b"),
+        "the application may have begun a session"
+    );
     assert_eq!(not_modified.field("content-disposition"), None);
 }
 

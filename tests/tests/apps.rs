@@ -1,8 +1,9 @@
 //! Applications through the built program: what a browser, an operator and a bad day do to them.
 
+use std::process::{Command, Stdio};
+
 use kirin_tests::{Kirin, Site, run_kirin, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
-use std::process::{Command, Stdio};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\ndeadline = \"2s\"\nenv = { GREETING = \"hi\" }\n\
@@ -79,7 +80,10 @@ fn parameters_and_environment_are_what_plack_expects() {
     let (_site, kirin) = serve();
     let mut client = kirin.connect();
     assert_eq!(client.get("/?name=a%20b").text(), "hello hi a b");
-    assert_eq!(client.post("/", "application/x-www-form-urlencoded", b"name=c").text(), "hello hi c");
+    assert_eq!(
+        client.post("/", "application/x-www-form-urlencoded", b"name=c").text(),
+        "hello hi c"
+    );
     let reply = client.request(
         "GET",
         "/env/a%20b?q=%20",
@@ -110,10 +114,13 @@ fn bodies_of_any_size_and_framing_arrive_whole() {
         let reply = client.post("/length", "application/octet-stream", &vec![b'x'; size]);
         assert_eq!(reply.text(), size.to_string());
     }
-    client.send("POST /length HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    client
+        .send("POST /length HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
     client.send("4;x=y\r\ndefg\r\n0\r\nTrailer: x\r\n\r\n");
     assert_eq!(client.read_reply().text(), "7");
-    client.send("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+    client.send(
+        "POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+    );
     assert_eq!(client.read_head_reply().status, 100);
     client.send("hello");
     assert_eq!(client.read_reply().text(), "5");
@@ -145,11 +152,17 @@ fn streamed_and_delayed_responses_reach_the_client() {
     let reply = client.get("/stream");
     assert_eq!(reply.text(), "part 1\npart 2\npart 3\n");
     let reply = client.get("/delayed");
-    assert_eq!((reply.status, reply.field("x-delayed"), reply.text().as_str()), (201, Some("1"), "delayed"));
+    assert_eq!(
+        (reply.status, reply.field("x-delayed"), reply.text().as_str()),
+        (201, Some("1"), "delayed")
+    );
     assert_eq!(client.get("/large").body.len(), 3_000_000);
     client.send("GET /stream HTTP/1.0\r\n\r\n");
     let reply = client.read_reply();
-    assert_eq!((reply.field("transfer-encoding"), reply.text().as_str()), (None, "part 1\npart 2\npart 3\n"));
+    assert_eq!(
+        (reply.field("transfer-encoding"), reply.text().as_str()),
+        (None, "part 1\npart 2\npart 3\n")
+    );
 }
 
 #[test]
@@ -211,8 +224,10 @@ fn a_request_past_its_deadline_gives_504_and_frees_the_worker() {
 
 #[test]
 fn an_application_that_cannot_be_loaded_ends_the_program_with_its_reason() {
-    let site =
-        Site::new().with("app.psgi", "die 'no database'").with("kirin.toml", CONFIG).with("public/a", "");
+    let site = Site::new()
+        .with("app.psgi", "die 'no database'")
+        .with("kirin.toml", CONFIG)
+        .with("public/a", "");
     let output = run_kirin(&site, &["serve"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -256,7 +271,8 @@ fn term_finishes_the_request_in_progress_and_leaves_no_process_behind() {
     assert!(family.len() >= 3, "a parent and two workers: {family:?}");
     let mut client = kirin.connect();
     client.send("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
-    // The signal comes while the body is still on its way; another connection shows that the loop has seen its begin.
+    // The signal comes while the body is still on its way; another connection shows that the loop
+    // has seen its begin.
     for _ in 0..10 {
         assert_eq!(kirin.get("/").status, 200);
     }
@@ -309,7 +325,8 @@ fn a_front_that_is_killed_leaves_no_application_behind_that_is_still_loading() {
 #[test]
 fn a_slow_client_does_not_hold_a_worker() {
     let (_site, kirin) = serve();
-    // More slow clients than workers: each sends a part of its body and reads nothing of its response.
+    // More slow clients than workers: each sends a part of its body and reads nothing of its
+    // response.
     let mut slow: Vec<_> = (0..8).map(|_| kirin.connect()).collect();
     for client in &mut slow {
         client.send("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc");

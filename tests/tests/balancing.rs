@@ -1,9 +1,10 @@
 //! Which of an upstream's servers gets a request, through the built program.
 
-use kirin_tests::{Asked, Backend, Kirin, Site, wait_for};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use kirin_tests::{Asked, Backend, Kirin, Site, wait_for};
 
 fn proxy(servers: &str, upstream: &str) -> (Site, Kirin) {
     let site = Site::new();
@@ -17,7 +18,8 @@ fn proxy(servers: &str, upstream: &str) -> (Site, Kirin) {
 
 /// The addresses as `servers` has them.
 fn list(backends: &[&Backend]) -> String {
-    let quoted: Vec<String> = backends.iter().map(|backend| format!("\"{}\"", backend.address())).collect();
+    let quoted: Vec<String> =
+        backends.iter().map(|backend| format!("\"{}\"", backend.address())).collect();
     quoted.join(", ")
 }
 
@@ -86,7 +88,8 @@ fn a_server_that_nobody_can_reach_costs_no_visitor_an_answer_and_is_left_alone()
 #[test]
 fn what_a_server_may_have_done_is_not_done_again_unless_it_may_be() {
     let ((a, requests), b) = (ending(), named("b"));
-    let servers = format!("\"{}\", {{ address = \"{}\", backup = true }}", a.address(), b.address());
+    let servers =
+        format!("\"{}\", {{ address = \"{}\", backup = true }}", a.address(), b.address());
     let (_site, kirin) = proxy(&servers, "max_failures = 0");
     let mut client = kirin.connect();
     assert_eq!(client.post("/", "text/plain", b"once").status, 502);
@@ -151,9 +154,11 @@ fn a_busy_server_gets_less() {
 #[test]
 fn a_key_leads_to_the_same_server() {
     let (a, b, c) = (named("a"), named("b"), named("c"));
-    let (_site, kirin) = proxy(&list(&[&a, &b, &c]), "balance = \"hash\"\nhash_key = \"header:X-User\"");
+    let (_site, kirin) =
+        proxy(&list(&[&a, &b, &c]), "balance = \"hash\"\nhash_key = \"header:X-User\"");
     let mut client = kirin.connect();
-    let mut of_user = |user: usize| client.request("GET", "/", &format!("X-User: {user}\r\n")).text();
+    let mut of_user =
+        |user: usize| client.request("GET", "/", &format!("X-User: {user}\r\n")).text();
     let first: Vec<String> = (0..40).map(&mut of_user).collect();
     let second: Vec<String> = (0..40).map(&mut of_user).collect();
     assert_eq!(first, second);
@@ -206,8 +211,7 @@ fn a_server_that_says_it_is_not_well_gets_nothing_until_it_is() {
         _ => ok("a"),
     });
     let b = named("b");
-    let health =
-        "health = { path = \"/up?deep\", interval = \"1s\", unhealthy_after = 1, healthy_after = 1 }";
+    let health = "health = { path = \"/up?deep\", interval = \"1s\", unhealthy_after = 1, healthy_after = 1 }";
     let (_site, kirin) = proxy(&list(&[&a, &b]), health);
     kirin.wait_for_log("is not healthy and gets no requests");
     assert_eq!(answers(&kirin, 6), ["b"; 6]);

@@ -1,10 +1,12 @@
 //! What a stranger's request, or a server that is careless, must not leave in the cache for others.
 //!
-//! The server behind shows what it has heard: what it has heard of and others have not sent is what they must not get.
+//! The server behind shows what it has heard: what it has heard of and others have not sent is what
+//! they must not get.
 
-use kirin_tests::{Asked, Backend, Client, Kirin, Reply, Site, wait_for};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+
+use kirin_tests::{Asked, Backend, Client, Kirin, Reply, Site, wait_for};
 
 fn serve(backend: &Backend, listener: &str, cache: &str) -> Kirin {
     let config = format!(
@@ -30,7 +32,9 @@ fn echo(asked: &Asked) -> String {
 /// Answers with the number of the request.
 fn counting(fields: &'static str) -> Backend {
     let count = AtomicUsize::new(0);
-    Backend::answering(move |_| answer(fields, &(count.fetch_add(1, Ordering::SeqCst) + 1).to_string()))
+    Backend::answering(move |_| {
+        answer(fields, &(count.fetch_add(1, Ordering::SeqCst) + 1).to_string())
+    })
 }
 
 fn status(reply: &Reply) -> &str {
@@ -82,8 +86,11 @@ fn a_field_that_connection_takes_away_from_the_server_is_not_in_the_key_either()
     let kirin = serve(&backend, "", "true");
     let mut client = kirin.connect();
     let french = "Accept-Language: fr\r\n";
-    let reply =
-        client.request("GET", "/Accept-Language", &format!("Connection: Accept-Language\r\n{french}"));
+    let reply = client.request(
+        "GET",
+        "/Accept-Language",
+        &format!("Connection: Accept-Language\r\n{french}"),
+    );
     assert_eq!(
         (reply.text().as_str(), status(&reply)),
         ("nothing", "Kirin; fwd=bypass; detail=altered-request")
@@ -114,13 +121,19 @@ fn what_is_coded_is_for_those_who_take_the_coding_though_the_server_does_not_say
     let backend = Backend::answering(|asked| {
         let coding = asked.field("accept-encoding").filter(|coding| coding.contains("gzip"));
         let fields = coding.map_or("", |_| "Content-Encoding: gzip\r\n");
-        answer(&format!("Cache-Control: max-age=60\r\n{fields}"), coding.map_or("plain", |_| "coded"))
+        answer(
+            &format!("Cache-Control: max-age=60\r\n{fields}"),
+            coding.map_or("plain", |_| "coded"),
+        )
     });
     let kirin = serve(&backend, "", "true");
     let mut client = kirin.connect();
     let gzip = "Accept-Encoding: gzip\r\n";
     // What is not coded everybody can read.
-    assert_eq!(texts(&mut client, "/", [gzip, gzip, "", gzip]), ["coded", "coded", "plain", "plain"]);
+    assert_eq!(
+        texts(&mut client, "/", [gzip, gzip, "", gzip]),
+        ["coded", "coded", "plain", "plain"]
+    );
 }
 
 #[test]
@@ -150,7 +163,8 @@ fn a_host_that_is_spelt_otherwise_has_answers_of_its_own() {
     });
     let kirin = serve(&backend, "", "true");
     let mut client = kirin.connect();
-    for host in ["EXAMPLE.org", "example.org", "example.org.", "example.org:80", "example.org:443"] {
+    for host in ["EXAMPLE.org", "example.org", "example.org.", "example.org:80", "example.org:443"]
+    {
         for _ in 0..2 {
             client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
             assert_eq!(client.read_reply().text(), host);
@@ -163,10 +177,15 @@ fn a_request_that_may_be_another_than_its_line_says_goes_past_the_cache() {
     let backend = counting("Cache-Control: max-age=60\r\n");
     let kirin = serve(&backend, "trusted = [\"127.0.0.1\"]\n", "true");
     let mut client = kirin.connect();
-    for (number, name) in
-        ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL"]
-            .into_iter()
-            .enumerate()
+    for (number, name) in [
+        "X-HTTP-Method-Override",
+        "X-HTTP-Method",
+        "X-Method-Override",
+        "X-Original-URL",
+        "X-Rewrite-URL",
+    ]
+    .into_iter()
+    .enumerate()
     {
         let reply = client.request("GET", &format!("/{number}"), &format!("{name}: /admin\r\n"));
         assert_eq!(status(&reply), "Kirin; fwd=bypass; detail=altered-request", "{name}");
@@ -185,7 +204,8 @@ fn what_a_trusted_proxy_tells_of_the_site_is_in_the_key() {
     });
     let kirin = serve(&backend, "trusted = [\"127.0.0.1\"]\n", "true");
     let mut client = kirin.connect();
-    for name in ["X-Forwarded-Host", "X-Forwarded-Prefix", "X-Forwarded-Port", "X-Forwarded-Scheme"] {
+    for name in ["X-Forwarded-Host", "X-Forwarded-Prefix", "X-Forwarded-Port", "X-Forwarded-Scheme"]
+    {
         let (one, other) = (format!("{name}: one\r\n"), format!("{name}: other\r\n"));
         let target = format!("/{name}");
         assert_eq!(
@@ -212,8 +232,12 @@ fn a_304_for_something_else_says_nothing_of_what_is_kept() {
         let backend = Backend::answering(move |asked| {
             let number = count.fetch_add(1, Ordering::SeqCst);
             match asked.field("if-none-match").or(asked.field("if-modified-since")) {
-                Some(_) => format!("HTTP/1.1 304 Not Modified\r\n{said}Cache-Control: max-age=60\r\n\r\n"),
-                None => answer(&format!("{stored}Cache-Control: max-age=0\r\n"), &number.to_string()),
+                Some(_) => {
+                    format!("HTTP/1.1 304 Not Modified\r\n{said}Cache-Control: max-age=60\r\n\r\n")
+                }
+                None => {
+                    answer(&format!("{stored}Cache-Control: max-age=0\r\n"), &number.to_string())
+                }
             }
         });
         let kirin = serve(&backend, "", "true");
@@ -240,7 +264,10 @@ fn a_cookie_of_a_304_is_for_the_client_that_has_asked() {
     let mut client = kirin.connect();
     assert_eq!(client.get("/").field("set-cookie"), None);
     let validated = client.get("/");
-    assert_eq!((validated.text().as_str(), validated.field("set-cookie")), ("text", Some("session=2")));
+    assert_eq!(
+        (validated.text().as_str(), validated.field("set-cookie")),
+        ("text", Some("session=2"))
+    );
     let hit = client.get("/");
     assert_eq!((is_hit(&hit), hit.field("set-cookie")), (true, None));
 }
@@ -257,7 +284,11 @@ fn errors_that_a_request_has_brought_on_itself_are_not_kept_for_others() {
     for status in [400, 405, 406, 408, 413, 414, 415, 417, 421, 429, 431, 500, 501, 505] {
         let target = format!("/{status}");
         let bad = format!("X-Oversized: {status}\r\n");
-        assert_eq!(texts(&mut client, &target, [&bad, "", ""]), ["error", "page", "page"], "{status}");
+        assert_eq!(
+            texts(&mut client, &target, [&bad, "", ""]),
+            ["error", "page", "page"],
+            "{status}"
+        );
     }
 }
 
@@ -299,16 +330,21 @@ fn a_part_never_passes_for_the_whole() {
 
 #[test]
 fn what_is_private_stays_so_whatever_its_name_looks_like() {
-    // Web cache deception: a visitor is lured to /account/x.css, and the server answers with the account.
+    // Web cache deception: a visitor is lured to /account/x.css, and the server answers with the
+    // account.
     let backend = Backend::answering(|asked| {
         answer("Content-Type: text/html\r\n", asked.field("cookie").unwrap_or("nobody"))
     });
     for cache in ["true", "{ ttl = \"1h\" }"] {
         let kirin = serve(&backend, "", cache);
         let mut client = kirin.connect();
-        for target in
-            ["/account/x.css", "/account%2Fx.css", "/account;x.css", "/account?x.css", "/account%3Fx.js"]
-        {
+        for target in [
+            "/account/x.css",
+            "/account%2Fx.css",
+            "/account;x.css",
+            "/account?x.css",
+            "/account%3Fx.js",
+        ] {
             assert_eq!(
                 texts(&mut client, target, ["Cookie: victim\r\n", ""]),
                 ["victim", "nobody"],
@@ -320,13 +356,19 @@ fn what_is_private_stays_so_whatever_its_name_looks_like() {
 
 #[test]
 fn what_a_visitor_gets_for_himself_takes_nothing_from_others() {
-    for said in ["private", "no-store", "max-age=60\r\nSet-Cookie: a=b", "no-cache", "max-age=60\r\nVary: *"]
-    {
-        let backend =
-            Backend::answering(move |asked| match asked.field("cookie").or(asked.field("authorization")) {
+    for said in [
+        "private",
+        "no-store",
+        "max-age=60\r\nSet-Cookie: a=b",
+        "no-cache",
+        "max-age=60\r\nVary: *",
+    ] {
+        let backend = Backend::answering(move |asked| {
+            match asked.field("cookie").or(asked.field("authorization")) {
                 Some(_) => answer(&format!("Cache-Control: {said}\r\n"), "own"),
                 None => answer("Cache-Control: max-age=60\r\n", "for all"),
-            });
+            }
+        });
         let kirin = serve(&backend, "", "true");
         let mut client = kirin.connect();
         assert_eq!(client.get("/").text(), "for all");
@@ -352,7 +394,10 @@ fn a_visitor_who_gets_an_answer_of_his_own_undoes_no_waiting() {
     let mut client = kirin.connect();
     assert_eq!(client.request("GET", "/", "Cookie: a=b\r\n").text(), "own");
     assert_eq!(status(&client.get("/")), "Kirin; fwd=uri-miss; ttl=60; stored");
-    assert_eq!(status(&client.request("GET", "/", "Cookie: a=b\r\n")), "Kirin; fwd=bypass; detail=private");
+    assert_eq!(
+        status(&client.request("GET", "/", "Cookie: a=b\r\n")),
+        "Kirin; fwd=bypass; detail=private"
+    );
 }
 
 #[test]
@@ -388,7 +433,11 @@ fn when_a_server_fails_one_request_learns_it_and_all_get_what_is_stale() {
     for client in &mut clients {
         let reply = client.read_reply();
         assert_eq!((reply.status, reply.text().as_str()), (200, "stale"));
-        assert!(status(&reply).starts_with("Kirin; fwd=stale; fwd-status=503; ttl=-"), "{}", reply.head);
+        assert!(
+            status(&reply).starts_with("Kirin; fwd=stale; fwd-status=503; ttl=-"),
+            "{}",
+            reply.head
+        );
         assert!(status(&reply).ends_with("detail=stale-if-error"), "{}", reply.head);
     }
     assert_eq!(asked.load(Ordering::SeqCst), 2);
@@ -425,8 +474,8 @@ fn what_a_password_protects_is_in_no_other_route_s_cache() {
         let user = asked.field("authorization").map_or("nobody", |_| "bob");
         answer("Cache-Control: public, max-age=60\r\n", &format!("{} for {user}", asked.target()))
     });
-    let site =
-        Site::new().with("users", "bob:$2y$08$48biTCX6hLFLuo1X9oacu.C9feoeVL5TxFGhMA0T2i1gjC8TRnAwi\n");
+    let site = Site::new()
+        .with("users", "bob:$2y$08$48biTCX6hLFLuo1X9oacu.C9feoeVL5TxFGhMA0T2i1gjC8TRnAwi\n");
     let route = |path: &str, rules: &str| {
         format!("[[route]]\npath = \"{path}\"\ntry = [\"proxy:web\"]\ncache = true\n{rules}\n")
     };
@@ -445,17 +494,28 @@ fn what_a_password_protects_is_in_no_other_route_s_cache() {
         let text = client.request("GET", target, BOB).text();
         assert!(text.ends_with(" for bob"), "{text}");
         assert!(is_hit(&client.request("GET", target, BOB)), "{target}");
-        for spelling in
-            [target.to_owned(), format!("/{target}"), format!("/x/..{target}"), target.replace("/a", "/%61")]
-        {
+        for spelling in [
+            target.to_owned(),
+            format!("/{target}"),
+            format!("/x/..{target}"),
+            target.replace("/a", "/%61"),
+        ] {
             let reply = client.get(&spelling);
             assert_eq!((reply.status, reply.field("cache-status")), (401, None), "{spelling}");
         }
     }
     for target in ["/a", "/open/a"] {
         let reply = client.get(target);
-        assert!(!is_hit(&reply) && reply.text().ends_with(" for nobody"), "{target}: {}", reply.text());
+        assert!(
+            !is_hit(&reply) && reply.text().ends_with(" for nobody"),
+            "{target}: {}",
+            reply.text()
+        );
         let reply = client.request("GET", target, BOB);
-        assert!(is_hit(&reply) && reply.text().ends_with(" for nobody"), "{target}: {}", reply.text());
+        assert!(
+            is_hit(&reply) && reply.text().ends_with(" for nobody"),
+            "{target}: {}",
+            reply.text()
+        );
     }
 }

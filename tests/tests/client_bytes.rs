@@ -1,12 +1,13 @@
-//! What clients can make Kirin hold, in memory and on disk: a table of attacks, with the bytes that each has sent beside
-//! those that are held. In each another address is served all the while.
+//! What clients can make Kirin hold, in memory and on disk: a table of attacks, with the bytes that
+//! each has sent beside those that are held. In each another address is served all the while.
+
+use std::io::Write;
+use std::net::{SocketAddrV4, TcpStream};
+use std::process::Command;
 
 use kirin_tests::{ADMIN, Kirin, Site, wait_for};
 use rustix::net::{AddressFamily, SocketType};
 use serde_json::Value;
-use std::io::Write;
-use std::net::{SocketAddrV4, TcpStream};
-use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 
@@ -14,10 +15,12 @@ const MIB: u64 = 1 << 20;
 const MEMORY: u64 = 8 * MIB;
 const DISK: u64 = 32 * MIB;
 
-/// What the process may grow by beyond the account: connections, workers' buffers, what the allocator does not give back.
+/// What the process may grow by beyond the account: connections, workers' buffers, what the
+/// allocator does not give back.
 const SLACK: u64 = 24 * MIB;
 
-/// `/N` is answered with N bytes, `/cached/N` with as many that may be kept. `/wait` is not answered until there is a file `gate`.
+/// `/N` is answered with N bytes, `/cached/N` with as many that may be kept. `/wait` is not
+/// answered until there is a file `gate`.
 const APP: &str = r"
 use v5.16; use warnings;
 my $block = 'x' x 65_536;
@@ -70,7 +73,8 @@ fn integer(mut value: usize, first: u8) -> Vec<u8> {
     bytes
 }
 
-/// `GET` of `path`, each with another query, on `streams` streams by a client that lets no byte of a response come. `more` is behind the pseudo fields.
+/// `GET` of `path`, each with another query, on `streams` streams by a client that lets no byte of
+/// a response come. `more` is behind the pseudo fields.
 fn http2(path: &str, streams: u32, more: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     // SETTINGS_INITIAL_WINDOW_SIZE = 0.
@@ -113,9 +117,21 @@ fn unfinished(announced: usize, sent: usize) -> Vec<u8> {
 
 fn attacks() -> Vec<Attack> {
     vec![
-        attack("responses of 500 KB, HTTP/2 without a window", 4, http2("/500000", 100, |_| Vec::new())),
-        attack("responses of 3 MB, HTTP/2 without a window", 2, http2("/3000000", 30, |_| Vec::new())),
-        attack("responses of 15 KB, HTTP/2 without a window", 10, http2("/15000", 100, |_| Vec::new())),
+        attack(
+            "responses of 500 KB, HTTP/2 without a window",
+            4,
+            http2("/500000", 100, |_| Vec::new()),
+        ),
+        attack(
+            "responses of 3 MB, HTTP/2 without a window",
+            2,
+            http2("/3000000", 30, |_| Vec::new()),
+        ),
+        attack(
+            "responses of 15 KB, HTTP/2 without a window",
+            10,
+            http2("/15000", 100, |_| Vec::new()),
+        ),
         attack(
             "cached responses of 900 KB, HTTP/2 without a window",
             2,
@@ -148,7 +164,8 @@ fn start() -> (Site, Kirin) {
 
 /// Resident memory of the process, without its workers.
 fn resident(kirin: &Kirin) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("its status");
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("its status");
     let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("RssAnon");
     line.split_whitespace().nth(1).expect("a number").parse::<u64>().expect("kB") * 1024
 }
@@ -163,8 +180,10 @@ fn refused(clients: &Value) -> u64 {
 
 /// A connection from 127.0.0.`host`.
 fn connect_from(host: u8, kirin: &Kirin) -> TcpStream {
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
-    rustix::net::bind(&socket, &SocketAddrV4::new([127, 0, 0, host].into(), 0)).expect("an address");
+    let socket =
+        rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    rustix::net::bind(&socket, &SocketAddrV4::new([127, 0, 0, host].into(), 0))
+        .expect("an address");
     let server = SocketAddrV4::new([127, 0, 0, 1].into(), kirin.address().port());
     rustix::net::connect(&socket, &server).expect("connect");
     TcpStream::from(socket)
@@ -175,7 +194,15 @@ fn upload_from(host: u8, kirin: &Kirin) -> String {
     let url = format!("http://127.0.0.1:{}/7", kirin.address().port());
     let body = "x".repeat(300_000);
     let mut curl = Command::new("curl")
-        .args(["-s", "--interface", &format!("127.0.0.{host}"), "--max-time", "20", "-w", "%{http_code}"])
+        .args([
+            "-s",
+            "--interface",
+            &format!("127.0.0.{host}"),
+            "--max-time",
+            "20",
+            "-w",
+            "%{http_code}",
+        ])
         .args(["-H", "Content-Type: application/octet-stream", "--data-binary", "@-", &url])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
@@ -273,7 +300,10 @@ fn a_listener_can_have_less_than_all() {
     let upload = |listener| {
         let body = vec![b'x'; 3_000_000];
         let mut client = kirin_tests::Client::connect(kirin.address_of(listener));
-        client.try_send(format!("POST /5 HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n", body.len()));
+        client.try_send(format!(
+            "POST /5 HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        ));
         client.try_send(&body);
         client.read_reply()
     };
@@ -297,6 +327,9 @@ fn limits_without_room_for_one_upload_are_errors() {
         let output = kirin_tests::run_kirin(&site, &["serve", "--config", "kirin.toml"]);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success());
-        assert!(message.contains(&format!("`{key}` is")) && message.contains("at least 1MB"), "{message}");
+        assert!(
+            message.contains(&format!("`{key}` is")) && message.contains("at least 1MB"),
+            "{message}"
+        );
     }
 }

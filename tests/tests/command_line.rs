@@ -20,7 +20,8 @@ fn a_directory_is_served_without_a_file() {
 #[test]
 fn the_printed_configuration_is_the_one_in_use() {
     let site = Site::new().with("app.psgi", "sub {}").with("public/a.txt", "a");
-    let (code, printed) = run(&site, &["serve", "--print-config", "app.psgi", "--listen", "127.0.0.1:0"]);
+    let (code, printed) =
+        run(&site, &["serve", "--print-config", "app.psgi", "--listen", "127.0.0.1:0"]);
     assert_eq!(code, Some(0), "{printed}");
     assert!(printed.contains("try = [\"store\", \"files:public\", \"app:web\"]"), "{printed}");
     std::fs::write(site.path("kirin.toml"), printed).expect("kirin.toml");

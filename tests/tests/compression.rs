@@ -1,8 +1,9 @@
 //! Content codings as a client sees them, of pages in the store, files and applications.
 
-use kirin_tests::{Client, Kirin, Memcached, Reply, Site, wait_for};
 use std::io::{Read, Write};
 use std::process::Command;
+
+use kirin_tests::{Client, Kirin, Memcached, Reply, Site, wait_for};
 
 const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"16MB\"\n\
     memcached = [\"unix:m.sock\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 1\n\
@@ -47,7 +48,8 @@ fn serve() -> (Site, Kirin, Memcached) {
 }
 
 fn html(bytes: usize) -> String {
-    let lines = (0..).map(|n| format!("<li class=\"memo\"><a href=\"/memo/{n}\">memo number {n}</a></li>\n"));
+    let lines = (0..)
+        .map(|n| format!("<li class=\"memo\"><a href=\"/memo/{n}\">memo number {n}</a></li>\n"));
     let mut page = String::new();
     for line in lines {
         if page.len() >= bytes {
@@ -193,7 +195,8 @@ fn a_large_page_is_sent_as_it_is_until_a_thread_has_compressed_it() {
 #[test]
 fn a_client_that_holds_any_variant_of_a_page_that_it_takes_need_not_get_it_anew() {
     let (_site, kirin, mut memcached) = serve();
-    let page = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"t\"\r\n\r\n{}", html(2000));
+    let page =
+        format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"t\"\r\n\r\n{}", html(2000));
     memcached.set("/p", page.as_bytes());
     let mut client = kirin.connect();
     for (codings, held, expected) in [
@@ -229,12 +232,15 @@ fn a_client_that_holds_any_variant_of_a_page_that_it_takes_need_not_get_it_anew(
 #[test]
 fn a_page_with_includes_is_put_together_and_then_coded() {
     let (_site, kirin, mut memcached) = serve();
-    memcached.set("/", format!("text/html\r\n<h1><!--# include name --></h1>{}", html(2000)).as_bytes());
+    memcached
+        .set("/", format!("text/html\r\n<h1><!--# include name --></h1>{}", html(2000)).as_bytes());
     memcached.set("/big", b"text/html\r\n<!--# include part --><!--# include part -->");
     memcached.set("part", html(100_000).as_bytes());
     memcached.set("/small", b"text/html\r\n<!--# include name -->");
     let mut client = kirin.connect();
-    for (name, codings) in [("one", "gzip"), ("one", "br"), ("one", "zstd"), ("two", "gzip, br, zstd")] {
+    for (name, codings) in
+        [("one", "gzip"), ("one", "br"), ("one", "zstd"), ("two", "gzip, br, zstd")]
+    {
         memcached.set("name", name.as_bytes());
         let plain = client.get("/");
         assert_eq!(plain.field("vary"), Some("Accept-Encoding"));
@@ -243,15 +249,20 @@ fn a_page_with_includes_is_put_together_and_then_coded() {
         assert_eq!(decoded(&reply), plain.text());
         assert_ne!(reply.field("etag"), plain.field("etag"));
         assert_eq!(reply.head.to_ascii_lowercase().matches("etag:").count(), 1);
-        let fields =
-            format!("Accept-Encoding: {codings}\r\nIf-None-Match: {}\r\n", reply.field("etag").unwrap());
+        let fields = format!(
+            "Accept-Encoding: {codings}\r\nIf-None-Match: {}\r\n",
+            reply.field("etag").unwrap()
+        );
         let again = client.request("GET", "/", &fields);
         assert_eq!((again.status, again.field("etag")), (304, reply.field("etag")));
         let head = client.request("HEAD", "/", &format!("Accept-Encoding: {codings}\r\n"));
         assert_eq!(head.head, reply.head);
         let big = get(&mut client, "/big", codings);
         assert!(coding(&big).is_some() && decoded(&big) == html(100_000).repeat(2), "{}", big.head);
-        assert_eq!(client.request("HEAD", "/big", &format!("Accept-Encoding: {codings}\r\n")).head, big.head);
+        assert_eq!(
+            client.request("HEAD", "/big", &format!("Accept-Encoding: {codings}\r\n")).head,
+            big.head
+        );
     }
     assert_eq!(coding(&get(&mut client, "/small", "gzip")), None);
     // What was put together for one is never given to another.
@@ -319,8 +330,11 @@ fn files_are_coded_and_curl_decodes_them() {
          assert r.headers['Content-Encoding'] == 'gzip'\nassert gzip.decompress(r.read()) == open('public/app.js', 'rb').read()",
         kirin.address()
     );
-    let output =
-        Command::new("python3").current_dir(site.root()).args(["-c", &script]).output().expect("python3");
+    let output = Command::new("python3")
+        .current_dir(site.root())
+        .args(["-c", &script])
+        .output()
+        .expect("python3");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -336,7 +350,10 @@ fn an_application_is_compressed_only_where_the_route_says_so() {
         let plain = client.get("/on/page");
         assert_eq!((coding(&plain), plain.field("vary")), (None, Some("Cookie, Accept-Encoding")));
         let reply = get(&mut client, "/on/page", codings);
-        assert_eq!((coding(&reply), reply.field("vary")), (Some(codings), Some("Cookie, Accept-Encoding")));
+        assert_eq!(
+            (coding(&reply), reply.field("vary")),
+            (Some(codings), Some("Cookie, Accept-Encoding"))
+        );
         assert_eq!(reply.field("etag"), Some(format!("\"tag-{codings}\"").as_str()));
         assert_eq!(reply.field("content-length"), Some(reply.body.len().to_string().as_str()));
         assert_eq!(decoded(&reply), plain.text());
@@ -409,8 +426,9 @@ fn unchunked_and_decoded(received: &[u8]) -> String {
     let mut rest = &received[head_end + 4..];
     let mut decoder = flate2::write::GzDecoder::new(Vec::new());
     while let Some(line_end) = rest.windows(2).position(|window| window == b"\r\n") {
-        let size = usize::from_str_radix(std::str::from_utf8(&rest[..line_end]).expect("a size"), 16)
-            .expect("a size");
+        let size =
+            usize::from_str_radix(std::str::from_utf8(&rest[..line_end]).expect("a size"), 16)
+                .expect("a size");
         let Some(chunk) = rest.get(line_end + 2..line_end + 2 + size) else { break };
         decoder.write_all(chunk).and_then(|()| decoder.flush()).expect("gzip");
         rest = rest.get(line_end + 4 + size..).unwrap_or_default();

@@ -1,8 +1,9 @@
 //! The Debian package, unpacked: what is in it serves.
 
-use kirin_tests::{Kirin, Site, binary};
 use std::path::Path;
 use std::process::Command;
+
+use kirin_tests::{Kirin, Site, binary};
 
 fn output(command: &mut Command) -> String {
     let output = command.output().expect("the command runs");
@@ -37,7 +38,11 @@ fn the_package_has_all_that_an_application_needs() {
         .replace("/usr/share", &inside("usr/share").display().to_string())
         .replace("/var/lib/kirin", &site.root().display().to_string());
     std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
-    output(Command::new(inside("usr/bin/kirin")).args(["check", "--config"]).arg(site.path("kirin.toml")));
+    output(
+        Command::new(inside("usr/bin/kirin"))
+            .args(["check", "--config"])
+            .arg(site.path("kirin.toml")),
+    );
 
     // An application, with the modules of the package alone.
     let mut command = Command::new(inside("usr/bin/kirin"));

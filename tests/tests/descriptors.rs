@@ -1,8 +1,10 @@
-//! Out of file descriptors, through the built program with a low `ulimit -n`: accepting pauses, the rest goes on.
+//! Out of file descriptors, through the built program with a low `ulimit -n`: accepting pauses, the
+//! rest goes on.
 
-use kirin_tests::{Client, Kirin, Site, kirin_command, wait_for};
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+use kirin_tests::{Client, Kirin, Site, kirin_command, wait_for};
 
 const APP: &str = r#"
 sub {
@@ -15,7 +17,8 @@ sub {
 /// Descriptors that the program may have.
 const DESCRIPTORS: usize = 100;
 
-/// More connections than that, so that it has none left. They are no more than a listener's queue holds.
+/// More connections than that, so that it has none left. They are no more than a listener's queue
+/// holds.
 const CONNECTIONS: usize = 150;
 
 /// Starts it with so few descriptors.
@@ -34,7 +37,9 @@ fn serve(threads: usize, top: &str) -> (Site, Kirin) {
     let kirin = kirin_command(&site);
     let mut command = Command::new("sh");
     command.current_dir(site.root()).env_remove("KIRIN_LOG");
-    command.arg("-c").arg(format!("ulimit -n {DESCRIPTORS} && exec \"$0\" serve --config kirin.toml"));
+    command
+        .arg("-c")
+        .arg(format!("ulimit -n {DESCRIPTORS} && exec \"$0\" serve --config kirin.toml"));
     command.arg(kirin.get_program());
     let kirin = Kirin::start_command(&mut command);
     (site, kirin)
@@ -53,10 +58,12 @@ fn cpu_ticks(kirin: &Kirin) -> u64 {
 fn exhaust(kirin: &Kirin) -> Vec<Client> {
     let clients = (0..CONNECTIONS).map(|_| kirin.connect()).collect();
     kirin.wait_for_log("accepting pauses; raise `ulimit -n`");
-    // A worker that is still connecting gives a descriptor back, which the next try to accept takes.
+    // A worker that is still connecting gives a descriptor back, which the next try to accept
+    // takes.
     let mut looks = 0;
     wait_for("all descriptors to be taken for a while", || {
-        let used = std::fs::read_dir(format!("/proc/{}/fd", kirin.pid())).expect("descriptors").count();
+        let used =
+            std::fs::read_dir(format!("/proc/{}/fd", kirin.pid())).expect("descriptors").count();
         looks = if used >= DESCRIPTORS { looks + 1 } else { 0 };
         (looks == 20).then_some(())
     });
@@ -117,9 +124,15 @@ fn without_descriptors_what_needs_one_is_unavailable_for_now() {
     assert_eq!(client.get("/other.txt").status, 503, "a file that is not open yet");
     assert_eq!(client.get("/hello.txt").text(), "hello\n", "one that is");
     assert_eq!(client.get("/sent").status, 503, "a file that the application has named");
-    assert_eq!(client.post("/small", "text/plain", b"hello").text(), "/small 5", "a body in memory");
+    assert_eq!(
+        client.post("/small", "text/plain", b"hello").text(),
+        "/small 5",
+        "a body in memory"
+    );
     // The rest of the body is not read.
-    poster.send("POST /spooled HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n").try_send(&large);
+    poster
+        .send("POST /spooled HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n")
+        .try_send(&large);
     let reply = poster.read_reply();
     assert_eq!(
         (reply.status, reply.field("connection")),
@@ -141,7 +154,10 @@ fn a_limit_on_connections_leaves_descriptors_for_files() {
     let idle: Vec<Client> = (0..CONNECTIONS).map(|_| kirin.connect()).collect();
     kirin.wait_for_log("as many connections as `connections` allows");
     assert_eq!(client.get("/other.txt").text(), "other\n");
-    assert_eq!(client.post("/spooled", "text/plain", &vec![b'x'; 2_000_000]).text(), "/spooled 2000000");
+    assert_eq!(
+        client.post("/spooled", "text/plain", &vec![b'x'; 2_000_000]).text(),
+        "/spooled 2000000"
+    );
     assert!(!kirin.log().contains("ulimit"), "{}", kirin.log());
     drop(idle);
 }

@@ -1,8 +1,10 @@
-//! Answers to requests whose bodies nobody wants: real clients get them, though they are still sending.
+//! Answers to requests whose bodies nobody wants: real clients get them, though they are still
+//! sending.
 
-use kirin_tests::{Authority, Backend, Kirin, Site};
 use std::path::Path;
 use std::process::Command;
+
+use kirin_tests::{Authority, Backend, Kirin, Site};
 
 const CONFIG: &str = r#"
 threads = 2
@@ -41,8 +43,13 @@ try = ["files:public"]
 "#;
 
 /// Targets and the statuses that a large POST to them gets.
-const EARLY: [(&str, &str); 5] =
-    [("/app", "413"), ("/page.html", "405"), ("/old", "308"), ("/nobody", "502"), ("/early", "403")];
+const EARLY: [(&str, &str); 5] = [
+    ("/app", "413"),
+    ("/page.html", "405"),
+    ("/old", "308"),
+    ("/nobody", "502"),
+    ("/early", "403"),
+];
 
 /// With a server that answers when it has read a head, and reads nothing else.
 fn serve() -> (Site, Kirin, Backend) {
@@ -83,7 +90,10 @@ fn curl_gets_them() {
                 .output()
                 .expect("curl");
             let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-            assert!(output.status.success() && shown == status, "{arguments:?} {target}: {output:?}");
+            assert!(
+                output.status.success() && shown == status,
+                "{arguments:?} {target}: {output:?}"
+            );
         }
     }
 }
@@ -121,7 +131,9 @@ fn h2spec_passes_before_an_origin_that_answers_early() {
         .args(["--strict", "-t", "-k", "-P", "/early", "-h", "127.0.0.1"])
         .args(["-p", &kirin.address_of(1).port().to_string()])
         .output()
-        .unwrap_or_else(|error| panic!("{}: {error}: run tests/install_h2spec.sh", h2spec.display()));
+        .unwrap_or_else(|error| {
+            panic!("{}: {error}: run tests/install_h2spec.sh", h2spec.display())
+        });
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(report.contains(" 0 skipped, 0 failed"), "{report}");
 }

@@ -1,7 +1,8 @@
 //! `proxy:NAME` in front of php-fpm (Debian's).
 
-use kirin_tests::{Kirin, PhpFpm, Reply, Site};
 use std::fs;
+
+use kirin_tests::{Kirin, PhpFpm, Reply, Site};
 
 const INDEX: &str = r#"<?php
 header('Content-Type: application/json');
@@ -133,7 +134,8 @@ fn php_sees_the_request_as_web_servers_show_it() {
         ("/uploads/x.jpg/y.php", "/index.php", "/uploads/x.jpg/y.php"),
         ("/x/../?d=e", "/index.php", ""),
     ] {
-        let reply = client.request("GET", target, "X-Some-Thing: yes\r\nProxy: evil\r\nCookie: a=b\r\n");
+        let reply =
+            client.request("GET", target, "X-Some-Thing: yes\r\nProxy: evil\r\nCookie: a=b\r\n");
         assert_eq!(
             (reply.status, reply.field("x-script")),
             (200, Some("index")),
@@ -171,7 +173,8 @@ fn php_sees_the_request_as_web_servers_show_it() {
 fn a_rewritten_path_finds_the_script_and_the_sent_one_is_told() {
     let site = site();
     let _php = PhpFpm::start(&site);
-    let kirin = start(&site, "", "[[route]]\npath = \"/v\"\nrewrite = \"/\"\ntry = [\"proxy:php\"]\n");
+    let kirin =
+        start(&site, "", "[[route]]\npath = \"/v\"\nrewrite = \"/\"\ntry = [\"proxy:php\"]\n");
     let reply = kirin.get("/v/index.php/a?b=c");
     for (name, expected) in [
         ("SCRIPT_NAME", "/index.php"),
@@ -199,7 +202,9 @@ fn files_are_served_and_the_source_of_scripts_never_is() {
     let mut client = kirin.connect();
     assert_eq!(client.get("/style.css").text(), "body {}");
     assert_eq!(client.get("/static/style.css").text(), "body {}");
-    for target in ["/do.php", "/do.%70hp", "/admin/../do.php", "/index.php", "/index.PHP", "/do.php/"] {
+    for target in
+        ["/do.php", "/do.%70hp", "/admin/../do.php", "/index.php", "/index.PHP", "/do.php/"]
+    {
         let reply = client.get(target);
         assert!(!reply.text().contains("<?php"), "{target}: {}", reply.text());
         assert_eq!(reply.status, 200, "{target}");
@@ -207,11 +212,18 @@ fn files_are_served_and_the_source_of_scripts_never_is() {
     for target in ["/static/do.php", "/static/do.%70hp", "/all/public/do.php"] {
         assert_eq!(client.get(target).status, 404, "{target}");
     }
-    // In a directory that has nothing to do with the server's root, too: another copy, or files that scripts include.
+    // In a directory that has nothing to do with the server's root, too: another copy, or files
+    // that scripts include.
     assert_eq!(client.get("/beside/style.css").status, 200);
-    for target in ["/beside/config.php", "/beside/config.PHP", "/beside/config.%70hp/", "/beside/none"] {
+    for target in
+        ["/beside/config.php", "/beside/config.PHP", "/beside/config.%70hp/", "/beside/none"]
+    {
         let reply = client.get(target);
-        assert!(reply.status == 404 && !reply.text().contains("secret"), "{target}: {}", reply.text());
+        assert!(
+            reply.status == 404 && !reply.text().contains("secret"),
+            "{target}: {}",
+            reply.text()
+        );
     }
 }
 
@@ -235,7 +247,9 @@ fn forms_and_uploads_of_any_length_arrive() {
             "{whole}"
         );
         // Of unknown length: it is read whole, because CGI has to know.
-        client.send("POST /do.php?do=body HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
+        client.send(
+            "POST /do.php?do=body HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n",
+        );
         for part in body.chunks(10_000) {
             client.send(format!("{:x}\r\n", part.len())).send(part).send("\r\n");
         }
@@ -265,7 +279,11 @@ fn responses_have_php_s_status_fields_and_body() {
     let reply = client.get("/do.php?do=status");
     assert_eq!((reply.status, reply.text().as_str()), (418, "teapot"));
     assert!(reply.head.contains("X-Many: a\r\nX-Many: b"), "{}", reply.head);
-    assert!(reply.field("status").is_none() && reply.field("set-cookie") == Some("c=d"), "{}", reply.head);
+    assert!(
+        reply.field("status").is_none() && reply.field("set-cookie") == Some("c=d"),
+        "{}",
+        reply.head
+    );
     // It came whole, so that its length is known.
     assert_eq!(reply.field("content-length"), Some("6"));
     let reply = client.get("/do.php?do=redirect");
@@ -332,7 +350,9 @@ fn connections_are_kept_if_that_is_asked_for() {
     let mut client = kirin.connect();
     // Kept connections are to one process; new ones would be to both in turn, or by chance.
     let first = client.get("/do.php?do=pid").text();
-    for target in ["/do.php?do=length", "/style.css", "/do.php?do=large", "/do.php?do=body", "/admin/"] {
+    for target in
+        ["/do.php?do=length", "/style.css", "/do.php?do=large", "/do.php?do=body", "/admin/"]
+    {
         assert_eq!(client.get(target).status, 200);
         assert_eq!(client.request("HEAD", target, "").status, 200);
         assert_eq!(client.post("/do.php?do=body", "a/b", &[b'x'; 100_000]).status, 200);
@@ -358,7 +378,10 @@ fn a_server_that_cannot_be_reached_is_stood_in_for_by_one_by_tcp() {
     let kirin = start_before(&site, &servers, "max_failures = 1", "");
     let mut client = kirin.connect();
     for _ in 0..4 {
-        assert_eq!(client.post("/do.php?do=body", "a/b", b"abc").text().split(' ').next(), Some("3"));
+        assert_eq!(
+            client.post("/do.php?do=body", "a/b", b"abc").text().split(' ').next(),
+            Some("3")
+        );
     }
     kirin.wait_for_log("has failed too often");
     assert_eq!(kirin.log().matches("request goes to another server").count(), 1, "{}", kirin.log());

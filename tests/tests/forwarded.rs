@@ -1,9 +1,10 @@
 //! Clients behind proxies and load balancers, through the built program.
 
-use kirin_tests::{Authority, Client, Kirin, Site, wait_for};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
+
+use kirin_tests::{Authority, Client, Kirin, Site, wait_for};
 
 /// Says who asked.
 const PSGI: &str = r#"
@@ -57,8 +58,14 @@ fn strangers_cannot_say_who_they_are() {
                X-Rewrite-URL: /evil\r\nX-Original-URI: /evil\r\nX-SSL-Client-S-DN: CN=evil\r\nX-WebAuth-User: evil\r\n";
     for target in ["/", "/middleware"] {
         let text = ask(&mut client, target, lie);
-        assert!(text.contains("REMOTE_ADDR=127.0.0.1 ") && text.contains("url_scheme=http"), "{text}");
-        assert!(!text.contains("6.6.6.6") && !text.contains("https") && !text.contains("evil"), "{text}");
+        assert!(
+            text.contains("REMOTE_ADDR=127.0.0.1 ") && text.contains("url_scheme=http"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("6.6.6.6") && !text.contains("https") && !text.contains("evil"),
+            "{text}"
+        );
     }
 }
 
@@ -71,7 +78,10 @@ fn trusted_proxies_say_who_the_client_is() {
     for target in ["/", "/middleware"] {
         let text = ask(&mut client, target, fields);
         assert!(text.contains("REMOTE_ADDR=192.0.2.7 REMOTE_PORT=0"), "{target}: {text}");
-        assert!(text.contains("url_scheme=https") && text.contains("HTTP_HOST=test"), "{target}: {text}");
+        assert!(
+            text.contains("url_scheme=https") && text.contains("HTTP_HOST=test"),
+            "{target}: {text}"
+        );
         assert!(!text.contains("FORWARDED"), "{target}: {text}");
     }
     wait_for_access(&site, "192.0.2.7 - - [");
@@ -81,10 +91,16 @@ fn trusted_proxies_say_who_the_client_is() {
         "/",
         "CF-Connecting-IP: 192.0.2.8\r\nX-Remote-User: alice\r\nX-Host: evil.example\r\n",
     );
-    assert!(text.contains("192.0.2.8") && text.contains("alice") && !text.contains("evil"), "{text}");
+    assert!(
+        text.contains("192.0.2.8") && text.contains("alice") && !text.contains("evil"),
+        "{text}"
+    );
     // The same connection carries requests of many clients.
     let text = ask(&mut client, "/", "X-Forwarded-For: 2001:db8::9\r\n");
-    assert!(text.contains("REMOTE_ADDR=2001:db8::9 ") && text.contains("url_scheme=http"), "{text}");
+    assert!(
+        text.contains("REMOTE_ADDR=2001:db8::9 ") && text.contains("url_scheme=http"),
+        "{text}"
+    );
     assert!(ask(&mut client, "/", "").contains("REMOTE_ADDR=127.0.0.1 "));
     let text = ask(&mut client, "/", "Forwarded: for=6.6.6.6\r\n");
     assert!(text.contains("REMOTE_ADDR=127.0.0.1 "), "the proxy writes the other field: {text}");
@@ -93,11 +109,12 @@ fn trusted_proxies_say_who_the_client_is() {
 #[test]
 fn forwarded_and_its_host_count_when_the_listener_says_so() {
     let site = site();
-    let kirin =
-        serve(&site, "trusted = [\"127.0.0.0/8\"]\nforwarded = \"Forwarded\"\nforwarded_host = true\n");
+    let kirin = serve(
+        &site,
+        "trusted = [\"127.0.0.0/8\"]\nforwarded = \"Forwarded\"\nforwarded_host = true\n",
+    );
     let mut client = kirin.connect();
-    let fields =
-        "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=\"[2001:db8::1]:4711\";proto=https;host=shop.example\r\n";
+    let fields = "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=\"[2001:db8::1]:4711\";proto=https;host=shop.example\r\n";
     let text = ask(&mut client, "/", fields);
     assert!(text.contains("REMOTE_ADDR=2001:db8::1 REMOTE_PORT=4711"), "{text}");
     assert!(text.contains("url_scheme=https") && text.contains("HTTP_HOST=shop.example"), "{text}");
@@ -137,11 +154,21 @@ fn a_balancer_announces_its_client_with_the_proxy_protocol() {
     let site = site();
     let kirin = serve(&site, "trusted = [\"127.0.0.1\"]\nproxy_protocol = true\n");
     let v4 = [192, 0, 2, 7, 10, 0, 0, 1, 0x12, 0x67, 0, 80];
-    let v6 = [&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9][..], &[0; 16], &[0x12, 0x67, 0, 80]]
-        .concat();
+    let v6 = [
+        &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9][..],
+        &[0; 16],
+        &[0x12, 0x67, 0, 80],
+    ]
+    .concat();
     for (header, expected) in [
-        (b"PROXY TCP4 192.0.2.7 10.0.0.1 4711 80\r\n".to_vec(), "REMOTE_ADDR=192.0.2.7 REMOTE_PORT=4711"),
-        (b"PROXY TCP6 2001:db8::9 ::1 4711 80\r\n".to_vec(), "REMOTE_ADDR=2001:db8::9 REMOTE_PORT=4711"),
+        (
+            b"PROXY TCP4 192.0.2.7 10.0.0.1 4711 80\r\n".to_vec(),
+            "REMOTE_ADDR=192.0.2.7 REMOTE_PORT=4711",
+        ),
+        (
+            b"PROXY TCP6 2001:db8::9 ::1 4711 80\r\n".to_vec(),
+            "REMOTE_ADDR=2001:db8::9 REMOTE_PORT=4711",
+        ),
         (b"PROXY UNKNOWN\r\n".to_vec(), "REMOTE_ADDR=127.0.0.1 "),
         (v2(0x21, 0x11, &v4), "REMOTE_ADDR=192.0.2.7 REMOTE_PORT=4711"),
         (v2(0x21, 0x21, &v6), "REMOTE_ADDR=2001:db8::9 REMOTE_PORT=4711"),
@@ -221,7 +248,8 @@ fn the_header_comes_before_tls_and_counts_for_both_protocols() {
     );
     let port = kirin.address().port();
     for (protocol, version) in [("--http1.1", "1.1"), ("--http2", "2")] {
-        // curl announces its own address; that is a trusted proxy's, so that what it says of its client counts.
+        // curl announces its own address; that is a trusted proxy's, so that what it says of its
+        // client counts.
         let output = Command::new("curl")
             .args([
                 "-sS",
@@ -252,15 +280,18 @@ fn the_header_comes_before_tls_and_counts_for_both_protocols() {
     }
     wait_for_access(&site, "192.0.2.7 - - [");
     // TLS without the header is no header.
-    let output =
-        Command::new("curl").args(["-sSk", &format!("https://127.0.0.1:{port}/")]).output().expect("curl");
+    let output = Command::new("curl")
+        .args(["-sSk", &format!("https://127.0.0.1:{port}/")])
+        .output()
+        .expect("curl");
     assert!(!output.status.success());
 }
 
 #[test]
 fn connections_are_counted_for_the_client_that_the_balancer_announces() {
     let site = site();
-    let listener = "trusted = [\"127.0.0.0/8\"]\nproxy_protocol = true\nconnections_per_address = 2\n";
+    let listener =
+        "trusted = [\"127.0.0.0/8\"]\nproxy_protocol = true\nconnections_per_address = 2\n";
     let kirin = serve(&site, listener);
     let announced = |client: &str| {
         let mut connection = kirin.connect();

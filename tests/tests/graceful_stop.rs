@@ -7,7 +7,8 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
 
 fn serve() -> (Site, Kirin) {
-    let site = Site::new().with("app.psgi", "sub { [200, ['Content-Type' => 'text/plain'], ['hello']] }");
+    let site =
+        Site::new().with("app.psgi", "sub { [200, ['Content-Type' => 'text/plain'], ['hello']] }");
     let kirin = Kirin::start(&site, CONFIG);
     (site, kirin)
 }
@@ -24,7 +25,8 @@ fn assert_last_reply(client: &mut Client) {
 #[test]
 fn connections_that_wait_to_be_accepted_when_the_program_is_told_to_end_are_served() {
     let (_site, mut kirin) = serve();
-    // Stopped, it accepts nothing; the connections are in the kernel's queue when it finds the other signal.
+    // Stopped, it accepts nothing; the connections are in the kernel's queue when it finds the
+    // other signal.
     kirin.signal(Signal::STOP);
     let mut clients: Vec<Client> = (0..50).map(|_| kirin.connect()).collect();
     for client in &mut clients {

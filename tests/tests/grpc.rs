@@ -1,10 +1,11 @@
-//! gRPC through Kirin with a client and a server that are not ours: Debian's python3-grpcio (`tests/grpc`), with the same calls
-//! past Kirin first, so that what fails is Kirin's doing.
+//! gRPC through Kirin with a client and a server that are not ours: Debian's python3-grpcio
+//! (`tests/grpc`), with the same calls past Kirin first, so that what fails is Kirin's doing.
 
-use kirin_tests::{Authority, Kirin, Site};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+use kirin_tests::{Authority, Kirin, Site};
 
 /// Calls that a connection to the server takes at once: fewer than the tests make.
 const STREAMS: &str = "5";
@@ -33,8 +34,11 @@ impl Service {
             .spawn()
             .expect("Python");
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("its ports");
-        let ports: Vec<u16> = line.split_whitespace().filter_map(|port| port.parse().ok()).collect();
+        BufReader::new(child.stdout.take().expect("its output"))
+            .read_line(&mut line)
+            .expect("its ports");
+        let ports: Vec<u16> =
+            line.split_whitespace().filter_map(|port| port.parse().ok()).collect();
         assert_eq!(ports.len(), 2, "package python3-grpcio: {line:?}");
         Self { child, ports }
     }
@@ -92,7 +96,8 @@ fn every_kind_of_call_goes_through_without_tls() {
 fn every_kind_of_call_goes_through_by_tls_on_both_sides() {
     let site = site();
     let service = Service::start(&site);
-    let server = format!("https://localhost:{}\"]\ntls = {{ ca = \"ca.pem\" }} # [\"", service.ports[1]);
+    let server =
+        format!("https://localhost:{}\"]\ntls = {{ ca = \"ca.pem\" }} # [\"", service.ports[1]);
     let tls = "[listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }]\n";
     let kirin = proxy(&site, &server, tls);
     let address = format!("localhost:{}", kirin.address().port());

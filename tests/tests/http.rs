@@ -74,7 +74,10 @@ fn http_1_0_closes_unless_asked_to_keep() {
     for _ in 0..2 {
         client.send("GET /hello.txt HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
         let reply = client.read_reply();
-        assert_eq!((reply.text().as_str(), reply.field("connection")), ("hello\n", Some("keep-alive")));
+        assert_eq!(
+            (reply.text().as_str(), reply.field("connection")),
+            ("hello\n", Some("keep-alive"))
+        );
     }
 }
 
@@ -124,7 +127,9 @@ fn an_unwanted_body_is_skipped_and_the_connection_kept() {
 fn a_large_unwanted_body_ends_the_connection_after_the_answer() {
     let (_site, kirin) = serve();
     let mut client = kirin.connect();
-    client.send("POST /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n").try_send(large());
+    client
+        .send("POST /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n")
+        .try_send(large());
     let reply = client.read_reply();
     assert_eq!((reply.status, reply.field("connection")), (405, Some("close")));
     assert_eq!(client.read_to_end(), b"");
@@ -179,7 +184,8 @@ fn many_connections_at_once_are_served() {
 #[test]
 fn an_idle_connection_is_ended_after_its_time() {
     let site = Site::new().with("public/hello.txt", "hello\n");
-    let kirin = Kirin::start(&site, &CONFIG.replace("access_log", "keep_alive = \"1s\"\naccess_log"));
+    let kirin =
+        Kirin::start(&site, &CONFIG.replace("access_log", "keep_alive = \"1s\"\naccess_log"));
     let mut client = kirin.connect();
     assert_eq!(client.get("/hello.txt").text(), "hello\n");
     assert_eq!(client.read_to_end(), b"");
@@ -214,6 +220,9 @@ fn the_access_log_says_who_answered() {
         (log.lines().count() == 2).then_some(log)
     });
     let lines: Vec<&str> = log.lines().collect();
-    assert!(lines[0].contains("\"GET /hello.txt?a=\\x22b HTTP/1.1\" 200 6 \"-\" \"-\" files "), "{log}");
+    assert!(
+        lines[0].contains("\"GET /hello.txt?a=\\x22b HTTP/1.1\" 200 6 \"-\" \"-\" files "),
+        "{log}"
+    );
     assert!(lines[1].contains("\"GET /none HTTP/1.1\" 404 14 \"-\" \"-\" kirin "), "{log}");
 }

@@ -1,11 +1,13 @@
-//! HTTP/2 through the built program: that it behaves as HTTP/1 does, and what slow and hostile clients can do.
+//! HTTP/2 through the built program: that it behaves as HTTP/1 does, and what slow and hostile
+//! clients can do.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use h2::Reason;
 use h2::client::Builder;
 use kirin_tests::{Authority, Client, Http2Client, Kirin, Memcached, Site, wait_for};
 use rustix::process::Signal;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\nkeep_alive = \"2s\"\n\
     [[listener]]\naddress = \"127.0.0.1:0\"\n[listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }]\n\
@@ -76,17 +78,18 @@ fn run_h2spec(arguments: &[&str], port: u16) -> Result<String, String> {
 #[test]
 fn h2spec_passes_over_tls() {
     let (_site, kirin) = serve();
-    let report =
-        run_h2spec(&["-t", "-k"], kirin.address_of(1).port()).unwrap_or_else(|report| panic!("{report}"));
+    let report = run_h2spec(&["-t", "-k"], kirin.address_of(1).port())
+        .unwrap_or_else(|report| panic!("{report}"));
     assert!(report.contains(" 0 skipped, 0 failed"), "{report}");
 }
 
 #[test]
 fn h2spec_passes_by_prior_knowledge() {
     let (_site, kirin) = serve();
-    let report = run_h2spec(&[], kirin.address().port()).expect_err("one case asks for what HTTP/1 forbids");
-    // 3.5.2 sends "INVALID CONNECTION PREFACE" and wants the connection to end without a word. This port speaks HTTP/1, too,
-    // where a line that is no request is answered 400 before the end.
+    let report =
+        run_h2spec(&[], kirin.address().port()).expect_err("one case asks for what HTTP/1 forbids");
+    // 3.5.2 sends "INVALID CONNECTION PREFACE" and wants the connection to end without a word. This
+    // port speaks HTTP/1, too, where a line that is no request is answered 400 before the end.
     assert!(report.contains(" 0 skipped, 1 failed"), "{report}");
     let failures = report.split("Failures:").nth(1).expect("failures");
     assert!(failures.contains("2: Sends invalid connection preface"), "{report}");
@@ -134,7 +137,12 @@ fn every_request_has_the_same_answer_as_over_http_1() {
         ("GET", "/%00", &[], b""),
         ("GET", "/a%2Fb", &[], b""),
         ("GET", "//hello.txt", &[], b""),
-        ("GET", "/app/env?a=b%20c", &[("x-a", "1"), ("x-a", "2"), ("cookie", "a=1"), ("cookie", "b=2")], b""),
+        (
+            "GET",
+            "/app/env?a=b%20c",
+            &[("x-a", "1"), ("x-a", "2"), ("cookie", "a=1"), ("cookie", "b=2")],
+            b"",
+        ),
         ("POST", "/app/env", &[("content-type", "text/x"), ("te", "trailers")], b"12345"),
         ("PUT", "/app/body", &[], b"hello"),
         ("POST", "/app/body", &[], &large_body),
@@ -148,12 +156,15 @@ fn every_request_has_the_same_answer_as_over_http_1() {
     ];
     let mut http2 = Http2Client::connect(kirin.address());
     for (method, target, fields, body) in cases {
-        let mut lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let mut lines: String =
+            fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         if !body.is_empty() {
             lines += &format!("Content-Length: {}\r\n", body.len());
         }
         let mut http1 = kirin.connect();
-        http1.send(format!("{method} {target} HTTP/1.1\r\nHost: test\r\n{lines}\r\n")).try_send(body);
+        http1
+            .send(format!("{method} {target} HTTP/1.1\r\nHost: test\r\n{lines}\r\n"))
+            .try_send(body);
         let old = if *method == "HEAD" { http1.read_head_reply() } else { http1.read_reply() };
         let length = body.len().to_string();
         let mut fields = fields.to_vec();
@@ -161,20 +172,25 @@ fn every_request_has_the_same_answer_as_over_http_1() {
             fields.push(("content-length", &length));
         }
         let new = http2.send(method, target, &fields, body);
-        let what = format!("{method} {target} {fields:?}\nHTTP/1: {}\nHTTP/2: {:?}", old.head, new.fields);
+        let what =
+            format!("{method} {target} {fields:?}\nHTTP/1: {}\nHTTP/2: {:?}", old.head, new.fields);
         assert_eq!(new.status, old.status, "{what}");
         // A stream of an application has a length when it comes in one piece.
         let mut old_fields: Vec<(String, String)> = (old.head.lines().skip(1))
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
-            .filter(|(name, _)| !["transfer-encoding", "connection", "date"].contains(&name.as_str()))
+            .filter(|(name, _)| {
+                !["transfer-encoding", "connection", "date"].contains(&name.as_str())
+            })
             .filter(|(name, _)| name != "content-length" || !target.ends_with("/stream"))
             .collect();
         let mut new_fields: Vec<(String, String)> = (new.fields.iter())
             .map(|(name, value)| {
                 (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
             })
-            .filter(|(name, _)| name != "date" && (name != "content-length" || !target.ends_with("/stream")))
+            .filter(|(name, _)| {
+                name != "date" && (name != "content-length" || !target.ends_with("/stream"))
+            })
             .collect();
         old_fields.sort();
         new_fields.sort();
@@ -202,7 +218,10 @@ fn curl_speaks_it_over_tls_and_by_prior_knowledge() {
             .output()
             .expect("curl");
         let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(shown.starts_with("3000000 ") && shown.ends_with(" 2"), "{arguments:?}: {shown} {output:?}");
+        assert!(
+            shown.starts_with("3000000 ") && shown.ends_with(" 2"),
+            "{arguments:?}: {shown} {output:?}"
+        );
     }
 }
 
@@ -215,7 +234,11 @@ fn bodies_of_any_size_arrive_whole_with_and_without_a_length() {
         let over_http1 = kirin.connect().post("/app/body", "text/plain", &body).text();
         for has_length in [true, false] {
             let reply = client.post("/app/body", "text/plain", &body, has_length);
-            assert_eq!((reply.status, reply.text()), (200, over_http1.clone()), "{size} {has_length}");
+            assert_eq!(
+                (reply.status, reply.text()),
+                (200, over_http1.clone()),
+                "{size} {has_length}"
+            );
         }
     }
     let reply = client.post("/app/body", "text/plain", &vec![b'x'; 9 << 20], false);
@@ -252,7 +275,8 @@ fn informational_responses_come_first() {
         let mut pending = pending.expect("a request");
         let _ = pending.stream.send_data(bytes::Bytes::from_static(b"hello"), true);
         let (informational, _) = client.informational_of(pending);
-        let statuses: Vec<u16> = informational.iter().map(|response| response.status().as_u16()).collect();
+        let statuses: Vec<u16> =
+            informational.iter().map(|response| response.status().as_u16()).collect();
         assert_eq!(statuses, expected, "{target}");
     }
 }
@@ -271,9 +295,13 @@ fn a_response_that_is_cut_is_reset_and_the_connection_stays() {
 fn a_reader_that_takes_nothing_costs_little_and_others_go_on() {
     let (_site, kirin) = serve();
     let memory = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("status");
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("status");
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
-        line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<u64>().ok()).expect("a number")
+        line.split_whitespace()
+            .nth(1)
+            .and_then(|kilobytes| kilobytes.parse::<u64>().ok())
+            .expect("a number")
     };
     assert_eq!(Http2Client::connect(kirin.address()).get("/large.bin").body.len(), 3_000_000);
     let before = memory();
@@ -306,8 +334,11 @@ fn a_reader_that_takes_nothing_costs_little_and_others_go_on() {
 #[test]
 fn a_client_that_does_not_go_on_loses_its_stream_and_not_the_connection() {
     let (site, _kirin) = serve();
-    let config =
-        CONFIG.replacen("keep_alive", "write_timeout = \"1s\"\nbody_timeout = \"1s\"\nkeep_alive", 1);
+    let config = CONFIG.replacen(
+        "keep_alive",
+        "write_timeout = \"1s\"\nbody_timeout = \"1s\"\nkeep_alive",
+        1,
+    );
     let kirin = Kirin::start(&site, &config.replace("store.sock", "other.sock"));
     let mut settings = Builder::new();
     settings.initial_connection_window_size(1 << 30);
@@ -315,7 +346,8 @@ fn a_client_that_does_not_go_on_loses_its_stream_and_not_the_connection() {
     let pending = client.begin("GET", "/large.bin", &[]);
     let (status, body) = client.head_of(pending);
     assert_eq!(status, 200);
-    // It takes nothing out of the stream's window until the log has the response, which was cut then.
+    // It takes nothing out of the stream's window until the log has the response, which was cut
+    // then.
     wait_for("the response to be cut", || {
         client.pause();
         let log = std::fs::read_to_string(site.path("access.log")).unwrap_or_default();
@@ -344,11 +376,13 @@ fn requests_that_are_reset_are_not_many_before_the_connection_ends() {
     assert!(begun < 2000, "2000 resets were taken");
     let error = client.wait_for_end().expect_err("the connection is ended");
     assert_eq!(error.reason(), Some(Reason::ENHANCE_YOUR_CALM), "{error}");
-    // The workers are there still, for others, and have begun no more requests than there are workers.
+    // The workers are there still, for others, and have begun no more requests than there are
+    // workers.
     std::fs::write(site.path("go"), "").expect("write");
     assert_eq!(Http2Client::connect(kirin.address()).get("/app/wait").text(), "waited");
     assert!(!kirin.log().contains("was lost"), "{}", kirin.log());
-    let log = std::fs::read_to_string(site.path("requests")).expect("the requests that workers have seen");
+    let log = std::fs::read_to_string(site.path("requests"))
+        .expect("the requests that workers have seen");
     assert!(log.lines().count() <= 2 + 1, "{} requests reached a worker", log.lines().count());
 }
 
@@ -438,9 +472,13 @@ fn a_flood_of_pings_and_settings_takes_no_memory() {
     use std::io::Write;
     let (_site, kirin) = serve();
     let resident = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("status");
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("status");
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
-        line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<u64>().ok()).expect("a number")
+        line.split_whitespace()
+            .nth(1)
+            .and_then(|kilobytes| kilobytes.parse::<u64>().ok())
+            .expect("a number")
     };
     let before = resident();
     for more in [frame(6, 0, 0, b"12345678"), frame(4, 0, 0, b"\0\x04\0\0\x10\0")] {
@@ -472,9 +510,11 @@ fn a_flood_of_pings_and_settings_takes_no_memory() {
 fn malformed_requests_are_refused_and_reach_nobody() {
     let (site, kirin) = serve();
     let mut client = Http2Client::connect(kirin.address());
-    for (fields, status) in
-        [(&[("host", "other")][..], 400), (&[("host", "test")], 200), (&[("expect", "something")], 417)]
-    {
+    for (fields, status) in [
+        (&[("host", "other")][..], 400),
+        (&[("host", "test")], 200),
+        (&[("expect", "something")], 417),
+    ] {
         assert_eq!(client.request("GET", "/hello.txt", fields).status, status, "{fields:?}");
     }
     let many: Vec<(&str, &str)> = vec![("x", "y"); 101];

@@ -1,4 +1,5 @@
-//! What a visitor sends never chooses which part a page includes: all variables, in both languages, in a path and in a query.
+//! What a visitor sends never chooses which part a page includes: all variables, in both languages,
+//! in a path and in a query.
 
 use kirin_tests::{Kirin, Memcached, Site};
 
@@ -71,14 +72,17 @@ const VARIABLES: &[(&str, &str)] = &[
 ];
 
 fn serve() -> (Site, Kirin) {
-    let site = Site::new().with("part.lua", PART).with("secret.lua", SECRET).with("public/none", "");
+    let site =
+        Site::new().with("part.lua", PART).with("secret.lua", SECRET).with("public/none", "");
     let kirin = Kirin::start(&site, CONFIG);
     (site, kirin)
 }
 
 /// A field's value without what cannot stand in one.
 fn fields(value: &str) -> String {
-    format!("Cookie: a={value}; sid=visitor\r\nX-A: {value}\r\nReferer: {value}\r\nUser-Agent: {value}\r\n")
+    format!(
+        "Cookie: a={value}; sid=visitor\r\nX-A: {value}\r\nReferer: {value}\r\nUser-Agent: {value}\r\n"
+    )
 }
 
 /// A value as it can stand in a request line.
@@ -97,7 +101,10 @@ fn no_variable_leads_to_another_part() {
         let parts = [
             format!("<!--# include virtual=\"{}\" -->", in_path(ssi)),
             format!("<!--# include virtual=\"{}\" wait=\"yes\" -->", in_path(ssi)),
-            format!("<!--# set var=\"t\" value=\"{ssi}\" --><!--# include virtual=\"{}\" -->", in_path("$t")),
+            format!(
+                "<!--# set var=\"t\" value=\"{ssi}\" --><!--# include virtual=\"{}\" -->",
+                in_path("$t")
+            ),
             format!(
                 "<!--# if expr=\"{ssi} = /^(.*)\\$/\" --><!--# endif --><!--# include virtual=\"{}\" -->",
                 in_path("$1")
@@ -110,7 +117,10 @@ fn no_variable_leads_to_another_part() {
         ];
         let page = parts.map(|part| format!("[{part}]")).join("\n");
         for value in HOSTILE {
-            memcached.set("visitor", format!("{{\"name\":\"{}\"}}", value.replace('\\', "\\\\")).as_bytes());
+            memcached.set(
+                "visitor",
+                format!("{{\"name\":\"{}\"}}", value.replace('\\', "\\\\")).as_bytes(),
+            );
             let target = format!("/page?a={}", in_target(value));
             memcached.set(&target, format!("text/html\r\n{page}").as_bytes());
             let reply = client.request("GET", &target, &fields(value));
@@ -129,8 +139,14 @@ fn no_variable_leads_to_another_part() {
                 if number >= 7 {
                     let is_query_itself = matches!(*ssi, "$args" | "$query_string");
                     assert_eq!(path, "/p/q/end", "{ssi} {value}: {line}");
-                    assert!(query.starts_with("x=") && query.ends_with("&y=1"), "{ssi} {value}: {line}");
-                    assert!(is_query_itself || query.matches('&').count() == 1, "{ssi} {value}: {line}");
+                    assert!(
+                        query.starts_with("x=") && query.ends_with("&y=1"),
+                        "{ssi} {value}: {line}"
+                    );
+                    assert!(
+                        is_query_itself || query.matches('&').count() == 1,
+                        "{ssi} {value}: {line}"
+                    );
                 } else if !is_path_itself {
                     assert!(path.ends_with("/end") || path == "/p/end", "{ssi} {value}: {line}");
                     assert!(path.matches('/').count() <= 3, "{ssi} {value}: {line}");
@@ -154,7 +170,9 @@ fn what_is_no_attack_arrives_as_it_was_sent() {
         ("/p$request_uri", "/p$(REQUEST_URI)", "/p/some/page ? a=b%20c&d=e/f"),
         ("http://$http_host/p", "http://$(HTTP_HOST)/p", "/p ? "),
     ] {
-        let page = format!("text/html\r\n<!--# include virtual=\"{ssi}\" -->|<esi:include src=\"{esi}\"/>|");
+        let page = format!(
+            "text/html\r\n<!--# include virtual=\"{ssi}\" -->|<esi:include src=\"{esi}\"/>|"
+        );
         memcached.set("/some/page?a=b%20c&d=e/f", page.as_bytes());
         let reply = client.request("GET", "/some/page?a=b%20c&d=e/f", "Cookie: a=b,c@d\r\n");
         assert_eq!(reply.text(), format!("part {asked}|part {asked}|"), "{ssi}");

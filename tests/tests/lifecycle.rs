@@ -1,8 +1,9 @@
 //! The life of an application through the built program: what signals and new code do to it.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use kirin_tests::{Kirin, Site, kirin_command, wait_for};
 use rustix::process::Signal;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
@@ -123,7 +124,8 @@ fn code_that_cannot_be_loaded_leaves_the_old_one_serving_and_the_log_says_why() 
         kirin.wait_for_log(reason);
         wait_for("the reload to be given up", || {
             let log = kirin.log();
-            let line = log.lines().find(|line| line.contains("reload failed") && line.contains(reason));
+            let line =
+                log.lines().find(|line| line.contains("reload failed") && line.contains(reason));
             line.map(|line| assert!(line.contains("generation 1 keeps serving"), "{line}"))
         });
         assert_eq!(kirin.get("/").text(), "one", "{program}");
@@ -307,7 +309,9 @@ fn no_request_fails_while_generations_come_and_go() {
         while !has_failed() && (reloads < RELOADS || answered.load(Ordering::Relaxed) < REQUESTS) {
             kirin.signal(Signal::HUP);
             reloads += 1;
-            wait_for("the next generation", || (has_failed() || takeovers(kirin) >= reloads).then_some(()));
+            wait_for("the next generation", || {
+                (has_failed() || takeovers(kirin) >= reloads).then_some(())
+            });
         }
         enough.store(true, Ordering::Relaxed);
     });
@@ -319,10 +323,14 @@ fn no_request_fails_while_generations_come_and_go() {
 
 #[test]
 fn a_start_removes_the_directories_of_killed_kirins_and_no_others() {
-    // The one that is killed has no application, whose processes would remove the directory themselves.
+    // The one that is killed has no application, whose processes would remove the directory
+    // themselves.
     const ALONE: &str =
         "[[listener]]\naddress = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n";
-    let site = Site::new().with("app.psgi", app("one")).with("kirin.toml", CONFIG).with("alone.toml", ALONE);
+    let site = Site::new()
+        .with("app.psgi", app("one"))
+        .with("kirin.toml", CONFIG)
+        .with("alone.toml", ALONE);
     std::fs::create_dir(site.path("tmp")).expect("a directory");
     let start_with = |config| {
         let mut command = kirin_command(&site);

@@ -10,8 +10,10 @@ sub {
 "#;
 
 fn serve(top: &str, listener: &str, routes: &str) -> (Site, Kirin) {
-    let site =
-        Site::new().with("app.psgi", APP).with("public/a.txt", "a\n").with("public/limited/a.txt", "a\n");
+    let site = Site::new()
+        .with("app.psgi", APP)
+        .with("public/a.txt", "a\n")
+        .with("public/limited/a.txt", "a\n");
     let config = format!(
         "threads = 2\n{top}\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\n\
          [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nbody_limit = \"1MB\"\n\
@@ -48,7 +50,8 @@ fn the_process_has_only_so_many_connections_and_others_wait() {
     for client in &mut clients {
         assert_eq!(client.get("/a.txt").status, 200);
     }
-    // There may be one more for each loop (see `Admission::has_room`), so that these are surely more than allowed.
+    // There may be one more for each loop (see `Admission::has_room`), so that these are surely
+    // more than allowed.
     let mut waiting: Vec<Client> = (0..20).map(|_| kirin.connect()).collect();
     for client in &mut waiting {
         client.send("GET /a.txt HTTP/1.0\r\n\r\n");
@@ -72,9 +75,11 @@ fn requests_of_an_address_are_limited_over_all_loops() {
     assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 13, "{statuses:?}");
     let mut client = kirin.connect();
     let reply = client.get("/limited/a.txt");
-    let seconds: u64 = reply.field("retry-after").and_then(|value| value.parse().ok()).expect("Retry-After");
+    let seconds: u64 =
+        reply.field("retry-after").and_then(|value| value.parse().ok()).expect("Retry-After");
     assert!((1..=3600).contains(&seconds), "{reply:?}");
-    // The same by another spelling of the path, with another method, and then elsewhere, on the same connection.
+    // The same by another spelling of the path, with another method, and then elsewhere, on the
+    // same connection.
     assert_eq!(client.get("/x/..//limited/%61.txt").status, 429);
     assert_eq!(client.post("/limited/a.txt", "text/plain", b"hello").status, 429);
     assert_eq!(client.get("/a.txt").status, 200);
@@ -109,7 +114,9 @@ fn a_limit_lets_requests_pass_again_in_time() {
     let limit = "[[route]]\npath = \"/limited\"\ntry = [\"files:public\"]\nrate_limit = [{ rate = \"2/s\", burst = 1 }]\n";
     let (_site, kirin) = serve("", "", limit);
     assert_eq!(kirin.get("/limited/a.txt").status, 200);
-    kirin_tests::wait_for("the next one", || (kirin.get("/limited/a.txt").status == 200).then_some(()));
+    kirin_tests::wait_for("the next one", || {
+        (kirin.get("/limited/a.txt").status == 200).then_some(())
+    });
 }
 
 #[test]

@@ -93,7 +93,11 @@ fn an_error_is_logged_with_its_line_and_not_shown() {
         ("/table", "page.lua:9: table"),
     ] {
         let reply = client.get(path);
-        assert_eq!((reply.status, reply.text().as_str()), (500, "500 Internal Server Error\n"), "{path}");
+        assert_eq!(
+            (reply.status, reply.text().as_str()),
+            (500, "500 Internal Server Error\n"),
+            "{path}"
+        );
         kirin.wait_for_log(logged);
     }
 }
@@ -108,8 +112,10 @@ fn a_loop_without_end_is_ended_and_others_are_served() {
            return 'alive'
          end",
     );
-    let kirin =
-        serve(&site, "[lua]\ntime_limit = \"300ms\"\n[[route]]\npath = \"/\"\ntry = [\"lua:page.lua\"]\n");
+    let kirin = serve(
+        &site,
+        "[lua]\ntime_limit = \"300ms\"\n[[route]]\npath = \"/\"\ntry = [\"lua:page.lua\"]\n",
+    );
     for path in ["/forever", "/pattern"] {
         assert_eq!(kirin.get(path).status, 504, "{path}");
         assert_eq!(kirin.get("/").text(), "alive");
@@ -180,8 +186,10 @@ fn of_many_who_compare_and_set_each_gets_its_turn() {
         ),
     );
     let config = CONFIG.replace("threads = 1", "threads = 3");
-    let kirin =
-        Kirin::start(&site, &format!("{config}{PATIENT}[[route]]\npath = \"/\"\ntry = [\"lua:page.lua\"]\n"));
+    let kirin = Kirin::start(
+        &site,
+        &format!("{config}{PATIENT}[[route]]\npath = \"/\"\ntry = [\"lua:page.lua\"]\n"),
+    );
     memcached(&site).set("n", b"0");
     let address = kirin.address();
     let clients: Vec<_> = (0..8)
@@ -199,9 +207,13 @@ fn of_many_who_compare_and_set_each_gets_its_turn() {
 #[test]
 fn a_changed_script_is_served_and_a_broken_one_is_not() {
     let site = Site::new()
-        .with("page.lua", "local lib = require 'lib.text' return function() return lib .. ' one' end")
+        .with(
+            "page.lua",
+            "local lib = require 'lib.text' return function() return lib .. ' one' end",
+        )
         .with("lib/text.lua", "return 'module'");
-    let kirin = serve(&site, &format!("{PATIENT}[[route]]\npath = \"/\"\ntry = [\"lua:page.lua\"]\n"));
+    let kirin =
+        serve(&site, &format!("{PATIENT}[[route]]\npath = \"/\"\ntry = [\"lua:page.lua\"]\n"));
     let becomes = |text: &str| wait_for(text, || (kirin.get("/").text() == text).then_some(()));
     becomes("module one");
     std::fs::write(site.path("lib/text.lua"), "return 'changed module'").unwrap();
@@ -217,7 +229,9 @@ fn a_changed_script_is_served_and_a_broken_one_is_not() {
 
 #[test]
 fn a_script_that_does_not_load_keeps_the_program_from_starting() {
-    for (script, told) in [("return function(\n\n", "page.lua:3:"), ("return 5", "must return a function")] {
+    for (script, told) in
+        [("return function(\n\n", "page.lua:3:"), ("return 5", "must return a function")]
+    {
         let site = Site::new().with("page.lua", script);
         std::fs::write(
             site.path("kirin.toml"),
@@ -242,7 +256,10 @@ fn answers_are_compressed_where_the_route_says_so() {
         ),
     );
     let mut client = kirin.connect();
-    assert_eq!(client.request("GET", "/", "Accept-Encoding: gzip\r\n").field("content-encoding"), None);
+    assert_eq!(
+        client.request("GET", "/", "Accept-Encoding: gzip\r\n").field("content-encoding"),
+        None
+    );
     let coded = client.request("GET", "/coded", "Accept-Encoding: gzip\r\n");
     assert_eq!(coded.field("content-encoding"), Some("gzip"));
     assert!(coded.body.len() < 1000);
@@ -261,11 +278,15 @@ fn what_is_logged_is_one_line() {
 fn a_script_reads_the_visitors_session() {
     let site = Site::new().with(
         "page.lua",
-        handler("local s = request.session return s and s.user.name .. (s.gone or '-') or 'nobody'"),
+        handler(
+            "local s = request.session return s and s.user.name .. (s.gone or '-') or 'nobody'",
+        ),
     );
     let config = CONFIG.replace("[store]\n", "[store]\nsession_cookie = \"sid\"\n");
-    let kirin =
-        Kirin::start(&site, &format!("{config}{PATIENT}[[route]]\npath = \"/\"\ntry = [\"lua:page.lua\"]\n"));
+    let kirin = Kirin::start(
+        &site,
+        &format!("{config}{PATIENT}[[route]]\npath = \"/\"\ntry = [\"lua:page.lua\"]\n"),
+    );
     let id = "0123456789abcdef0123456789abcdef01234567";
     memcached(&site).set(id, br#"{"user":{"name":"ann"}}"#);
     let mut client = kirin.connect();
@@ -285,7 +306,9 @@ fn directives_in_what_a_script_answers_are_carried_out_where_the_route_says_so()
     );
     let kirin = serve(
         &site,
-        &format!("{PATIENT}[[route]]\npath = \"/\"\nssi = true\ntry = [\"store\", \"lua:page.lua\"]\n"),
+        &format!(
+            "{PATIENT}[[route]]\npath = \"/\"\nssi = true\ntry = [\"store\", \"lua:page.lua\"]\n"
+        ),
     );
     memcached(&site).set("/part", b"text/html\r\npart");
     let mut client = kirin.connect();

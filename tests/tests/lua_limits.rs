@@ -1,4 +1,5 @@
-//! What strangers can have a script do: no body and no number of requests keeps the other clients waiting.
+//! What strangers can have a script do: no body and no number of requests keeps the other clients
+//! waiting.
 
 use kirin_tests::scripts::serve;
 use kirin_tests::{Client, Kirin, Site};

@@ -46,11 +46,13 @@ fn what_is_passed_on_the_next_place_answers_with_the_body_still_there() {
     assert_eq!(client.get("/mine").text(), "mine");
     assert_eq!(client.get("/f.txt").text(), "file");
     assert_eq!(client.get("/none").status, 404);
-    for (path, body) in [("/shop/waited", "the body"), ("/shop/asked", "another"), ("/shop/at-once", "third")]
+    for (path, body) in
+        [("/shop/waited", "the body"), ("/shop/asked", "another"), ("/shop/at-once", "third")]
     {
         let text = client.post(path, "text/plain", body.as_bytes()).text();
         assert!(
-            text.contains(&format!("body={body}")) && text.contains(&format!("REQUEST_URI={path}\n")),
+            text.contains(&format!("body={body}"))
+                && text.contains(&format!("REQUEST_URI={path}\n")),
             "{path}: {text}"
         );
         assert!(text.contains("REQUEST_METHOD=POST"), "{text}");
@@ -103,12 +105,17 @@ fn subrequests_go_to_any_place() {
     );
     memcached(&site).set("/stored", b"text/css\r\nbody{}");
     let mut client = kirin.connect();
-    let text = client.request("GET", "/page", "Cookie: sid=visitor\r\nIf-None-Match: \"x\"\r\n").text();
+    let text =
+        client.request("GET", "/page", "Cookie: sid=visitor\r\nIf-None-Match: \"x\"\r\n").text();
     let parts: Vec<&str> = text.split('|').collect();
     assert_eq!(parts[0], "200 text/plain; charset=utf-8 file content");
     assert_eq!(parts[1], "200 text/css body{}");
     assert!(parts[2].contains("REQUEST_METHOD=PUT\nREQUEST_URI=/app/x?y=1\n"), "{}", parts[2]);
-    assert!(parts[2].contains("HTTP_X_SAID=hello\nHTTP_COOKIE=sid=visitor\nbody=sent"), "{}", parts[2]);
+    assert!(
+        parts[2].contains("HTTP_X_SAID=hello\nHTTP_COOKIE=sid=visitor\nbody=sent"),
+        "{}",
+        parts[2]
+    );
     assert!(parts[3].starts_with("404 "), "{}", parts[3]);
     assert_eq!(parts[4], "200 text/plain; charset=utf-8 ");
     let reply = client.get("/relay");
@@ -151,7 +158,8 @@ fn subrequests_of_one_call_run_at_the_same_time() {
     assert_eq!(kirin.get("/").text(), "a met b, b met a");
 }
 
-/// A script that waits for `/app/a`, which waits for `/app/b`; at `/x` it answers at once. There is one loop.
+/// A script that waits for `/app/a`, which waits for `/app/b`; at `/x` it answers at once. There is
+/// one loop.
 fn serve_waiting() -> (Site, Kirin, Client) {
     let site = Site::new().with("app.psgi", MEETING).with(
         "page.lua",
@@ -195,9 +203,10 @@ fn a_script_that_asks_for_itself_ends() {
 
 #[test]
 fn an_answer_larger_than_the_limit_is_an_error() {
-    let site = Site::new()
-        .with("public/large", vec![b'x'; 5000])
-        .with("page.lua", handler("local ok, why = pcall(kirin.fetch, '/large') return tostring(ok) .. why"));
+    let site = Site::new().with("public/large", vec![b'x'; 5000]).with(
+        "page.lua",
+        handler("local ok, why = pcall(kirin.fetch, '/large') return tostring(ok) .. why"),
+    );
     let kirin = serve(
         &site,
         &format!(
@@ -206,5 +215,8 @@ fn an_answer_larger_than_the_limit_is_an_error() {
         ),
     );
     let text = kirin.get("/page").text();
-    assert!(text.starts_with("false") && text.contains("larger than `lua.body_limit`, 4096 bytes"), "{text}");
+    assert!(
+        text.starts_with("false") && text.contains("larger than `lua.body_limit`, 4096 bytes"),
+        "{text}"
+    );
 }

@@ -1,6 +1,9 @@
-//! Private memos of the memo example, by its application and by its Lua script: the same tests for both.
+//! Private memos of the memo example, by its application and by its Lua script: the same tests for
+//! both.
 
-use kirin_tests::memo::{EXAMPLE, StoppedWorkers, Visitor, csrf_token, names, older_and_newer, serve};
+use kirin_tests::memo::{
+    EXAMPLE, StoppedWorkers, Visitor, csrf_token, names, older_and_newer, serve,
+};
 use kirin_tests::{Kirin, Memcached, Site};
 
 const PERL: &[&str] = &["store", "app:web"];
@@ -35,14 +38,20 @@ fn a_private_memo_is_for_its_author_alone() {
             assert_eq!(page.field("cache-control"), Some("private, no-store"));
             let id = mari.session_id().to_owned();
             let forged = [("memo_session", "f".repeat(36)), ("memo_session", memo[1..].to_owned())];
-            let mut strangers: Vec<_> =
-                forged.iter().map(|(name, value)| Visitor::with_cookies(kirin, &[(name, value)])).collect();
+            let mut strangers: Vec<_> = forged
+                .iter()
+                .map(|(name, value)| Visitor::with_cookies(kirin, &[(name, value)]))
+                .collect();
             strangers.push(Visitor::new(kirin));
             strangers.push(Visitor::with_cookies(kirin, &[("other_session", &id)]));
             for other in strangers.iter_mut().chain([&mut akira]) {
                 let page = other.get(&memo);
                 assert_eq!(page.status, 404);
-                assert!(!page.text().contains("Secret") && !page.text().contains("fern"), "{}", page.text());
+                assert!(
+                    !page.text().contains("Secret") && !page.text().contains("fern"),
+                    "{}",
+                    page.text()
+                );
                 assert_eq!(other.get(&format!("{memo}/neighbours")).status, 404);
             }
         }
@@ -60,7 +69,10 @@ fn who_has_signed_out_cannot_read_it_any_more() {
         }
         // With the form of the private page.
         let token = csrf_token(&mari.get(&memo).text()).expect("a form").to_owned();
-        assert_eq!(mari.request("POST", "/signout", "", &format!("csrf_token={token}")).status, 303);
+        assert_eq!(
+            mari.request("POST", "/signout", "", &format!("csrf_token={token}")).status,
+            303
+        );
         assert_eq!(mari.get(&memo).status, 404);
         assert_eq!(thief.get(&memo).status, 404);
     });
@@ -72,16 +84,21 @@ fn older_and_newer_lead_through_all_memos_of_the_author() {
         let mut mari = Visitor::member(kirin, "mari");
         let mut akira = Visitor::member(kirin, "akira");
         let mut memos = Vec::new();
-        for form in
-            ["content=a&is_private=1", "content=b", "content=c&is_private=1", "content=d&is_private=1"]
-        {
+        for form in [
+            "content=a&is_private=1",
+            "content=b",
+            "content=c&is_private=1",
+            "content=d&is_private=1",
+        ] {
             memos.push(mari.write(form));
             akira.write("content=between");
         }
         for _ in 0..2 {
             for (index, memo) in memos.iter().enumerate() {
-                let expected =
-                    (index.checked_sub(1).map(|older| memos[older].clone()), memos.get(index + 1).cloned());
+                let expected = (
+                    index.checked_sub(1).map(|older| memos[older].clone()),
+                    memos.get(index + 1).cloned(),
+                );
                 assert_eq!(older_and_newer(&mari.get(memo).text()), expected, "{memo}");
                 assert_eq!(
                     older_and_newer(&mari.get(&format!("{memo}/neighbours")).text()),
@@ -104,7 +121,8 @@ fn the_script_answers_what_the_application_would_to_the_byte_and_without_a_worke
     let (_site, kirin, mut memcached) = serve(&["store", &lua, "app:web"]);
     let mut mari = Visitor::member(&kirin, "mari");
     mari.write("content=Tea");
-    let memo = mari.write("content=Secret+%3C%21--%23+csrf_token+--%3E+%22%26%25%0A%0Atext&is_private=1");
+    let memo =
+        mari.write("content=Secret+%3C%21--%23+csrf_token+--%3E+%22%26%25%0A%0Atext&is_private=1");
     mari.write("content=Cake&is_private=1");
     let paths = [memo.clone(), format!("{memo}/neighbours")];
     mari.get(&memo);
@@ -125,8 +143,9 @@ fn the_script_answers_what_the_application_would_to_the_byte_and_without_a_worke
     }
     // What is missing is the application's, which puts it back.
     let id = memo.strip_prefix("/memo/").expect("a memo");
-    for key in [mari.session_id(), "author/1/public", "author/1/private", &format!("private/memo/{id}")]
-        .map(str::to_owned)
+    for key in
+        [mari.session_id(), "author/1/public", "author/1/private", &format!("private/memo/{id}")]
+            .map(str::to_owned)
     {
         assert_eq!(memcached.delete(&key), "DELETED", "{key}");
         assert_eq!(mari.get(&memo).status, 200, "without {key}");

@@ -1,7 +1,9 @@
-//! The memo example behind the built program: visitors who are signed in get public pages from the store, with their name in them.
-//! That no worker is asked is shown by stopping the workers.
+//! The memo example behind the built program: visitors who are signed in get public pages from the
+//! store, with their name in them. That no worker is asked is shown by stopping the workers.
 
-use kirin_tests::memo::{self, StoppedWorkers, Visitor, csrf_token, is_strangers, names, older_and_newer};
+use kirin_tests::memo::{
+    self, StoppedWorkers, Visitor, csrf_token, is_strangers, names, older_and_newer,
+};
 use kirin_tests::{Kirin, Memcached, Site};
 
 fn serve() -> (Site, Kirin, Memcached) {
@@ -42,7 +44,11 @@ fn public_pages_know_each_visitor_without_a_worker() {
     drop(stopped);
     assert!(of_mari.is_some() && of_mari != of_akira);
     let form = format!("csrf_token={}", of_akira.expect("a token"));
-    assert_eq!(mari.request("POST", "/signout", "", &form).status, 403, "a token is good for its visitor");
+    assert_eq!(
+        mari.request("POST", "/signout", "", &form).status,
+        403,
+        "a token is good for its visitor"
+    );
     assert_eq!(akira.request("POST", "/signout", "", &form).status, 303);
 }
 

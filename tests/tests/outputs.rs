@@ -1,12 +1,13 @@
 //! Outputs that cannot be written or that nobody reads: none may end the program or hold it up.
 
-use kirin_tests::{ADMIN, Kirin, Site, kirin_command, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
+
+use kirin_tests::{ADMIN, Kirin, Site, kirin_command, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
 
 const CONFIG: &str = r#"
 threads = 2
@@ -90,7 +91,10 @@ fn a_standard_error_that_cannot_be_written_ends_nothing_and_holds_nothing_up() {
             None => {
                 let program = command.get_program().to_owned();
                 command = Command::new("sh");
-                command.args(["-c", "exec \"$0\" serve 2>&-"]).arg(program).current_dir(site.root());
+                command
+                    .args(["-c", "exec \"$0\" serve 2>&-"])
+                    .arg(program)
+                    .current_dir(site.root());
             }
         }
         let mut kirin = Running(command.spawn().expect("kirin starts"));
@@ -101,7 +105,9 @@ fn a_standard_error_that_cannot_be_written_ends_nothing_and_holds_nothing_up() {
             assert_serves(&site, what);
         }
         if !is_closed && what != "a full pipe that nobody reads" {
-            wait_for("lost lines to be counted", || (count(&site, "log_lines_lost") > 0).then_some(()));
+            wait_for("lost lines to be counted", || {
+                (count(&site, "log_lines_lost") > 0).then_some(())
+            });
         }
         kill_process(pid, Signal::TERM).expect("kill");
         let status = wait_for("the end", || kirin.0.try_wait().expect("wait"));
@@ -115,8 +121,14 @@ fn lines_of_the_log_are_counted_when_nobody_reads_them_and_written_when_somebody
     let site = site();
     let (reader, writer) = full_pipe();
     let mut command = kirin_command(&site);
-    let _kirin =
-        Running(command.arg("serve").env("KIRIN_LOG", "trace").stderr(writer).spawn().expect("kirin starts"));
+    let _kirin = Running(
+        command
+            .arg("serve")
+            .env("KIRIN_LOG", "trace")
+            .stderr(writer)
+            .spawn()
+            .expect("kirin starts"),
+    );
     assert_serves(&site, "a stuck log");
     wait_for("lost lines", || {
         for _ in 0..200 {
@@ -152,13 +164,15 @@ fn an_access_log_that_nobody_reads_holds_up_neither_start_nor_loops() {
         std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
         let (_unread, full) = full_pipe();
         let mut command = kirin_command(&site);
-        let mut kirin =
-            Running(command.arg("serve").stdout(full).stderr(Stdio::null()).spawn().expect("kirin starts"));
+        let mut kirin = Running(
+            command.arg("serve").stdout(full).stderr(Stdio::null()).spawn().expect("kirin starts"),
+        );
         assert_serves(&site, target);
         let mut client = UnixStream::connect(site.path("web.sock")).expect("connect");
         wait_for("lost lines", || {
             for _ in 0..300 {
-                let request = format!("GET /none HTTP/1.1\r\nHost: a\r\nUser-Agent: {agent}\r\n\r\n");
+                let request =
+                    format!("GET /none HTTP/1.1\r\nHost: a\r\nUser-Agent: {agent}\r\n\r\n");
                 client.write_all(request.as_bytes()).expect("a request is taken");
                 let read = client.read(&mut [0; 4096]).expect("a reply");
                 assert!(read > 0, "{target}");
@@ -175,12 +189,17 @@ fn an_access_log_that_nobody_reads_holds_up_neither_start_nor_loops() {
 #[test]
 fn an_access_log_in_a_fifo_is_read_by_who_comes_later() {
     let site = site();
-    rustix::fs::mkfifoat(rustix::fs::CWD, site.path("fifo"), rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
-        .expect("a FIFO");
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        site.path("fifo"),
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+    )
+    .expect("a FIFO");
     let config = CONFIG.replacen("[admin]", "access_log = \"fifo\"\n[admin]", 1);
     std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
-    let _kirin =
-        Running(kirin_command(&site).arg("serve").stderr(Stdio::null()).spawn().expect("kirin starts"));
+    let _kirin = Running(
+        kirin_command(&site).arg("serve").stderr(Stdio::null()).spawn().expect("kirin starts"),
+    );
     for _ in 0..2 {
         assert_serves(&site, "a FIFO");
         let mut reader = File::open(site.path("fifo")).expect("the FIFO");
@@ -212,11 +231,17 @@ fn words_that_are_no_level_are_refused_with_what_is_allowed() {
     let site = site();
     for (word, code) in [("bogus=zz", 1), ("bogus", 1), ("warn,kirin_proxy=debug", 0)] {
         let mut command = kirin_command(&site);
-        let output =
-            command.args(["check", "--config", "kirin.toml"]).env("KIRIN_LOG", word).output().expect("kirin");
+        let output = command
+            .args(["check", "--config", "kirin.toml"])
+            .env("KIRIN_LOG", word)
+            .output()
+            .expect("kirin");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{word}: {said}");
-        assert!(code == 0 || said.contains(word) && said.contains("info, debug or trace"), "{said}");
+        assert!(
+            code == 0 || said.contains(word) && said.contains("info, debug or trace"),
+            "{said}"
+        );
     }
 }
 
@@ -228,7 +253,10 @@ fn a_terminal_gets_colours_unless_no_color_says_otherwise() {
         // script(1) runs it on a terminal of its own.
         let inner = format!("{} serve --pid-file pid", command.get_program().display());
         command = Command::new("script");
-        command.args(["-qfec", &inner, "/dev/null"]).current_dir(site.root()).stdout(Stdio::piped());
+        command
+            .args(["-qfec", &inner, "/dev/null"])
+            .current_dir(site.root())
+            .stdout(Stdio::piped());
         command.stdin(Stdio::null()).env_remove("KIRIN_LOG").env_remove("NO_COLOR");
         if let Some(value) = no_color {
             command.env("NO_COLOR", value);

@@ -1,5 +1,5 @@
-//! `Plack::Handler::Kirin` with the program that was built beside this test: Plack's own tests of servers, and the life of
-//! `plackup -s Kirin`.
+//! `Plack::Handler::Kirin` with the program that was built beside this test: Plack's own tests of
+//! servers, and the life of `plackup -s Kirin`.
 
 use kirin_tests::prove;
 

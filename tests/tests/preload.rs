@@ -1,9 +1,10 @@
 //! What an application opens while it is loaded is not shared by its workers.
 
-use kirin_tests::{Kirin, Site, wait_for};
-use rustix::process::{Pid, Signal};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
+
+use kirin_tests::{Kirin, Site, wait_for};
+use rustix::process::{Pid, Signal};
 
 const ASKS_A_SERVER: &str = r#"
 use v5.16; use warnings; use IO::Socket::INET;
@@ -173,7 +174,8 @@ fn preload_says_who_loads() {
 
 #[test]
 fn workers_that_cannot_load_new_code_leave_the_old_one_serving() {
-    let site = Site::new().with("app.psgi", "my $l = $$; sub { [200, [], [\"$l $$ \" . getppid]] }");
+    let site =
+        Site::new().with("app.psgi", "my $l = $$; sub { [200, [], [\"$l $$ \" . getppid]] }");
     let kirin = Kirin::start(&site, &config("preload = false"));
     let [loader, worker, _] = who(&kirin);
     assert_eq!(loader, worker);

@@ -1,13 +1,14 @@
 //! USR2: a new program takes the place of the old one through the built program.
 
-use kirin_tests::{Client, Kirin, Memcached, PATIENCE, Site, kirin_command, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use kirin_tests::{Client, Kirin, Memcached, PATIENCE, Site, kirin_command, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Says which front it is behind; waits at `/wait` for the file `go`.
 const APP: &str = r#"
@@ -84,7 +85,9 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         // The first one is ended by its own drop.
-        if let Some(pid) = self.pid().filter(|pid| *pid as u32 != self.first.pid()).and_then(Pid::from_raw) {
+        if let Some(pid) =
+            self.pid().filter(|pid| *pid as u32 != self.first.pid()).and_then(Pid::from_raw)
+        {
             let _ = kill_process(pid, Signal::INT);
             let start = std::time::Instant::now();
             while !has_ended(pid.as_raw_nonzero().get()) && start.elapsed() < PATIENCE {
@@ -148,7 +151,11 @@ fn the_store_is_carried_over_and_its_clients_find_the_new_one() {
         let mut client = Memcached::connect(&store);
         assert_eq!(client.send("get item7\r\n").line(), "VALUE item7 0 7");
     }
-    assert!(service.first.log().contains("the store is carried over items=1001"), "{}", service.first.log());
+    assert!(
+        service.first.log().contains("the store is carried over items=1001"),
+        "{}",
+        service.first.log()
+    );
 }
 
 #[test]
@@ -163,7 +170,8 @@ fn clients_of_the_store_are_not_sent_to_the_new_one_before_it_has_the_contents()
     std::fs::write(service.site.path("app.psgi"), slow).expect("app.psgi");
     service.signal(Signal::USR2);
     service.site.wait_for_files("loading", 1);
-    // The old program closes connections when the new one serves, in the middle of a command perhaps: those come again.
+    // The old program closes connections when the new one serves, in the middle of a command
+    // perhaps: those come again.
     let get = || loop {
         if let Some(line) = Memcached::connect(&store).try_ask("get /page\r\n") {
             return line;
@@ -195,7 +203,9 @@ fn a_request_in_progress_is_finished_by_the_program_that_began_it() {
     let second = wait_for("the next program", || service.pid().filter(|pid| *pid != first));
     service.first.wait_for_log("upgraded: the new program serves");
     // The old one accepts for a moment more.
-    wait_for("the new program alone", || (service.get("/") == format!("{second} []")).then_some(()));
+    wait_for("the new program alone", || {
+        (service.get("/") == format!("{second} []")).then_some(())
+    });
     assert!(!has_ended(first));
     std::fs::write(service.site.path("go"), "").expect("a file");
     let reply = waiting.read_reply();
@@ -218,7 +228,9 @@ fn a_new_program_that_does_not_come_to_serve_changes_nothing() {
     let assert_goes_on = |reason: &str| {
         wait_for(&format!("`{reason}` in:\n{}", service.first.log()), || {
             let log = service.first.log();
-            let line = log.lines().find(|line| line.contains("upgrade failed") && line.contains(reason))?;
+            let line = log
+                .lines()
+                .find(|line| line.contains("upgrade failed") && line.contains(reason))?;
             assert!(line.contains("this program keeps serving"), "{line}");
             Some(())
         });
@@ -257,11 +269,14 @@ fn a_new_program_that_does_not_come_to_serve_changes_nothing() {
 #[test]
 fn a_program_that_is_told_to_end_while_it_upgrades_ends_with_the_new_one() {
     let mut service = Service::start(CONFIG);
-    let slow = format!("open my $f, '>', 'loading'; print {{$f}} getppid; close $f; sleep 1 while 1;\n{APP}");
+    let slow = format!(
+        "open my $f, '>', 'loading'; print {{$f}} getppid; close $f; sleep 1 while 1;\n{APP}"
+    );
     std::fs::write(service.site.path("app.psgi"), slow).expect("app.psgi");
     service.signal(Signal::USR2);
     let path = service.site.path("loading");
-    let successor = wait_for("the new program", || std::fs::read_to_string(&path).ok()?.parse::<i32>().ok());
+    let successor =
+        wait_for("the new program", || std::fs::read_to_string(&path).ok()?.parse::<i32>().ok());
     // A second wish is one too many; HUP and others are heard.
     service.signal(Signal::USR2);
     service.first.wait_for_log("an upgrade is going on");
@@ -320,7 +335,8 @@ fn no_request_fails_while_programs_come_and_go() {
         let (answered, enough, service) = (&answered, &enough, &service);
         let fresh = move || {
             while !enough.load(Ordering::Relaxed) {
-                let reply = Client::connect(service.address()).request("GET", "/", "Connection: close\r\n");
+                let reply =
+                    Client::connect(service.address()).request("GET", "/", "Connection: close\r\n");
                 assert_eq!(reply.status, 200, "{}", reply.head);
                 answered.fetch_add(1, Ordering::Relaxed);
             }
@@ -339,7 +355,8 @@ fn no_request_fails_while_programs_come_and_go() {
         let mut threads: Vec<_> = (0..3).map(|_| scope.spawn(fresh)).collect();
         threads.push(scope.spawn(kept));
         let has_failed = || threads.iter().any(std::thread::ScopedJoinHandle::is_finished);
-        while !has_failed() && (upgrades < UPGRADES || answered.load(Ordering::Relaxed) < REQUESTS) {
+        while !has_failed() && (upgrades < UPGRADES || answered.load(Ordering::Relaxed) < REQUESTS)
+        {
             service.upgrade();
             upgrades += 1;
         }
@@ -355,7 +372,8 @@ fn no_request_fails_while_programs_come_and_go() {
 
 /// A service with an item that is in its snapshot. The snapshot's bytes come with it.
 fn service_with_snapshot() -> (Service, Vec<u8>) {
-    let service = Service::start(&CONFIG.replace("[store]\n", "[store]\nsnapshot = \"store.snapshot\"\n"));
+    let service =
+        Service::start(&CONFIG.replace("[store]\n", "[store]\nsnapshot = \"store.snapshot\"\n"));
     let mut memcached = Memcached::connect(&service.site.path("store.sock"));
     memcached.set("/page", b"text/plain\r\nkept");
     memcached.send("snapshot\r\n");
@@ -369,7 +387,9 @@ fn service_with_snapshot() -> (Service, Vec<u8>) {
 fn begin_upgrade(service: &Service) -> i32 {
     let path = service.site.path("loading");
     let _ = std::fs::remove_file(&path);
-    let slow = format!("open my $f, '>', 'loading'; print {{$f}} getppid; close $f; sleep 1 while 1;\n{APP}");
+    let slow = format!(
+        "open my $f, '>', 'loading'; print {{$f}} getppid; close $f; sleep 1 while 1;\n{APP}"
+    );
     std::fs::write(service.site.path("app.psgi"), slow).expect("app.psgi");
     service.signal(Signal::USR2);
     wait_for("the new program", || std::fs::read_to_string(&path).ok()?.parse::<i32>().ok())
@@ -398,8 +418,11 @@ fn a_failed_upgrade_does_not_touch_the_snapshot() {
         unchanged();
     }
     assert_eq!(service.get("/page"), "kept");
-    let left: Vec<_> = std::fs::read_dir(service.site.root()).expect("the site").flatten().collect();
-    let left = left.iter().filter(|entry| entry.file_name().to_string_lossy().starts_with("store.snapshot"));
+    let left: Vec<_> =
+        std::fs::read_dir(service.site.root()).expect("the site").flatten().collect();
+    let left = left
+        .iter()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("store.snapshot"));
     assert_eq!(left.count(), 1, "no other file is left");
 }
 
@@ -431,7 +454,8 @@ open my $f, '>', 'asked'; print {$f} scalar <$store>; close $f; rename 'asked', 
 "#;
     std::fs::write(service.site.path("app.psgi"), format!("{asking}{APP}")).expect("app.psgi");
     service.signal(Signal::USR2);
-    let answer = wait_for("the answer", || std::fs::read_to_string(service.site.path("answer")).ok());
+    let answer =
+        wait_for("the answer", || std::fs::read_to_string(service.site.path("answer")).ok());
     assert!(answer.starts_with("SERVER_ERROR"), "{answer}");
     let now = std::fs::read(service.site.path("store.snapshot")).expect("a snapshot");
     assert!(now == snapshot, "the snapshot has changed");

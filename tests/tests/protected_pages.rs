@@ -1,5 +1,5 @@
-//! What protects a route protects what its application stores: every way into the store with every way out, through the
-//! built program.
+//! What protects a route protects what its application stores: every way into the store with every
+//! way out, through the built program.
 
 use kirin_tests::{Authority, Issued, Kirin, Memcached, Reply, Site, TlsClient, TlsSetup};
 use rustls::ProtocolVersion::TLSv1_3;
@@ -252,9 +252,21 @@ const WAYS_OUT: [Out; 16] = [
         shows: |r| ask(r, "POST", "/app/x", "Content-Length: 0\r\n").status == 405,
         gives: OPEN,
     },
-    Out { name: "store behind another password", shows: |r| shows(r, "/other/x", ZOE), gives: OPEN },
-    Out { name: "store behind another rate limit", shows: |r| shows(r, "/other-rate/x", ""), gives: OPEN },
-    Out { name: "store behind the same password", shows: |r| shows(r, "/same/x", BOB), gives: MEMBERS },
+    Out {
+        name: "store behind another password",
+        shows: |r| shows(r, "/other/x", ZOE),
+        gives: OPEN,
+    },
+    Out {
+        name: "store behind another rate limit",
+        shows: |r| shows(r, "/other-rate/x", ""),
+        gives: OPEN,
+    },
+    Out {
+        name: "store behind the same password",
+        shows: |r| shows(r, "/same/x", BOB),
+        gives: MEMBERS,
+    },
     Out { name: "the same without the password", shows: |r| shows(r, "/same/x", ""), gives: &[] },
     Out { name: "include key", shows: |r| shows(r, "/page/key", BOB), gives: OPEN },
     Out {
@@ -262,7 +274,11 @@ const WAYS_OUT: [Out; 16] = [
         shows: |r| shows(r, "/members-page/key", BOB),
         gives: MEMBERS,
     },
-    Out { name: "include key in a file", shows: |r| shows(r, "/files/include.html", BOB), gives: OPEN },
+    Out {
+        name: "include key in a file",
+        shows: |r| shows(r, "/files/include.html", BOB),
+        gives: OPEN,
+    },
     Out { name: "include virtual", shows: |r| shows(r, "/page/virtual", BOB), gives: OPEN },
     Out {
         name: "include virtual of the same password, without it",
@@ -361,9 +377,14 @@ fn a_page_stored_for_a_certificate_is_served_for_one_of_the_same_authority() {
         let reply = client.get_and_close("/");
         reply.split_once("\r\n\r\n").expect("a body").1.to_owned()
     };
-    let (alice, bob, eve) = (clients.issue(&["alice"]), clients.issue(&["bob"]), others.issue(&["eve"]));
+    let (alice, bob, eve) =
+        (clients.issue(&["alice"]), clients.issue(&["bob"]), others.issue(&["eve"]));
     assert_eq!(get(0, Some(&alice)), "1 for CN=alice,O=Kirin\\, tests");
-    assert_eq!(get(0, Some(&bob)), "1 for CN=alice,O=Kirin\\, tests", "one for all of this authority");
+    assert_eq!(
+        get(0, Some(&bob)),
+        "1 for CN=alice,O=Kirin\\, tests",
+        "one for all of this authority"
+    );
     assert_eq!(get(1, Some(&eve)), "2 for CN=eve,O=Kirin\\, tests");
     assert_eq!(get(0, Some(&bob)), "3 for CN=bob,O=Kirin\\, tests");
     assert_eq!(get(1, None), "4 for nobody");

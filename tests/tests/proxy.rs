@@ -1,10 +1,11 @@
 //! `proxy:NAME` through the built program, in front of servers whose every byte is known.
 
-use kirin_tests::{Asked, Authority, Backend, Http2Client, Kirin, Site, wait_for};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+
+use kirin_tests::{Asked, Authority, Backend, Http2Client, Kirin, Site, wait_for};
 
 fn config(servers: &str, upstream: &str, route: &str) -> String {
     format!(
@@ -16,7 +17,8 @@ fn config(servers: &str, upstream: &str, route: &str) -> String {
 
 fn proxy_with(backend: &Backend, upstream: &str, route: &str) -> (Site, Kirin) {
     let site = Site::new();
-    let kirin = Kirin::start(&site, &config(&format!("\"{}\"", backend.address()), upstream, route));
+    let kirin =
+        Kirin::start(&site, &config(&format!("\"{}\"", backend.address()), upstream, route));
     (site, kirin)
 }
 
@@ -46,8 +48,11 @@ fn requests_go_on_and_responses_come_back_by_one_connection() {
     let (site, kirin) = proxy(&backend);
     let mut client = kirin.connect();
     for _ in 0..5 {
-        let reply =
-            client.request("GET", "/a/%62?c=d", "Cookie: x\r\nX-Forwarded-For: 6.6.6.6\r\nTE: trailers\r\n");
+        let reply = client.request(
+            "GET",
+            "/a/%62?c=d",
+            "Cookie: x\r\nX-Forwarded-For: 6.6.6.6\r\nTE: trailers\r\n",
+        );
         assert_eq!(reply.status, 201);
         assert_eq!(
             reply.text(),
@@ -55,9 +60,16 @@ fn requests_go_on_and_responses_come_back_by_one_connection() {
              X-Forwarded-Proto: http\r\nX-Forwarded-Host: test\r\nVia: 1.1 kirin\r\n\
              Connection: TE\r\nTE: trailers"
         );
-        assert_eq!((reply.field("server"), reply.field("location")), (Some("b"), Some("http://inside/")));
+        assert_eq!(
+            (reply.field("server"), reply.field("location")),
+            (Some("b"), Some("http://inside/"))
+        );
         assert!(reply.head.contains("Set-Cookie: a=1\r\nSet-Cookie: b=2"), "{}", reply.head);
-        assert!(reply.field("x-hop").is_none() && reply.field("via") == Some("1.1 kirin"), "{}", reply.head);
+        assert!(
+            reply.field("x-hop").is_none() && reply.field("via") == Some("1.1 kirin"),
+            "{}",
+            reply.head
+        );
     }
     assert_eq!(backend.connections(), 1);
     wait_for("the access log", || {
@@ -86,7 +98,11 @@ fn the_path_is_the_one_by_which_the_route_was_found() {
 #[test]
 fn bodies_of_every_framing_arrive_whole() {
     let backend = Backend::answering(|asked| {
-        ok(&format!("{} {}", asked.body.len(), asked.field("transfer-encoding").unwrap_or("length")))
+        ok(&format!(
+            "{} {}",
+            asked.body.len(),
+            asked.field("transfer-encoding").unwrap_or("length")
+        ))
     });
     let (_site, kirin) = proxy(&backend);
     let mut client = kirin.connect();
@@ -94,7 +110,8 @@ fn bodies_of_every_framing_arrive_whole() {
         let reply = client.post("/", "text/plain", &vec![b'x'; length]);
         assert_eq!(reply.text(), format!("{length} length"));
     }
-    client.send("POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    client
+        .send("POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
     client.send("6;x=y\r\n world\r\n0\r\nX: y\r\n\r\n");
     assert_eq!(client.read_reply().text(), "11 chunked");
     let mut http2 = Http2Client::connect(kirin.address());
@@ -130,11 +147,13 @@ fn a_body_is_passed_on_as_it_comes_and_so_is_the_response() {
 
 #[test]
 fn a_buffered_body_is_whole_before_the_server_hears_of_it() {
-    let backend =
-        Backend::answering(|asked| ok(&format!("{:?} {}", asked.field("content-length"), asked.body.len())));
+    let backend = Backend::answering(|asked| {
+        ok(&format!("{:?} {}", asked.field("content-length"), asked.body.len()))
+    });
     let (_site, kirin) = proxy_with(&backend, "", "request_buffering = true\nbody_limit = \"3MB\"");
     let mut client = kirin.connect();
-    client.send("POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    client
+        .send("POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
     let mut other = kirin.connect();
     assert_eq!(other.get("/").text(), "None 0");
     assert_eq!(backend.connections(), 1, "the unfinished one has none");
@@ -196,7 +215,8 @@ fn bodies_end_as_their_servers_end_them() {
         let Some(asked) = connection.read_request() else { return };
         match asked.target() {
             "/close" => connection.send("HTTP/1.0 200 OK\r\n\r\nup to the end"),
-            "/bye" => connection.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbye"),
+            "/bye" => connection
+                .send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbye"),
             _ => {
                 connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
                 connection.send("5\r\nhello\r\n1;a=b\r\n!\r\n0\r\nX-Trailer: 1\r\n\r\n")
@@ -216,7 +236,10 @@ fn bodies_end_as_their_servers_end_them() {
 #[test]
 fn informational_responses_are_passed_on_but_for_100() {
     let backend = Backend::answering(|_| {
-        format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n{}", ok("final"))
+        format!(
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n{}",
+            ok("final")
+        )
     });
     let (_site, kirin) = proxy(&backend);
     let mut client = kirin.connect();
@@ -258,7 +281,8 @@ fn a_server_decides_whether_the_body_is_sent_at_all() {
 fn an_early_answer_reaches_a_client_that_is_still_sending() {
     let backend = Backend::start(|mut connection| {
         connection.read_head();
-        connection.send("HTTP/1.1 413 Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nlarge");
+        connection
+            .send("HTTP/1.1 413 Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nlarge");
         connection.end();
         connection.wait_for_end();
     });
@@ -277,7 +301,9 @@ fn an_early_answer_reaches_a_client_that_is_still_sending() {
 fn a_websocket_becomes_a_tunnel() {
     let backend = Backend::start(|mut connection| {
         let Some(asked) = connection.read_request() else { return };
-        if asked.field("upgrade") != Some("websocket") || asked.field("connection") != Some("Upgrade") {
+        if asked.field("upgrade") != Some("websocket")
+            || asked.field("connection") != Some("Upgrade")
+        {
             connection.send(ok("no upgrade"));
             return;
         }
@@ -291,7 +317,8 @@ fn a_websocket_becomes_a_tunnel() {
     });
     let (_site, kirin) = proxy(&backend);
     let mut client = kirin.connect();
-    client.send("GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    client
+        .send("GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
     let head = String::from_utf8(client.read_until(b"\r\n\r\n")).expect("text");
     assert!(head.starts_with("HTTP/1.1 101 ") && head.contains("Upgrade: websocket\r\n"), "{head}");
     client.read_exactly(b"first");
@@ -313,9 +340,11 @@ fn a_websocket_becomes_a_tunnel() {
 fn the_host_is_the_clients_the_servers_or_a_given_one() {
     let backend = Backend::answering(|asked| ok(asked.field("host").unwrap_or("none")));
     let own = backend.address().to_string();
-    for (upstream, expected) in
-        [("", "test"), ("host = \"upstream\"", own.as_str()), ("host = \"www.a.test\"", "www.a.test")]
-    {
+    for (upstream, expected) in [
+        ("", "test"),
+        ("host = \"upstream\"", own.as_str()),
+        ("host = \"www.a.test\"", "www.a.test"),
+    ] {
         let (_site, kirin) = proxy_with(&backend, upstream, "");
         assert_eq!(kirin.get("/").text(), expected, "{upstream}");
     }
@@ -336,7 +365,8 @@ fn servers_take_turns_and_one_may_be_a_unix_socket() {
             });
         }
     });
-    let kirin = Kirin::start(&site, &config(&format!("\"{}\", \"unix:s.sock\"", tcp.address()), "", ""));
+    let kirin =
+        Kirin::start(&site, &config(&format!("\"{}\", \"unix:s.sock\"", tcp.address()), "", ""));
     let mut client = kirin.connect();
     let answers: Vec<_> = (0..4).map(|_| client.get("/").text()).collect();
     assert_eq!(answers, ["tcp", "unix", "tcp", "unix"]);
@@ -447,7 +477,8 @@ fn a_server_is_verified_by_its_authority_and_name() {
 fn a_certificate_is_shown_to_a_server_that_asks_for_one() {
     let authority = Authority::new("inside");
     let (_server_site, server) = tls_server(&authority, &["localhost"], "client_ca = \"ca.pem\"");
-    let shown = "tls = { ca = \"ca.pem\", certificate = { chain = \"client.pem\", key = \"client.key\" } }";
+    let shown =
+        "tls = { ca = \"ca.pem\", certificate = { chain = \"client.pem\", key = \"client.key\" } }";
     for (tls, status) in [(shown, 200), ("tls = { ca = \"ca.pem\" }", 502)] {
         let (_site, kirin) = tls_proxy(&authority, &server, tls);
         assert_eq!(kirin.get("/hello.txt").status, status, "{tls}: {}", kirin.log());
@@ -458,7 +489,8 @@ fn a_certificate_is_shown_to_a_server_that_asks_for_one() {
 fn names_are_looked_up_again() {
     let backend = Backend::answering(|_| ok("found"));
     let site = Site::new();
-    let servers = format!("\"localhost:{}\", \"no-such-host.invalid:80\"", backend.address().port());
+    let servers =
+        format!("\"localhost:{}\", \"no-such-host.invalid:80\"", backend.address().port());
     let kirin = Kirin::start(&site, &config(&servers, "resolve = \"1s\"", ""));
     let mut client = kirin.connect();
     for _ in 0..4 {

@@ -1,12 +1,13 @@
-//! Nothing that a server does wrong is lost silently: whatever it is and whatever the server speaks, the client gets an error or
-//! a cut connection, the log has one line with upstream, server, request and reason, and the server's count of failures is one
-//! more.
+//! Nothing that a server does wrong is lost silently: whatever it is and whatever the server
+//! speaks, the client gets an error or a cut connection, the log has one line with upstream,
+//! server, request and reason, and the server's count of failures is one more.
+
+use std::net::{SocketAddr, TcpListener};
 
 use bytes::Bytes;
 use h2::Reason;
 use http::Response;
 use kirin_tests::{ADMIN, Backend, BackendConnection, Kirin, Site, wait_for};
-use std::net::{SocketAddr, TcpListener};
 
 /// What the client sees of a failure.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +53,10 @@ fn each_is_told_and_counted(server: &str, cases: &[Case]) {
             Cut => {
                 client.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n"));
                 let got = String::from_utf8_lossy(&client.read_to_end()).into_owned();
-                assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.contains("part"), "{target}: {got}");
+                assert!(
+                    got.starts_with("HTTP/1.1 200 OK\r\n") && got.contains("part"),
+                    "{target}: {got}"
+                );
                 assert!(!got.ends_with("0\r\n\r\n"), "{target}: {got}");
             }
         }
@@ -77,8 +81,10 @@ fn nobody() -> SocketAddr {
 #[test]
 fn a_refusal_is_told_and_counted_whatever_is_spoken() {
     for scheme in ["", "h2c://", "fastcgi://", "scgi://", "uwsgi://"] {
-        let cases: [Case; 2] =
-            [("/a", Status(502), "Connection refused"), ("/b?c", Status(502), "Connection refused")];
+        let cases: [Case; 2] = [
+            ("/a", Status(502), "Connection refused"),
+            ("/b?c", Status(502), "Connection refused"),
+        ];
         each_is_told_and_counted(&format!("{scheme}{}", nobody()), &cases);
     }
 }
@@ -99,7 +105,9 @@ fn what_http_1_servers_do_wrong_is_told_and_counted() {
             }
             "/switch" => connection.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"),
             "/hints" => connection.send("HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100)),
-            "/megabyte" => connection.send(format!("HTTP/1.1 200 OK\r\nX-Long: {}\r\n", "x".repeat(1 << 20))),
+            "/megabyte" => {
+                connection.send(format!("HTTP/1.1 200 OK\r\nX-Long: {}\r\n", "x".repeat(1 << 20)))
+            }
             "/hang-head" => connection.send("HTTP/1.1 200 OK\r\n"),
             "/length" | "/reset-length" | "/hang-length" => connection.send(sized),
             "/chunk" | "/hang-chunk" => connection.send(chunked),
@@ -138,7 +146,8 @@ fn what_http_1_servers_do_wrong_is_told_and_counted() {
     );
 }
 
-/// The connection, when what was sent is on its way to the client: a reset takes back what nobody has read.
+/// The connection, when what was sent is on its way to the client: a reset takes back what nobody
+/// has read.
 fn after_part(connection: BackendConnection) -> BackendConnection {
     std::thread::sleep(std::time::Duration::from_millis(50));
     connection
@@ -150,7 +159,8 @@ fn http2_server() -> SocketAddr {
     listener.set_nonblocking(true).expect("nonblocking");
     let address = listener.local_addr().expect("its address");
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
             while let Ok((stream, _)) = listener.accept().await {
@@ -194,10 +204,13 @@ async fn serve_http2(stream: tokio::net::TcpStream) {
                 let _ = respond.send_response(head, true);
             }
             _ => {
-                let Ok(mut stream) = respond.send_response(Response::new(()), false) else { continue };
+                let Ok(mut stream) = respond.send_response(Response::new(()), false) else {
+                    continue;
+                };
                 let _ = stream.send_data(Bytes::from_static(b"part"), false);
                 // What has been handed over goes out while the connection is driven.
-                let part = tokio::time::timeout(std::time::Duration::from_millis(50), connection.accept());
+                let part =
+                    tokio::time::timeout(std::time::Duration::from_millis(50), connection.accept());
                 let _ = part.await;
                 match path.as_str() {
                     "/reset-body" => stream.send_reset(Reason::INTERNAL_ERROR),
@@ -214,11 +227,15 @@ fn a_server_that_does_not_speak_http_2_is_told_and_counted() {
     let backend = Backend::start(|mut connection| {
         connection.read_head();
         connection.send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
-        // Closing with something unread would reset the connection, perhaps before the answer is read.
+        // Closing with something unread would reset the connection, perhaps before the answer is
+        // read.
         connection.wait_for_end();
     });
     let reason = "cannot be connected to: connection error detected: frame with invalid size";
-    each_is_told_and_counted(&format!("h2c://{}", backend.address()), &[("/", Status(502), reason)]);
+    each_is_told_and_counted(
+        &format!("h2c://{}", backend.address()),
+        &[("/", Status(502), reason)],
+    );
 }
 
 #[test]
@@ -277,7 +294,8 @@ fn what_fastcgi_servers_do_wrong_is_told_and_counted() {
             "/garbage.php" => connection.send("HTTP/1.1 200 OK\r\n\r\n"),
             "/fields.php" => connection.send(record(OUT, b"no field\r\n\r\n")),
             "/megabyte.php" => (0..1024).all(|number| {
-                connection.send(record(OUT, format!("X-{number}: {}\r\n", "x".repeat(1000)).as_bytes()))
+                connection
+                    .send(record(OUT, format!("X-{number}: {}\r\n", "x".repeat(1000)).as_bytes()))
             }),
             "/body.php" | "/hang-body.php" | "/reset-body.php" => connection.send(part),
             _ => true,

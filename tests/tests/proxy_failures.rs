@@ -1,13 +1,13 @@
-//! Servers behind Kirin that fail in every way: the client gets an error or a cut connection, never a part for the whole, and
-//! the log says why.
+//! Servers behind Kirin that fail in every way: the client gets an error or a cut connection, never
+//! a part for the whole, and the log says why.
 
-use kirin_tests::{Backend, Client, Kirin, Site, wait_for};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const TIMES: &str =
-    "connect_timeout = \"1s\"\nsend_timeout = \"1s\"\nfirst_byte_timeout = \"1s\"\nidle_timeout = \"1s\"\n";
+use kirin_tests::{Backend, Client, Kirin, Site, wait_for};
+
+const TIMES: &str = "connect_timeout = \"1s\"\nsend_timeout = \"1s\"\nfirst_byte_timeout = \"1s\"\nidle_timeout = \"1s\"\n";
 
 fn proxy_to(servers: &str) -> (Site, Kirin) {
     let site = Site::new();
@@ -73,7 +73,10 @@ fn what_is_no_response_is_a_502() {
     for (answer, reason) in [
         ("garbage garbage\r\n\r\n", "malformed"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "Content-Length"),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "both"),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "both",
+        ),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: x\r\n\r\n", "not chunked"),
         ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.0"),
         ("HTTP/1.1 200 OK\r\nA: b\r\n folded\r\n\r\n", "malformed"),
@@ -268,7 +271,8 @@ fn has_connection_to(address: SocketAddr) -> bool {
     let sockets = std::fs::read_to_string("/proc/net/tcp").expect("proc(5)");
     sockets.lines().any(|line| {
         let fields: Vec<_> = line.split_whitespace().collect();
-        fields.get(2).is_some_and(|remote| remote.ends_with(&port)) && fields.get(3) == Some(&ESTABLISHED)
+        fields.get(2).is_some_and(|remote| remote.ends_with(&port))
+            && fields.get(3) == Some(&ESTABLISHED)
     })
 }
 
@@ -330,7 +334,9 @@ fn resets_under_load_cost_errors_and_never_a_wrong_answer() {
                 for number in 0..50 {
                     let mut client = Client::connect(address);
                     let name = format!("/{thread}-{number}");
-                    client.send(format!("GET {name} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"));
+                    client.send(format!(
+                        "GET {name} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"
+                    ));
                     let all = String::from_utf8_lossy(&client.read_to_end()).into_owned();
                     match all.split_once("\r\n\r\n") {
                         Some((head, body))
@@ -339,7 +345,9 @@ fn resets_under_load_cost_errors_and_never_a_wrong_answer() {
                             assert_eq!(body, name);
                             good += 1;
                         }
-                        Some((head, body)) if head.starts_with("HTTP/1.1 200") => assert!(body.len() < 50),
+                        Some((head, body)) if head.starts_with("HTTP/1.1 200") => {
+                            assert!(body.len() < 50)
+                        }
                         other => assert!(all.starts_with("HTTP/1.1 502"), "{other:?}"),
                     }
                 }
@@ -347,6 +355,7 @@ fn resets_under_load_cost_errors_and_never_a_wrong_answer() {
             })
         })
         .collect();
-    let good: usize = threads.into_iter().map(|thread| thread.join().expect("no wrong answer")).sum();
+    let good: usize =
+        threads.into_iter().map(|thread| thread.join().expect("no wrong answer")).sum();
     assert!(good > 100, "{good} of 400");
 }

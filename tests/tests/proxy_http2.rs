@@ -1,14 +1,16 @@
-//! HTTP/2 between Kirin and its servers: gRPC with the h2 crate on both ends, and what streams and connections may suffer.
+//! HTTP/2 between Kirin and its servers: gRPC with the h2 crate on both ends, and what streams and
+//! connections may suffer.
 
-use bytes::Bytes;
-use h2::{Reason, RecvStream};
-use http::{HeaderMap, Request, Response, StatusCode};
-use kirin_tests::{Authority, Http2Client, Kirin, PATIENCE, Site, wait_for};
 use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use h2::{Reason, RecvStream};
+use http::{HeaderMap, Request, Response, StatusCode};
+use kirin_tests::{Authority, Http2Client, Kirin, PATIENCE, Site, wait_for};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A server that speaks HTTP/2 only.
@@ -33,13 +35,20 @@ impl Http2Backend {
         let [connections, asked, ended] = <[Arc<AtomicUsize>; 3]>::default();
         let counts = (Arc::clone(&connections), Arc::clone(&asked), Arc::clone(&ended));
         std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
             runtime.block_on(async move {
                 let listener = TcpListener::from_std(listener).expect("a listener");
                 while let Ok((stream, _)) = listener.accept().await {
                     counts.0.fetch_add(1, Ordering::SeqCst);
-                    tokio::spawn(serve(stream, streams, Arc::clone(&counts.1), Arc::clone(&counts.2)));
+                    tokio::spawn(serve(
+                        stream,
+                        streams,
+                        Arc::clone(&counts.1),
+                        Arc::clone(&counts.2),
+                    ));
                 }
             });
         });
@@ -97,7 +106,10 @@ fn grpc() -> http::response::Builder {
 }
 
 fn trailers(status: &'static str) -> HeaderMap {
-    HeaderMap::from_iter([("grpc-status".parse().expect("a name"), status.parse().expect("a value"))])
+    HeaderMap::from_iter([(
+        "grpc-status".parse().expect("a name"),
+        status.parse().expect("a value"),
+    )])
 }
 
 async fn answer(
@@ -190,22 +202,24 @@ async fn read_all(body: &mut RecvStream) -> Bytes {
     Bytes::from(all)
 }
 
-/// A gRPC call: the messages are sent one by one, each when the answer to the one before has come. Gives the head's fields, the
-/// data and the trailers.
+/// A gRPC call: the messages are sent one by one, each when the answer to the one before has come.
+/// Gives the head's fields, the data and the trailers.
 fn call(
     kirin: &Kirin,
     path: &str,
     messages: &[&[u8]],
     in_turn: bool,
 ) -> (HeaderMap, Vec<u8>, Option<HeaderMap>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let work = async {
             let socket = TcpStream::connect(kirin.address()).await.expect("connect");
             let (mut client, connection) = h2::client::handshake(socket).await.expect("HTTP/2");
             tokio::spawn(connection);
             let request = Request::post(format!("http://test{path}")).header("te", "trailers");
-            let request = request.header("content-type", "application/grpc").body(()).expect("a request");
+            let request =
+                request.header("content-type", "application/grpc").body(()).expect("a request");
             let (response, mut stream) = client.send_request(request, false).expect("a stream");
             let mut messages = messages.iter().map(|message| Bytes::copy_from_slice(message));
             let mut send = |stream: &mut h2::SendStream<Bytes>| match messages.next() {
@@ -263,7 +277,8 @@ fn a_client_may_be_silent_while_the_server_speaks() {
     let backend = Http2Backend::start();
     let (_site, kirin) = backend.proxy_with("body_timeout = \"1s\"\n");
     let mut client = Http2Client::connect(kirin.address());
-    let mut pending = client.try_begin("POST", "/ticks", &[("te", "trailers")], false).expect("a request");
+    let mut pending =
+        client.try_begin("POST", "/ticks", &[("te", "trailers")], false).expect("a request");
     let (data, trailers) = client.run(async {
         let mut body = pending.response.await.expect("a response").into_body();
         let mut ticks = 0;
@@ -272,7 +287,8 @@ fn a_client_may_be_silent_while_the_server_speaks() {
             data.extend_from_slice(&piece.expect("data"));
             ticks += 1;
             if ticks == 30 {
-                // Three times as long as a client may be silent inside a body that somebody waits for.
+                // Three times as long as a client may be silent inside a body that somebody waits
+                // for.
                 pending.stream.send_data(Bytes::from_static(b"enough"), true).expect("sent");
             }
         }
@@ -302,7 +318,10 @@ fn clients_of_both_protocols_share_one_connection() {
     );
     assert_eq!(http1.get("/teapot").status, 418);
     assert_eq!(http1.request("HEAD", "/a", "").status, 200);
-    assert_eq!(http1.request("GET", "/a", "Connection: Upgrade\r\nUpgrade: websocket\r\n").status, 200);
+    assert_eq!(
+        http1.request("GET", "/a", "Connection: Upgrade\r\nUpgrade: websocket\r\n").status,
+        200
+    );
     assert_eq!(backend.connections(), 1);
 }
 
@@ -352,7 +371,10 @@ fn many_streams_at_once_come_back_to_who_asked() {
                 let mut client = kirin_tests::Client::connect(address);
                 for number in 0..50 {
                     let path = format!("/{thread}-{number}");
-                    assert_eq!(client.get(&path).text(), format!("GET http://test{path} 1.1 kirin 0"));
+                    assert_eq!(
+                        client.get(&path).text(),
+                        format!("GET http://test{path} 1.1 kirin 0")
+                    );
                 }
             })
         })
@@ -367,7 +389,8 @@ fn more_requests_at_once_than_a_server_takes_on_a_connection_are_all_answered() 
     let backend = Http2Backend::with_streams(2);
     let (_site, kirin) = backend.proxy();
     let mut client = Http2Client::connect(kirin.address());
-    let pending: Vec<_> = (0..60).map(|number| client.begin("GET", &format!("/{number}"), &[])).collect();
+    let pending: Vec<_> =
+        (0..60).map(|number| client.begin("GET", &format!("/{number}"), &[])).collect();
     for (number, pending) in pending.into_iter().enumerate() {
         assert_eq!(client.finish(pending).text(), format!("GET http://test/{number} 2.0 kirin 0"));
     }
@@ -408,7 +431,8 @@ fn responses_that_stay_do_not_keep_others_out() {
     assert_eq!(client.get("/a").text(), "GET http://test/a 2.0 kirin 0");
     let pending = client.begin("GET", "/stay", &[]);
     stay.push(client.head_of(pending));
-    // There is no room left: who comes now waits until some of them go, and then gets what there is.
+    // There is no room left: who comes now waits until some of them go, and then gets what there
+    // is.
     let waiting = client.begin("GET", "/b", &[]);
     client.pause();
     assert_eq!(backend.asked.load(Ordering::SeqCst), 17);
@@ -448,11 +472,13 @@ fn a_tls_server_that_takes_http_2_gets_it() {
             kirin.log()
         );
     }
-    let reply = client.request("GET", "/hello.txt", "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+    let reply =
+        client.request("GET", "/hello.txt", "Connection: Upgrade\r\nUpgrade: websocket\r\n");
     assert_eq!(reply.field("via"), Some("1.1 kirin"), "upgrades are HTTP/1.1's");
 }
 
-/// A server that sends informational responses without end, of a thousand fields in a thousand bytes each.
+/// A server that sends informational responses without end, of a thousand fields in a thousand
+/// bytes each.
 fn flood_of_hints() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
@@ -481,7 +507,8 @@ fn flood_of_hints() -> SocketAddr {
 
 /// The most memory that the program has had, in KB.
 fn peak_memory(kirin: &Kirin) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("its status");
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("its status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }

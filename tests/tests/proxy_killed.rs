@@ -1,12 +1,14 @@
-//! Servers that are processes of their own and are killed (SIGKILL): in the middle of an answer, and under load.
+//! Servers that are processes of their own and are killed (SIGKILL): in the middle of an answer,
+//! and under load.
 
-use kirin_tests::{ADMIN, Client, Kirin, Site, kirin_command, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+use kirin_tests::{ADMIN, Client, Kirin, Site, kirin_command, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
 
 fn proxy(site: &Site, server: &str, more: &str) -> Kirin {
     Kirin::start(
@@ -103,7 +105,10 @@ fn a_process_that_is_killed_while_it_answers_is_an_error_or_a_cut_response() {
         let line = wait_for(&format!("a line for {name}:\n{}", kirin.log()), || {
             kirin.log().lines().find(|line| line.contains("WARN")).map(str::to_owned)
         });
-        assert!(line.contains(&format!("request=\"POST /{name}\"")) && line.contains(&port), "{line}");
+        assert!(
+            line.contains(&format!("request=\"POST /{name}\"")) && line.contains(&port),
+            "{line}"
+        );
         assert_eq!(kirin.count_of_servers("api", "failures"), 1, "{name}");
     }
 }
@@ -174,8 +179,8 @@ fn page(number: usize) -> Vec<u8> {
     format!("{number}+").repeat(150_000).into_bytes()
 }
 
-/// Has clients ask for pages while `kill` kills the server, again and again, and `restart` brings it back; whatever they have
-/// seen that was not good is in the log and counted.
+/// Has clients ask for pages while `kill` kills the server, again and again, and `restart` brings
+/// it back; whatever they have seen that was not good is in the log and counted.
 fn under_load(
     kirin: &Kirin,
     target: impl Fn(usize) -> String,
@@ -216,7 +221,12 @@ fn under_load(
     wait_for("all lines", || {
         (logged("request failed") + logged("response was cut") >= errors + cut).then_some(())
     });
-    assert_eq!((logged("request failed"), logged("response was cut")), (errors, cut), "{}", kirin.log());
+    assert_eq!(
+        (logged("request failed"), logged("response was cut")),
+        (errors, cut),
+        "{}",
+        kirin.log()
+    );
     assert_eq!(kirin.count_of_servers("api", "failures"), (errors + cut) as u64, "{}", kirin.log());
     assert_eq!(kirin.count_of_servers("api", "in_flight"), 0);
 }
@@ -227,7 +237,10 @@ fn file_server(site: &Site, port: u16) -> Process {
         "threads = 1\n[[listener]]\naddress = \"127.0.0.1:{port}\"\n[[route]]\npath = \"/\"\ntry = [\"files:pages\"]\n"
     );
     std::fs::write(site.path("server.toml"), config).expect("server.toml");
-    let child = kirin_command(site).args(["serve", "--config", "server.toml"]).stderr(Stdio::null()).spawn();
+    let child = kirin_command(site)
+        .args(["serve", "--config", "server.toml"])
+        .stderr(Stdio::null())
+        .spawn();
     Process(child.expect("kirin starts"))
 }
 
@@ -290,7 +303,8 @@ fn processes_of_php_that_are_killed_under_load_cost_errors_that_are_all_told() {
 
 /// Debian has the version in the name.
 fn php_fpm() -> std::path::PathBuf {
-    let programs = std::fs::read_dir("/usr/sbin").expect("/usr/sbin").flatten().map(|entry| entry.path());
+    let programs =
+        std::fs::read_dir("/usr/sbin").expect("/usr/sbin").flatten().map(|entry| entry.path());
     let is_php = |path: &std::path::PathBuf| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("php-fpm"))
     };

@@ -1,14 +1,15 @@
 //! Servers that are told by name, while the name gets other addresses.
 //!
-//! The program asks the machine's resolver (getaddrinfo). A file of the test's own stands for `/etc/hosts`, by Debian's
-//! nss_wrapper: no name server, and nothing of the machine is changed.
+//! The program asks the machine's resolver (getaddrinfo). A file of the test's own stands for
+//! `/etc/hosts`, by Debian's nss_wrapper: no name server, and nothing of the machine is changed.
 
-use kirin_tests::{ADMIN, Backend, Kirin, Site, kirin_command, wait_for};
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
+
+use kirin_tests::{ADMIN, Backend, Kirin, Site, kirin_command, wait_for};
 
 /// Where `libnss-wrapper` has its library.
 fn nss_wrapper() -> String {
@@ -25,12 +26,18 @@ fn name_has(site: &Site, addresses: &[Ipv4Addr]) {
     std::fs::write(&next, format!("127.0.0.1 localhost\n{lines}")).expect("hosts");
     // nss_wrapper looks at the file again when its second has changed.
     static CHANGES: AtomicU64 = AtomicU64::new(0);
-    let time = SystemTime::now() + Duration::from_secs(10 * (1 + CHANGES.fetch_add(1, Ordering::SeqCst)));
-    File::options().append(true).open(&next).and_then(|file| file.set_modified(time)).expect("its time");
+    let time =
+        SystemTime::now() + Duration::from_secs(10 * (1 + CHANGES.fetch_add(1, Ordering::SeqCst)));
+    File::options()
+        .append(true)
+        .open(&next)
+        .and_then(|file| file.set_modified(time))
+        .expect("its time");
     std::fs::rename(next, hosts).expect("hosts");
 }
 
-/// Servers that say the last number of their address, all at one port: of a name only the addresses change.
+/// Servers that say the last number of their address, all at one port: of a name only the addresses
+/// change.
 fn servers(last: &[u8]) -> (u16, Vec<Backend>) {
     let bind = |last: u8, port: u16| TcpListener::bind((Ipv4Addr::new(127, 0, 7, last), port));
     let (port, listeners) = wait_for("a port that is free at all addresses", || {

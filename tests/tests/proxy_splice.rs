@@ -1,10 +1,12 @@
-//! Large bodies of servers, which the kernel moves to the client: whole and right, at the client's pace, with few descriptors.
+//! Large bodies of servers, which the kernel moves to the client: whole and right, at the client's
+//! pace, with few descriptors.
 
-use kirin_tests::{Backend, Client, Kirin, Site, wait_for};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+
+use kirin_tests::{Backend, Client, Kirin, Site, wait_for};
 
 /// No two pieces of it are the same.
 fn body(bytes: usize) -> Vec<u8> {
@@ -43,7 +45,8 @@ fn proxy(server: &str) -> (Site, Kirin) {
 
 const LARGE: usize = 3_000_000;
 
-/// It has a file, and proxies to itself by a unix socket; with `/kept` in front of the path by its cache.
+/// It has a file, and proxies to itself by a unix socket; with `/kept` in front of the path by its
+/// cache.
 fn site_in_front_of_itself() -> (Site, Kirin) {
     let site = Site::new().with("pages/large.bin", body(LARGE));
     let config = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"unix:behind.sock\"\n\

@@ -1,4 +1,5 @@
-//! The extensions of PSGI through the built program: what an application may do beside giving a response.
+//! The extensions of PSGI through the built program: what an application may do beside giving a
+//! response.
 
 use kirin_tests::{Kirin, Site, wait_for};
 use rustix::process::Signal;
@@ -136,7 +137,10 @@ sub {
     std::fs::write(site.path("go"), "").expect("a file");
     assert_eq!(client.read_head_reply().field("link"), Some("</more.css>; rel=preload"));
     let reply = client.read_reply();
-    assert_eq!((reply.status, reply.text().as_str()), (200, "refused: Not an informational response: 101\n"));
+    assert_eq!(
+        (reply.status, reply.text().as_str()),
+        (200, "refused: Not an informational response: 101\n")
+    );
     // A client that speaks HTTP/1.0 would take it for the response.
     client.send("GET / HTTP/1.0\r\n\r\n");
     assert_eq!(client.read_reply().status, 200);

@@ -27,7 +27,9 @@ fn serve(purge_from: &str) -> Running {
     let memcached = Memcached::connect(&site.path("m.sock"));
     let mut running = Running { kirin, memcached, _site: site };
     for key in ["/a", "/a?x=1", "/b/1", "/b/2", "/v2/c"] {
-        running.memcached.send(format!("ms {key} 13 Ptags=tag-{}\r\ntext/plain\r\np\r\n", key.len()));
+        running
+            .memcached
+            .send(format!("ms {key} 13 Ptags=tag-{}\r\ntext/plain\r\np\r\n", key.len()));
         assert_eq!(running.memcached.line(), "HD");
     }
     running
@@ -48,14 +50,23 @@ impl Running {
 fn a_page_its_prefix_and_tags_are_purged_by_who_may() {
     let mut running = serve("purge_from = [\"127.0.0.0/8\"]");
     let reply = running.purge("/a", "");
-    assert_eq!((reply.status, reply.text().as_str()), (200, "{\"keys\":1,\"prefixes\":0,\"tags\":0}\n"));
+    assert_eq!(
+        (reply.status, reply.text().as_str()),
+        (200, "{\"keys\":1,\"prefixes\":0,\"tags\":0}\n")
+    );
     assert_eq!(reply.field("content-type"), Some("application/json"));
     assert_eq!(running.left(), ["/a?x=1", "/b/1", "/b/2", "/v2/c"]);
     let reply = running.purge("/a", "");
-    assert_eq!((reply.status, reply.text().as_str()), (200, "{\"keys\":0,\"prefixes\":0,\"tags\":0}\n"));
+    assert_eq!(
+        (reply.status, reply.text().as_str()),
+        (200, "{\"keys\":0,\"prefixes\":0,\"tags\":0}\n")
+    );
     running.memcached.send("ms /soft 13\r\ntext/plain\r\np\r\n").line();
     let reply = running.purge("/soft", "Kirin-Purge: soft\r\n");
-    assert_eq!((reply.status, reply.text().as_str()), (200, "{\"keys\":1,\"prefixes\":0,\"tags\":0}\n"));
+    assert_eq!(
+        (reply.status, reply.text().as_str()),
+        (200, "{\"keys\":1,\"prefixes\":0,\"tags\":0}\n")
+    );
     // `X`: it is stale.
     assert_eq!(running.memcached.send("mg /soft t\r\n").line(), "HD t-1 X W");
     running.purge("/b/*", "");
@@ -63,11 +74,18 @@ fn a_page_its_prefix_and_tags_are_purged_by_who_may() {
     running.purge("/v1/c", "");
     assert_eq!(running.left(), ["/a?x=1"], "by its path before the rewrite");
     let reply = running.purge("/", "Kirin-Purge: tags=\"tag-6 never\", keys=\"/\"\r\n");
-    assert_eq!((reply.status, reply.text().as_str()), (200, "{\"keys\":0,\"prefixes\":0,\"tags\":1}\n"));
+    assert_eq!(
+        (reply.status, reply.text().as_str()),
+        (200, "{\"keys\":0,\"prefixes\":0,\"tags\":1}\n")
+    );
     assert!(running.left().is_empty());
     let reply = running.purge("/", "Kirin-Purge: tag=\"a\"\r\n");
     assert_eq!(reply.status, 400);
-    assert!(reply.text().contains("`tag` is not known; it is written as `tags="), "{}", reply.text());
+    assert!(
+        reply.text().contains("`tag` is not known; it is written as `tags="),
+        "{}",
+        reply.text()
+    );
 }
 
 #[test]
@@ -75,7 +93,11 @@ fn from_others_it_is_a_method_as_any_other() {
     for purge_from in ["", "purge_from = [\"10.0.0.0/8\", \"unix:\"]"] {
         let mut running = serve(purge_from);
         let reply = running.purge("/*", "Kirin-Purge: prefixes=\"/\"\r\n");
-        assert_eq!((reply.status, reply.text().as_str()), (200, "application: PURGE"), "{purge_from}");
+        assert_eq!(
+            (reply.status, reply.text().as_str()),
+            (200, "application: PURGE"),
+            "{purge_from}"
+        );
         assert_eq!(running.left().len(), 5);
     }
 }
@@ -98,7 +120,9 @@ fn what_came_through_a_proxy_or_from_a_web_page_does_not_count() {
 
 #[test]
 fn who_may_is_written_as_addresses() {
-    let site = Site::new().with("app.psgi", APP).with("kirin.toml", config("purge_from = [\"localhost\"]"));
+    let site = Site::new()
+        .with("app.psgi", APP)
+        .with("kirin.toml", config("purge_from = [\"localhost\"]"));
     let output = run_kirin(&site, &["check"]);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(

@@ -15,8 +15,8 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[route]]\npath = \"/comments\"\ntry = [\"store\", \"app:web\"]\nssi = false\n\
     [[route]]\npath = \"/assembled\"\ntry = [\"store\", \"app:web\"]\nssi = true\nesi = true\n";
 
-/// Says in each body how often it has run. The fields `X-Store` and `X-Purge` of a request come back as Kirin's, `X-Status` as the
-/// status.
+/// Says in each body how often it has run. The fields `X-Store` and `X-Purge` of a request come
+/// back as Kirin's, `X-Status` as the status.
 const APP: &str = r#"
 use v5.16; use warnings;
 sub ran { open my $runs, '>>', 'runs' or die $!; syswrite $runs, 'x'; return -s 'runs' }
@@ -133,7 +133,8 @@ fn status_and_fields_stay_and_the_date_is_that_of_the_delivery() {
 fn a_whole_page_tells_of_no_range_and_a_part_of_it_of_its_own() {
     let mut running = serve();
     running.get("/range", "ttl=300");
-    let item = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Range: bytes 0-9/1000\r\n\r\nrun 1";
+    let item =
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Range: bytes 0-9/1000\r\n\r\nrun 1";
     running.memcached().set("/set", item);
     for target in ["/range", "/set"] {
         let mut ranges = |fields: &str| {
@@ -153,7 +154,11 @@ fn without_the_field_nothing_is_stored() {
     assert_eq!(running.client.get("/page").text(), "run 1");
     assert_eq!(running.client.get("/page").text(), "run 2");
     // A client cannot ask for it.
-    running.client.request("GET", "/page", "Kirin-Store: ttl=300\r\nKirin-Purge: prefixes=\"/\"\r\n");
+    running.client.request(
+        "GET",
+        "/page",
+        "Kirin-Store: ttl=300\r\nKirin-Purge: prefixes=\"/\"\r\n",
+    );
     assert_eq!(running.client.get("/page").text(), "run 4");
 }
 
@@ -186,7 +191,11 @@ fn a_key_says_where_also_for_a_post() {
     let mut running = serve();
     assert_eq!(running.get("/page?utm=1", "key=\"/page\""), "run 1");
     assert_eq!(running.get("/page", ""), "run 1");
-    running.client.request("POST", "/post", "Content-Length: 0\r\nX-Store: key=\"/memo/7\", ttl=60\r\n");
+    running.client.request(
+        "POST",
+        "/post",
+        "Content-Length: 0\r\nX-Store: key=\"/memo/7\", ttl=60\r\n",
+    );
     assert_eq!(running.get("/memo/7", ""), "run 2");
 }
 
@@ -246,16 +255,23 @@ fn what_is_purged_is_gone_before_the_response_that_says_so() {
     running.purge("tags=\"memo-7\", keys=\"/recent/0 /b\", prefixes=\"/recent/1\"");
     assert_eq!(left(&running).len(), 0);
     running.purge("tag=\"memo-7\"");
-    running.kirin.wait_for_log("Kirin-Purge has no effect: `tag` is not known; it is written as `tags=");
+    running
+        .kirin
+        .wait_for_log("Kirin-Purge has no effect: `tag` is not known; it is written as `tags=");
 }
 
-/// One worker makes a page from old data; meanwhile the other one changes the data and purges. The first one ends.
+/// One worker makes a page from old data; meanwhile the other one changes the data and purges. The
+/// first one ends.
 fn is_old_page_kept(purge: &str) -> bool {
     let mut running = serve();
     let mut slow = running.kirin.connect();
     slow.send("GET /slow HTTP/1.1\r\nHost: a\r\nX-Store: tags=\"memo-7\"\r\n\r\n");
     wait_for("the slow page to begin", || running.site.path("begun").exists().then_some(()));
-    running.client.request("POST", "/change", &format!("Content-Length: 0\r\nX-Purge: {purge}\r\n"));
+    running.client.request(
+        "POST",
+        "/change",
+        &format!("Content-Length: 0\r\nX-Purge: {purge}\r\n"),
+    );
     std::fs::write(running.site.path("go"), "").expect("go");
     assert!(slow.read_reply().text().starts_with("none, run 1"), "made from old data");
     // What is stored is so before the response has come.
@@ -266,7 +282,9 @@ fn is_old_page_kept(purge: &str) -> bool {
 
 #[test]
 fn a_page_that_was_begun_before_a_purge_is_not_stored_after_it() {
-    for purge in ["tags=\"memo-7\"", "keys=\"/slow\"", "prefixes=\"/sl\"", "prefixes=\"/\", tags=\"x\""] {
+    for purge in
+        ["tags=\"memo-7\"", "keys=\"/slow\"", "prefixes=\"/sl\"", "prefixes=\"/\", tags=\"x\""]
+    {
         assert!(!is_old_page_kept(purge), "{purge}");
     }
     assert!(
@@ -277,7 +295,8 @@ fn a_page_that_was_begun_before_a_purge_is_not_stored_after_it() {
 
 #[test]
 fn what_a_memcached_client_deletes_meanwhile_counts_as_well() {
-    for command in ["delete /slow\r\n", "md memo-7 Ptag\r\n", "md /s Pprefix\r\n", "flush_all\r\n"] {
+    for command in ["delete /slow\r\n", "md memo-7 Ptag\r\n", "md /s Pprefix\r\n", "flush_all\r\n"]
+    {
         let mut running = serve();
         let mut slow = running.kirin.connect();
         slow.send("GET /slow HTTP/1.1\r\nHost: a\r\nX-Store: tags=\"memo-7\"\r\n\r\n");
@@ -327,7 +346,8 @@ fn includes_of_a_stored_response_are_filled_when_it_is_served() {
     assert_eq!(running.get("/includes", ""), format!("run 1two{tag}"));
 }
 
-/// A visitor's comment with a directive in it, which an application has let through, must not show items of the store.
+/// A visitor's comment with a directive in it, which an application has let through, must not show
+/// items of the store.
 #[test]
 fn what_is_text_in_the_first_answer_is_text_from_the_store() {
     let mut running = serve();
@@ -358,7 +378,8 @@ fn what_is_text_in_the_first_answer_is_text_from_the_store() {
         .memcached()
         .set("/assembled/all", b"text/html\r\n(<!--# include key=\"/assembled/comments\" -->)");
     assert_eq!(running.client.get("/assembled/all").text(), format!("({pushed})"));
-    // What a program writes into the store itself is in the store's own format; it can say otherwise.
+    // What a program writes into the store itself is in the store's own format; it can say
+    // otherwise.
     let response = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
     running.memcached().set("/written", format!("{response}\r\n{directive}").as_bytes());
     assert_eq!(running.client.get("/written").text(), "SSI");
@@ -379,7 +400,9 @@ fn a_page_that_is_purged_softly_is_served_on_while_one_request_makes_it_anew() {
     // A HEAD is no request that could renew it.
     assert_eq!(running.client.request("HEAD", "/page", "").status, 200);
     assert_eq!(running.client.get("/page").text(), "run 3", "this one has gone to the application");
-    wait_for("the page for others", || (running.client.get("/page").text() == "run 1").then_some(()));
+    wait_for("the page for others", || {
+        (running.client.get("/page").text() == "run 1").then_some(())
+    });
     // The first has stored nothing, so that another goes.
     let renewed = wait_for("the next", || {
         let text = running.get("/page", "tags=\"memo-7\"");
@@ -418,5 +441,10 @@ fn a_page_that_no_request_is_answered_with_is_told_of_once() {
         assert!(running.is_stored(target), "pages may include it");
     }
     running.kirin.wait_for_log("no `store` in its `try`");
-    assert_eq!(running.kirin.log().matches("no `store` in its `try`").count(), 1, "{}", running.kirin.log());
+    assert_eq!(
+        running.kirin.log().matches("no `store` in its `try`").count(),
+        1,
+        "{}",
+        running.kirin.log()
+    );
 }

@@ -1,7 +1,8 @@
 //! Conditions and ranges (RFC 9110 sections 13 and 14) on pages of the store and on files.
 
-use kirin_tests::{Kirin, Memcached, Reply, Site};
 use std::process::Command;
+
+use kirin_tests::{Kirin, Memcached, Reply, Site};
 
 const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"16MB\"\n\
     memcached = [\"unix:m.sock\"]\n[[route]]\npath = \"/\"\ntry = [\"store\", \"files:public\"]\n";
@@ -12,7 +13,8 @@ fn text(bytes: usize) -> String {
 }
 
 fn serve() -> (Site, Kirin, Memcached) {
-    let site = Site::new().with("public/small.txt", text(5000)).with("public/large.txt", text(1_000_000));
+    let site =
+        Site::new().with("public/small.txt", text(5000)).with("public/large.txt", text(1_000_000));
     let kirin = Kirin::start(&site, CONFIG);
     let mut memcached = Memcached::connect(&site.path("m.sock"));
     memcached.set("/page", format!("text/plain; charset=utf-8\r\n{}", text(5000)).as_bytes());
@@ -22,14 +24,16 @@ fn serve() -> (Site, Kirin, Memcached) {
 /// Content range and bytes of each part.
 fn parts(reply: &Reply) -> Vec<(String, String)> {
     let content_type = reply.field("content-type").expect("a type");
-    let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").expect("a boundary");
+    let boundary =
+        content_type.strip_prefix("multipart/byteranges; boundary=").expect("a boundary");
     let body = format!("\r\n{}", reply.text());
     let mut sections: Vec<&str> = body.split(&format!("\r\n--{boundary}")).collect();
     assert_eq!((sections.remove(0), sections.pop()), ("", Some("--\r\n")));
     let part = |section: &str| {
         let (head, bytes) = section.split_once("\r\n\r\n").expect("a head");
-        let field =
-            |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).expect("a field").to_owned();
+        let field = |name: &str| {
+            head.lines().find_map(|line| line.strip_prefix(name)).expect("a field").to_owned()
+        };
         assert_eq!(field("Content-Type: "), "text/plain; charset=utf-8");
         (field("Content-Range: "), bytes.to_owned())
     };
@@ -51,8 +55,11 @@ fn one_range_of_a_page_or_a_file() {
             ("bytes=-9999999", 0, size),
             ("bytes=100-200,150-300", 100, 301),
         ] {
-            for condition in [String::new(), format!("If-Range: {tag}\r\n"), format!("If-Match: {tag}\r\n")] {
-                let reply = client.request("GET", target, &format!("Range: {range}\r\n{condition}"));
+            for condition in
+                [String::new(), format!("If-Range: {tag}\r\n"), format!("If-Match: {tag}\r\n")]
+            {
+                let reply =
+                    client.request("GET", target, &format!("Range: {range}\r\n{condition}"));
                 assert_eq!(reply.status, 206, "{target} {range} {condition}");
                 assert!(reply.text() == whole[start..end], "{target} {range}");
                 let content_range = format!("bytes {start}-{}/{size}", end - 1);
@@ -79,7 +86,10 @@ fn one_range_of_a_page_or_a_file() {
             }
         }
         let head = client.request("HEAD", target, "Range: bytes=0-1\r\n");
-        assert_eq!((head.status, head.field("content-length")), (200, Some(size.to_string().as_str())));
+        assert_eq!(
+            (head.status, head.field("content-length")),
+            (200, Some(size.to_string().as_str()))
+        );
         assert_eq!(head.field("accept-ranges"), Some("bytes"));
     }
 }
@@ -99,10 +109,13 @@ fn several_ranges_come_as_parts_in_the_order_asked_for() {
             (reply.status, reply.field("content-range"), reply.field("content-encoding")),
             (206, None, None)
         );
-        let expected: Vec<(String, String)> = [(1000, 1008), (0, 1), (size - 8, size), (3000, 4000)]
-            .into_iter()
-            .map(|(start, end)| (format!("bytes {start}-{}/{size}", end - 1), whole[start..end].to_owned()))
-            .collect();
+        let expected: Vec<(String, String)> =
+            [(1000, 1008), (0, 1), (size - 8, size), (3000, 4000)]
+                .into_iter()
+                .map(|(start, end)| {
+                    (format!("bytes {start}-{}/{size}", end - 1), whole[start..end].to_owned())
+                })
+                .collect();
         assert!(parts(&reply) == expected, "{target}: {}", reply.text());
         // The connection goes on in step.
         assert_eq!(client.request("GET", target, "Range: bytes=0-6\r\n").text(), "0000000");
@@ -125,7 +138,8 @@ fn a_thousand_ranges_get_the_whole_once() {
         assert_eq!((reply.status, reply.body.len()), (200, 5000));
         let reply = client.request("GET", target, &format!("Range: bytes={}\r\n", apart.join(",")));
         assert_eq!((reply.status, reply.body.len()), (200, 5000));
-        let reply = client.request("GET", target, &format!("Range: bytes={}\r\n", apart[..32].join(",")));
+        let reply =
+            client.request("GET", target, &format!("Range: bytes={}\r\n", apart[..32].join(",")));
         assert_eq!((reply.status, parts(&reply).len()), (206, 32));
         // The same bytes over and over.
         let reply = client.request("GET", target, "Range: bytes=0-,0-,0-,0-,0-\r\n");
@@ -136,12 +150,16 @@ fn a_thousand_ranges_get_the_whole_once() {
 #[test]
 fn pages_with_dates_are_compared_by_them_and_conditions_come_in_order() {
     let (_site, kirin, mut memcached) = serve();
-    let (before, same, after) =
-        ("Sun, 06 Nov 1994 08:49:36 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:38 GMT");
+    let (before, same, after) = (
+        "Sun, 06 Nov 1994 08:49:36 GMT",
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:38 GMT",
+    );
     let fields = format!("Content-Type: text/plain\r\nETag: \"t\"\r\nLast-Modified: {same}\r\n");
     memcached.set("/dated", format!("HTTP/1.1 200 OK\r\n{fields}\r\nhello").as_bytes());
     memcached.set("/gone", format!("HTTP/1.1 404 Not Found\r\n{fields}\r\nhello").as_bytes());
-    memcached.set("/weak", b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: W/\"t\"\r\n\r\nhello");
+    memcached
+        .set("/weak", b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: W/\"t\"\r\n\r\nhello");
     let mut client = kirin.connect();
     for (lines, status) in [
         (vec![("If-Modified-Since", same)], 304),
@@ -165,7 +183,8 @@ fn pages_with_dates_are_compared_by_them_and_conditions_come_in_order() {
         (vec![("If-Range", "\"t\""), ("Range", "bytes=0-1")], 206),
         (vec![("If-Modified-Since", same), ("Range", "bytes=0-1")], 304),
     ] {
-        let fields: String = lines.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let fields: String =
+            lines.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         assert_eq!(client.request("GET", "/dated", &fields).status, status, "{fields}");
         // What is no success in the first place is not made one by a condition.
         assert_eq!(client.request("GET", "/gone", &fields).status, 404, "{fields}");
@@ -190,7 +209,10 @@ fn a_page_with_includes_is_given_whole() {
     memcached.set("b", b"-b-");
     let mut client = kirin.connect();
     let reply = client.request("GET", "/", "Range: bytes=0-1\r\n");
-    assert_eq!((reply.status, reply.text().as_str(), reply.field("accept-ranges")), (200, "a-b-c", None));
+    assert_eq!(
+        (reply.status, reply.text().as_str(), reply.field("accept-ranges")),
+        (200, "a-b-c", None)
+    );
     // Its own tag and date say nothing of the parts.
     assert_eq!(reply.head.matches("ETag: ").count(), 1);
     assert_eq!(reply.field("last-modified"), None);
@@ -217,5 +239,7 @@ fn curl_joins_a_download_that_was_cut() {
         .arg(format!("http://{}/large.txt", kirin.address()))
         .status()
         .expect("curl");
-    assert!(status.success() && std::fs::read_to_string(&part).expect("the file") == text(1_000_000));
+    assert!(
+        status.success() && std::fs::read_to_string(&part).expect("the file") == text(1_000_000)
+    );
 }

@@ -1,5 +1,5 @@
-//! What requests cost the program that are a few bytes on the wire: with HTTP/2 a head of 30 KB is a hundred indexes into a
-//! table, so that each of its bytes must cost little.
+//! What requests cost the program that are a few bytes on the wire: with HTTP/2 a head of 30 KB is
+//! a hundred indexes into a table, so that each of its bytes must cost little.
 
 use kirin_tests::{Http2Client, Kirin, Site, wait_for};
 
@@ -23,7 +23,8 @@ const MOST: u64 = 8;
 fn ticks(kirin: &Kirin) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", kirin.pid())).expect("stat");
     let (_, fields) = stat.rsplit_once(')').expect("a name");
-    let number = |index: usize| fields.split_whitespace().nth(index).expect("a field").parse::<u64>();
+    let number =
+        |index: usize| fields.split_whitespace().nth(index).expect("a field").parse::<u64>();
     number(11).expect("utime") + number(12).expect("stime")
 }
 
@@ -55,16 +56,22 @@ fn a_head_of_many_fields_costs_what_its_bytes_cost() {
     let ordinary = crumbs(&|_| "a=b;".to_owned());
     let different = crumbs(&|number| format!("{number:x}=;"));
     // As many fields as a head may have, whose names are long and alike.
-    let names: Vec<String> = (0..90).map(|number| format!("{}-{number}", "a".repeat(300))).collect();
-    let same: Vec<String> = (0..90).map(|number| format!("{}-{}", "a".repeat(300), number % 12)).collect();
-    let plain = cost(&kirin, &mut client, &ordinary.iter().map(|c| ("cookie", &c[..])).collect::<Vec<_>>());
+    let names: Vec<String> =
+        (0..90).map(|number| format!("{}-{number}", "a".repeat(300))).collect();
+    let same: Vec<String> =
+        (0..90).map(|number| format!("{}-{}", "a".repeat(300), number % 12)).collect();
+    let plain =
+        cost(&kirin, &mut client, &ordinary.iter().map(|c| ("cookie", &c[..])).collect::<Vec<_>>());
     for (shape, fields) in [
         ("cookies", different.iter().map(|crumb| ("cookie", &crumb[..])).collect::<Vec<_>>()),
         ("names", names.iter().map(|name| (&name[..], "b")).collect()),
         ("names that come again", same.iter().map(|name| (&name[..], "b")).collect()),
     ] {
         let cost = cost(&kirin, &mut client, &fields);
-        assert!(cost <= MOST * plain.max(2), "{shape}: {cost} ticks, an ordinary head of 8 KB {plain}");
+        assert!(
+            cost <= MOST * plain.max(2),
+            "{shape}: {cost} ticks, an ordinary head of 8 KB {plain}"
+        );
     }
 }
 

@@ -1,14 +1,17 @@
-//! Many clients at a few workers: none is forgotten, whatever the others do and however often the application is replaced.
+//! Many clients at a few workers: none is forgotten, whatever the others do and however often the
+//! application is replaced.
 //!
-//! The full size (1,000 clients, 500 slow readers, 100,000 requests over restarts) is `bench/compare.py crowd` and `restart`;
-//! reloads under a few busy kept connections are in `lifecycle.rs`.
+//! The full size (1,000 clients, 500 slow readers, 100,000 requests over restarts) is
+//! `bench/compare.py crowd` and `restart`; reloads under a few busy kept connections are in
+//! `lifecycle.rs`.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use kirin_floor::crowd::{self, Crowd, Outcome};
 use kirin_tests::{Kirin, PATIENCE, Site, wait_for};
 use rustix::process::Signal;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 5\n\
@@ -65,10 +68,15 @@ fn no_new_connection_fails_while_generations_come_and_go() {
         let load = scope.spawn(|| {
             let mut outcome = Outcome::default();
             let mut requests = 0;
-            while outcome.failed() == 0 && (requests < REQUESTS || reloads.load(Ordering::Relaxed) < RELOADS)
+            while outcome.failed() == 0
+                && (requests < REQUESTS || reloads.load(Ordering::Relaxed) < RELOADS)
             {
-                let new_connections =
-                    Crowd { visitors: 20, requests: 100, keep_alive: false, ..crowd(kirin.address()) };
+                let new_connections = Crowd {
+                    visitors: 20,
+                    requests: 100,
+                    keep_alive: false,
+                    ..crowd(kirin.address())
+                };
                 outcome.append(crowd::run(new_connections).expect("a run"));
                 requests += 20 * 100;
             }

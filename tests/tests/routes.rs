@@ -1,7 +1,8 @@
 //! What a route says besides where to look, through the built program.
 
-use kirin_tests::{Client, Http2Client, Kirin, Memcached, Reply, Site, wait_for};
 use std::os::unix::ffi::OsStrExt;
+
+use kirin_tests::{Client, Http2Client, Kirin, Memcached, Reply, Site, wait_for};
 
 const LISTENER: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
     [store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n";
@@ -36,7 +37,8 @@ fn fields<'a>(reply: &'a Reply, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn headers_are_on_every_response_of_the_route_and_on_no_other() {
-    let site = Site::new().with("app.psgi", PSGI).with("public/f.txt", "file").with("public/app/x", "");
+    let site =
+        Site::new().with("app.psgi", PSGI).with("public/f.txt", "file").with("public/app/x", "");
     let headers = "headers = { \"X-Frame-Options\" = \"DENY\", server = \"me\", \"X-Powered-By\" = \"\", \"Content-Type\" = \"text/x\" }\n";
     let kirin = serve(
         &site,
@@ -137,8 +139,14 @@ fn a_rewrite_changes_where_places_look_and_what_an_application_is_told() {
     assert_eq!((reply.status, reply.field("location")), (301, Some("/shop/dir/?q")));
     assert_eq!(client.get("/shop/dir/").text(), "dir");
     for (target, expected) in [
-        ("/shop/c%20d?q", "REQUEST_URI=/shop/c%20d?q\nSCRIPT_NAME=\nPATH_INFO=/v2/c d\nQUERY_STRING=q\n"),
-        ("/shop/x/../../shop/y", "REQUEST_URI=/shop/x/../../shop/y\nSCRIPT_NAME=\nPATH_INFO=/v2/y\n"),
+        (
+            "/shop/c%20d?q",
+            "REQUEST_URI=/shop/c%20d?q\nSCRIPT_NAME=\nPATH_INFO=/v2/c d\nQUERY_STRING=q\n",
+        ),
+        (
+            "/shop/x/../../shop/y",
+            "REQUEST_URI=/shop/x/../../shop/y\nSCRIPT_NAME=\nPATH_INFO=/v2/y\n",
+        ),
         (
             "/wiki%20x/Main%20Page",
             "REQUEST_URI=/wiki%20x/Main%20Page\nSCRIPT_NAME=/wiki x\nPATH_INFO=/Main Page\n",
@@ -219,9 +227,15 @@ fn error_pages_are_put_together_as_others() {
         let reply = client.request("GET", target, "Cookie: c=d\r\nIf-None-Match: *\r\n");
         let text = reply.text();
         assert_eq!(reply.status, 404, "{target}");
-        assert!(text.starts_with(&format!("no {target}: foot of (none), REQUEST_METHOD=GET")), "{text}");
+        assert!(
+            text.starts_with(&format!("no {target}: foot of (none), REQUEST_METHOD=GET")),
+            "{text}"
+        );
         // A part that is an error has no error page of its own, which would have the part again.
-        assert!(text.ends_with(", d, [an error occurred while processing the directive]"), "{text}");
+        assert!(
+            text.ends_with(", d, [an error occurred while processing the directive]"),
+            "{text}"
+        );
         assert_eq!(reply.field("etag"), None);
         assert!(client.request("HEAD", target, "").status == 404);
     }
@@ -251,7 +265,11 @@ fn trace_is_refused_and_options_says_what_is_allowed() {
     }
     assert_eq!(client.request("OPTIONS", "/s/gone", "").status, 404);
     let reply = client.request("OPTIONS", "/app/x", "");
-    assert!(reply.status == 200 && reply.text().contains("REQUEST_METHOD=OPTIONS"), "{}", reply.head);
+    assert!(
+        reply.status == 200 && reply.text().contains("REQUEST_METHOD=OPTIONS"),
+        "{}",
+        reply.head
+    );
     let reply = client.request("OPTIONS", "*", "");
     assert_eq!(
         (reply.status, reply.field("allow")),
@@ -366,10 +384,15 @@ fn links_out_of_the_directory_are_followed_as_the_route_says() {
     let log = kirin.log();
     let shared = site.path("public/uploads").display().to_string();
     assert!(log.contains(&format!("{shared} is a symbolic link of uid")), "{log}");
-    assert!(log.contains("to ../shared") && log.contains("`follow_links = \"owner\"` on the route"), "{log}");
+    assert!(
+        log.contains("to ../shared") && log.contains("`follow_links = \"owner\"` on the route"),
+        "{log}"
+    );
     if is_root {
         assert!(
-            log.contains("to ../others, which belongs to uid 65534: `follow_links = \"owner\"` follows"),
+            log.contains(
+                "to ../others, which belongs to uid 65534: `follow_links = \"owner\"` follows"
+            ),
             "{log}"
         );
     }
@@ -390,13 +413,20 @@ const AUTH_ROUTES: &str = "[[route]]\npath = \"/\"\ntry = [\"store\", \"files:pu
 
 #[test]
 fn a_password_is_asked_for_and_the_application_learns_the_name() {
-    let site = Site::new().with("app.psgi", PSGI).with("public/members/f", "file").with("users", BOB_LINE);
+    let site =
+        Site::new().with("app.psgi", PSGI).with("public/members/f", "file").with("users", BOB_LINE);
     let kirin = serve(&site, &format!("{APP}{AUTH_ROUTES}"));
     memcached(&site).set("/members/page", b"text/plain\r\npage");
     let mut client = kirin.connect();
-    for target in
-        ["/members/f", "/members/page", "/members", "/%6dembers/f", "/x/../members/f", "//members/f", "/app/"]
-    {
+    for target in [
+        "/members/f",
+        "/members/page",
+        "/members",
+        "/%6dembers/f",
+        "/x/../members/f",
+        "//members/f",
+        "/app/",
+    ] {
         for fields in [
             "",
             WRONG,
@@ -409,7 +439,11 @@ fn a_password_is_asked_for_and_the_application_learns_the_name() {
             assert_eq!(reply.status, 401, "{target} {fields}");
             let realm = if target == "/app/" { "Restricted" } else { "the club" };
             let challenge = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
-            assert_eq!(reply.field("www-authenticate"), Some(challenge.as_str()), "{target} {fields}");
+            assert_eq!(
+                reply.field("www-authenticate"),
+                Some(challenge.as_str()),
+                "{target} {fields}"
+            );
         }
     }
     // Twice: by a check, and from memory.
@@ -429,7 +463,9 @@ fn a_password_is_asked_for_and_the_application_learns_the_name() {
     let head = client.request("HEAD", "/members/f", BOB);
     assert_eq!((head.status, head.field("content-length")), (200, Some("4")));
     // No spelling of the path leads around it.
-    for target in ["/app%2Fx", "/%61pp/%0a", "/%61pp%2Fx", "/open/..%2Fapp/x", "/app/x/../y", "/app/%2e"] {
+    for target in
+        ["/app%2Fx", "/%61pp/%0a", "/%61pp%2Fx", "/open/..%2Fapp/x", "/app/x/../y", "/app/%2e"]
+    {
         assert_eq!(client.get(target).status, 401, "{target}");
     }
     for target in ["/app/../open", "/app%2F..%2Fopen", "/app/%2e%2e/open"] {
@@ -445,8 +481,10 @@ fn a_password_is_asked_for_and_the_application_learns_the_name() {
     wait_for("the log", || {
         let log = std::fs::read_to_string(site.path("access.log")).ok()?;
         let has = |part: &str| log.lines().any(|line| line.contains(part));
-        (has("127.0.0.1 - bob [") && has("\"GET /members/f HTTP/1.1\" 401") && has("127.0.0.1 - - ["))
-            .then_some(())
+        (has("127.0.0.1 - bob [")
+            && has("\"GET /members/f HTTP/1.1\" 401")
+            && has("127.0.0.1 - - ["))
+        .then_some(())
     });
     let logs = kirin.log() + &std::fs::read_to_string(site.path("access.log")).unwrap();
     assert!(!logs.contains("opensesame") && !logs.contains("Ym9iOm9wZW5zZXNhbWU"), "{logs}");
@@ -455,11 +493,16 @@ fn a_password_is_asked_for_and_the_application_learns_the_name() {
 #[test]
 fn a_request_body_waits_for_the_password_check() {
     let site = Site::new().with("app.psgi", PSGI).with("users", BOB_LINE);
-    let kirin =
-        serve(&site, &format!("{APP}[[route]]\npath = \"/\"\ntry = [\"app:web\"]\nbasic_auth = \"users\"\n"));
+    let kirin = serve(
+        &site,
+        &format!("{APP}[[route]]\npath = \"/\"\ntry = [\"app:web\"]\nbasic_auth = \"users\"\n"),
+    );
     let mut client = kirin.connect();
     let body = "x".repeat(300_000);
-    client.send(format!("POST / HTTP/1.1\r\nHost: t\r\n{BOB}Content-Length: {}\r\n\r\n{body}", body.len()));
+    client.send(format!(
+        "POST / HTTP/1.1\r\nHost: t\r\n{BOB}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    ));
     let reply = client.read_reply();
     assert!(reply.status == 200 && reply.text().contains("REQUEST_METHOD=POST"), "{}", reply.head);
     let mut client = kirin.connect();
@@ -476,8 +519,10 @@ fn password_checks_do_not_hold_up_other_visitors() {
         .with("public/members/f", "")
         .with("public/open", "open")
         .with("users", slow);
-    let kirin =
-        Kirin::start(&site, &format!("{LISTENER}{APP}{AUTH_ROUTES}").replace("threads = 2", "threads = 1"));
+    let kirin = Kirin::start(
+        &site,
+        &format!("{LISTENER}{APP}{AUTH_ROUTES}").replace("threads = 2", "threads = 1"),
+    );
     let mut guessers: Vec<Client> = (0..40).map(|_| kirin.connect()).collect();
     for guesser in &mut guessers {
         guesser.send(format!("GET /members/f HTTP/1.1\r\nHost: t\r\n{WRONG}\r\n"));
@@ -490,13 +535,15 @@ fn password_checks_do_not_hold_up_other_visitors() {
     wait_for("the log, with others answered before the last guess", || {
         let log = std::fs::read_to_string(site.path("access.log")).ok()?;
         let guesses = log.lines().filter(|line| line.contains("\" 401 ")).count();
-        (guesses == 40 && log.lines().position(|line| line.contains("GET /open"))? < 40).then_some(())
+        (guesses == 40 && log.lines().position(|line| line.contains("GET /open"))? < 40)
+            .then_some(())
     });
 }
 
 #[test]
 fn a_changed_password_file_counts_at_once_and_a_bad_one_not_at_all() {
-    let site = Site::new().with("app.psgi", PSGI).with("public/members/f", "file").with("users", BOB_LINE);
+    let site =
+        Site::new().with("app.psgi", PSGI).with("public/members/f", "file").with("users", BOB_LINE);
     let kirin = serve(&site, &format!("{APP}{AUTH_ROUTES}"));
     let mut client = kirin.connect();
     assert_eq!(client.request("GET", "/members/f", BOB).status, 200);
@@ -505,14 +552,19 @@ fn a_changed_password_file_counts_at_once_and_a_bad_one_not_at_all() {
         std::fs::rename(site.path("users.new"), site.path("users")).expect("rename");
     };
     replace(ZOE_LINE);
-    wait_for("the new file", || (client.request("GET", "/members/f", ZOE).status == 200).then_some(()));
+    wait_for("the new file", || {
+        (client.request("GET", "/members/f", ZOE).status == 200).then_some(())
+    });
     assert_eq!(client.request("GET", "/members/f", BOB).status, 401);
     replace("eve:plain-password\n");
     wait_for("the bad file", || {
         assert_eq!(client.request("GET", "/members/f", ZOE).status, 200);
         kirin.log().contains("password file is not taken").then_some(())
     });
-    assert!(kirin.log().contains("line 1: the password of `eve`") && !kirin.log().contains("plain-password"));
+    assert!(
+        kirin.log().contains("line 1: the password of `eve`")
+            && !kirin.log().contains("plain-password")
+    );
 }
 
 #[test]
@@ -533,7 +585,10 @@ fn directories_are_listed_only_where_the_route_says_so() {
     let reply = client.get("/list/docs");
     assert_eq!((reply.status, reply.field("location")), (301, Some("/list/docs/")));
     let reply = client.get("/list/docs/");
-    assert_eq!((reply.status, reply.field("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert_eq!(
+        (reply.status, reply.field("content-type")),
+        (200, Some("text/html; charset=utf-8"))
+    );
     let text = reply.text();
     assert!(
         text.contains("href=\"./a%20b%26c.txt\">a b&amp;c.txt</a>") && text.contains("<td>5</td>"),

@@ -43,7 +43,8 @@ fn of<'a>(variables: &'a [(String, String)], name: &str) -> &'a str {
     variables.iter().find(|(other, _)| other == name).map_or("none", |(_, value)| value)
 }
 
-/// Kirin before a server that reads requests with `read`, and answers by the query with a head of either kind.
+/// Kirin before a server that reads requests with `read`, and answers by the query with a head of
+/// either kind.
 fn simple(
     scheme: &str,
     route: &str,
@@ -58,10 +59,16 @@ fn simple(
             true => format!("HTTP/1.1 {status}\r\n"),
             false => format!("Status: {status}\r\n"),
         };
-        let shown =
-            ["REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "CONTENT_LENGTH", "REMOTE_USER"]
-                .map(|name| of(&variables, name))
-                .join(" ");
+        let shown = [
+            "REQUEST_METHOD",
+            "SCRIPT_NAME",
+            "PATH_INFO",
+            "QUERY_STRING",
+            "CONTENT_LENGTH",
+            "REMOTE_USER",
+        ]
+        .map(|name| of(&variables, name))
+        .join(" ");
         connection.send(match of(&variables, "QUERY_STRING") {
             "length" => format!("{}Content-Length: 5\r\n\r\nwhole", status("200 OK")),
             "short" => format!("{}Content-Length: 50\r\n\r\nshort", status("200 OK")),
@@ -92,7 +99,9 @@ fn behaves_as_a_server(kirin: &Kirin, backend: &Backend) {
     assert_eq!((reply.status, reply.field("x-a")), (201, Some("b")), "{}", reply.text());
     assert_eq!(reply.text(), "GET  /a b c=d 0 none 0");
     assert_eq!(client.post("/", "a/b", &vec![b'x'; 300_000]).text(), "POST  /  300000 none 300000");
-    client.send("POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+    client.send(
+        "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    );
     assert_eq!(client.read_reply().text(), "POST  /  3 none 3");
     assert_eq!(client.get("/?length").text(), "whole");
     assert_eq!(client.request("HEAD", "/?length", "").field("content-length"), Some("5"));
@@ -123,9 +132,9 @@ fn uwsgi_servers_get_requests_and_answer_them() {
 
 #[test]
 fn a_mounted_route_and_its_user_are_told() {
-    let route =
-        "[[route]]\npath = \"/mount\"\nrewrite = \"/\"\ntry = [\"proxy:app\"]\nbasic_auth = \"users\"\n";
+    let route = "[[route]]\npath = \"/mount\"\nrewrite = \"/\"\ntry = [\"proxy:app\"]\nbasic_auth = \"users\"\n";
     let (_site, _backend, kirin) = simple("scgi", route, read_scgi, false);
-    let reply = kirin.connect().request("GET", "/mount/a", "Authorization: Basic Ym9iOm9wZW5zZXNhbWU=\r\n");
+    let reply =
+        kirin.connect().request("GET", "/mount/a", "Authorization: Basic Ym9iOm9wZW5zZXNhbWU=\r\n");
     assert_eq!(reply.text(), "GET /mount /a  0 bob 0");
 }

@@ -34,7 +34,11 @@ fn a_page_shows_each_visitor_their_own_session_and_strangers_none() {
         assert_eq!(kirin.get("/").text(), "sign in.");
     }
     memcached.set(MARI, br#"{"name":"maria","csrf_token":"m2"}"#);
-    assert_eq!(get(&kirin, MARI, "").text(), "hello maria, m2.", "a session that is set anew is read anew");
+    assert_eq!(
+        get(&kirin, MARI, "").text(),
+        "hello maria, m2.",
+        "a session that is set anew is read anew"
+    );
     memcached.delete(MARI);
     assert_eq!(get(&kirin, MARI, "").text(), "sign in.", "one that is deleted is over at once");
 }
@@ -121,11 +125,16 @@ fn a_page_that_calls_itself_public_is_not_when_it_has_a_session() {
     let (_site, kirin, mut memcached) = serve();
     memcached.set(MARI, br#"{"name":"mari"}"#);
     for control in ["public, max-age=60", "s-maxage=60, max-age=60", "max-age=60"] {
-        let page =
-            format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: {control}\r\n\r\n{BAR}");
+        let page = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: {control}\r\n\r\n{BAR}"
+        );
         memcached.set("/", page.as_bytes());
         for id in [MARI, "none"] {
-            assert_eq!(get(&kirin, id, "").field("cache-control"), Some("max-age=60, private"), "{control}");
+            assert_eq!(
+                get(&kirin, id, "").field("cache-control"),
+                Some("max-age=60, private"),
+                "{control}"
+            );
         }
     }
 }
@@ -166,6 +175,9 @@ fn what_session_kirin_writes_is_read() {
     let signed_in = kirin.get("/in");
     assert_eq!(signed_in.text(), "signed in", "{}", kirin.log());
     let cookie = signed_in.field("set-cookie").expect("a cookie");
-    let id = cookie.strip_prefix("simple_session=").and_then(|rest| rest.split(';').next()).expect("an id");
+    let id = cookie
+        .strip_prefix("simple_session=")
+        .and_then(|rest| rest.split(';').next())
+        .expect("an id");
     assert_eq!(get(&kirin, id, "").text(), "märi &lt;3 3 1");
 }

@@ -1,7 +1,8 @@
 //! What clients share: nobody's share of a queue is all of it.
 
-use kirin_tests::{ADMIN, Backend, Client, Kirin, PATIENCE, Site, wait_for};
 use std::sync::{Arc, Condvar, Mutex};
+
+use kirin_tests::{ADMIN, Backend, Client, Kirin, PATIENCE, Site, wait_for};
 
 /// One request at a time and three that wait, both for an application and for an upstream.
 const CONFIG: &str = r#"
@@ -50,7 +51,8 @@ fn serve() -> (Site, Kirin, Backend, Gate) {
                 changed.wait_timeout_while(left, PATIENCE, |left| *left == 0).expect("the gate");
             *left = left.saturating_sub(1);
             let name = asked.target().split('?').next_back().unwrap_or_default().to_owned();
-            connection.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{name}", name.len()));
+            connection
+                .send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{name}", name.len()));
         }
     });
     let site = Site::new().with("app.psgi", APP);
@@ -62,12 +64,14 @@ fn serve() -> (Site, Kirin, Backend, Gate) {
 /// A request from an address, as a trusted proxy tells it.
 fn ask(kirin: &Kirin, address: &str, target: &str) -> Client {
     let mut client = kirin.connect();
-    client.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: {address}\r\n\r\n"));
+    client
+        .send(format!("GET {target} HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: {address}\r\n\r\n"));
     client
 }
 
-/// One client floods a queue and another comes: it waits for one request of the flood, whose newest gives way.
-/// `is_busy` says whether a request is being answered, `waiting` is how many wait, and `release` lets one request be answered.
+/// One client floods a queue and another comes: it waits for one request of the flood, whose newest
+/// gives way. `is_busy` says whether a request is being answered, `waiting` is how many wait, and
+/// `release` lets one request be answered.
 fn another_client_has_its_turn(
     kirin: &Kirin,
     path: &str,
@@ -75,7 +79,8 @@ fn another_client_has_its_turn(
     waiting: impl Fn() -> u64,
     release: impl Fn(),
 ) {
-    let wait_until = |count| wait_for("requests in the queue", || (waiting() == count).then_some(()));
+    let wait_until =
+        |count| wait_for("requests in the queue", || (waiting() == count).then_some(()));
     let mut flood = vec![ask(kirin, "192.0.2.1", &format!("{path}?flood0"))];
     wait_for("the first to be at work", || is_busy().then_some(()));
     for number in 1..=3 {

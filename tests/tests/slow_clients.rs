@@ -1,8 +1,9 @@
-//! Clients that are slow, silent or gone, through the built program: each takes of us what the limits allow, and others notice
-//! nothing.
+//! Clients that are slow, silent or gone, through the built program: each takes of us what the
+//! limits allow, and others notice nothing.
+
+use std::time::Duration;
 
 use kirin_tests::{Client, Kirin, Reply, Site, wait_for};
-use std::time::Duration;
 
 const APP: &str = r#"
 use v5.16; use warnings;
@@ -42,7 +43,10 @@ fn trickle(mut client: Client, bytes: &[u8]) {
 
 fn logged(site: &Site, what: &str) {
     wait_for(&format!("`{what}` in the access log"), || {
-        std::fs::read_to_string(site.path("access.log")).unwrap_or_default().contains(what).then_some(())
+        std::fs::read_to_string(site.path("access.log"))
+            .unwrap_or_default()
+            .contains(what)
+            .then_some(())
     });
 }
 
@@ -201,7 +205,9 @@ fn a_request_of_a_client_that_has_gone_leaves_the_queue() {
     drop(gone);
     logged(&site, "GET /gone HTTP/1.1\" 499");
     std::fs::write(site.path("go"), "").expect("a file");
-    for client in [&mut first, &mut half_closed, &mut half_closed_old, &mut pipelining, &mut patient] {
+    for client in
+        [&mut first, &mut half_closed, &mut half_closed_old, &mut pipelining, &mut patient]
+    {
         assert_eq!(final_reply(client).text(), "hello");
     }
     assert_eq!(final_reply(&mut pipelining).text(), "hello");
@@ -224,7 +230,10 @@ fn a_client_that_resets_leaves_the_queue_whatever_it_speaks() {
     wait_for("the request in the queue", || {
         std::thread::sleep(Duration::from_millis(100));
         gone.reset();
-        std::fs::read_to_string(site.path("access.log")).unwrap_or_default().contains("499").then_some(())
+        std::fs::read_to_string(site.path("access.log"))
+            .unwrap_or_default()
+            .contains("499")
+            .then_some(())
     });
     std::fs::write(site.path("go"), "").expect("a file");
     assert_eq!(first.read_reply().text(), "hello");

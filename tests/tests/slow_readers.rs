@@ -1,15 +1,18 @@
-//! Clients that read slowly what an application has answered: they hold the front's memory and disk, never a worker.
+//! Clients that read slowly what an application has answered: they hold the front's memory and
+//! disk, never a worker.
+
+use std::time::Duration;
 
 use kirin_floor::crowd::{self, Crowd};
 use kirin_tests::{Kirin, PATIENCE, Site};
 use rustix::process::Signal;
-use std::time::Duration;
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
 
-/// 12 MB of numbered lines: more than sockets and the front's memory take, and no two places are the same.
+/// 12 MB of numbered lines: more than sockets and the front's memory take, and no two places are
+/// the same.
 const APP: &str = r"
 use v5.16; use warnings;
 my $lines = join '', map { sprintf qq{%011d\n}, $_ } 1 .. 1_000_000;

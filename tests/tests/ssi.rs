@@ -1,4 +1,5 @@
-//! Pages that put themselves together: directives, requests for parts, and what the response says about the whole.
+//! Pages that put themselves together: directives, requests for parts, and what the response says
+//! about the whole.
 
 use kirin_tests::{Kirin, Memcached, Reply, Site, wait_for};
 
@@ -41,8 +42,10 @@ sub {
 const ERROR: &str = "[an error occurred while processing the directive]";
 
 fn serve() -> (Site, Kirin, Memcached) {
-    let site =
-        Site::new().with("app.psgi", APP).with("public/file.txt", "a file").with("public/d/e.txt", "beside");
+    let site = Site::new()
+        .with("app.psgi", APP)
+        .with("public/file.txt", "a file")
+        .with("public/d/e.txt", "beside");
     let kirin = Kirin::start(&site, CONFIG);
     let memcached = Memcached::connect(&site.path("m.sock"));
     (site, kirin, memcached)
@@ -63,9 +66,15 @@ fn directives_are_carried_out_as_nginx_does() {
         ("<!--# echo var=\"uri\" --> <!--#echo var='DOCUMENT_NAME'-->", "/d/page page"),
         ("<!--# echo var=\"request_uri\" encoding=\"none\" -->", "/d/page?name=%41lice&x=1"),
         ("<!--# echo var=\"QUERY_STRING\" -->", "name=%41lice&amp;x=1"),
-        ("<!--# echo var=\"arg_name\" --> <!--# echo var=\"arg_none\" default=\"no\" -->", "%41lice no"),
+        (
+            "<!--# echo var=\"arg_name\" --> <!--# echo var=\"arg_none\" default=\"no\" -->",
+            "%41lice no",
+        ),
         ("<!--# echo var=\"cookie_name\" -->", "&lt;Mary&gt;"),
-        ("<!--# echo var=\"http_x_some_field\" --> <!--# echo var=\"http_none\" -->", "field (none)"),
+        (
+            "<!--# echo var=\"http_x_some_field\" --> <!--# echo var=\"http_none\" -->",
+            "field (none)",
+        ),
         ("<!--# echo var=\"request_method\" --> <!--# echo var=\"scheme\" -->", "GET http"),
         ("<!--# echo var=\"host\" --> <!--# echo var=\"server_protocol\" -->", "test HTTP/1.1"),
         ("<!--# echo var=\"remote_addr\" -->", "127.0.0.1"),
@@ -89,7 +98,10 @@ fn directives_are_carried_out_as_nginx_does() {
         ("<!--# include virtual=\"/app/stream\" -->", "part 1 part 2 part 3 "),
         ("<!--# include virtual=\"/app/empty\" -->.", "."),
         ("<!--# include virtual=\"/app/elsewhere\" -->", ERROR),
-        ("<!--# include virtual=\"/app/die\" -->.", "[an error occurred while processing the directive]."),
+        (
+            "<!--# include virtual=\"/app/die\" -->.",
+            "[an error occurred while processing the directive].",
+        ),
         (
             "<!--# include virtual=\"/app/echo?$arg_name\" -->",
             "<GET /app/echo?%41lice HTTP_COOKIE=a=1; Name=<Mary> HTTP_IF_NONE_MATCH= HTTP_RANGE= \
@@ -119,7 +131,8 @@ fn directives_are_carried_out_as_nginx_does() {
 #[test]
 fn requests_of_a_page_run_at_the_same_time_unless_it_waits() {
     let (site, kirin, mut memcached) = serve();
-    let page = "<!--# include virtual=\"/app/meet/a/b\" -->, <!--# include virtual=\"/app/meet/b/a\" -->.";
+    let page =
+        "<!--# include virtual=\"/app/meet/a/b\" -->, <!--# include virtual=\"/app/meet/b/a\" -->.";
     assert_eq!(show(&kirin, &mut memcached, page), "a met b, b met a.");
     // The second would end the waiting of the first, and is not asked for before that has ended.
     let page = "<!--# include virtual=\"/app/wait/first\" wait=\"yes\" -->, <!--# include virtual=\"/app/wait/second\" -->.";
@@ -137,9 +150,12 @@ fn requests_of_a_page_run_at_the_same_time_unless_it_waits() {
 #[test]
 fn pages_within_pages_end() {
     let (_site, kirin, mut memcached) = serve();
-    memcached.set("/memory/outer", b"text/html\r\n(<!--# include virtual=\"/memory/inner?a=b\" -->)");
     memcached
-        .set("/memory/inner?a=b", b"text/html\r\n<!--# echo var=\"arg_a\" --> in <!--# echo var=\"uri\" -->");
+        .set("/memory/outer", b"text/html\r\n(<!--# include virtual=\"/memory/inner?a=b\" -->)");
+    memcached.set(
+        "/memory/inner?a=b",
+        b"text/html\r\n<!--# echo var=\"arg_a\" --> in <!--# echo var=\"uri\" -->",
+    );
     assert_eq!(kirin.get("/memory/outer").text(), "(b in /memory/inner)");
     // What a part says is not looked at for directives again.
     memcached.set("/memory/plain", b"text/plain\r\n<!--# nonsense -->");
@@ -213,11 +229,17 @@ fn a_part_has_the_variables_of_its_page() {
     );
     memcached.set("/outer", b"text/html\r\n(<!--# include virtual=\"/bar\" -->)");
     for (page, shown) in [
-        ("<!--# set var=\"title\" value=\"<a>\" --><!--# include virtual=\"/bar\" -->", "[&lt;a&gt;]"),
+        (
+            "<!--# set var=\"title\" value=\"<a>\" --><!--# include virtual=\"/bar\" -->",
+            "[&lt;a&gt;]",
+        ),
         ("<!--# set var=\"title\" value=\"a\" --><!--# include virtual=\"/outer\" -->", "([a])"),
         ("<!--# include virtual=\"/bar\" -->", "[(none)]"),
         ("<!--# include virtual=\"/bar\" --><!--# echo var=\"title\" -->", "[(none)](none)"),
-        ("<!--# include virtual=\"/bar\" wait=\"yes\" --><!--# echo var=\"title\" -->", "[(none)]bar&#39;s"),
+        (
+            "<!--# include virtual=\"/bar\" wait=\"yes\" --><!--# echo var=\"title\" -->",
+            "[(none)]bar&#39;s",
+        ),
         // Two parts do not see each other, and a part that waits for a task is no other.
         (
             "<!--# set var=\"title\" value=\"a\" --><!--# include virtual=\"/app/stream\" --><!--# include virtual=\"/bar\" --><!--# include virtual=\"/bar\" -->",
@@ -231,8 +253,10 @@ fn a_part_has_the_variables_of_its_page() {
 #[test]
 fn a_page_that_multiplies_ends_and_the_log_says_so_once() {
     let (_site, kirin, mut memcached) = serve();
-    memcached
-        .set("/fan", format!("text/html\r\n{}.", "<!--# include virtual=\"/fan\" -->".repeat(50)).as_bytes());
+    memcached.set(
+        "/fan",
+        format!("text/html\r\n{}.", "<!--# include virtual=\"/fan\" -->".repeat(50)).as_bytes(),
+    );
     let reply = kirin.get("/fan");
     assert_eq!((reply.status, reply.field("cache-control")), (200, Some("no-store")));
     kirin.wait_for_log("too deep or are too many");

@@ -1,11 +1,12 @@
 //! Server side includes, page by page against nginx itself (Debian's nginx-light).
 
-use kirin_tests::{Kirin, Site, wait_for};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+
+use kirin_tests::{Kirin, Site, wait_for};
 
 const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\ntry = [\"files:public\"]\nssi = true\n";
 
@@ -304,7 +305,11 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
         "<b>&&lt;b&gt;&amp;",
         "an encoding is for one echo and not for all that follow",
     ),
-    ("<!--# echo var=\"cookie_quote\" -->", "&#39;", "a value may stand in an attribute with either quote"),
+    (
+        "<!--# echo var=\"cookie_quote\" -->",
+        "&#39;",
+        "a value may stand in an attribute with either quote",
+    ),
     ("a<!--", "a<!--", "nginx loses what could have become a directive at the end of a page"),
     (
         "<!--# config errmsg=\"\" -->a<!--# nonsense -->b",
@@ -331,7 +336,11 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
         "a[an error occurred while processing the directive]b",
         "nginx shows the error page of the part in the middle of the page",
     ),
-    ("a<!--# echo var=\"arg_x\"", "a<!--# echo var=\"arg_x\"", "nginx shows nothing of what does not end"),
+    (
+        "a<!--# echo var=\"arg_x\"",
+        "a<!--# echo var=\"arg_x\"",
+        "nginx shows nothing of what does not end",
+    ),
     (
         "a<!--# echo var=\"arg_x -->b",
         "a[an error occurred while processing the directive]b",

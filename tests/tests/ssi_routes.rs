@@ -1,8 +1,10 @@
-//! The `ssi` key of a route: directives in what files and applications answer, and what the responses are like then.
+//! The `ssi` key of a route: directives in what files and applications answer, and what the
+//! responses are like then.
+
+use std::io::Read;
 
 use flate2::read::GzDecoder;
 use kirin_tests::{Http2Client, Kirin, Memcached, Site, wait_for};
-use std::io::Read;
 
 const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nsendfile = [\"templates\"]\n\
@@ -74,7 +76,10 @@ fn files_are_pages_if_they_are_html_with_directives() {
     let mut client = kirin.connect();
     for _ in 0..2 {
         let reply = client.request("GET", "/page.html?q=<a>", "Range: bytes=0-1\r\n");
-        assert_eq!((reply.status, reply.text().as_str()), (200, "value &lt;a&gt; part /part.html."));
+        assert_eq!(
+            (reply.status, reply.text().as_str()),
+            (200, "value &lt;a&gt; part /part.html.")
+        );
         assert_eq!((reply.field("last-modified"), reply.field("accept-ranges")), (None, None));
     }
     let reply = client.get("/page.html");
@@ -83,9 +88,15 @@ fn files_are_pages_if_they_are_html_with_directives() {
     assert_eq!(client.request("GET", "/page.html", &condition).status, 304);
     let head = client.request("HEAD", "/page.html", "");
     let length = reply.body.len().to_string();
-    assert_eq!((head.field("etag"), head.field("content-length")), (Some(&tag[..]), Some(&length[..])));
+    assert_eq!(
+        (head.field("etag"), head.field("content-length")),
+        (Some(&tag[..]), Some(&length[..]))
+    );
     memcached.set("key", b"new value");
-    assert_eq!(client.request("GET", "/page.html", &condition).text(), "new value none part /part.html.");
+    assert_eq!(
+        client.request("GET", "/page.html", &condition).text(),
+        "new value none part /part.html."
+    );
     // A new version of the file is compiled anew.
     std::fs::write(site.path("public/page.html"), "new: <!--# include key -->").unwrap();
     wait_for("the new version", || {
@@ -94,7 +105,11 @@ fn files_are_pages_if_they_are_html_with_directives() {
     // One that is sent by the kernel otherwise.
     for _ in 0..2 {
         let reply = client.get("/large.html");
-        assert!(reply.text().starts_with("new value none part /part.html.large large"), "{}", reply.head);
+        assert!(
+            reply.text().starts_with("new value none part /part.html.large large"),
+            "{}",
+            reply.head
+        );
         assert_eq!(reply.body.len(), 600_031);
         let condition = format!("If-None-Match: {}\r\n", reply.field("etag").unwrap());
         assert_eq!(client.request("GET", "/large.html", &condition).status, 304);
@@ -108,7 +123,8 @@ fn what_has_no_directives_is_served_as_without_the_filter() {
     for path in ["/plain.html", "/plain.css"] {
         for _ in 0..2 {
             let reply = client.get(path);
-            let condition = format!("If-Modified-Since: {}\r\n", reply.field("last-modified").unwrap());
+            let condition =
+                format!("If-Modified-Since: {}\r\n", reply.field("last-modified").unwrap());
             assert_eq!(client.request("GET", path, &condition).status, 304);
             assert_eq!(client.request("GET", path, "Range: bytes=1-3\r\n").body, reply.body[1..=3]);
         }
@@ -148,7 +164,10 @@ fn answers_of_applications_are_put_together() {
     let mut client = kirin.connect();
     let reply = client.request("GET", "/page?q=x", "Range: bytes=0-1\r\nAccept-Encoding: gzip\r\n");
     assert_eq!((reply.status, reply.text().as_str()), (200, "value, x, GET"));
-    assert_eq!((reply.field("set-cookie"), reply.field("content-encoding")), (Some("page=1"), None));
+    assert_eq!(
+        (reply.field("set-cookie"), reply.field("content-encoding")),
+        (Some("page=1"), None)
+    );
     let tag = reply.field("etag").unwrap().to_owned();
     assert_ne!(tag, "\"own\"");
     let condition = format!("If-None-Match: {tag}\r\n");
@@ -160,7 +179,10 @@ fn answers_of_applications_are_put_together() {
     let posted = client.post("/page?q=x", "text/plain", b"body");
     assert_eq!((posted.text().as_str(), posted.field("etag")), ("other, x, POST", None));
     let missing = client.get("/none");
-    assert_eq!((missing.status, missing.text().as_str(), missing.field("etag")), (404, "not /none", None));
+    assert_eq!(
+        (missing.status, missing.text().as_str(), missing.field("etag")),
+        (404, "not /none", None)
+    );
     assert_eq!(client.get("/stream").text(), "other streamed");
     let sent = client.request("GET", "/sendfile", "Range: bytes=0-1\r\n");
     assert_eq!((sent.status, sent.text().as_str()), (200, "a template with other"));
@@ -178,7 +200,10 @@ fn gunzip(bytes: &[u8]) -> String {
 #[test]
 fn pages_are_compressed_when_they_are_whole() {
     let (site, kirin, mut memcached) = serve();
-    memcached.set("/stored", format!("text/html\r\n{}", "<!--# include key -->, ".repeat(100)).as_bytes());
+    memcached.set(
+        "/stored",
+        format!("text/html\r\n{}", "<!--# include key -->, ".repeat(100)).as_bytes(),
+    );
     memcached.set("key", b"a value that is longer than nothing");
     std::fs::write(site.path("public/long.html"), "<!--# include key -->, ".repeat(100)).unwrap();
     let mut client = kirin.connect();
@@ -189,14 +214,18 @@ fn pages_are_compressed_when_they_are_whole() {
         assert_eq!(gunzip(&reply.body).matches("longer than nothing").count(), count, "{path}");
         let tag = reply.field("etag").unwrap();
         assert!(tag.ends_with("-gzip\""), "{path} {tag}");
-        let again =
-            client.request("GET", path, &format!("Accept-Encoding: gzip\r\nIf-None-Match: {tag}\r\n"));
+        let again = client.request(
+            "GET",
+            path,
+            &format!("Accept-Encoding: gzip\r\nIf-None-Match: {tag}\r\n"),
+        );
         assert_eq!((again.status, again.field("etag")), (304, Some(tag)), "{path}");
         let plain = client.get(path);
         assert_eq!((plain.status, plain.field("content-encoding")), (200, None), "{path}");
     }
     // What is put together for one visitor may hold a secret, as an answer of an application may.
-    let personal = format!("<!--# echo var=\"cookie_a\" -->{}", "<!--# include key -->, ".repeat(100));
+    let personal =
+        format!("<!--# echo var=\"cookie_a\" -->{}", "<!--# include key -->, ".repeat(100));
     memcached.set("/stored", format!("text/html\r\n{personal}").as_bytes());
     std::fs::write(site.path("public/personal.html"), &personal).unwrap();
     std::fs::write(site.path("go"), "").unwrap();
@@ -228,8 +257,16 @@ fn a_page_begins_before_it_is_whole() {
         let mut client = kirin.connect();
         client.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
         let mut reply = client.read_head_reply();
-        assert_eq!((reply.status, reply.field("transfer-encoding")), (200, Some("chunked")), "{path}");
-        assert_eq!((reply.field("cache-control"), reply.field("etag")), (Some("no-store"), None), "{path}");
+        assert_eq!(
+            (reply.status, reply.field("transfer-encoding")),
+            (200, Some("chunked")),
+            "{path}"
+        );
+        assert_eq!(
+            (reply.field("cache-control"), reply.field("etag")),
+            (Some("no-store"), None),
+            "{path}"
+        );
         assert_eq!(reply.field("set-cookie"), None, "{path}");
         client.read_until(b"</head>");
         std::fs::write(site.path("go"), "").unwrap();
@@ -245,14 +282,25 @@ fn a_page_begins_before_it_is_whole() {
     for path in ["/stored", "/slow.html", "/slow"] {
         let mut client = kirin.connect();
         let reply = client.request("GET", path, "If-None-Match: \"x\"\r\n");
-        assert_eq!((reply.status, reply.text().as_str()), (200, "<head></head>waited for a part!"), "{path}");
+        assert_eq!(
+            (reply.status, reply.text().as_str()),
+            (200, "<head></head>waited for a part!"),
+            "{path}"
+        );
         let tag = reply.field("etag").unwrap();
-        assert_eq!(client.request("GET", path, &format!("If-None-Match: {tag}\r\n")).status, 304, "{path}");
+        assert_eq!(
+            client.request("GET", path, &format!("If-None-Match: {tag}\r\n")).status,
+            304,
+            "{path}"
+        );
         client.send(format!("GET {path} HTTP/1.0\r\n\r\n"));
         assert!(client.read_to_end().ends_with(b"<head></head>waited for a part!"), "{path}");
     }
     let reply = Http2Client::connect(kirin.address()).get("/stored");
-    assert_eq!((reply.text().as_str(), reply.field("etag")), ("<head></head>waited for a part!", None));
+    assert_eq!(
+        (reply.text().as_str(), reply.field("etag")),
+        ("<head></head>waited for a part!", None)
+    );
     let mut client = kirin.connect();
     let head = client.request("HEAD", "/stored", "");
     assert_eq!(head.field("content-length"), Some("31"));
@@ -287,7 +335,11 @@ fn the_strictest_of_page_and_parts_says_how_long_the_page_is_kept() {
         );
         memcached.set("/stored", value.as_bytes());
         let reply = kirin.connect().request("GET", "/stored", condition);
-        assert_eq!((reply.text().as_str(), reply.field("cache-control")), ("part", whole), "{page} {part}");
+        assert_eq!(
+            (reply.text().as_str(), reply.field("cache-control")),
+            ("part", whole),
+            "{page} {part}"
+        );
     }
     for (page, control) in [
         ("<!--# echo var=\"cookie_a\" -->", Some("private")),

@@ -1,12 +1,14 @@
-//! `start_server … -- kirin serve …`: the sockets of Server::Starter, and new programs on them without a lost request.
+//! `start_server … -- kirin serve …`: the sockets of Server::Starter, and new programs on them
+//! without a lost request.
 
-use kirin_tests::{Client, Kirin, Memcached, Site, kirin_command, wait_for};
-use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use kirin_tests::{Client, Kirin, Memcached, Site, kirin_command, wait_for};
+use rustix::process::Signal;
 
 /// Says which front it is behind, and what it sees of Server::Starter.
 const APP: &str = r#"
@@ -22,7 +24,8 @@ fn site() -> Site {
     Site::new().with("app.psgi", APP)
 }
 
-/// `start_server OPTIONS -- kirin ARGUMENTS`. What it says and what Kirin says is in one log; signals go to start_server.
+/// `start_server OPTIONS -- kirin ARGUMENTS`. What it says and what Kirin says is in one log;
+/// signals go to start_server.
 fn start_server(site: &Site, options: &[&str], arguments: &[&str]) -> Command {
     let kirin = kirin_command(site);
     let mut command = Command::new("start_server");
@@ -45,14 +48,19 @@ fn get_over_unix(site: &Site, name: &str) -> String {
 
 /// How often start_server has seen the end of a program that it had replaced.
 fn replaced(starter: &Kirin) -> usize {
-    starter.log().lines().filter(|line| line.starts_with("old worker ") && line.contains(" died")).count()
+    starter
+        .log()
+        .lines()
+        .filter(|line| line.starts_with("old worker ") && line.contains(" died"))
+        .count()
 }
 
 #[test]
 fn all_sockets_serve_and_the_next_program_gets_them_too() {
     let site = site();
     let options = ["--port", "127.0.0.1:0", "--path", "web.sock"];
-    let mut starter = Kirin::start_command(&mut start_server(&site, &options, &["serve", "app.psgi"]));
+    let mut starter =
+        Kirin::start_command(&mut start_server(&site, &options, &["serve", "app.psgi"]));
     let first = starter.get("/").text();
     assert!(first.ends_with(" []"), "the application sees {first}");
     assert!(get_over_unix(&site, "web.sock").ends_with(&first));
@@ -67,7 +75,11 @@ fn all_sockets_serve_and_the_next_program_gets_them_too() {
     assert!(!starter.log().contains("127.0.0.1:8080"), "{}", starter.log());
     starter.signal(Signal::TERM);
     assert_eq!(starter.wait().code(), Some(0));
-    assert!(!starter.log().contains("WARN") && !starter.log().contains("ERROR"), "{}", starter.log());
+    assert!(
+        !starter.log().contains("WARN") && !starter.log().contains("ERROR"),
+        "{}",
+        starter.log()
+    );
 }
 
 #[test]
@@ -94,7 +106,8 @@ fn listeners_get_sockets_by_address_and_the_others_are_bound() {
 #[test]
 fn a_socket_that_nobody_wants_is_an_error_that_says_what_to_do() {
     let (given, wanted) = (free_address(), free_address());
-    let site = site().with("kirin.toml", format!("[[listener]]\naddress = \"{wanted}\"\n{APP_CONFIG}"));
+    let site =
+        site().with("kirin.toml", format!("[[listener]]\naddress = \"{wanted}\"\n{APP_CONFIG}"));
     let mut command = start_server(&site, &["--port", &given.to_string()], &["serve"]);
     let starter = Kirin::spawn_command(&mut command);
     starter.wait_for_log(&format!(
@@ -106,8 +119,9 @@ fn a_socket_that_nobody_wants_is_an_error_that_says_what_to_do() {
 #[test]
 fn the_store_s_port_may_be_handed_over_as_well() {
     let given = free_address();
-    let listeners =
-        format!("[[listener]]\naddress = \"{given}\"\n[store]\nmemcached = [\"unix:store.sock\"]\n");
+    let listeners = format!(
+        "[[listener]]\naddress = \"{given}\"\n[store]\nmemcached = [\"unix:store.sock\"]\n"
+    );
     let site = site().with("kirin.toml", listeners + APP_CONFIG);
     let store = site.path("store.sock");
     let options = ["--port", &given.to_string(), "--path", store.to_str().expect("UTF-8")];
@@ -139,15 +153,19 @@ fn what_is_no_listening_socket_is_refused() {
     refused("127.0.0.1:80", "SERVER_STARTER_PORT=`127.0.0.1:80` is not understood");
 }
 
-/// The promise: nobody notices. New connections for most, and kept ones that take `Connection: close` for what it says.
+/// The promise: nobody notices. New connections for most, and kept ones that take `Connection:
+/// close` for what it says.
 #[test]
 fn no_request_fails_while_programs_come_and_go() {
     const REQUESTS: usize = 20_000;
     const RESTARTS: usize = 4;
     let site = site();
     let options = ["--port", "127.0.0.1:0"];
-    let starter =
-        Kirin::start_command(&mut start_server(&site, &options, &["serve", "app.psgi", "--workers", "2"]));
+    let starter = Kirin::start_command(&mut start_server(
+        &site,
+        &options,
+        &["serve", "app.psgi", "--workers", "2"],
+    ));
     let (answered, enough) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut restarts = 0;
     std::thread::scope(|scope| {
@@ -173,13 +191,20 @@ fn no_request_fails_while_programs_come_and_go() {
         let mut threads: Vec<_> = (0..3).map(|_| scope.spawn(fresh)).collect();
         threads.push(scope.spawn(kept));
         let has_failed = || threads.iter().any(std::thread::ScopedJoinHandle::is_finished);
-        while !has_failed() && (restarts < RESTARTS || answered.load(Ordering::Relaxed) < REQUESTS) {
+        while !has_failed() && (restarts < RESTARTS || answered.load(Ordering::Relaxed) < REQUESTS)
+        {
             starter.signal(Signal::HUP);
             restarts += 1;
-            wait_for("the next program", || (has_failed() || replaced(starter) >= restarts).then_some(()));
+            wait_for("the next program", || {
+                (has_failed() || replaced(starter) >= restarts).then_some(())
+            });
         }
         enough.store(true, Ordering::Relaxed);
     });
-    assert!(!starter.log().contains("WARN") && !starter.log().contains("ERROR"), "{}", starter.log());
+    assert!(
+        !starter.log().contains("WARN") && !starter.log().contains("ERROR"),
+        "{}",
+        starter.log()
+    );
     println!("{restarts} restarts, {} requests", answered.into_inner());
 }

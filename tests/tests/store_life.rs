@@ -1,8 +1,9 @@
 //! The store from start to stop: snapshots and the stand-alone memcached.
 
+use std::os::unix::net::UnixStream;
+
 use kirin_tests::{Kirin, Memcached, Site, kirin_command, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
-use std::os::unix::net::UnixStream;
 
 const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n\
     snapshot = \"store.snapshot\"\n[[route]]\npath = \"/\"\ntry = [\"store\"]\n";
@@ -13,7 +14,8 @@ fn a_restarted_kirin_serves_what_it_had() {
     let mut kirin = Kirin::start(&site, CONFIG);
     let mut memcached = Memcached::connect(&site.path("m.sock"));
     for number in 0..1000 {
-        memcached.set(&format!("/page/{number}"), format!("text/plain\r\npage {number}").as_bytes());
+        memcached
+            .set(&format!("/page/{number}"), format!("text/plain\r\npage {number}").as_bytes());
     }
     memcached.send("set /short 0 1 16\r\ntext/plain\r\ngone\r\n");
     assert_eq!(memcached.line(), "STORED");
@@ -80,14 +82,18 @@ fn the_item_limit_of_the_configuration_is_that_of_the_memcached_port() {
     let mut memcached = Memcached::connect(&site.path("m.sock"));
     memcached.set("large", &vec![b'x'; 3 << 20]);
     assert_eq!(memcached.get("large").map(|value| value.len()), Some(3 << 20));
-    memcached.send(format!("set larger 0 0 {}\r\n", 5 << 20)).send(vec![b'x'; 5 << 20]).send("\r\n");
+    memcached
+        .send(format!("set larger 0 0 {}\r\n", 5 << 20))
+        .send(vec![b'x'; 5 << 20])
+        .send("\r\n");
     assert_eq!(memcached.line(), "SERVER_ERROR object too large for cache");
 }
 
 #[test]
 fn a_stampede_guard_lets_one_plain_get_miss_before_the_end() {
     let site = Site::new();
-    let config = CONFIG.replace("memory = \"16MB\"\n", "memory = \"16MB\"\nstampede_guard = \"1h\"\n");
+    let config =
+        CONFIG.replace("memory = \"16MB\"\n", "memory = \"16MB\"\nstampede_guard = \"1h\"\n");
     let _kirin = Kirin::start(&site, &config);
     let mut memcached = Memcached::connect(&site.path("m.sock"));
     memcached.send("set k 0 60 3\r\nold\r\n");
@@ -101,7 +107,8 @@ fn the_store_starts_alone_with_memcacheds_command_line() {
     let site = Site::new();
     let socket = site.path("alone.sock");
     let path = socket.to_str().expect("UTF-8");
-    let arguments = ["memcached", "-s", path, "-m", "32", "-t", "1", "-o", "snapshot=kept.snapshot"];
+    let arguments =
+        ["memcached", "-s", path, "-m", "32", "-t", "1", "-o", "snapshot=kept.snapshot"];
     let mut kirin = kirin_command(&site).args(arguments).spawn().expect("kirin starts");
     wait_for("the socket", || UnixStream::connect(&socket).ok());
     Memcached::connect(&socket).set("a", b"b");
@@ -149,8 +156,11 @@ fn files(site: &Site) -> Vec<String> {
 fn a_snapshot_that_is_no_file_is_refused_at_the_start() {
     let site = Site::new();
     std::fs::create_dir(site.path("directory")).expect("a directory");
-    rustix::fs::mkfifoat(rustix::fs::CWD, site.path("fifo"), rustix::fs::Mode::RUSR).expect("a FIFO");
-    for (path, what) in [("directory", "a directory"), ("fifo", "a FIFO"), ("/dev/null", "a device")] {
+    rustix::fs::mkfifoat(rustix::fs::CWD, site.path("fifo"), rustix::fs::Mode::RUSR)
+        .expect("a FIFO");
+    for (path, what) in
+        [("directory", "a directory"), ("fifo", "a FIFO"), ("/dev/null", "a device")]
+    {
         let config = CONFIG.replace("store.snapshot", path);
         std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
         let mut kirin = Kirin::spawn(&site, &["serve"]);

@@ -59,7 +59,8 @@ fn only_pages_can_be_requested() {
 #[test]
 fn includes_are_filled_from_the_store() {
     let (_site, kirin, mut memcached) = serve();
-    memcached.set("/", b"text/html\r\n<h1><!--# include title --></h1><!--#include key=\"count\" -->.");
+    memcached
+        .set("/", b"text/html\r\n<h1><!--# include title --></h1><!--#include key=\"count\" -->.");
     memcached.set("title", b"Hello <!--# include name -->");
     memcached.set("name", b"World");
     memcached.set("count", b"7");
@@ -105,7 +106,10 @@ fn plain_pages_have_an_etag_and_answer_304_and_head() {
     memcached.set("/p", b"text/plain\r\nhello");
     let mut client = kirin.connect();
     let etag = client.get("/p").field("etag").expect("an ETag").to_owned();
-    assert_eq!(client.request("GET", "/p", &format!("If-None-Match: \"x\", W/{etag}\r\n")).status, 304);
+    assert_eq!(
+        client.request("GET", "/p", &format!("If-None-Match: \"x\", W/{etag}\r\n")).status,
+        304
+    );
     assert_eq!(client.request("GET", "/p", "If-None-Match: *\r\n").status, 304);
     assert_eq!(client.request("GET", "/p", "If-None-Match: \"x\"\r\n").status, 200);
     assert_eq!(client.request("HEAD", "/p", "").field("content-length"), Some("5"));
@@ -119,7 +123,10 @@ fn a_whole_response_can_be_stored() {
         b"HTTP/1.1 301 Moved Permanently\r\nLocation: /new\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nmoved",
     );
     let reply = kirin.get("/old");
-    assert_eq!((reply.status, reply.field("location"), reply.text().as_str()), (301, Some("/new"), "moved"));
+    assert_eq!(
+        (reply.status, reply.field("location"), reply.text().as_str()),
+        (301, Some("/new"), "moved")
+    );
     assert_eq!(reply.field("cache-control"), Some("max-age=60"));
 }
 

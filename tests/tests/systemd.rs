@@ -1,19 +1,21 @@
-//! systemd's side of a service, played by the test: sockets as of sd_listen_fds(3), notifications as of sd_notify(3).
+//! systemd's side of a service, played by the test: sockets as of sd_listen_fds(3), notifications
+//! as of sd_notify(3).
 
-use kirin_tests::{Client, Kirin, Memcached, PATIENCE, Site, kirin_command, run_kirin, wait_for};
-use rustix::process::Signal;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
+
+use kirin_tests::{Client, Kirin, Memcached, PATIENCE, Site, kirin_command, run_kirin, wait_for};
+use rustix::process::Signal;
 
 const APP: &str = r#"
 my $seen = join ',', sort grep { /^(?:LISTEN_|NOTIFY_SOCKET)/ } keys %ENV;
 sub { [200, ['Content-Type' => 'text/plain'], ["seen: [$seen]"]] };
 "#;
 
-/// Listens on the addresses and paths up to `--`, tells `addresses` where, and becomes the program behind it with the sockets as
-/// descriptors from 3 on. WITHOUT_PID leaves out whom they are for.
+/// Listens on the addresses and paths up to `--`, tells `addresses` where, and becomes the program
+/// behind it with the sockets as descriptors from 3 on. WITHOUT_PID leaves out whom they are for.
 const STARTER: &str = r#"
 use v5.16; use warnings; use IO::Socket::INET; use IO::Socket::UNIX; use POSIX ();
 my (@sockets, @addresses);
@@ -44,7 +46,12 @@ fn site() -> Site {
 fn with_sockets(site: &Site, addresses: &[&str], arguments: &[&str]) -> Command {
     let kirin = kirin_command(site);
     let mut command = Command::new("perl");
-    command.args(["-e", STARTER, "--"]).args(addresses).arg("--").arg(kirin.get_program()).args(arguments);
+    command
+        .args(["-e", STARTER, "--"])
+        .args(addresses)
+        .arg("--")
+        .arg(kirin.get_program())
+        .args(arguments);
     command.current_dir(site.root()).env_remove("KIRIN_LOG");
     command
 }
@@ -72,7 +79,8 @@ fn every_socket_serves_if_nothing_else_is_said() {
 
 #[test]
 fn a_configuration_finds_its_sockets_by_their_addresses() {
-    // The port is known only when the socket is there: the configuration is written before the program reads it.
+    // The port is known only when the socket is there: the configuration is written before the
+    // program reads it.
     let site = site();
     let (store, admin) = (site.path("store.sock"), site.path("admin.sock"));
     let script = "until [ -e addresses ]; do sleep 0.01; done; read address < addresses; \
@@ -92,7 +100,10 @@ fn a_configuration_finds_its_sockets_by_their_addresses() {
         "-c",
         script,
     ]);
-    command.arg(kirin_command(&site).get_program()).current_dir(site.root()).env_remove("KIRIN_LOG");
+    command
+        .arg(kirin_command(&site).get_program())
+        .current_dir(site.root())
+        .env_remove("KIRIN_LOG");
     let kirin = Kirin::start_command(&mut command);
     Memcached::connect(&store).set("/page", b"text/plain\r\nfrom the store");
     assert_eq!(kirin.get("/page").text(), "from the store");
@@ -120,7 +131,9 @@ fn a_socket_that_nobody_wants_is_told_with_its_name() {
     let mut kirin = Kirin::spawn_command(command.env("LISTEN_FDNAMES", "admin"));
     let theirs = addresses(&site).remove(0);
     assert_eq!(kirin.wait().code(), Some(1));
-    kirin.wait_for_log(&format!("kirin: systemd has handed over {theirs} (admin), which no listener"));
+    kirin.wait_for_log(&format!(
+        "kirin: systemd has handed over {theirs} (admin), which no listener"
+    ));
 }
 
 fn next_notification(socket: &UnixDatagram) -> String {
@@ -140,7 +153,9 @@ fn systemd_hears_when_the_program_serves_reloads_and_stops() {
     let site = site();
     let systemd = notify_socket(&site.path("notify"));
     let mut command = kirin_command(&site);
-    command.args(["serve", "app.psgi", "--listen", "127.0.0.1:0"]).env("NOTIFY_SOCKET", site.path("notify"));
+    command
+        .args(["serve", "app.psgi", "--listen", "127.0.0.1:0"])
+        .env("NOTIFY_SOCKET", site.path("notify"));
     let mut kirin = Kirin::start_command(&mut command);
     assert_eq!(next_notification(&systemd), "READY=1");
     assert_eq!(kirin.get("/").text(), "seen: []");
@@ -164,11 +179,13 @@ fn systemd_hears_when_the_program_serves_reloads_and_stops() {
 
 #[test]
 fn systemd_does_not_hear_of_readiness_before_the_application_is_loaded() {
-    let site =
-        Site::new().with("app.psgi", "select undef, undef, undef, 0.01 until -e 'go'; sub { [200, [], []] }");
+    let site = Site::new()
+        .with("app.psgi", "select undef, undef, undef, 0.01 until -e 'go'; sub { [200, [], []] }");
     let systemd = notify_socket(&site.path("notify"));
     let mut command = kirin_command(&site);
-    command.args(["serve", "app.psgi", "--listen", "127.0.0.1:0"]).env("NOTIFY_SOCKET", site.path("notify"));
+    command
+        .args(["serve", "app.psgi", "--listen", "127.0.0.1:0"])
+        .env("NOTIFY_SOCKET", site.path("notify"));
     let kirin = Kirin::spawn_command(&mut command);
     kirin.wait_for_log("app parent started");
     systemd.set_nonblocking(true).expect("non-blocking");

@@ -1,9 +1,11 @@
-//! TLS through the built program: versions, names, sessions, reload, certificates of clients, and bad days.
+//! TLS through the built program: versions, names, sessions, reload, certificates of clients, and
+//! bad days.
+
+use std::process::Command;
 
 use kirin_tests::{Authority, Issued, Kirin, Site, TlsClient, TlsSetup, run_kirin, wait_for};
 use rustix::process::Signal;
 use rustls::ProtocolVersion::{self, TLSv1_2, TLSv1_3};
-use std::process::Command;
 
 /// A TLS listener, then one without.
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -57,7 +59,8 @@ impl Https {
     }
 
     fn connect(&self) -> TlsClient {
-        TlsClient::connect(self.kirin.address(), "a.test", &self.setup(TLSv1_3)).expect("a handshake")
+        TlsClient::connect(self.kirin.address(), "a.test", &self.setup(TLSv1_3))
+            .expect("a handshake")
     }
 
     /// What curl gets, which trusts the test's authority.
@@ -70,7 +73,11 @@ impl Https {
             .current_dir(self.site.root())
             .output()
             .expect("curl");
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         output.stdout
     }
 }
@@ -88,8 +95,10 @@ fn both_versions_of_tls_carry_both_versions_of_http() {
             let arguments = [tls[0], tls[1], http];
             assert_eq!(https.curl(&arguments, "/hello.txt"), b"hello\n", "{arguments:?}");
             assert!(https.curl(&arguments, "/large.bin") == large(), "{arguments:?}");
-            let shown =
-                https.curl(&[tls[0], tls[1], http, "-o", "/dev/null", "-w", "%{http_version}"], "/hello.txt");
+            let shown = https.curl(
+                &[tls[0], tls[1], http, "-o", "/dev/null", "-w", "%{http_version}"],
+                "/hello.txt",
+            );
             assert_eq!(String::from_utf8_lossy(&shown), version, "{arguments:?}");
         }
     }
@@ -142,7 +151,8 @@ fn a_bad_certificate_file_changes_nothing_and_the_log_names_it() {
     let https = serve();
     https.authority.issue(&["a.test"]).write(&https.site, "a");
     // The second pair does not fit; the first must not be taken alone.
-    std::fs::write(https.site.path("b.pem"), &https.authority.issue(&["b.test"]).chain).expect("write");
+    std::fs::write(https.site.path("b.pem"), &https.authority.issue(&["b.test"]).chain)
+        .expect("write");
     https.kirin.signal(Signal::HUP);
     https.kirin.wait_for_log("are not changed");
     let log = https.kirin.log();
@@ -210,7 +220,10 @@ fn applications_see_https_and_the_certificate_of_the_client() {
             assert!(body.contains("SSL_CLIENT_S_DN=CN=alice,O=Kirin\\, tests\n"), "{body}");
             assert!(body.contains("SSL_CLIENT_M_SERIAL="), "{body}");
         }
-        assert!(get(Some(&https.authority.issue(&["eve"]))).is_err(), "{verify}: a stranger is turned away");
+        assert!(
+            get(Some(&https.authority.issue(&["eve"]))).is_err(),
+            "{verify}: a stranger is turned away"
+        );
         match get(None) {
             Ok(bodies) => {
                 assert!(anonymous, "{verify}");
@@ -246,7 +259,9 @@ fn what_is_no_handshake_is_refused() {
     assert!(reply.text().contains("speaks HTTPS"), "{reply:?}");
     assert_eq!(client.read_to_end(), b"");
     // A fatal alert: unexpected version or message, and the end.
-    for garbage in [&b"\x16\x03\x01\x00\x05hello"[..], b"\x17\x03\x03\x00\x01x", b"\0\0\0\0\0\0\0\0"] {
+    for garbage in
+        [&b"\x16\x03\x01\x00\x05hello"[..], b"\x17\x03\x03\x00\x01x", b"\0\0\0\0\0\0\0\0"]
+    {
         let mut client = https.kirin.connect();
         client.send(garbage);
         let answer = client.read_to_end();
@@ -279,7 +294,10 @@ fn plain_http_is_sent_to_https_except_for_the_challenges_of_acme() {
     client.send("GET / HTTP/1.0\r\n\r\n");
     assert_eq!(client.read_reply().status, 400, "without a host there is no address to go to");
     let reply = https.connect().get_and_close("/hello.txt");
-    assert!(reply.contains("Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n"), "{reply}");
+    assert!(
+        reply.contains("Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n"),
+        "{reply}"
+    );
 }
 
 #[test]
@@ -290,7 +308,10 @@ fn a_unix_socket_may_have_tls_too() {
     );
     let https = serve_with(&config);
     for http in ["--http1.1", "--http2"] {
-        assert!(https.curl(&["--unix-socket", "tls.sock", http], "/large.bin") == large(), "{http}");
+        assert!(
+            https.curl(&["--unix-socket", "tls.sock", http], "/large.bin") == large(),
+            "{http}"
+        );
     }
 }
 
@@ -307,8 +328,9 @@ fn a_slow_reader_gets_all_and_pipelined_requests_are_answered_in_order() {
     result.expect("a good end");
     received.extend_from_slice(&rest);
     let (large, hello) = (large(), b"hello\n");
-    let body_at =
-        |at: usize| at + received[at..].windows(4).position(|end| end == b"\r\n\r\n").expect("a head") + 4;
+    let body_at = |at: usize| {
+        at + received[at..].windows(4).position(|end| end == b"\r\n\r\n").expect("a head") + 4
+    };
     let first = body_at(0);
     assert!(received[first..first + large.len()] == large, "the first body");
     let second = body_at(first + large.len());
@@ -345,6 +367,10 @@ fn term_finishes_what_is_being_sent_and_ends_what_is_idle() {
     https.kirin.signal(Signal::TERM);
     idle.read_to_end().1.expect("an idle connection ends with close_notify");
     let (received, _) = busy.read_to_end();
-    assert!(received.len() >= large().len(), "the response in progress was cut at {}", received.len());
+    assert!(
+        received.len() >= large().len(),
+        "the response in progress was cut at {}",
+        received.len()
+    );
     assert_eq!(https.kirin.wait().code(), Some(0), "{}", https.kirin.log());
 }

@@ -1,12 +1,14 @@
-//! Trailers through the reverse proxy, of requests and responses, between HTTP/1.1 and HTTP/2 in all four ways, and what
-//! filters make of them. gRPC with a client and a server of its own is in grpc.rs.
+//! Trailers through the reverse proxy, of requests and responses, between HTTP/1.1 and HTTP/2 in
+//! all four ways, and what filters make of them. gRPC with a client and a server of its own is in
+//! grpc.rs.
+
+use std::io::Read;
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use h2::RecvStream;
 use http::{HeaderMap, Request, Response};
 use kirin_tests::{Backend, Http2Client, Kirin, Site};
-use std::io::Read;
-use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpStream};
 
 /// Kirin with this server behind it. `more` are further keys of the route.
@@ -29,7 +31,9 @@ fn http1(backend: &Backend) -> String {
 
 fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
     HeaderMap::from_iter(
-        lines.iter().map(|(name, value)| (name.parse().expect("a name"), value.parse().expect("a value"))),
+        lines
+            .iter()
+            .map(|(name, value)| (name.parse().expect("a name"), value.parse().expect("a value"))),
     )
 }
 
@@ -46,7 +50,8 @@ fn http2_backend() -> SocketAddr {
     listener.set_nonblocking(true).expect("nonblocking");
     let address = listener.local_addr().expect("its address");
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async move {
             let listener = TcpListener::from_std(listener).expect("a listener");
             while let Ok((stream, _)) = listener.accept().await {
@@ -85,7 +90,8 @@ async fn answer(request: Request<RecvStream>, mut respond: h2::server::SendRespo
     if head.uri.path() != "/unsized" {
         response = response.header("content-length", text.len());
     }
-    let mut stream = respond.send_response(response.body(()).expect("a head"), false).expect("a stream");
+    let mut stream =
+        respond.send_response(response.body(()).expect("a head"), false).expect("a stream");
     let _ = stream.send_data(Bytes::from(text), false);
     let trailers = match head.uri.path() {
         "/many" => {
@@ -95,12 +101,18 @@ async fn answer(request: Request<RecvStream>, mut respond: h2::server::SendRespo
             });
             many
         }
-        _ => fields(&[("x-sum", "1"), ("set-cookie", "a=b"), ("x-sum", "2"), ("content-type", "x/y")]),
+        _ => fields(&[
+            ("x-sum", "1"),
+            ("set-cookie", "a=b"),
+            ("x-sum", "2"),
+            ("content-type", "x/y"),
+        ]),
     };
     let _ = stream.send_trailers(trailers);
 }
 
-/// A server by HTTP/1.1 whose responses have trailers; all at once, or piece by piece where the target says so.
+/// A server by HTTP/1.1 whose responses have trailers; all at once, or piece by piece where the
+/// target says so.
 fn http1_backend() -> Backend {
     Backend::start(|mut connection| {
         while let Some(asked) = connection.read_request() {
@@ -119,7 +131,8 @@ fn http1_backend() -> Backend {
                 connection.send(response);
                 continue;
             }
-            // Head and first bytes of the chunk, so that Kirin has to wait in the middle of all the rest.
+            // Head and first bytes of the chunk, so that Kirin has to wait in the middle of all the
+            // rest.
             let start = response.find("\r\n\r\n").unwrap_or(0) + 6;
             connection.send(&response[..start]);
             for byte in response.as_bytes()[start..].chunks(1) {
@@ -135,7 +148,8 @@ fn exchange(kirin: &Kirin, request: &str) -> (String, String) {
     let mut client = kirin.connect();
     client.send(request);
     let answer = String::from_utf8_lossy(&client.read_to_end()).into_owned();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}: {}", kirin.log()));
+    let (head, body) =
+        answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}: {}", kirin.log()));
     (head.to_ascii_lowercase(), body.to_owned())
 }
 
@@ -153,12 +167,18 @@ fn a_client_of_http_1_gets_the_trailers_of_a_response_if_it_says_that_it_takes_t
     for target in ["/", "/slow"] {
         let (head, body) = exchange(&kirin, &get(target, "TE: trailers\r\n"));
         let chunks: String = body.lines().map(|line| format!("{line}\r\n")).collect();
-        assert!(chunks.ends_with("\r\n0\r\nx-sum: 1\r\nx-sum: 2\r\n\r\n"), "{target} {head} {body}");
+        assert!(
+            chunks.ends_with("\r\n0\r\nx-sum: 1\r\nx-sum: 2\r\n\r\n"),
+            "{target} {head} {body}"
+        );
         assert!(head.contains("\r\ntrailer: x-sum, x-other"), "{head}");
         assert!(head.contains("\r\ngot-te: trailers"), "{head}");
         let (head, body) = exchange(&kirin, &get(target, "TE: gzip\r\n"));
         assert!(!head.contains("trailer") && !body.contains("x-sum"), "{head} {body}");
-        assert!(head.contains("content-length: 4") || body.ends_with("\r\n0\r\n\r\n"), "{head} {body}");
+        assert!(
+            head.contains("content-length: 4") || body.ends_with("\r\n0\r\n\r\n"),
+            "{head} {body}"
+        );
         let old = format!("GET {target} HTTP/1.0\r\nTE: trailers\r\n\r\n");
         let (head, body) = exchange(&kirin, &old);
         assert_eq!(body, "0 []", "{head}");
@@ -201,7 +221,8 @@ fn trailers_of_a_server_of_http_2_reach_a_client_of_http_1() {
     let (_site, kirin) = proxy(&format!("h2c://{}", http2_backend()), "");
     for (target, te, is_chunked) in [
         ("/unsized", true, true),
-        // A length is worth more than trailers that nobody has heard of, and gives way to those that are announced.
+        // A length is worth more than trailers that nobody has heard of, and gives way to those
+        // that are announced.
         ("/sized", true, false),
         ("/announced", true, true),
         ("/announced", false, false),
@@ -212,7 +233,11 @@ fn trailers_of_a_server_of_http_2_reach_a_client_of_http_1() {
         assert_eq!(body, expected, "{target} {te}: {head}");
         assert_eq!(head.contains("content-length"), !is_chunked, "{target} {te}: {head}");
         let announced = target == "/announced" && !te.is_empty();
-        assert_eq!(head.contains("\r\ntrailer: x-sum, x-other"), announced, "{target} {te}: {head}");
+        assert_eq!(
+            head.contains("\r\ntrailer: x-sum, x-other"),
+            announced,
+            "{target} {te}: {head}"
+        );
     }
     let (head, body) = exchange(&kirin, &get("/unsized", ""));
     assert!(body.ends_with("0\r\n\r\n") && !body.contains("x-sum"), "{head} {body}");
@@ -252,14 +277,19 @@ fn trailers_of_requests_reach_servers_of_both_protocols_from_clients_of_both() {
                     .send("0\r\nX-Sum: 1\r\nX_Sum: 3\r\nX-Forwarded-For: 6.6.6.6\r\nX-Hop: 1\r\nX-Other:  a, b \r\n\r\n");
                 let answer = String::from_utf8_lossy(&client.read_to_end()).into_owned();
                 assert!(answer.contains(&got(length)), "{what}: {answer} {}", kirin.log());
-                assert!(answer.to_ascii_lowercase().contains("got-trailer: x-sum"), "{what}: {answer}");
+                assert!(
+                    answer.to_ascii_lowercase().contains("got-trailer: x-sum"),
+                    "{what}: {answer}"
+                );
                 assert!(!answer.to_ascii_lowercase().contains("got-x-sum"), "{what}: {answer}");
 
                 let body = vec![b'x'; length];
                 let trailers = fields(&[("x-sum", "1"), ("host", "evil"), ("x-other", "a, b")]);
-                let reply = http2.send_with_trailers("POST", "/y", &[], &body, Some(trailers.clone()));
+                let reply =
+                    http2.send_with_trailers("POST", "/y", &[], &body, Some(trailers.clone()));
                 assert_eq!(reply.text(), got(length), "{what}");
-                // With a length, too; where there is no place for both, if they are announced or known before.
+                // With a length, too; where there is no place for both, if they are announced or
+                // known before.
                 let text = length.to_string();
                 let sized = [("content-length", text.as_str()), ("trailer", "x-sum")];
                 let reply = http2.send_with_trailers("POST", "/z", &sized, &body, Some(trailers));
@@ -296,7 +326,8 @@ fn a_request_with_trailers_is_sent_again_with_them() {
                 return;
             }
             let text = format!("{} {:?}", asked.body.len(), asked.trailers);
-            connection.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()));
+            connection
+                .send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()));
         }
     });
     let (_site, kirin) = proxy(&http1(&backend), "request_buffering = true\n");
@@ -315,7 +346,8 @@ fn a_request_with_trailers_is_sent_again_with_them() {
 fn too_many_trailers_are_an_error_of_who_sends_them() {
     let backend = Backend::start(|mut connection| {
         while let Some(asked) = connection.read_request() {
-            let many = if asked.target() == "/many" { "X-Many: 1\r\n".repeat(101) } else { String::new() };
+            let many =
+                if asked.target() == "/many" { "X-Many: 1\r\n".repeat(101) } else { String::new() };
             connection.send(format!(
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n{many}\r\n"
             ));
@@ -325,7 +357,9 @@ fn too_many_trailers_are_an_error_of_who_sends_them() {
     let many = "X-Many: 1\r\n".repeat(101);
     let (head, _) = exchange(
         &kirin,
-        &format!("POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{many}\r\n"),
+        &format!(
+            "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{many}\r\n"
+        ),
     );
     assert!(head.starts_with("http/1.1 400"), "{head}");
     let mut map = HeaderMap::new();
@@ -394,7 +428,12 @@ fn a_response_that_is_stored_has_none_and_one_that_is_not_has() {
     for _ in 0..3 {
         let reply = client.get("/");
         assert_eq!((reply.text().as_str(), reply.field("trailer")), ("hello", None));
-        assert_eq!((reply.field("x-sum"), reply.trailers.as_ref()), (None, None), "{}", kirin.log());
+        assert_eq!(
+            (reply.field("x-sum"), reply.trailers.as_ref()),
+            (None, None),
+            "{}",
+            kirin.log()
+        );
     }
     assert_eq!(stored.connections(), 1);
     let unstored = always("text/plain", "Cache-Control: no-store\r\n", "hello");

@@ -1,8 +1,10 @@
-//! `Upgrade` through the built program: WebSocket with a real client library, and what can go wrong.
+//! `Upgrade` through the built program: WebSocket with a real client library, and what can go
+//! wrong.
+
+use std::net::TcpStream;
 
 use kirin_tests::{Kirin, Site, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
-use std::net::TcpStream;
 use tungstenite::{Message, WebSocket};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -98,7 +100,9 @@ fn a_websocket_echoes_text_and_binary_of_any_size_and_closes() {
         }
         socket.close(None).expect("close");
         while socket.read().is_ok() {}
-        wait_for("the worker to serve again", || kirin.get("/").text().starts_with(&worker).then_some(()));
+        wait_for("the worker to serve again", || {
+            kirin.get("/").text().starts_with(&worker).then_some(())
+        });
     }
     assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
 }
@@ -129,7 +133,10 @@ fn a_switch_that_nobody_asked_for_is_an_error() {
     let mut client = kirin.connect();
     assert_eq!(client.get("/unasked").status, 500);
     assert_eq!(client.get("/whole").status, 500);
-    assert_eq!(client.request("GET", "/whole", "Upgrade: x\r\nConnection: Upgrade\r\n").status, 500);
+    assert_eq!(
+        client.request("GET", "/whole", "Upgrade: x\r\nConnection: Upgrade\r\n").status,
+        500
+    );
     assert_eq!(client.get("/").status, 200);
 }
 
@@ -144,7 +151,9 @@ fn either_side_may_vanish() {
 
     let (socket, worker) = open(&kirin, "/writer");
     drop(socket);
-    wait_for("the worker to serve again", || kirin.get("/").text().starts_with(&worker).then_some(()));
+    wait_for("the worker to serve again", || {
+        kirin.get("/").text().starts_with(&worker).then_some(())
+    });
 }
 
 #[test]
@@ -152,7 +161,9 @@ fn workers_that_ignore_the_end_of_their_clients_are_replaced() {
     let (_site, kirin) = serve();
     let mut clients: Vec<_> = (0..2).map(|_| kirin.connect()).collect();
     for client in &mut clients {
-        client.send("GET /deaf HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        client.send(
+            "GET /deaf HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        );
         client.read_until(b"\r\n\r\n");
     }
     clients[0].reset();

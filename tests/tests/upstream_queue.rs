@@ -1,8 +1,11 @@
 //! The limit of an upstream's servers and the queue before it, through the built program.
 
-use kirin_tests::{ADMIN, Backend, BackendConnection, Client, Kirin, PATIENCE, PhpFpm, Site, wait_for};
-use serde_json::Value;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use kirin_tests::{
+    ADMIN, Backend, BackendConnection, Client, Kirin, PATIENCE, PhpFpm, Site, wait_for,
+};
+use serde_json::Value;
 
 /// Servers whose requests wait until the test lets one of them go.
 #[derive(Clone, Default)]
@@ -20,8 +23,8 @@ struct Passage {
 }
 
 impl Gate {
-    /// A server behind it, which answers with its name; a request for `/cut` has its connection ended instead, one for
-    /// `/upgrade` has it switched until the client ends it.
+    /// A server behind it, which answers with its name; a request for `/cut` has its connection
+    /// ended instead, one for `/upgrade` has it switched until the client ends it.
     fn server(&self, name: &'static str) -> Backend {
         let gate = self.clone();
         Backend::start(move |mut connection| {
@@ -43,8 +46,9 @@ impl Gate {
         passage.arrived.push(what.to_owned());
         passage.inside += 1;
         passage.most = passage.most.max(passage.inside);
-        let (mut passage, _) =
-            changed.wait_timeout_while(passage, PATIENCE, |passage| passage.passes == 0).expect("the gate");
+        let (mut passage, _) = changed
+            .wait_timeout_while(passage, PATIENCE, |passage| passage.passes == 0)
+            .expect("the gate");
         passage.passes = passage.passes.saturating_sub(1);
         passage.inside -= 1;
     }
@@ -67,7 +71,9 @@ impl Gate {
 }
 
 fn tunnel(connection: &mut BackendConnection) {
-    connection.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+    connection.send(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+    );
     connection.wait_for_end();
 }
 
@@ -96,7 +102,8 @@ fn start_with_route(site: &Site, servers: &str, upstream: &str, route: &str) -> 
 }
 
 fn list(backends: &[&Backend]) -> String {
-    let quoted: Vec<String> = backends.iter().map(|backend| format!("\"{}\"", backend.address())).collect();
+    let quoted: Vec<String> =
+        backends.iter().map(|backend| format!("\"{}\"", backend.address())).collect();
     quoted.join(", ")
 }
 
@@ -123,7 +130,8 @@ fn busy_with_route(queue: &str, route: &str) -> Busy {
     let gate = Gate::default();
     let server = gate.server("a");
     let site = Site::new();
-    let kirin = start_with_route(&site, &list(&[&server]), &format!("max_in_flight = 1\n{queue}"), route);
+    let kirin =
+        start_with_route(&site, &list(&[&server]), &format!("max_in_flight = 1\n{queue}"), route);
     let first = asking(&kirin, "/1");
     gate.wait_for(&["a/1"]);
     Busy { gate, _server: server, _site: site, kirin, first }
@@ -151,8 +159,7 @@ fn assert_refused(kirin: &Kirin, client: &mut Client, why: &str) {
 }
 
 const FULL: &str = "all of its servers are at their limit (`max_in_flight`), and the queue is full";
-const TOO_LONG: &str =
-    "all of its servers were at their limit (`max_in_flight`) for as long as the request could wait";
+const TOO_LONG: &str = "all of its servers were at their limit (`max_in_flight`) for as long as the request could wait";
 
 #[test]
 fn servers_are_at_no_more_than_their_limits_whatever_comes() {
@@ -160,7 +167,8 @@ fn servers_are_at_no_more_than_their_limits_whatever_comes() {
     // Enough for all; what is counted is how many there are at once.
     gate.open(usize::MAX / 2);
     let (a, b) = (gate.server("a"), gate.server("b"));
-    let servers = format!("\"{}\", {{ address = \"{}\", max_in_flight = 1 }}", a.address(), b.address());
+    let servers =
+        format!("\"{}\", {{ address = \"{}\", max_in_flight = 1 }}", a.address(), b.address());
     let (_site, kirin) = proxy(&servers, "max_in_flight = 2");
     std::thread::scope(|scope| {
         for _ in 0..16 {
@@ -177,11 +185,19 @@ fn servers_are_at_no_more_than_their_limits_whatever_comes() {
         let servers = status["servers"].as_array().expect("servers").iter();
         servers.map(|server| server[name].as_u64().expect("a number")).collect()
     };
-    assert_eq!((counts("max_in_flight"), counts("in_flight")), (vec![2, 1], vec![0, 0]), "{status:#}");
+    assert_eq!(
+        (counts("max_in_flight"), counts("in_flight")),
+        (vec![2, 1], vec![0, 0]),
+        "{status:#}"
+    );
     assert_eq!(counts("requests").iter().sum::<u64>(), 960, "{status:#}");
     assert!(gate.look().most <= 3, "{}", gate.look().most);
     assert!(status["waited"].as_u64() > Some(0), "{status:#}");
-    assert_eq!((&status["queue_full"], &status["queue_timeouts"]), (&0.into(), &0.into()), "{status:#}");
+    assert_eq!(
+        (&status["queue_full"], &status["queue_timeouts"]),
+        (&0.into(), &0.into()),
+        "{status:#}"
+    );
 }
 
 #[test]
@@ -202,8 +218,8 @@ fn who_has_waited_longest_is_next() {
     gate.wait_for(&["a/0", "a/1", "a/2", "a/3", "a/4", "a/5"]);
     let status = wait_for_queue(&kirin, 0);
     assert_eq!((gate.look().most, &status["waited"]), (1, &5.into()), "{status:#}");
-    let [average, longest] =
-        ["wait_ms_average", "wait_ms_longest"].map(|name| status[name].as_f64().expect("milliseconds"));
+    let [average, longest] = ["wait_ms_average", "wait_ms_longest"]
+        .map(|name| status[name].as_f64().expect("milliseconds"));
     assert!(0.0 < average && average <= longest, "{status:#}");
 }
 
@@ -216,7 +232,11 @@ fn one_more_than_may_wait_is_refused_at_once() {
     gate.open(2);
     assert_eq!((first.read_reply().status, second.read_reply().status), (200, 200));
     let status = status(kirin);
-    assert_eq!((&status["queue_full"], &status["queue_timeouts"]), (&1.into(), &0.into()), "{status:#}");
+    assert_eq!(
+        (&status["queue_full"], &status["queue_timeouts"]),
+        (&1.into(), &0.into()),
+        "{status:#}"
+    );
 }
 
 #[test]
@@ -233,7 +253,11 @@ fn who_waits_for_too_long_is_refused_and_takes_no_slot() {
     let Busy { gate, kirin, first, .. } = &mut busy("queue_wait = \"1s\"");
     assert_refused(kirin, &mut asking(kirin, "/2"), TOO_LONG);
     let status = wait_for_queue(kirin, 0);
-    assert_eq!((&status["queue_timeouts"], &status["waited"]), (&1.into(), &0.into()), "{status:#}");
+    assert_eq!(
+        (&status["queue_timeouts"], &status["waited"]),
+        (&1.into(), &0.into()),
+        "{status:#}"
+    );
     gate.open(2);
     assert_eq!(first.read_reply().status, 200);
     assert_eq!(kirin.get("/3").status, 200);
@@ -308,13 +332,19 @@ fn a_visitor_waits_for_its_server_and_goes_to_another_when_that_is_ejected() {
     let (_site, kirin) = proxy(&list(&[&a, &b]), upstream);
     gate.open(1);
     let first = kirin.get("/first");
-    let own =
-        first.field("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a cookie").to_owned();
-    let (own_name, other_name) = if first.text().starts_with('a') { ("a", "b") } else { ("b", "a") };
+    let own = first
+        .field("set-cookie")
+        .and_then(|cookie| cookie.split(';').next())
+        .expect("a cookie")
+        .to_owned();
+    let (own_name, other_name) =
+        if first.text().starts_with('a') { ("a", "b") } else { ("b", "a") };
 
     let mut busy = kirin.connect();
     // What may have been done is not sent again, so that it goes nowhere else.
-    busy.send(format!("POST /cut HTTP/1.1\r\nHost: test\r\nCookie: {own}\r\nContent-Length: 0\r\n\r\n"));
+    busy.send(format!(
+        "POST /cut HTTP/1.1\r\nHost: test\r\nCookie: {own}\r\nContent-Length: 0\r\n\r\n"
+    ));
     let arrived = [format!("{own_name}/first"), format!("{own_name}/cut")];
     gate.wait_for(&arrived.each_ref().map(String::as_str));
     let mut visitor = kirin.connect();
@@ -332,11 +362,20 @@ fn a_visitor_waits_for_its_server_and_goes_to_another_when_that_is_ejected() {
     gate.open(1);
     let reply = visitor.read_reply();
     assert!(reply.status == 200 && reply.text().starts_with(other_name), "{}", reply.text());
-    assert!(reply.field("set-cookie").is_some_and(|cookie| !cookie.starts_with(&own)), "{}", reply.head);
+    assert!(
+        reply.field("set-cookie").is_some_and(|cookie| !cookie.starts_with(&own)),
+        "{}",
+        reply.head
+    );
     let status = status(&kirin);
     let servers = status["servers"].as_array().expect("servers");
-    let ejected = servers.iter().find(|server| server["availability"] == "ejected").expect("one is ejected");
-    assert_eq!((&ejected["ejections"], &ejected["failures_in_a_row"]), (&1.into(), &1.into()), "{status:#}");
+    let ejected =
+        servers.iter().find(|server| server["availability"] == "ejected").expect("one is ejected");
+    assert_eq!(
+        (&ejected["ejections"], &ejected["failures_in_a_row"]),
+        (&1.into(), &1.into()),
+        "{status:#}"
+    );
     assert!(ejected["ejected_ms"].as_u64() > Some(0), "{status:#}");
 }
 
@@ -369,7 +408,9 @@ fn a_connection_that_is_upgraded_holds_its_slot_until_it_ends() {
     let (_site, kirin) = proxy(&list(&[&a]), "max_in_flight = 1");
     gate.open(2);
     let mut socket = kirin.connect();
-    socket.send("GET /upgrade HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    socket.send(
+        "GET /upgrade HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
     socket.read_until(b"\r\n\r\n");
     let mut second = asking(&kirin, "/2");
     let status = wait_for_queue(&kirin, 1);
@@ -386,15 +427,18 @@ fn deaf_server() -> Backend {
             connection.send(ok("served"));
             return;
         }
-        connection
-            .send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+        connection.send(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        );
         std::thread::sleep(10 * PATIENCE);
     })
 }
 
 fn upgraded(kirin: &Kirin) -> Client {
     let mut socket = kirin.connect();
-    socket.send("GET /upgrade HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    socket.send(
+        "GET /upgrade HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
     socket.read_until(b"\r\n\r\n");
     socket
 }
@@ -406,12 +450,16 @@ fn a_tunnel_ends_with_its_client_though_the_server_ignores_that() {
     let (mut reset, mut ended) = (upgraded(&kirin), upgraded(&kirin));
     reset.reset();
     ended.end();
-    wait_for("both slots to be free", || (status(&kirin)["servers"][0]["in_flight"] == 0).then_some(()));
+    wait_for("both slots to be free", || {
+        (status(&kirin)["servers"][0]["in_flight"] == 0).then_some(())
+    });
     // More than anybody between takes, so that the client is not read any more when it goes.
     let mut reset = upgraded(&kirin);
     while reset.try_send_now(&[0; 65_536]) {}
     reset.reset();
-    wait_for("the slot to be free", || (status(&kirin)["servers"][0]["in_flight"] == 0).then_some(()));
+    wait_for("the slot to be free", || {
+        (status(&kirin)["servers"][0]["in_flight"] == 0).then_some(())
+    });
     assert_eq!(kirin.get("/").status, 200);
 }
 
@@ -444,7 +492,8 @@ fn http2_server() -> (std::net::SocketAddr, Arc<std::sync::atomic::AtomicUsize>)
     let (inside, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let seen = Arc::clone(&most);
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
             while let Ok((stream, _)) = listener.accept().await {
@@ -457,7 +506,9 @@ fn http2_server() -> (std::net::SocketAddr, Arc<std::sync::atomic::AtomicUsize>)
                             most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
                             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
                             inside.fetch_sub(1, SeqCst);
-                            if let Ok(mut stream) = respond.send_response(http::Response::new(()), false) {
+                            if let Ok(mut stream) =
+                                respond.send_response(http::Response::new(()), false)
+                            {
                                 let _ = stream.send_data("ok".into(), true);
                             }
                         });
@@ -471,13 +522,15 @@ fn http2_server() -> (std::net::SocketAddr, Arc<std::sync::atomic::AtomicUsize>)
 
 #[test]
 fn requests_for_php_wait_here_and_not_before_its_processes() {
-    let wait =
-        "<?php while (!file_exists(__DIR__ . '/go')) { clearstatcache(); usleep(10000); } echo 'done';";
+    let wait = "<?php while (!file_exists(__DIR__ . '/go')) { clearstatcache(); usleep(10000); } echo 'done';";
     let site = Site::new().with("public/index.php", wait);
     // It has two processes.
     let _php = PhpFpm::start(&site);
-    let kirin =
-        start(&site, "\"fastcgi://unix:php.sock\"", "root = \"public\"\nmax_in_flight = 2\nqueue = 3");
+    let kirin = start(
+        &site,
+        "\"fastcgi://unix:php.sock\"",
+        "root = \"public\"\nmax_in_flight = 2\nqueue = 3",
+    );
     let mut clients: Vec<Client> = (0..5).map(|_| asking(&kirin, "/")).collect();
     let status = wait_for_queue(&kirin, 3);
     assert_eq!(status["servers"][0]["in_flight"], 2, "{status:#}");

@@ -1,10 +1,11 @@
 //! Kirin that is started as root and serves as somebody else.
 
-use kirin_tests::{Kirin, Site, kirin_command, run_kirin};
-use rustix::process::{Signal, geteuid};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
+
+use kirin_tests::{Kirin, Site, kirin_command, run_kirin};
+use rustix::process::{Signal, geteuid};
 
 const CONFIG: &str = "user = \"nobody\"\nthreads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
     [store]\nmemcached = [\"unix:store.sock\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 1\n\
@@ -25,8 +26,9 @@ sub {
 /// The real, effective, saved and file system ids of every thread of a process.
 fn ids(pid: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("a running Kirin");
-    let statuses =
-        tasks.flatten().map(|task| fs::read_to_string(task.path().join("status")).expect("a status"));
+    let statuses = tasks
+        .flatten()
+        .map(|task| fs::read_to_string(task.path().join("status")).expect("a status"));
     let lines = |status: String| {
         let of_id = |line: &&str| line.starts_with("Uid:") || line.starts_with("Gid:");
         status
@@ -117,7 +119,8 @@ fn root_follows_no_links_of_the_user_that_serves() {
             assert!(!site.path(name).exists(), "{log}: {name}");
         }
     }
-    // The same for what else root makes: sockets, the file of the process id, the directory of ACME.
+    // The same for what else root makes: sockets, the file of the process id, the directory of
+    // ACME.
     let tls = "[listener.tls.acme]\ndomains = [\"a.test\"]\nstate = \"logs/there/acme\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nredirect_to_https = 443\n";
     for (listener, more, arguments) in [
         ("unix:logs/there/http.sock", "", &[][..]),
@@ -137,7 +140,11 @@ fn root_follows_no_links_of_the_user_that_serves() {
         let output = run_kirin(&site, &[&["serve"], arguments].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.contains("is a symbolic link"), "{listener} {more}: {said}");
-        assert_eq!(fs::read_dir(site.path("secrets")).expect("a directory").count(), 0, "{listener} {more}");
+        assert_eq!(
+            fs::read_dir(site.path("secrets")).expect("a directory").count(),
+            0,
+            "{listener} {more}"
+        );
     }
 }
 
@@ -181,20 +188,24 @@ fn a_log_that_cannot_be_opened_is_refused_with_the_command_that_helps() {
     };
     // As a run as root without `user` leaves it.
     fs::write(site.path("logs/access.log"), "").expect("a log");
-    fs::set_permissions(site.path("logs/access.log"), fs::Permissions::from_mode(0o640)).expect("a mode");
+    fs::set_permissions(site.path("logs/access.log"), fs::Permissions::from_mode(0o640))
+        .expect("a mode");
     let (said, path) = (kirin_as_nobody(), site.path("logs/access.log"));
     let command = format!("chown nobody: {}", path.display());
     assert!(said.contains("cannot open the access log") && said.contains(&command), "{said}");
     // And a directory of root's.
     fs::remove_file(&path).expect("a log");
     std::os::unix::fs::chown(site.path("logs"), Some(0), Some(0)).expect("chown");
-    let (said, command) = (kirin_as_nobody(), format!("chown nobody: {}`", site.path("logs").display()));
+    let (said, command) =
+        (kirin_as_nobody(), format!("chown nobody: {}`", site.path("logs").display()));
     assert!(said.contains(&command), "{said}");
 }
 
 #[test]
 fn a_user_that_does_not_exist_is_named() {
-    let site = Site::new().with("app.psgi", APP).with("kirin.toml", CONFIG.replace("nobody", "no-such-user"));
+    let site = Site::new()
+        .with("app.psgi", APP)
+        .with("kirin.toml", CONFIG.replace("nobody", "no-such-user"));
     let output = run_kirin(&site, &["serve"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("kirin.toml:1:8: there is no user `no-such-user`"), "{said}");

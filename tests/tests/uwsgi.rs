@@ -1,8 +1,9 @@
 //! `proxy:NAME` in front of uWSGI itself (Debian's), by its own protocol and by SCGI.
 
-use kirin_tests::{Kirin, Site, wait_for};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
+
+use kirin_tests::{Kirin, Site, wait_for};
 
 const APP: &str = "sub {
     my $env = shift;
@@ -51,7 +52,10 @@ fn uwsgi_answers_by_its_own_protocol_and_by_scgi() {
     let _uwsgi = Uwsgi::start(&site);
     let upstream = |name: &str, scheme: &str| {
         let socket = site.path(&format!("{name}.sock"));
-        format!("[[upstream]]\nname = \"{name}\"\nservers = [\"{scheme}://unix:{}\"]\n", socket.display())
+        format!(
+            "[[upstream]]\nname = \"{name}\"\nservers = [\"{scheme}://unix:{}\"]\n",
+            socket.display()
+        )
     };
     let config = format!(
         "[[listener]]\naddress = \"127.0.0.1:0\"\n{}{}\
@@ -71,6 +75,9 @@ fn uwsgi_answers_by_its_own_protocol_and_by_scgi() {
         assert_eq!(reply.text(), expected);
         let body = "x".repeat(100_000);
         let reply = client.post(path, "text/plain", body.as_bytes());
-        assert!(reply.text().ends_with(&format!("CONTENT_LENGTH=100000\nHTTP_X_Y=\n{body}")), "{path}");
+        assert!(
+            reply.text().ends_with(&format!("CONTENT_LENGTH=100000\nHTTP_X_Y=\n{body}")),
+            "{path}"
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! What ends a worker before the application ends, through the built program: age, memory, the request deadline.
+//! What ends a worker before the application ends, through the built program: age, memory, the
+//! request deadline.
+
+use std::time::{Duration, Instant};
 
 use kirin_tests::{Kirin, Site, wait_for};
-use std::time::{Duration, Instant};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
@@ -23,7 +25,8 @@ sub {
 };
 "#;
     let site = Site::new().with("app.psgi", program);
-    let kirin = Kirin::start(&site, &CONFIG.replace("workers = 2", &format!("workers = 1\n{limit}")));
+    let kirin =
+        Kirin::start(&site, &CONFIG.replace("workers = 2", &format!("workers = 1\n{limit}")));
     (site, kirin)
 }
 
@@ -89,7 +92,8 @@ sub {
         let call = format!("Shop::Basket::wait_for_stock(\"{how}\") called at");
         kirin.wait_for_log(&call);
         let log = kirin.log();
-        let line = log.lines().skip_while(|line| !line.contains(&format!("GET {target}: took"))).nth(1);
+        let line =
+            log.lines().skip_while(|line| !line.contains(&format!("GET {target}: took"))).nth(1);
         assert!(line.is_some_and(|line| line.contains("app.psgi line 4")), "{log}");
         wait_for("the worker to end", || (!kirin.worker_pids().contains(&before)).then_some(()));
         assert_ne!(kirin.get("/").text(), before);

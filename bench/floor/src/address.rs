@@ -1,9 +1,10 @@
 //! Where the server is, in the notation of Kirin's configuration: `HOST:PORT` or `unix:/path`.
 
-use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
 use std::net::ToSocketAddrs;
 use std::str::FromStr;
+
+use socket2::{Domain, SockAddr, Socket, Type};
 
 /// A server's address on either kind of socket.
 #[derive(Clone)]

@@ -128,7 +128,8 @@ mod tests {
     #[test]
     fn a_footprint_counts_each_object_once() {
         let values: ValueSizes = "100".parse().expect("a size");
-        let expected = Footprint { objects: 3, first_requests_later: 1, bytes: 3 * (KEY_BYTES + 100) };
+        let expected =
+            Footprint { objects: 3, first_requests_later: 1, bytes: 3 * (KEY_BYTES + 100) };
         assert_eq!(footprint(&[7, 8, 7, 9, 8, 7], values), expected);
     }
 }

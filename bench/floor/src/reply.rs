@@ -20,8 +20,8 @@ pub enum Element<'a> {
     Stored,
 }
 
-/// The first element in `received` and how many bytes it takes, or `None` while it is incomplete. Any
-/// other line is an error: this load asks for nothing that may be refused.
+/// The first element in `received` and how many bytes it takes, or `None` while it is incomplete.
+/// Any other line is an error: this load asks for nothing that may be refused.
 pub fn next_element(received: &[u8]) -> Result<Option<(Element<'_>, usize)>, String> {
     let Some(line_end) = memchr(b'\n', received) else { return Ok(None) };
     let length = line_end + 1;
@@ -73,7 +73,9 @@ mod tests {
 
     #[test]
     fn a_refusal_is_an_error_that_quotes_the_server() {
-        for line in ["ERROR", "SERVER_ERROR out of memory storing object", "VALUE key 0", "VALUE key 0 -1"] {
+        for line in
+            ["ERROR", "SERVER_ERROR out of memory storing object", "VALUE key 0", "VALUE key 0 -1"]
+        {
             let error = next_element(format!("{line}\r\n").as_bytes()).expect_err(line);
             assert!(error.ends_with(line), "{error}");
         }

@@ -1,7 +1,8 @@
 //! Made-up traces: which object each request asks for. The same arguments give the same trace.
 
-use crate::random::Random;
 use clap::{Args, ValueEnum};
+
+use crate::random::Random;
 
 /// Requests between the beginnings of two scans.
 const SCAN_EVERY: usize = 100_000;
@@ -37,11 +38,11 @@ pub struct TraceArguments {
 pub enum Popularity {
     /// It stays as it is.
     Steady,
-    /// It stays, and at the end of each 100,000 requests 20,000 in a row go through objects that nobody
-    /// asks for otherwise, a third of all, going on where the last scan ended: a crawler.
+    /// It stays, and at the end of each 100,000 requests 20,000 in a row go through objects that
+    /// nobody asks for otherwise, a third of all, going on where the last scan ended: a crawler.
     Scans,
-    /// In each twentieth of the trace a tenth of all ranks, from the most popular to the least, are given to
-    /// other objects.
+    /// In each twentieth of the trace a tenth of all ranks, from the most popular to the least, are
+    /// given to other objects.
     Shifting,
 }
 
@@ -86,7 +87,8 @@ fn scans(arguments: &TraceArguments, random: &mut Random) -> Vec<u32> {
 fn shifting(arguments: &TraceArguments, random: &mut Random) -> Vec<u32> {
     let zipf = Zipf::new(arguments.objects, arguments.exponent);
     let epoch_requests = (arguments.requests / EPOCHS).max(1);
-    // A third of all away: what becomes popular has not been, in either change, and the number of objects stays.
+    // A third of all away: what becomes popular has not been, in either change, and the number of
+    // objects stays.
     let away = u64::from(arguments.objects / 3);
     (0..arguments.requests)
         .map(|index| {
@@ -129,8 +131,13 @@ mod tests {
     use std::collections::HashMap;
 
     fn trace(popularity: Popularity) -> Vec<u32> {
-        let arguments =
-            TraceArguments { popularity, exponent: 1.0, objects: 60_000, requests: 400_000, seed: 1 };
+        let arguments = TraceArguments {
+            popularity,
+            exponent: 1.0,
+            objects: 60_000,
+            requests: 400_000,
+            seed: 1,
+        };
         Trace::new(&arguments).requests
     }
 
@@ -160,7 +167,10 @@ mod tests {
         for (index, period) in requests.chunks(SCAN_EVERY).enumerate() {
             let (others, scan) = period.split_at(SCAN_EVERY - SCAN_REQUESTS);
             assert!(others.iter().all(|&object| object < 40_000), "period {index}");
-            assert!(scan.iter().all(|&object| (40_000..60_000).contains(&object)), "period {index}");
+            assert!(
+                scan.iter().all(|&object| (40_000..60_000).contains(&object)),
+                "period {index}"
+            );
         }
         let first = &requests[SCAN_EVERY - SCAN_REQUESTS..SCAN_EVERY];
         assert!(first.windows(2).all(|pair| pair[1] == pair[0] + 1));

@@ -1,6 +1,7 @@
 //! An HTTP/1.1 answer: where it ends, and what a visitor reads of it. No I/O.
 //!
-//! `browser.rs` feeds it the bytes of a connection; what the site's answers ought to say is `judge.rs`.
+//! `browser.rs` feeds it the bytes of a connection; what the site's answers ought to say is
+//! `judge.rs`.
 
 use memchr::memmem;
 
@@ -88,7 +89,8 @@ pub fn head(received: &[u8]) -> Result<Option<Head>, NotHttp> {
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
             framing = Framing::Chunked;
         } else if field.name.eq_ignore_ascii_case("content-length") && framing == Framing::ToEnd {
-            let length = std::str::from_utf8(field.value).ok().and_then(|value| value.trim().parse().ok());
+            let length =
+                std::str::from_utf8(field.value).ok().and_then(|value| value.trim().parse().ok());
             framing = Framing::Exact(length.ok_or(NotHttp)?);
         }
     }
@@ -98,7 +100,8 @@ pub fn head(received: &[u8]) -> Result<Option<Head>, NotHttp> {
     Ok(Some(Head { status, length, framing, keeps: keeps && framing != Framing::ToEnd }))
 }
 
-/// Takes the body of a chunked message out of `rest`; `None` wants more. Trailers are nobody's here.
+/// Takes the body of a chunked message out of `rest`; `None` wants more. Trailers are nobody's
+/// here.
 pub fn unchunk(mut rest: &[u8]) -> Result<Option<Vec<u8>>, NotHttp> {
     let mut body = Vec::new();
     loop {
@@ -107,7 +110,8 @@ pub fn unchunk(mut rest: &[u8]) -> Result<Option<Vec<u8>>, NotHttp> {
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(_) => return Err(NotHttp),
         };
-        let end = usize::try_from(size).ok().and_then(|size| size.checked_add(line)).ok_or(NotHttp)?;
+        let end =
+            usize::try_from(size).ok().and_then(|size| size.checked_add(line)).ok_or(NotHttp)?;
         let after = end.checked_add(2).ok_or(NotHttp)?;
         let Some(chunk) = rest.get(..after) else { return Ok(None) };
         if size == 0 {
@@ -124,11 +128,13 @@ mod tests {
 
     #[test]
     fn a_head_is_read_at_its_last_byte_and_not_before() {
-        let bytes = b"HTTP/1.1 303 See Other\r\nContent-Length: 5\r\nLocation: /memo/7\r\n\r\nhello";
+        let bytes =
+            b"HTTP/1.1 303 See Other\r\nContent-Length: 5\r\nLocation: /memo/7\r\n\r\nhello";
         for cut in 0..bytes.len() - 5 {
             assert_eq!(head(&bytes[..cut]), Ok(None), "{cut}");
         }
-        let whole = Head { status: 303, length: bytes.len() - 5, framing: Framing::Exact(5), keeps: true };
+        let whole =
+            Head { status: 303, length: bytes.len() - 5, framing: Framing::Exact(5), keeps: true };
         assert_eq!(head(bytes), Ok(Some(whole)));
         assert_eq!(head(b"<html>"), Err(NotHttp));
     }
@@ -136,7 +142,10 @@ mod tests {
     #[test]
     fn an_unchanged_file_has_no_body_whatever_its_length_says() {
         let found = head(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 1234\r\n\r\n");
-        assert!(matches!(found, Ok(Some(Head { framing: Framing::Exact(0), keeps: true, .. }))), "{found:?}");
+        assert!(
+            matches!(found, Ok(Some(Head { framing: Framing::Exact(0), keeps: true, .. }))),
+            "{found:?}"
+        );
     }
 
     #[test]

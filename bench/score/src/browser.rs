@@ -1,11 +1,13 @@
 //! A lean browser: one kept connection, cookies, one request after another.
 
-use crate::answer::{self, Answer, Framing, Head};
-use crate::cookies::Cookies;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use crate::answer::{self, Answer, Framing, Head};
+use crate::cookies::Cookies;
 
 /// Room for the largest page of the site, so that it is read with few calls.
 const RECEIVED_BYTES: usize = 128 * 1024;
@@ -111,8 +113,8 @@ impl Browser {
         Ok(())
     }
 
-    /// The kept connection, or a new one. A server may end a kept one at any time between requests (RFC 9112, 9.5); who has
-    /// seen the end does not send a request into it.
+    /// The kept connection, or a new one. A server may end a kept one at any time between requests
+    /// (RFC 9112, 9.5); who has seen the end does not send a request into it.
     async fn connection(&mut self) -> io::Result<TcpStream> {
         if let Some(kept) = self.connection.take()
             && kept.try_read(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
@@ -160,7 +162,8 @@ impl Browser {
 }
 
 impl Version {
-    /// What an answer says of its version; `None` if it says nothing, and then it has to be fetched anew.
+    /// What an answer says of its version; `None` if it says nothing, and then it has to be fetched
+    /// anew.
     pub fn of(answer: &Answer<'_>) -> Option<Self> {
         let (etag, modified) = (answer.field("ETag"), answer.field("Last-Modified"));
         (!etag.is_empty() || !modified.is_empty())

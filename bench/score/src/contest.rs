@@ -1,5 +1,16 @@
 //! What all visitors of one run share: the site, the time, what has been posted, and the referee.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use kirin_floor::random::Random;
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::{Instant, sleep, timeout_at};
+
 use crate::answer::Answer;
 use crate::browser::{Browser, Request, Version};
 use crate::facts::{Facts, SeededMemo};
@@ -8,15 +19,6 @@ use crate::kind::Kind;
 use crate::page;
 use crate::tally::{Tally, Verdict};
 use crate::{member, poller, reader};
-use kirin_floor::random::Random;
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::io;
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::time::Duration;
-use tokio::task::{JoinSet, LocalSet};
-use tokio::time::{Instant, sleep, timeout_at};
 
 /// Who comes, and for how long.
 pub struct Plan {
@@ -36,8 +38,8 @@ pub struct Plan {
     pub patience: Duration,
 }
 
-/// Somebody whose answer was wrong leaves, and comes again after this: a site that is down is not asked 100,000 times a
-/// second whether it still is.
+/// Somebody whose answer was wrong leaves, and comes again after this: a site that is down is not
+/// asked 100,000 times a second whether it still is.
 const LEAVES_FOR: Duration = Duration::from_millis(50);
 
 /// One run.
@@ -177,11 +179,19 @@ impl Contest {
         path: &str,
         content: Content<'_>,
     ) -> Result<(), Left> {
-        self.ask(browser, kind, Request::Get(path), |answer| self.judge_public(answer, path, content)).await
+        self.ask(browser, kind, Request::Get(path), |answer| {
+            self.judge_public(answer, path, content)
+        })
+        .await
     }
 
     /// Judges it, unless it is the same as the last one that was right.
-    pub fn judge_public(&self, answer: &Answer<'_>, path: &str, content: Content<'_>) -> Result<(), Fault> {
+    pub fn judge_public(
+        &self,
+        answer: &Answer<'_>,
+        path: &str,
+        content: Content<'_>,
+    ) -> Result<(), Fault> {
         let known = self.approved.borrow().get(path).is_some_and(|body| body == answer.body);
         if known && answer.status == 200 && answer.field("Content-Type").starts_with("text/html") {
             return Ok(());
@@ -191,8 +201,13 @@ impl Contest {
         Ok(())
     }
 
-    /// The files that every page needs, as a browser asks for them: those that it has, only if they have changed.
-    pub async fn fetch_files(&self, browser: &mut Browser, versions: &mut Vec<Version>) -> Result<(), Left> {
+    /// The files that every page needs, as a browser asks for them: those that it has, only if they
+    /// have changed.
+    pub async fn fetch_files(
+        &self,
+        browser: &mut Browser,
+        versions: &mut Vec<Version>,
+    ) -> Result<(), Left> {
         for (number, file) in self.facts.files.iter().enumerate() {
             if let Some(version) = versions.get(number) {
                 let request = Request::GetUnlessSame(file.path, version);
@@ -202,7 +217,8 @@ impl Contest {
             let version = self
                 .ask(browser, Kind::File, Request::Get(file.path), |answer| {
                     judge::file(answer, file)?;
-                    Version::of(answer).ok_or_else(|| Fault::Slip(format!("{} has no version", file.path)))
+                    Version::of(answer)
+                        .ok_or_else(|| Fault::Slip(format!("{} has no version", file.path)))
                 })
                 .await?;
             versions.push(version);
@@ -228,7 +244,8 @@ impl Contest {
         (Some(chosen.owner) != not_of).then_some(chosen)
     }
 
-    /// The number of the account that the next session is of. Each is used once as long as there are enough.
+    /// The number of the account that the next session is of. Each is used once as long as there
+    /// are enough.
     pub fn next_account(&self) -> usize {
         let number = self.sessions.get();
         self.sessions.set(number + 1);
@@ -264,7 +281,9 @@ impl Contest {
         });
         if late {
             let limit = self.plan.appears_within.as_secs_f64();
-            return Err(Fault::Breach(format!("a public memo is not on the front page after {limit} s")));
+            return Err(Fault::Breach(format!(
+                "a public memo is not on the front page after {limit} s"
+            )));
         }
         Ok(())
     }
@@ -272,8 +291,9 @@ impl Contest {
     /// When nobody looks any more: a front page that has not answered has not shown them.
     pub fn give_up_posted(&self) {
         for _ in self.pending.take() {
-            let fault =
-                Fault::Breach("a public memo is posted, and the front page does not answer".to_owned());
+            let fault = Fault::Breach(
+                "a public memo is posted, and the front page does not answer".to_owned(),
+            );
             self.tally.borrow_mut().wrong(Kind::Front, fault);
         }
     }

@@ -8,7 +8,9 @@ impl Cookies {
     /// Does what one `Set-Cookie` field says. `Max-Age=0` takes the cookie away.
     pub fn set(&mut self, field: &str) {
         let mut parts = field.split(';').map(str::trim);
-        let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else { return };
+        let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else {
+            return;
+        };
         self.0.retain(|(known, _)| known != name);
         if !parts.any(|attribute| attribute.eq_ignore_ascii_case("Max-Age=0")) {
             self.0.push((name.to_owned(), value.to_owned()));

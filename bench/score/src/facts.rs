@@ -1,6 +1,7 @@
 //! What is known of the site before it starts: its memos, who can sign in, its files.
 //!
-//! `bench/contest.py` seeds the database, reads the memos back from it and writes them down for the visitors.
+//! `bench/contest.py` seeds the database, reads the memos back from it and writes them down for the
+//! visitors.
 
 use std::io;
 use std::path::Path;

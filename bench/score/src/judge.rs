@@ -1,13 +1,14 @@
 //! What a right answer is. No I/O: an answer in, a fault or what the visitor needs next out.
 //!
-//! Two kinds of fault. A *slip* costs points: no answer, an error, content that is not what was asked for. A *breach*
-//! disqualifies: somebody is shown what is not theirs, or what is over.
+//! Two kinds of fault. A *slip* costs points: no answer, an error, content that is not what was
+//! asked for. A *breach* disqualifies: somebody is shown what is not theirs, or what is over.
 
 use crate::answer::Answer;
 use crate::facts::File;
 use crate::page;
 
-/// The first word of each private memo that visitors write begins with this; no page for others may have it.
+/// The first word of each private memo that visitors write begins with this; no page for others may
+/// have it.
 pub const SEALED: &str = "sealed-";
 
 /// A list is of this many memos, unless it is the last.
@@ -97,7 +98,11 @@ pub fn form(answer: &Answer<'_>, action: &str) -> Result<String, Fault> {
 pub fn file(answer: &Answer<'_>, file: &File) -> Result<(), Fault> {
     status(answer, 200)?;
     if !answer.field("Content-Type").starts_with(file.media_type) {
-        return Err(Fault::Slip(format!("{} is said to be {}", file.path, answer.field("Content-Type"))));
+        return Err(Fault::Slip(format!(
+            "{} is said to be {}",
+            file.path,
+            answer.field("Content-Type")
+        )));
     }
     if answer.body != file.bytes {
         return Err(Fault::Slip(format!("{} is not the file", file.path)));
@@ -122,7 +127,9 @@ fn page(answer: &Answer<'_>, content: Content<'_>) -> Result<(), Fault> {
     if !answer.field("Content-Type").starts_with("text/html") {
         return Err(slip("a page is no HTML", answer));
     }
-    if !answer.body.starts_with(b"<!DOCTYPE html>") || !answer.body.trim_ascii_end().ends_with(b"</html>") {
+    if !answer.body.starts_with(b"<!DOCTYPE html>")
+        || !answer.body.trim_ascii_end().ends_with(b"</html>")
+    {
         return Err(slip("a page is cut", answer));
     }
     match content {

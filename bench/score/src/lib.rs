@@ -1,8 +1,10 @@
-//! The visitors of `make score`: they come to the memo site in closed loops, and judge every answer.
+//! The visitors of `make score`: they come to the memo site in closed loops, and judge every
+//! answer.
 //!
-//! The way of a request: `reader`, `member` and `poller` decide what is asked for, `browser` sends it and reads the answer
-//! (`answer`, `cookies`), `judge` says what is wrong with it (reading it with `page`), and `tally` counts points and faults.
-//! `contest` is what they all share. `bench/contest.py` starts the contestants and runs this program against each.
+//! The way of a request: `reader`, `member` and `poller` decide what is asked for, `browser` sends
+//! it and reads the answer (`answer`, `cookies`), `judge` says what is wrong with it (reading it
+//! with `page`), and `tally` counts points and faults. `contest` is what they all share.
+//! `bench/contest.py` starts the contestants and runs this program against each.
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -1,13 +1,14 @@
 //! `kirin-score`: visitors for one contestant, and the verdict on it as JSON. `make score` runs it.
 #![forbid(unsafe_code)]
 
-use clap::Parser;
-use kirin_score::{Facts, Plan, run};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+
+use clap::Parser;
+use kirin_score::{Facts, Plan, run};
 
 /// Visits a memo site in closed loops, checks every answer, and prints the verdict as JSON.
 #[derive(Parser)]

@@ -1,12 +1,15 @@
-//! Visitors with an account: they sign in, read, write, look after their private memos, and sign out.
+//! Visitors with an account: they sign in, read, write, look after their private memos, and sign
+//! out.
+
+use std::fmt::Write;
+use std::rc::Rc;
+
+use kirin_floor::random::Random;
 
 use crate::browser::{Browser, Request};
 use crate::contest::{Contest, Left, Sealed};
 use crate::judge::{self, Content, Fault, SEALED};
 use crate::kind::Kind;
-use kirin_floor::random::Random;
-use std::fmt::Write;
-use std::rc::Rc;
 
 /// In a session, each with one public and one private memo at its end.
 const TURNS: usize = 2;
@@ -65,14 +68,21 @@ impl Member<'_> {
         let contest = self.contest;
         let request = Request::Get("/signin");
         let token = contest
-            .ask(&mut self.browser, Kind::SignInForm, request, |answer| judge::form(answer, "/signin"))
+            .ask(&mut self.browser, Kind::SignInForm, request, |answer| {
+                judge::form(answer, "/signin")
+            })
             .await?;
         contest.fetch_files(&mut self.browser, &mut Vec::new()).await?;
-        let form =
-            encoded(&[("csrf_token", &token), ("name", self.name), ("password", &contest.facts.password)]);
+        let form = encoded(&[
+            ("csrf_token", &token),
+            ("name", self.name),
+            ("password", &contest.facts.password),
+        ]);
         let request = Request::Post("/signin", &form);
         contest
-            .ask(&mut self.browser, Kind::SignIn, request, |answer| judge::sees_other(answer, "/mypage"))
+            .ask(&mut self.browser, Kind::SignIn, request, |answer| {
+                judge::sees_other(answer, "/mypage")
+            })
             .await?;
         self.see_my_page().await
     }
@@ -158,9 +168,13 @@ impl Member<'_> {
     }
 
     async fn try_anothers_private(&mut self, random: &mut Random) -> Result<(), Left> {
-        let Some(sealed) = self.contest.some_sealed(random, Some(self.account)) else { return Ok(()) };
+        let Some(sealed) = self.contest.some_sealed(random, Some(self.account)) else {
+            return Ok(());
+        };
         let path = format!("/memo/{}", sealed.id);
-        self.contest.ask(&mut self.browser, Kind::OthersPrivate, Request::Get(&path), judge::refused).await
+        self.contest
+            .ask(&mut self.browser, Kind::OthersPrivate, Request::Get(&path), judge::refused)
+            .await
     }
 
     /// The name is gone at once: for this browser, and for one that still has the old cookie.
@@ -179,7 +193,9 @@ impl Member<'_> {
         contest
             .ask(&mut self.browser, Kind::SignedOut, request, |answer| {
                 judge::sees_other(answer, "/signin").map_err(|fault| match answer.status {
-                    200 => Fault::Breach(format!("{name} has signed out and has a page of their own")),
+                    200 => {
+                        Fault::Breach(format!("{name} has signed out and has a page of their own"))
+                    }
                     _ => fault,
                 })
             })
@@ -205,7 +221,9 @@ fn encoded(fields: &[(&str, &str)]) -> String {
         let _ = write!(form, "{separator}{name}=");
         for &byte in value.as_bytes() {
             match byte {
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => form.push(byte.into()),
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => {
+                    form.push(byte.into())
+                }
                 b' ' => form.push('+'),
                 _ => {
                     let _ = write!(form, "%{byte:02X}");

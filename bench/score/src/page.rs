@@ -1,19 +1,21 @@
-//! What a visitor finds in the memo site's pages. No I/O, and no more of the markup than a browser needs:
-//! forms by what they send to, their hidden token, links by where they lead.
+//! What a visitor finds in the memo site's pages. No I/O, and no more of the markup than a browser
+//! needs: forms by what they send to, their hidden token, links by where they lead.
 
 use memchr::memmem;
 
 /// The name of the hidden field that proves a form to be the site's own.
 const TOKEN_FIELD: &[u8] = b"name=\"csrf_token\"";
 
-/// The part above the content: a memo's text, which anybody may have written, is not in it. Neither is the title.
+/// The part above the content: a memo's text, which anybody may have written, is not in it. Neither
+/// is the title.
 pub fn top(body: &[u8]) -> &[u8] {
     let begin = memmem::find(body, b"<body").unwrap_or_default();
     let end = memmem::find(body, b"<main").unwrap_or(body.len());
     body.get(begin..end).unwrap_or_default()
 }
 
-/// The token of the form to sign out with, if the page takes its reader for somebody who is signed in.
+/// The token of the form to sign out with, if the page takes its reader for somebody who is signed
+/// in.
 pub fn token_of_session(body: &[u8]) -> Option<&str> {
     token_of_form(top(body), "/signout")
 }

@@ -1,14 +1,18 @@
-//! Whoever waits for new memos: asks for `/` all the time and looks for those that have been posted.
+//! Whoever waits for new memos: asks for `/` all the time and looks for those that have been
+//! posted.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
 
 use crate::browser::{Browser, Request};
 use crate::contest::{Contest, Left};
 use crate::judge::Content;
 use crate::kind::Kind;
-use std::rc::Rc;
-use std::time::Duration;
-use tokio::time::{Instant, sleep};
 
-/// Between an answer and the next request. A front page has 100 memos, and nobody writes as many meanwhile.
+/// Between an answer and the next request. A front page has 100 memos, and nobody writes as many
+/// meanwhile.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Looks until the contest is over and the last memo has been seen, or ought to have been.

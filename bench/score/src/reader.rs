@@ -1,12 +1,14 @@
 //! Visitors without an account: they read, and sometimes try an address that is not for them.
 
+use std::rc::Rc;
+
+use kirin_floor::random::Random;
+
 use crate::browser::Browser;
 use crate::browser::Request;
 use crate::contest::{Contest, Left};
 use crate::judge::{self, Content};
 use crate::kind::Kind;
-use kirin_floor::random::Random;
-use std::rc::Rc;
 
 /// Pages of a visit after the first.
 const PAGES: usize = 12;
@@ -32,7 +34,9 @@ async fn visit(contest: &Contest, random: &mut Random) -> Result<(), Left> {
         match random.below(100) {
             0..35 => contest.see(&mut browser, Kind::Front, "/", Content::List).await?,
             35..60 => {
-                contest.see(&mut browser, Kind::List, &contest.some_list(random), Content::List).await?;
+                contest
+                    .see(&mut browser, Kind::List, &contest.some_list(random), Content::List)
+                    .await?;
             }
             _ => {
                 let memo = contest.some_memo(random);

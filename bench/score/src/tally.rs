@@ -1,11 +1,13 @@
 //! The referee's notes: right answers and faults by kind, points, and the verdict.
 
-use crate::judge::Fault;
-use crate::kind::{KINDS, Kind, PENALTY};
-use kirin_floor::latency::Latencies;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+use kirin_floor::latency::Latencies;
+use serde::Serialize;
+
+use crate::judge::Fault;
+use crate::kind::{KINDS, Kind, PENALTY};
 
 /// More slips than this share of all requests, and the answers are not worth counting.
 const SLIPS_ALLOWED: f64 = 0.01;
@@ -123,7 +125,8 @@ impl Tally {
         let faults: u64 = kinds.iter().map(|kind| kind.faults).sum();
         let points = kinds.iter().map(|kind| kind.latency.count * kind.worth).sum();
         let disqualified = self.disqualification(&kinds, right + faults, faults);
-        let score = if disqualified.is_some() { 0 } else { u64::saturating_sub(points, faults * PENALTY) };
+        let score =
+            if disqualified.is_some() { 0 } else { u64::saturating_sub(points, faults * PENALTY) };
         let reasons = self.slips.into_iter().chain(self.breaches).collect();
         Verdict {
             seconds: elapsed.as_secs_f64(),
@@ -138,7 +141,12 @@ impl Tally {
         }
     }
 
-    fn disqualification(&self, kinds: &[KindVerdict], requests: u64, faults: u64) -> Option<String> {
+    fn disqualification(
+        &self,
+        kinds: &[KindVerdict],
+        requests: u64,
+        faults: u64,
+    ) -> Option<String> {
         if let Some((what, count)) = self.breaches.iter().max_by_key(|(_, count)| **count) {
             return Some(format!("{what} ({count} times)"));
         }
@@ -201,7 +209,10 @@ mod tests {
         tally.wrong(Kind::OthersPrivate, Fault::Breach("shown".to_owned()));
         let verdict = tally.verdict(Duration::from_secs(1));
         assert_eq!(verdict.score, 0);
-        assert_eq!(verdict.disqualified.as_deref(), Some("private memo, others (404): shown (1 times)"));
+        assert_eq!(
+            verdict.disqualified.as_deref(),
+            Some("private memo, others (404): shown (1 times)")
+        );
     }
 
     #[test]
@@ -211,7 +222,10 @@ mod tests {
             tally.wrong(Kind::Memo, Fault::Slip("status 502".to_owned()));
         }
         let reason = tally.verdict(Duration::from_secs(1)).disqualified.unwrap_or_default();
-        assert!(reason.starts_with("2 of 109 answers were wrong, most often: memo: status 502"), "{reason}");
+        assert!(
+            reason.starts_with("2 of 109 answers were wrong, most often: memo: status 502"),
+            "{reason}"
+        );
     }
 
     #[test]

@@ -1,12 +1,14 @@
-//! The contest against sites that are wrong in one way: a referee who finds nothing must be one who can.
+//! The contest against sites that are wrong in one way: a referee who finds nothing must be one who
+//! can.
 
 mod site;
+
+use std::time::Duration;
 
 use crate::contest::{Plan, run};
 use crate::facts::{Facts, File, SeededMemo};
 use crate::tally::Verdict;
 use site::Flaw;
-use std::time::Duration;
 
 fn facts() -> Facts {
     Facts {
@@ -15,7 +17,11 @@ fn facts() -> Facts {
             .collect(),
         names: (0..50).map(|number| format!("guest{number:02}")).collect(),
         password: site::PASSWORD.to_owned(),
-        files: vec![File { path: "/memo.css", media_type: "text/css", bytes: site::STYLE.to_vec() }],
+        files: vec![File {
+            path: "/memo.css",
+            media_type: "text/css",
+            bytes: site::STYLE.to_vec(),
+        }],
     }
 }
 
@@ -89,12 +95,16 @@ fn a_site_with_a_wrong_file_is_disqualified() {
 #[test]
 fn a_site_that_answers_errors_is_disqualified() {
     let reason = reason(Flaw::Fails);
-    assert!(reason.contains("answers were wrong, most often: memo: status 500 and not 200"), "{reason}");
+    assert!(
+        reason.contains("answers were wrong, most often: memo: status 500 and not 200"),
+        "{reason}"
+    );
 }
 
 #[test]
 fn nobody_is_there() {
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let gone =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let plan = Plan {
         address: gone.expect("a port"),
         length: Duration::from_millis(200),

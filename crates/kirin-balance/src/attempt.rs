@@ -1,12 +1,13 @@
 //! A request on its way to a server: counted as long as this lives.
 
-use crate::server::Servers;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// One request to one server. Kept until the response has been passed on whole, so that who is busy is known; dropping it frees
-/// the server for another.
+use crate::server::Servers;
+
+/// One request to one server. Kept until the response has been passed on whole, so that who is busy
+/// is known; dropping it frees the server for another.
 #[derive(Debug)]
 pub struct Attempt {
     servers: Arc<Servers>,

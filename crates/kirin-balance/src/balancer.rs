@@ -1,5 +1,10 @@
 //! Choosing a server among the candidates that have room.
 
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
 use crate::attempt::Attempt;
 use crate::candidates::Claim;
 use crate::fair_queue::ClientKey;
@@ -7,10 +12,6 @@ use crate::rendezvous;
 use crate::round_robin::RoundRobin;
 use crate::server::{Server, Servers};
 use crate::tried::Tried;
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 
 /// How a server is chosen among those that could be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +32,8 @@ pub enum Method {
 pub struct Wish {
     /// The key for [`Method::Hash`]; a request without one is sent by turns.
     pub key: Option<u64>,
-    /// The server that the visitor was sent to before ([`Servers::id`]). It is taken if it is available.
+    /// The server that the visitor was sent to before ([`Servers::id`]). It is taken if it is
+    /// available.
     pub sticky: Option<u64>,
     /// Servers that this request has been to.
     pub tried: Tried,
@@ -74,7 +76,8 @@ impl Balancer {
         if self.servers.has_candidate(wish, now) { Claim::Full } else { Claim::NoServer }
     }
 
-    /// The server to ask next; `None` when there is none left that could answer, or none of them has room.
+    /// The server to ask next; `None` when there is none left that could answer, or none of them
+    /// has room.
     pub fn choose(&self, wish: &Wish, now: Instant) -> Option<usize> {
         let servers = &self.servers;
         let millis = servers.millis(now);
@@ -87,12 +90,14 @@ impl Balancer {
         match (self.method, wish.key) {
             (Method::Hash, Some(key)) => {
                 // Without the slow start: keys are not to move for it.
-                let draw = |server: &Server| rendezvous::draw(key, server.id, server.whole_weight());
+                let draw =
+                    |server: &Server| rendezvous::draw(key, server.id, server.whole_weight());
                 candidates.max_by(|a, b| draw(a.1).total_cmp(&draw(b.1))).map(|(index, _)| index)
             }
-            (Method::RoundRobin | Method::Hash, _) => {
-                self.turns.borrow_mut().next(candidates.map(|(index, server)| (index, weight(server))))
-            }
+            (Method::RoundRobin | Method::Hash, _) => self
+                .turns
+                .borrow_mut()
+                .next(candidates.map(|(index, server)| (index, weight(server)))),
             (Method::LeastConnections, _) => self.least_busy(candidates, weight),
             (Method::PeakEwma, _) => self.better_of_two(candidates, weight, millis),
         }
@@ -104,8 +109,9 @@ impl Balancer {
         candidates: impl Iterator<Item = (usize, &'s Server)>,
         weight: impl Fn(&Server) -> u64,
     ) -> Option<usize> {
-        let load =
-            |server: &Server| (f64::from(server.in_flight.load(Relaxed)) + 1.0) / weight(server) as f64;
+        let load = |server: &Server| {
+            (f64::from(server.in_flight.load(Relaxed)) + 1.0) / weight(server) as f64
+        };
         let mut least = f64::INFINITY;
         let mut equals: Vec<(usize, u64)> = Vec::new();
         for (index, server) in candidates {

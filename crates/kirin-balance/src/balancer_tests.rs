@@ -1,9 +1,13 @@
 //! Choices among servers that fail, recover and differ.
 
-use crate::{Attempt, Availability, Balancer, Method, ServerSettings, Servers, Settings, Tried, Wish};
-use proptest::prelude::*;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use crate::{
+    Attempt, Availability, Balancer, Method, ServerSettings, Servers, Settings, Tried, Wish,
+};
 
 const SETTINGS: Settings = Settings {
     max_failures: 2,
@@ -18,7 +22,12 @@ fn server(name: &str, weight: u32, backup: bool) -> ServerSettings {
     ServerSettings { name: name.into(), weight, backup, max_in_flight: None }
 }
 
-fn balancer(method: Method, servers: &[(&str, u32, bool)], settings: Settings, now: Instant) -> Balancer {
+fn balancer(
+    method: Method,
+    servers: &[(&str, u32, bool)],
+    settings: Settings,
+    now: Instant,
+) -> Balancer {
     let servers = servers.iter().map(|(name, weight, backup)| server(name, *weight, *backup));
     Balancer::new(Arc::new(Servers::new(servers, settings, now)), method, 7)
 }
@@ -39,7 +48,8 @@ fn fail(balancer: &Balancer, index: usize, times: usize, now: Instant) {
     });
 }
 
-const METHODS: [Method; 4] = [Method::RoundRobin, Method::LeastConnections, Method::PeakEwma, Method::Hash];
+const METHODS: [Method; 4] =
+    [Method::RoundRobin, Method::LeastConnections, Method::PeakEwma, Method::Hash];
 
 #[test]
 fn requests_are_spread_by_weight() {
@@ -83,7 +93,8 @@ fn a_server_that_fails_gets_nothing_until_one_request_has_tried_it() {
 fn a_backup_is_asked_when_no_other_is_left() {
     let now = Instant::now();
     for method in METHODS {
-        let balancer = balancer(method, &[("a", 1, false), ("b", 1, true), ("c", 1, false)], SETTINGS, now);
+        let balancer =
+            balancer(method, &[("a", 1, false), ("b", 1, true), ("c", 1, false)], SETTINGS, now);
         assert_eq!(counts(&balancer, 1000, now)[1], 0, "{method:?}");
         fail(&balancer, 0, 2, now);
         assert_eq!(counts(&balancer, 1000, now), [0, 0, 1000], "{method:?}");
@@ -123,13 +134,15 @@ fn an_unhealthy_server_gets_nothing_even_when_it_is_the_only_one() {
 fn a_server_that_comes_back_gets_more_and_more() {
     let start = Instant::now();
     let settings = Settings { slow_start: Duration::from_secs(16), ..SETTINGS };
-    let balancer = balancer(Method::RoundRobin, &[("a", 1, false), ("b", 1, false)], settings, start);
+    let balancer =
+        balancer(Method::RoundRobin, &[("a", 1, false), ("b", 1, false)], settings, start);
     for is_well in [false, false, true, true] {
         balancer.servers().probed(0, is_well, start);
     }
     let at = |seconds| counts(&balancer, 1000, start + Duration::from_secs(seconds))[0];
     let shares = [at(0), at(4), at(8), at(16)];
-    // Of 1000 a sixteenth, a quarter, a half and the whole of the other's weight; turns owed from before are among them.
+    // Of 1000 a sixteenth, a quarter, a half and the whole of the other's weight; turns owed from
+    // before are among them.
     for (share, expected) in shares.into_iter().zip([59_usize, 200, 333, 500]) {
         assert!(share.abs_diff(expected) <= 5, "{shares:?}");
     }
@@ -143,7 +156,8 @@ fn a_slow_server_gets_little_by_latency() {
     Attempt::begin(balancer.servers(), 1, now).unwrap().answered(now + Duration::from_millis(2));
     assert_eq!(counts(&balancer, 1000, now), [0, 1000]);
     // Until the other one is busier than that.
-    let _attempts: Vec<_> = (0..150).map(|_| Attempt::begin(balancer.servers(), 1, now).unwrap()).collect();
+    let _attempts: Vec<_> =
+        (0..150).map(|_| Attempt::begin(balancer.servers(), 1, now).unwrap()).collect();
     assert_eq!(counts(&balancer, 1000, now), [1000, 0]);
 }
 
@@ -157,7 +171,11 @@ fn a_visitor_stays_with_a_server_as_long_as_it_is_available() {
             assert_eq!(balancer.choose(&Wish { sticky, ..Wish::default() }, now), Some(1));
         }
         fail(&balancer, 1, 2, now);
-        assert_eq!(balancer.choose(&Wish { sticky, ..Wish::default() }, now), Some(0), "{method:?}");
+        assert_eq!(
+            balancer.choose(&Wish { sticky, ..Wish::default() }, now),
+            Some(0),
+            "{method:?}"
+        );
         let unknown = Wish { sticky: Some(12345), ..Wish::default() };
         assert!(balancer.choose(&unknown, now).is_some());
     }
@@ -166,7 +184,8 @@ fn a_visitor_stays_with_a_server_as_long_as_it_is_available() {
 #[test]
 fn what_is_under_way_is_counted_as_long_as_it_lives() {
     let now = Instant::now();
-    let balancer = balancer(Method::LeastConnections, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);
+    let balancer =
+        balancer(Method::LeastConnections, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);
     let attempt = Attempt::begin(balancer.servers(), 0, now).unwrap();
     attempt.answered(now);
     assert_eq!(balancer.servers().observed(now)[0].in_flight, 1);

@@ -1,15 +1,17 @@
 //! Which servers come into question for a request.
 //!
-//! First those that are available, then the backups, and when all of them have failed, all that health checks do not speak
-//! against: somebody may be back, and a client that gets an error has lost nothing by the attempt. A server that is at its limit
-//! is a candidate as any other; it will have room again.
+//! First those that are available, then the backups, and when all of them have failed, all that
+//! health checks do not speak against: somebody may be back, and a client that gets an error has
+//! lost nothing by the attempt. A server that is at its limit is a candidate as any other; it will
+//! have room again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use crate::attempt::Attempt;
 use crate::balancer::Wish;
 use crate::server::{Server, Servers};
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 
 /// What asking for a server came to.
 #[derive(Debug)]
@@ -75,12 +77,14 @@ impl Servers {
         }
     }
 
-    /// Begins a request to the least busy of its candidates that have room, whatever the method: for those that have waited,
-    /// which nearly always have no choice.
+    /// Begins a request to the least busy of its candidates that have room, whatever the method:
+    /// for those that have waited, which nearly always have no choice.
     pub(crate) fn claim(self: &Arc<Self>, wish: &Wish, now: Instant) -> Claim {
         let millis = self.millis(now);
         let Some(candidates) = self.candidates(wish, millis) else { return Claim::NoServer };
-        let load = |server: &Server| f64::from(server.in_flight.load(Relaxed)) / server.whole_weight() as f64;
+        let load = |server: &Server| {
+            f64::from(server.in_flight.load(Relaxed)) / server.whole_weight() as f64
+        };
         loop {
             let all = self.all().iter().enumerate();
             let free = all.filter(|(index, server)| {

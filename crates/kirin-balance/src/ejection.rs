@@ -1,7 +1,8 @@
 //! Passive ejection: a server that fails requests one after the other is left alone for a while.
 //!
-//! When the time is over, one request tries it. If that is answered the server is back, if not it is away for twice as long.
-//! Failures are what the proxy could not get an answer to; an error that the server itself has answered with is none.
+//! When the time is over, one request tries it. If that is answered the server is back, if not it
+//! is away for twice as long. Failures are what the proxy could not get an answer to; an error that
+//! the server itself has answered with is none.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -65,7 +66,8 @@ impl Ejection {
             return false;
         }
         let rounds = self.rounds.fetch_add(1, Relaxed).min(MOST_DOUBLINGS);
-        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).saturating_mul(1 << rounds);
+        let millis =
+            u64::try_from(time.as_millis()).unwrap_or(u64::MAX).saturating_mul(1 << rounds);
         self.until.store(now.saturating_add(millis), Relaxed);
         true
     }
@@ -108,8 +110,10 @@ mod tests {
         let mut times = Vec::new();
         for _ in 0..7 {
             assert!(ejection.failed(1, TIME, now));
-            let back =
-                (now..).step_by(1000).find(|now| ejection.standing(1, *now) == Standing::Trial).unwrap();
+            let back = (now..)
+                .step_by(1000)
+                .find(|now| ejection.standing(1, *now) == Standing::Trial)
+                .unwrap();
             times.push((back - now) / 1000);
             now = back;
         }

@@ -1,17 +1,22 @@
-//! A queue that clients share fairly: no client's requests keep those of the others waiting, or out.
+//! A queue that clients share fairly: no client's requests keep those of the others waiting, or
+//! out.
 //!
-//! Requests are served in rounds, in each of them one request of a client: the n-th request that a client has waiting
-//! is served in the n-th round from now. So one client alone, and clients with one request each, are served in
-//! the order in which they came. A client that floods the queue delays only itself.
+//! Requests are served in rounds, in each of them one request of a client: the n-th request that a
+//! client has waiting is served in the n-th round from now. So one client alone, and clients with
+//! one request each, are served in the order in which they came. A client that floods the queue
+//! delays only itself.
 //!
-//! In a full queue a newcomer takes the place of the request that would be served last, if that belongs to a later round.
-//! So a flood fills the queue with its own requests only as long as nobody else wants the places.
+//! In a full queue a newcomer takes the place of the request that would be served last, if that
+//! belongs to a later round. So a flood fills the queue with its own requests only as long as
+//! nobody else wants the places.
 //!
-//! Pure: what waits is the caller's. Used by the queues of upstreams and of applications, and by password checks.
+//! Pure: what waits is the caller's. Used by the queues of upstreams and of applications, and by
+//! password checks.
 
 use std::collections::{HashMap, VecDeque};
 
-/// The client that a request belongs to: a number for its address. Requests without a known address are one client.
+/// The client that a request belongs to: a number for its address. Requests without a known address
+/// are one client.
 pub type ClientKey = Option<u64>;
 
 /// When a request is served, in relation to others.
@@ -73,8 +78,8 @@ impl<T> FairQueue<T> {
         self.entries.is_empty()
     }
 
-    /// Adds a request of `client`. Gives `value` back if the queue is full and the client's share of it is not
-    /// smaller than that of the others.
+    /// Adds a request of `client`. Gives `value` back if the queue is full and the client's share
+    /// of it is not smaller than that of the others.
     pub fn enter(&mut self, client: ClientKey, value: T) -> Result<FairPlace<T>, T> {
         // Never the round that is being served: newcomers could keep the next one away for ever.
         let last_round = self.shares.get(&client).map_or(self.round, |share| share.last_round);
@@ -92,7 +97,8 @@ impl<T> FairQueue<T> {
         Ok(FairPlace { ticket, displaced })
     }
 
-    /// Adds a request that has been here before to the place that it had, also if the queue is full.
+    /// Adds a request that has been here before to the place that it had, also if the queue is
+    /// full.
     pub fn enter_again(&mut self, ticket: Ticket, client: ClientKey, value: T) {
         let share = self.shares.entry(client).or_default();
         share.waiting += 1;
@@ -150,7 +156,8 @@ impl<T> FairQueue<T> {
     /// Takes out all requests. Those that come back with their tickets are before all newcomers.
     pub fn drain(&mut self) -> impl Iterator<Item = T> {
         self.shares.clear();
-        self.round = self.entries.back().map_or(self.round, |last| self.round.max(last.ticket.round));
+        self.round =
+            self.entries.back().map_or(self.round, |last| self.round.max(last.ticket.round));
         self.entries.drain(..).map(|entry| entry.value)
     }
 
@@ -215,7 +222,11 @@ mod tests {
     #[test]
     fn in_a_full_queue_a_newcomer_takes_the_place_of_the_flood() {
         let mut queue = queue(4, &[1, 1, 1, 1]);
-        assert_eq!(queue.enter(Some(1), (1, 4)).err(), Some((1, 4)), "the flood has no more places");
+        assert_eq!(
+            queue.enter(Some(1), (1, 4)).err(),
+            Some((1, 4)),
+            "the flood has no more places"
+        );
         for (client, displaced) in [(2, 3), (3, 2), (4, 1)] {
             let entered = queue.enter(Some(client), (client, 10)).expect("a place");
             assert_eq!(entered.displaced, Some((1, displaced)));
@@ -235,8 +246,8 @@ mod tests {
     }
 
     proptest! {
-        /// While a client waits for its next turn each other one has at most two: one in its round, and one in the
-        /// round before. Nothing is kept of clients that have gone.
+        /// While a client waits for its next turn each other one has at most two: one in its round,
+        /// and one in the round before. Nothing is kept of clients that have gone.
         #[test]
         fn clients_take_turns_whatever_comes(
             steps in prop::collection::vec(prop::option::of(0u64..4), 1..200)

@@ -1,6 +1,7 @@
 //! Active health checks: what a few probes in a row say of a server.
 //!
-//! The proxy sends the probes, whenever it is time; a server counts as healthy until they say otherwise.
+//! The proxy sends the probes, whenever it is time; a server counts as healthy until they say
+//! otherwise.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -17,7 +18,8 @@ impl Health {
         self.is_down.load(Relaxed)
     }
 
-    /// Takes a result; `needed` of them in a row change what is believed. Returns whether this one did.
+    /// Takes a result; `needed` of them in a row change what is believed. Returns whether this one
+    /// did.
     pub(crate) fn probed(&self, is_well: bool, needed: u32) -> bool {
         if is_well != self.is_down() {
             self.against.store(0, Relaxed);

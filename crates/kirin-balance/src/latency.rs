@@ -1,7 +1,9 @@
-//! How long a server takes: a moving average that believes bad news at once (the "peak EWMA" of Finagle).
+//! How long a server takes: a moving average that believes bad news at once (the "peak EWMA" of
+//! Finagle).
 //!
-//! Value and time are two atomics that are not written together. Two loops that do so at once leave the value of one and
-//! the time of the other, microseconds apart, which makes no difference to an average over seconds.
+//! Value and time are two atomics that are not written together. Two loops that do so at once leave
+//! the value of one and the time of the other, microseconds apart, which makes no difference to an
+//! average over seconds.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

@@ -1,9 +1,10 @@
 #![forbid(unsafe_code)]
 //! Which of an upstream's servers gets a request.
 //!
-//! No I/O: the proxy says what it has seen of a server, this says which one to ask next. [`Servers`] is what all event loops
-//! know together (who is ejected, unhealthy, how busy and how fast); a [`Balancer`] is one loop's way to choose among them.
-//! A request is an [`Attempt`], which counts as long as it lives; when all servers are at their limit it waits in the [`Queue`].
+//! No I/O: the proxy says what it has seen of a server, this says which one to ask next.
+//! [`Servers`] is what all event loops know together (who is ejected, unhealthy, how busy and how
+//! fast); a [`Balancer`] is one loop's way to choose among them. A request is an [`Attempt`], which
+//! counts as long as it lives; when all servers are at their limit it waits in the [`Queue`].
 //! [`FairQueue`] says in which order requests wait, also those of applications.
 //! [`RetryBudget`] says whether there may be another.
 

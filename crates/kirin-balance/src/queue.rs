@@ -1,19 +1,15 @@
-//! Requests that wait because all servers that could take them are at their limit: one queue an upstream, in which clients
-//! take turns ([`FairQueue`]).
+//! Requests that wait because all servers that could take them are at their limit: one queue an
+//! upstream, in which clients take turns ([`FairQueue`]).
 //!
-//! A request does not wait for one server: the first slot that is freed of a server that may take it is its own. (Only a visitor
-//! with a server of its own waits for that one.) Who frees a slot gives it to the request whose turn it is.
+//! A request does not wait for one server: the first slot that is freed of a server that may take
+//! it is its own. (Only a visitor with a server of its own waits for that one.) Who frees a slot
+//! gives it to the request whose turn it is.
 //!
-//! Requests that find room neither lock nor count here. For that, two sides have to see each other: who frees a slot does so
-//! and then looks whether anybody waits; who waits says so and then looks whether a slot is free. These four are in one order
-//! for all threads (`SeqCst`), so that at least one of the two sees the other, and no slot is free while somebody waits for it.
+//! Requests that find room neither lock nor count here. For that, two sides have to see each other:
+//! who frees a slot does so and then looks whether anybody waits; who waits says so and then looks
+//! whether a slot is free. These four are in one order for all threads (`SeqCst`), so that at least
+//! one of the two sees the other, and no slot is free while somebody waits for it.
 
-use crate::attempt::Attempt;
-use crate::balancer::Wish;
-use crate::candidates::Claim;
-use crate::fair_queue::{FairQueue, Ticket};
-use crate::server::Servers;
-use parking_lot::Mutex;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -21,7 +17,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
+
+use crate::attempt::Attempt;
+use crate::balancer::Wish;
+use crate::candidates::Claim;
+use crate::fair_queue::{FairQueue, Ticket};
+use crate::server::Servers;
 
 /// The requests that wait for a server of one upstream, on all event loops.
 pub struct Queue {
@@ -64,7 +68,8 @@ pub enum Refused {
     Full,
     /// None is left that could answer.
     NoServer,
-    /// The servers are no longer those that the request knows. With its ticket it has the same place in the queue for others.
+    /// The servers are no longer those that the request knows. With its ticket it has the same
+    /// place in the queue for others.
     Exchanged,
 }
 
@@ -116,7 +121,8 @@ impl Queue {
         self.waiting.load(SeqCst) > 0
     }
 
-    /// A server of `servers` for a request, or a place in the queue, behind all or, with `ticket`, where it was.
+    /// A server of `servers` for a request, or a place in the queue, behind all or, with `ticket`,
+    /// where it was.
     pub fn enter(
         self: &Arc<Self>,
         servers: &Arc<Servers>,
@@ -127,7 +133,8 @@ impl Queue {
         self.enter_between(servers, wish, ticket, now, || ())
     }
 
-    /// The same; `between` is what others may do after it was seen that there is no room, and before they can see who waits.
+    /// The same; `between` is what others may do after it was seen that there is no room, and
+    /// before they can see who waits.
     fn enter_between(
         self: &Arc<Self>,
         servers: &Arc<Servers>,
@@ -183,8 +190,8 @@ impl Queue {
         drop(unsent);
     }
 
-    /// The same when servers may have come or gone: looks at each that waits, also if no slot is free. To be called now and
-    /// then, since an ejected server may be tried after a time.
+    /// The same when servers may have come or gone: looks at each that waits, also if no slot is
+    /// free. To be called now and then, since an ejected server may be tried after a time.
     pub fn serve_all(&self, now: Instant) {
         if self.has_waiting() {
             let unsent = self.serve_locked(&mut self.state.lock(), now, true);
@@ -265,7 +272,8 @@ impl fmt::Debug for Queue {
     }
 }
 
-/// A request's place in the queue. Dropping it leaves the queue; a server that was on its way goes to the next.
+/// A request's place in the queue. Dropping it leaves the queue; a server that was on its way goes
+/// to the next.
 #[derive(Debug)]
 pub struct Wait {
     queue: Arc<Queue>,
@@ -286,7 +294,8 @@ impl Future for Wait {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // The sender is dropped unused only with the queue itself.
-        let given = ready!(Pin::new(&mut self.receiver).poll(context)).unwrap_or(Err(Refused::NoServer));
+        let given =
+            ready!(Pin::new(&mut self.receiver).poll(context)).unwrap_or(Err(Refused::NoServer));
         self.is_over = true;
         Poll::Ready(given)
     }
@@ -305,7 +314,8 @@ impl Drop for Wait {
             return;
         }
         drop(state);
-        // Senders send under the lock: what this request was given is here already. Dropping it serves the next.
+        // Senders send under the lock: what this request was given is here already. Dropping it
+        // serves the next.
         drop(self.receiver.try_recv());
     }
 }

@@ -1,9 +1,5 @@
 //! Slots and those that wait for them: none is lost, none is given twice, nobody is overtaken.
 
-use super::{Entered, Queue, Refused, Wait};
-use crate::fair_queue::Ticket;
-use crate::{Attempt, Balancer, Claim, Method, ServerSettings, Servers, Settings, Wish};
-use proptest::prelude::*;
 use std::future::Future;
 use std::num::NonZeroU32;
 use std::pin::{Pin, pin};
@@ -13,11 +9,22 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
+
+use super::{Entered, Queue, Refused, Wait};
+use crate::fair_queue::Ticket;
+use crate::{Attempt, Balancer, Claim, Method, ServerSettings, Servers, Settings, Wish};
+
 /// How long a slot that is free may take to be seen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn server(name: usize, limit: u32, backup: bool) -> ServerSettings {
-    ServerSettings { name: name.to_string(), weight: 1, backup, max_in_flight: NonZeroU32::new(limit) }
+    ServerSettings {
+        name: name.to_string(),
+        weight: 1,
+        backup,
+        max_in_flight: NonZeroU32::new(limit),
+    }
 }
 
 /// Servers with these limits; 0 for none.
@@ -73,7 +80,8 @@ fn check(queue: &Queue, servers: &Servers, now: Instant) {
     let state = queue.state.lock();
     let millis = servers.millis(now);
     for waiter in state.waiting.iter() {
-        let candidates = waiter.servers.candidates(&waiter.wish, millis).expect("a server to wait for");
+        let candidates =
+            waiter.servers.candidates(&waiter.wish, millis).expect("a server to wait for");
         for (index, server) in waiter.servers.all().iter().enumerate() {
             let is_for_it = waiter.servers.is_candidate(index, candidates, &waiter.wish, millis);
             assert!(!is_for_it || !server.has_room(), "a slot is free and {:?} waits", waiter.wish);
@@ -131,7 +139,11 @@ fn a_slot_that_was_given_to_who_goes_is_the_next_ones() {
     let [first, second, third] = [0; 3].map(|_| waits(ask(&servers, &Wish::default(), now)));
     drop(second);
     drop(attempt);
-    assert_eq!(servers.observed_queue().waiting, 1, "the first has its slot and does not know it yet");
+    assert_eq!(
+        servers.observed_queue().waiting,
+        1,
+        "the first has its slot and does not know it yet"
+    );
     drop(first);
     let mut third = third;
     assert_eq!(index(&poll(&mut third)), Some(0));
@@ -187,7 +199,9 @@ fn a_server_that_may_be_tried_again_gets_one_of_those_that_wait() {
     let mut waiting: Vec<_> = (0..2).map(|_| waits(ask(&servers, &Wish::default(), now))).collect();
     let later = now + Duration::from_secs(3601);
     servers.queue().serve_all(later);
-    let Poll::Ready(Ok(trial)) = poll(&mut waiting[0]) else { panic!("it waits though one may be tried") };
+    let Poll::Ready(Ok(trial)) = poll(&mut waiting[0]) else {
+        panic!("it waits though one may be tried")
+    };
     assert_eq!(trial.index(), 0);
     assert!(poll(&mut waiting[1]).is_pending(), "one at a time");
     drop(tunnel);
@@ -261,7 +275,8 @@ proptest! {
         let now = Instant::now();
         let mut servers = servers(&limits, queue_length, now);
         let queue = Arc::clone(servers.queue());
-        // Those that wait, or have been given something that they have not looked at; and whether for any server.
+        // Those that wait, or have been given something that they have not looked at; and whether
+        // for any server.
         let (mut running, mut waiting): (Vec<Attempt>, Vec<(Wait, bool)>) = (Vec::new(), Vec::new());
         let mut most_given = None;
         for event in events {
@@ -384,7 +399,8 @@ fn a_slot_that_is_freed_in_the_moment_in_which_somebody_comes_to_wait_is_found()
     let servers = servers(&[1], 1, now);
     let attempt = given(ask(&servers, &Wish::default(), now));
     // Who frees it here sees nobody that waits.
-    let entered = servers.queue().enter_between(&servers, &Wish::default(), None, now, || drop(attempt));
+    let entered =
+        servers.queue().enter_between(&servers, &Wish::default(), None, now, || drop(attempt));
     let mut wait = waits(entered);
     check(servers.queue(), &servers, now);
     assert_eq!(index(&poll(&mut wait)), Some(0));

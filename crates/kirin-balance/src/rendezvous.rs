@@ -1,8 +1,10 @@
-//! Consistent hashing: the same key always to the same server, and a server that comes or goes moves only its own keys.
+//! Consistent hashing: the same key always to the same server, and a server that comes or goes
+//! moves only its own keys.
 //!
-//! Weighted rendezvous hashing (Thaler and Ravishankar 1998; the logarithmic weighting of Schindelhauer and Schomaker
-//! 2005): every server draws a number for the key, the highest wins, and the next highest is next when it fails. All
-//! loops, and all Kirins with the same servers, agree without telling each other.
+//! Weighted rendezvous hashing (Thaler and Ravishankar 1998; the logarithmic weighting of
+//! Schindelhauer and Schomaker 2005): every server draws a number for the key, the highest wins,
+//! and the next highest is next when it fails. All loops, and all Kirins with the same servers,
+//! agree without telling each other.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -24,7 +26,8 @@ mod tests {
     use super::*;
 
     fn winner(key: u64, servers: &[(u64, u64)]) -> u64 {
-        let best = servers.iter().max_by(|a, b| draw(key, a.0, a.1).total_cmp(&draw(key, b.0, b.1)));
+        let best =
+            servers.iter().max_by(|a, b| draw(key, a.0, a.1).total_cmp(&draw(key, b.0, b.1)));
         best.unwrap().0
     }
 

@@ -1,8 +1,8 @@
 //! How many requests may be sent a second time.
 //!
-//! When everything fails, retries double the load on what is failing. A budget bounds them by the requests there are: a
-//! token bucket that each request fills by a part of a token, and time by a few a second, so that little traffic may retry
-//! too (Finagle's RetryBudget).
+//! When everything fails, retries double the load on what is failing. A budget bounds them by the
+//! requests there are: a token bucket that each request fills by a part of a token, and time by a
+//! few a second, so that little traffic may retry too (Finagle's RetryBudget).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -45,7 +45,8 @@ impl RetryBudget {
 
     /// Whether one may be retried; takes it from the budget.
     pub fn take(&self, now: Instant) -> bool {
-        let millis = u64::try_from(now.saturating_duration_since(self.start).as_millis()).unwrap_or(u64::MAX);
+        let millis = u64::try_from(now.saturating_duration_since(self.start).as_millis())
+            .unwrap_or(u64::MAX);
         let before = self.counted_until.fetch_max(millis, Relaxed);
         self.add(millis.saturating_sub(before).saturating_mul(PER_SECOND * TOKEN / 1000));
         self.parts.fetch_update(Relaxed, Relaxed, |parts| parts.checked_sub(TOKEN)).is_ok()
@@ -53,8 +54,9 @@ impl RetryBudget {
 
     fn add(&self, parts: u64) {
         if parts > 0 {
-            let _ =
-                self.parts.fetch_update(Relaxed, Relaxed, |now| Some(now.saturating_add(parts).min(MOST)));
+            let _ = self
+                .parts
+                .fetch_update(Relaxed, Relaxed, |now| Some(now.saturating_add(parts).min(MOST)));
         }
     }
 }

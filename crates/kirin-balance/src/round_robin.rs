@@ -11,7 +11,8 @@ impl RoundRobin {
         Self { credit: vec![0; servers] }
     }
 
-    /// The next of `candidates`, which are indices with weights: each gains its weight, and who has most pays for all.
+    /// The next of `candidates`, which are indices with weights: each gains its weight, and who has
+    /// most pays for all.
     pub(crate) fn next(&mut self, candidates: impl Iterator<Item = (usize, u64)>) -> Option<usize> {
         let mut total = 0;
         let mut best: Option<(usize, i64)> = None;
@@ -50,7 +51,8 @@ mod tests {
         for _ in 0..1000 {
             assert_eq!(turns.next([(0, 1)].into_iter()), Some(0));
         }
-        let order: Vec<usize> = (0..4).filter_map(|_| turns.next([(0, 1), (1, 1)].into_iter())).collect();
+        let order: Vec<usize> =
+            (0..4).filter_map(|_| turns.next([(0, 1), (1, 1)].into_iter())).collect();
         assert_eq!(order, [0, 1, 0, 1]);
         assert_eq!(turns.next(std::iter::empty()), None);
     }

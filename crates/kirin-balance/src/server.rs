@@ -1,20 +1,23 @@
 //! What all event loops know together of an upstream's servers.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::ejection::{Ejection, Standing};
 use crate::health::Health;
 use crate::latency::Latency;
 use crate::queue::{Queue, QueueObserved};
 use crate::slow_start;
-use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::time::{Duration, Instant};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// A server as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// Its address as written. Keys and sticky cookies go by it, so that the order of servers makes no difference.
+    /// Its address as written. Keys and sticky cookies go by it, so that the order of servers makes
+    /// no difference.
     pub name: String,
     /// How much it gets in relation to the others; from 1 on.
     pub weight: u32,
@@ -62,8 +65,8 @@ pub(crate) struct Server {
     pub(crate) backup: bool,
     /// At most this many at the same time.
     max_in_flight: Option<NonZeroU32>,
-    /// Each is a slot that a request has. Changed and read in one order with the number of those that wait, so that no slot is
-    /// freed unseen (`queue.rs`).
+    /// Each is a slot that a request has. Changed and read in one order with the number of those
+    /// that wait, so that no slot is freed unseen (`queue.rs`).
     pub(crate) in_flight: AtomicU32,
     /// Whether the one request that tries an ejected server is under way.
     on_trial: AtomicBool,
@@ -115,16 +118,23 @@ pub struct Observed {
 
 impl Servers {
     /// All available. No more than [`crate::Tried::MOST`] are ever asked.
-    pub fn new(servers: impl IntoIterator<Item = ServerSettings>, settings: Settings, now: Instant) -> Self {
+    pub fn new(
+        servers: impl IntoIterator<Item = ServerSettings>,
+        settings: Settings,
+        now: Instant,
+    ) -> Self {
         let queue = Arc::new(Queue::new(settings.queue_length));
         let none = Self { servers: Box::default(), settings, start: now, queue, generation: 0 };
         none.exchanged(servers)
     }
 
-    /// Other servers in their place, as names have new addresses. What is known of those that stay goes with them, and counts
-    /// for both. [`Servers::begin_serving`] makes it known to those that wait.
+    /// Other servers in their place, as names have new addresses. What is known of those that stay
+    /// goes with them, and counts for both. [`Servers::begin_serving`] makes it known to those that
+    /// wait.
     pub fn exchanged(&self, servers: impl IntoIterator<Item = ServerSettings>) -> Self {
-        let kept = |settings: &ServerSettings| self.servers.iter().find(|old| old.is_of(settings)).cloned();
+        let kept = |settings: &ServerSettings| {
+            self.servers.iter().find(|old| old.is_of(settings)).cloned()
+        };
         let of = |settings| kept(&settings).unwrap_or_else(|| Arc::new(Server::new(settings)));
         let servers = servers.into_iter().take(crate::Tried::MOST).map(of).collect();
         let (settings, queue) = (self.settings.clone(), Arc::clone(&self.queue));
@@ -166,10 +176,12 @@ impl Servers {
         self.servers.iter().position(|server| server.id == id)
     }
 
-    /// Takes the result of a health check. Returns whether the server is healthy now, when this one has changed that.
+    /// Takes the result of a health check. Returns whether the server is healthy now, when this one
+    /// has changed that.
     pub fn probed(&self, index: usize, is_well: bool, now: Instant) -> Option<bool> {
         let server = self.servers.get(index)?;
-        let needed = if is_well { self.settings.healthy_after } else { self.settings.unhealthy_after };
+        let needed =
+            if is_well { self.settings.healthy_after } else { self.settings.unhealthy_after };
         if !server.health.probed(is_well, needed) {
             return None;
         }
@@ -222,8 +234,8 @@ impl Servers {
             }
     }
 
-    /// Whether a request may be sent there when there is nobody else: health checks are believed, failures only as long
-    /// as somebody else can be asked.
+    /// Whether a request may be sent there when there is nobody else: health checks are believed,
+    /// failures only as long as somebody else can be asked.
     pub(crate) fn is_last_resort(&self, server: &Server) -> bool {
         !server.health.is_down()
     }
@@ -240,7 +252,8 @@ impl Servers {
         server.weight * part
     }
 
-    /// Takes a slot of a server, if it has one. Returns whether the request is the one that tries an ejected server.
+    /// Takes a slot of a server, if it has one. Returns whether the request is the one that tries
+    /// an ejected server.
     pub(crate) fn began(&self, index: usize, now: Instant) -> Option<bool> {
         let server = self.servers.get(index).filter(|server| server.take_slot())?;
         server.requests.fetch_add(1, Relaxed);
@@ -277,7 +290,8 @@ impl Servers {
         }
     }
 
-    /// A request to the server `index` has no response, or only a part of one. Returns whether the server is ejected by that.
+    /// A request to the server `index` has no response, or only a part of one. Returns whether the
+    /// server is ejected by that.
     pub fn failed(&self, index: usize, now: Instant) -> bool {
         let Some(server) = self.servers.get(index) else { return false };
         server.failures.fetch_add(1, Relaxed);

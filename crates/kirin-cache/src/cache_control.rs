@@ -1,12 +1,13 @@
-//! `Cache-Control` as requests and responses have it (RFC 9111 section 5.2, RFC 5861). Directives that contradict each other, or
-//! come twice, are taken at their strictest.
+//! `Cache-Control` as requests and responses have it (RFC 9111 section 5.2, RFC 5861). Directives
+//! that contradict each other, or come twice, are taken at their strictest.
 
-use crate::directives::{Directive, delta_seconds, directives};
-use crate::policy::Staleness;
 use httparse::Header;
 use kirin_http::FieldLines;
 use kirin_http::field_lines::is_token_byte;
 use kirin_http::field_list::members;
+
+use crate::directives::{Directive, delta_seconds, directives};
+use crate::policy::Staleness;
 
 /// What a client asks of caches (section 5.2.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +27,8 @@ pub struct RequestDirectives {
 }
 
 impl RequestDirectives {
-    /// Those of a request. `Pragma: no-cache` counts where there is no `Cache-Control` (section 5.4).
+    /// Those of a request. `Pragma: no-cache` counts where there is no `Cache-Control` (section
+    /// 5.4).
     pub fn of(fields: &[Header<'_>]) -> Self {
         let mut found = Self::default();
         let (mut has_cache_control, mut has_pragma) = (false, false);
@@ -51,7 +53,10 @@ impl RequestDirectives {
             b"max-age" => shorten(&mut self.max_age, seconds()),
             b"min-fresh" => self.min_fresh = Some(self.min_fresh.unwrap_or(0).max(seconds())),
             b"max-stale" => {
-                shorten(&mut self.max_stale, directive.value.as_ref().map_or(u64::MAX, |_| seconds()));
+                shorten(
+                    &mut self.max_stale,
+                    directive.value.as_ref().map_or(u64::MAX, |_| seconds()),
+                );
             }
             _ => {}
         }
@@ -83,7 +88,8 @@ impl Scope {
             members(value).map(|name| String::from_utf8_lossy(name).to_ascii_lowercase()).collect();
         let are_names = names.iter().all(|name| name.bytes().all(is_token_byte));
         match self {
-            // Without names it is for all (section 5.2.2.4); and where something else stands, so as not to keep too much.
+            // Without names it is for all (section 5.2.2.4); and where something else stands, so as
+            // not to keep too much.
             _ if names.is_empty() || !are_names => *self = Scope::Response,
             Scope::Response => {}
             Scope::Nothing => *self = Scope::Fields(names),
@@ -131,7 +137,9 @@ impl ResponseDirectives {
     /// Those of the field `name`, all its lines together.
     pub fn of(fields: &FieldLines, name: &str) -> Self {
         let mut found = Self::default();
-        for (_, value) in fields.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name.as_bytes())) {
+        for (_, value) in
+            fields.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name.as_bytes()))
+        {
             found.add_list(value);
         }
         found
@@ -160,7 +168,9 @@ impl ResponseDirectives {
             b"must-understand" => self.must_understand = true,
             b"max-age" => shorten(&mut self.max_age, delta_seconds(value)),
             b"s-maxage" => shorten(&mut self.s_maxage, delta_seconds(value)),
-            b"stale-while-revalidate" => shorten(&mut self.stale_while_revalidate, delta_seconds(value)),
+            b"stale-while-revalidate" => {
+                shorten(&mut self.stale_while_revalidate, delta_seconds(value))
+            }
             b"stale-if-error" => shorten(&mut self.stale_if_error, delta_seconds(value)),
             _ => {}
         }
@@ -208,7 +218,11 @@ mod tests {
         assert_eq!(ResponseDirectives::parse(b"private=\"a\", private").private, Scope::Response);
         assert_eq!(ResponseDirectives::parse(b"no-cache=\"\"").no_cache, Scope::Response);
         for open in ["private=\"set-cookie, max-age=9", "private=\"a b\"", "private=\"\u{e9}\""] {
-            assert_eq!(ResponseDirectives::parse(open.as_bytes()).private, Scope::Response, "{open}");
+            assert_eq!(
+                ResponseDirectives::parse(open.as_bytes()).private,
+                Scope::Response,
+                "{open}"
+            );
         }
     }
 
@@ -219,14 +233,19 @@ mod tests {
         fields.push("X", "no-store");
         fields.push("cache-control", "private");
         let found = ResponseDirectives::of(&fields, "cache-control");
-        assert_eq!((found.max_age, found.private, found.no_store), (Some(60), Scope::Response, false));
+        assert_eq!(
+            (found.max_age, found.private, found.no_store),
+            (Some(60), Scope::Response, false)
+        );
     }
 
     #[test]
     fn what_a_client_asks_is_taken_at_its_strictest() {
         let of = |lines: &[(&'static str, &'static str)]| {
-            let headers: Vec<_> =
-                lines.iter().map(|(name, value)| Header { name, value: value.as_bytes() }).collect();
+            let headers: Vec<_> = lines
+                .iter()
+                .map(|(name, value)| Header { name, value: value.as_bytes() })
+                .collect();
             RequestDirectives::of(&headers)
         };
         let none = RequestDirectives::default();
@@ -238,7 +257,10 @@ mod tests {
                 RequestDirectives { max_age: Some(5), ..none.clone() },
             ),
             (
-                &[("cache-control", "max-age=5, max-age=3"), ("Cache-Control", "min-fresh=1, min-fresh=2")],
+                &[
+                    ("cache-control", "max-age=5, max-age=3"),
+                    ("Cache-Control", "min-fresh=1, min-fresh=2"),
+                ],
                 RequestDirectives { max_age: Some(3), min_fresh: Some(2), ..none.clone() },
             ),
             (
@@ -251,7 +273,12 @@ mod tests {
             ),
             (
                 &[("Cache-Control", "only-if-cached, no-store, no-cache")],
-                RequestDirectives { only_if_cached: true, no_store: true, no_cache: true, ..none.clone() },
+                RequestDirectives {
+                    only_if_cached: true,
+                    no_store: true,
+                    no_cache: true,
+                    ..none.clone()
+                },
             ),
         ] {
             assert_eq!(of(lines), expected, "{lines:?}");

@@ -141,7 +141,8 @@ mod tests {
                     detail: Some(reason.name()),
                     ..CacheStatus::forwarded(why)
                 };
-                let list = sfv::Parser::new(&status.to_string()).parse::<sfv::List>().expect("a list");
+                let list =
+                    sfv::Parser::new(&status.to_string()).parse::<sfv::List>().expect("a list");
                 let [sfv::ListEntry::Item(item)] = list.as_slice() else { panic!("{list:?}") };
                 let names: Vec<&str> = item.params.keys().map(|name| name.as_str()).collect();
                 assert_eq!(names, ["fwd", "fwd-status", "ttl", "stored", "collapsed", "detail"]);

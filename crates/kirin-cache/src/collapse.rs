@@ -1,5 +1,5 @@
-//! Whether a response that is still coming is the answer to another request that it can be shared with ("request collapsing",
-//! RFC 9111 section 4).
+//! Whether a response that is still coming is the answer to another request that it can be shared
+//! with ("request collapsing", RFC 9111 section 4).
 
 use crate::cache_control::RequestDirectives;
 use crate::policy::Policy;
@@ -10,14 +10,20 @@ use crate::reuse::{Reuse, reuse};
 pub enum Collapse {
     /// It is answered with what comes.
     Share,
-    /// It waits for the end: what is stored then can be validated, and until then nothing can be done with it.
+    /// It waits for the end: what is stored then can be validated, and until then nothing can be
+    /// done with it.
     WaitUntilStored,
     /// The place is asked once more: what comes is too old for it.
     AskAnew,
 }
 
 /// Decides. `is_earlier` says that the request was there before the response was.
-pub fn collapse(policy: &Policy, request: &RequestDirectives, now: u64, is_earlier: bool) -> Collapse {
+pub fn collapse(
+    policy: &Policy,
+    request: &RequestDirectives,
+    now: u64,
+    is_earlier: bool,
+) -> Collapse {
     match reuse(policy, request, now, false) {
         Reuse::Fresh | Reuse::Stale | Reuse::StaleWhileRevalidate => Collapse::Share,
         // It has come from the place after this was asked: more is not to be had.
@@ -57,7 +63,8 @@ mod tests {
             (stale, "", 1000, [Collapse::WaitUntilStored; 2]),
             (stale, "max-stale", 1000, [Collapse::Share; 2]),
         ] {
-            let request = RequestDirectives::of(&[Header { name: "Cache-Control", value: list.as_bytes() }]);
+            let request =
+                RequestDirectives::of(&[Header { name: "Cache-Control", value: list.as_bytes() }]);
             let got = [true, false].map(|is_earlier| collapse(&policy, &request, now, is_earlier));
             assert_eq!(got, [earlier, later], "{list} at {now}: {policy:?}");
         }

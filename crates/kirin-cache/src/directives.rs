@@ -1,7 +1,9 @@
-//! The members of a `Cache-Control` field (RFC 9111 section 5.2): `name`, `name=token` or `name="quoted"`, in a list.
+//! The members of a `Cache-Control` field (RFC 9111 section 5.2): `name`, `name=token` or
+//! `name="quoted"`, in a list.
 //!
-//! Read with patience, since a directive that is not understood may be the one that says no: white space around `=` and empty
-//! members are forgiven, a quote that nobody closes is none; what has no name is skipped.
+//! Read with patience, since a directive that is not understood may be the one that says no: white
+//! space around `=` and empty members are forgiven, a quote that nobody closes is none; what has no
+//! name is skipped.
 
 use std::borrow::Cow;
 
@@ -53,8 +55,8 @@ pub fn directives(list: &[u8]) -> impl Iterator<Item = Directive<'_>> {
     })
 }
 
-/// `delta-seconds` (RFC 9111 section 1.2.2): what is too large is a very long time, what is no number is none at all, so
-/// that the response is stale (section 4.2.1).
+/// `delta-seconds` (RFC 9111 section 1.2.2): what is too large is a very long time, what is no
+/// number is none at all, so that the response is stale (section 4.2.1).
 pub fn delta_seconds(value: Option<&[u8]>) -> u64 {
     const FOREVER: u64 = 1 << 31;
     let Some(digits) = value.map(<[u8]>::trim_ascii) else { return 0 };
@@ -63,7 +65,9 @@ pub fn delta_seconds(value: Option<&[u8]>) -> u64 {
     }
     digits
         .iter()
-        .fold(0u64, |seconds, digit| seconds.saturating_mul(10).saturating_add(u64::from(digit - b'0')))
+        .fold(0u64, |seconds, digit| {
+            seconds.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+        })
         .min(FOREVER)
 }
 
@@ -77,7 +81,8 @@ fn read_value(input: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
         match byte {
             b'"' => break,
             b'\\' => {
-                let plain = unescaped.get_or_insert_with(|| quoted.get(..at).unwrap_or_default().to_vec());
+                let plain =
+                    unescaped.get_or_insert_with(|| quoted.get(..at).unwrap_or_default().to_vec());
                 plain.extend(quoted.get(at + 1));
                 at += 2;
             }
@@ -90,7 +95,8 @@ fn read_value(input: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
         }
     }
     let (Some(raw), Some(rest)) = (quoted.get(..at), quoted.get(at + 1..)) else {
-        // Nobody closes it: what stands behind may be the directive that says no, and must not be lost in it.
+        // Nobody closes it: what stands behind may be the directive that says no, and must not be
+        // lost in it.
         return read_token(input);
     };
     (unescaped.map_or(Cow::Borrowed(raw), Cow::Owned), rest)
@@ -118,7 +124,9 @@ mod tests {
 
     fn read(list: &str) -> Vec<(String, Option<String>)> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        directives(list.as_bytes()).map(|d| (text(d.name), d.value.map(|value| text(&value)))).collect()
+        directives(list.as_bytes())
+            .map(|d| (text(d.name), d.value.map(|value| text(&value))))
+            .collect()
     }
 
     #[test]
@@ -143,8 +151,10 @@ mod tests {
             ("no-store;max-age=1", &[("no-store;max-age", Some("1"))]),
             ("public no-store, b", &[("public", None), ("b", None)]),
         ] {
-            let expected: Vec<_> =
-                expected.iter().map(|(name, value)| ((*name).to_owned(), value.map(str::to_owned))).collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.map(str::to_owned)))
+                .collect();
             assert_eq!(read(list), expected, "{list}");
         }
     }

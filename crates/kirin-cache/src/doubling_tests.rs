@@ -1,13 +1,14 @@
 //! Every parser of this crate costs no more than its input (`kirin-doubling`).
 
+use httparse::Header;
+use kirin_doubling::Table;
+use kirin_http::FieldLines;
+
 use crate::cache_control::{RequestDirectives, ResponseDirectives};
 use crate::directives::directives;
 use crate::storable::unstored_fields;
 use crate::vary::{Vary, append_secondary_key};
 use crate::{key, validation};
-use httparse::Header;
-use kirin_doubling::Table;
-use kirin_http::FieldLines;
 
 #[test]
 fn directives_cost_no_more_than_their_bytes() {
@@ -29,7 +30,8 @@ fn directives_cost_no_more_than_their_bytes() {
     ] {
         let text = |count: usize| piece.repeat(count).into_bytes();
         table.check(&format!("list {piece}"), 300, text, |list| directives(list).count());
-        table.check(&format!("response {piece}"), 300, text, |list| ResponseDirectives::parse(list));
+        table
+            .check(&format!("response {piece}"), 300, text, |list| ResponseDirectives::parse(list));
         table.check(&format!("request {piece}"), 300, text, |value| {
             RequestDirectives::of(&[Header { name: "cache-control", value }])
         });

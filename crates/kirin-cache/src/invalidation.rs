@@ -1,5 +1,6 @@
-//! What a request that changes something does to what is stored (RFC 9111 section 4.4): its own target, and what `Location` and
-//! `Content-Location` of the response name on the same host, is not used any more.
+//! What a request that changes something does to what is stored (RFC 9111 section 4.4): its own
+//! target, and what `Location` and `Content-Location` of the response name on the same host, is not
+//! used any more.
 
 use http::{Method, StatusCode};
 use kirin_http::FieldLines;
@@ -50,7 +51,8 @@ pub fn targets(requested: &Requested<'_>, response: &FieldLines) -> Vec<Target> 
     targets
 }
 
-/// The target of a reference, if it has the origin of the request: a site must not throw out what another has (section 4.4).
+/// The target of a reference, if it has the origin of the request: a site must not throw out what
+/// another has (section 4.4).
 fn resolve(requested: &Requested<'_>, reference: &str) -> Option<Target> {
     let reference = reference.split('#').next().unwrap_or(reference);
     let scheme = if requested.secure { "https" } else { "http" };
@@ -72,7 +74,8 @@ fn resolve(requested: &Requested<'_>, reference: &str) -> Option<Target> {
     })
 }
 
-/// A reference without an authority. One with dots in it does not matter enough: nothing is found by it then.
+/// A reference without an authority. One with dots in it does not matter enough: nothing is found
+/// by it then.
 fn relative(base: &str, reference: &str) -> Target {
     if reference.starts_with('/') {
         return split(reference);

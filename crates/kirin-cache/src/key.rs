@@ -1,7 +1,9 @@
-//! Keys of what is stored: the target first, so that a path and all below it can be purged by a prefix.
+//! Keys of what is stored: the target first, so that a path and all below it can be purged by a
+//! prefix.
 //!
-//! They begin with a NUL, which no key of memcached's text protocol can (and no request target does): nobody meets a cached
-//! response by accident, neither with `get` nor with a GET of that name.
+//! They begin with a NUL, which no key of memcached's text protocol can (and no request target
+//! does): nobody meets a cached response by accident, neither with `get` nor with a GET of that
+//! name.
 
 /// What all keys begin with.
 pub const NAMESPACE: &[u8] = b"\0c";
@@ -9,8 +11,9 @@ pub const NAMESPACE: &[u8] = b"\0c";
 /// The longest tag that the store takes.
 const TAG_LIMIT_BYTES: usize = 250;
 
-/// The key of a target on a host: path and query, then scheme and host. The host is as it was asked for: a place may answer
-/// `EXAMPLE.org` otherwise than `example.org`, and one who asks for the first must not choose for the others.
+/// The key of a target on a host: path and query, then scheme and host. The host is as it was asked
+/// for: a place may answer `EXAMPLE.org` otherwise than `example.org`, and one who asks for the
+/// first must not choose for the others.
 pub fn primary_key(path: &str, query: Option<&str>, secure: bool, host: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(path.len() + query.map_or(0, str::len) + host.len() + 8);
     key.extend_from_slice(NAMESPACE);
@@ -21,8 +24,8 @@ pub fn primary_key(path: &str, query: Option<&str>, secure: bool, host: &str) ->
     key
 }
 
-/// Appends to a primary key what a trusted proxy tells of the site in the field `name`, which the place sees as well. No value
-/// holds the byte between them.
+/// Appends to a primary key what a trusted proxy tells of the site in the field `name`, which the
+/// place sees as well. No value holds the byte between them.
 pub fn append_told(name: &str, value: &[u8], key: &mut Vec<u8>) {
     key.push(1);
     key.extend(name.bytes().map(|byte| byte.to_ascii_lowercase()));
@@ -30,8 +33,9 @@ pub fn append_told(name: &str, value: &[u8], key: &mut Vec<u8>) {
     key.extend_from_slice(value);
 }
 
-/// The tag that every stored response to a target carries, whatever host it was asked by and whatever it varies by. `target`
-/// is path and query as a client sends them. Who purges the key `/path` of the store invalidates this tag, too.
+/// The tag that every stored response to a target carries, whatever host it was asked by and
+/// whatever it varies by. `target` is path and query as a client sends them. Who purges the key
+/// `/path` of the store invalidates this tag, too.
 fn target_tag(target: &[u8]) -> Vec<u8> {
     let mut tag = NAMESPACE.to_vec();
     if NAMESPACE.len() + target.len() <= TAG_LIMIT_BYTES {
@@ -90,12 +94,14 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
-/// The prefix of the keys of all targets that begin with `target`. Who purges a prefix of the store invalidates this one, too.
+/// The prefix of the keys of all targets that begin with `target`. Who purges a prefix of the store
+/// invalidates this one, too.
 pub fn target_prefix(target: &[u8]) -> Vec<u8> {
     [NAMESPACE, target].concat()
 }
 
-/// `query` without the arguments of these names; a name that ends in `*` is a beginning. `None` if nothing is left.
+/// `query` without the arguments of these names; a name that ends in `*` is a beginning. `None` if
+/// nothing is left.
 pub fn without_arguments(query: &str, ignored: &[String]) -> Option<String> {
     let is_ignored = |argument: &&str| {
         let name = argument.split('=').next().unwrap_or(argument);
@@ -117,9 +123,9 @@ fn append_target(path: &str, query: Option<&str>, key: &mut Vec<u8>) {
 }
 
 fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]
@@ -129,7 +135,10 @@ mod tests {
 
     #[test]
     fn a_key_has_target_scheme_and_host() {
-        assert_eq!(primary_key("/a", Some("b=c"), true, "example.org:8"), b"\0c/a?b=c\0sexample.org:8");
+        assert_eq!(
+            primary_key("/a", Some("b=c"), true, "example.org:8"),
+            b"\0c/a?b=c\0sexample.org:8"
+        );
         assert_ne!(
             primary_key("/a", None, true, "EXAMPLE.org"),
             primary_key("/a", None, true, "example.org")
@@ -147,7 +156,10 @@ mod tests {
         let long = format!("/{}", "x".repeat(1000));
         let tag = target_tag(long.as_bytes());
         assert_eq!(tag.len(), TAG_LIMIT_BYTES);
-        assert_eq!(target_tags_of(&primary_key(&long, None, false, "one")), std::slice::from_ref(&tag));
+        assert_eq!(
+            target_tags_of(&primary_key(&long, None, false, "one")),
+            std::slice::from_ref(&tag)
+        );
         assert_ne!(target_tag(format!("{long}y").as_bytes()), tag);
     }
 

@@ -1,12 +1,14 @@
 #![forbid(unsafe_code)]
 //! The rules of a shared HTTP cache (RFC 9111), without a cache: no I/O, no clock, no store.
 //!
-//! A reader can follow a response through the files in this order: [`directives`] and [`cache_control`] read what it says,
-//! [`storable`] decides whether it is kept and makes its [`Policy`], [`stored`] is the form in which it lies in memory, [`key`]
-//! and [`vary`] say under which key. A later request goes through [`reuse`]; if that says to ask again, [`validation`] makes the
-//! question and merges the answer; [`collapse`] says whether it shares what is still coming. [`invalidation`] is what a POST
-//! does to what is stored, [`cache_status`] what clients are told of all this, and [`surrogate`]
-//! and [`targeted`] what an application can say that only we read.
+//! A reader can follow a response through the files in this order: [`directives`] and
+//! [`cache_control`] read what it says,
+//! [`storable`] decides whether it is kept and makes its [`Policy`], [`stored`] is the form in
+//! which it lies in memory, [`key`] and [`vary`] say under which key. A later request goes through
+//! [`reuse`]; if that says to ask again, [`validation`] makes the question and merges the answer;
+//! [`collapse`] says whether it shares what is still coming. [`invalidation`] is what a POST does
+//! to what is stored, [`cache_status`] what clients are told of all this, and [`surrogate`] and
+//! [`targeted`] what an application can say that only we read.
 //!
 //! Called by `kirin/src/cache/`, which has the store, the requests under way and the clock.
 

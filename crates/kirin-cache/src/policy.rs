@@ -1,5 +1,6 @@
-//! What is remembered of a stored response beside its fields: for how long it is fresh, what may be done with it afterwards and
-//! whom it is for. All that `Cache-Control` said when it came, resolved.
+//! What is remembered of a stored response beside its fields: for how long it is fresh, what may be
+//! done with it afterwards and whom it is for. All that `Cache-Control` said when it came,
+//! resolved.
 
 /// What may be done with a response that is stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -7,8 +8,8 @@ pub enum Staleness {
     /// What its directives allow, and what a client puts up with.
     #[default]
     Allowed,
-    /// What its directives allow. `s-maxage` means that (RFC 9111 section 5.2.2.10); who writes `stale-while-revalidate` beside it
-    /// means that, too, so these count.
+    /// What its directives allow. `s-maxage` means that (RFC 9111 section 5.2.2.10); who writes
+    /// `stale-while-revalidate` beside it means that, too, so these count.
     AsSaid,
     /// Nothing.
     Forbidden,
@@ -70,12 +71,14 @@ impl Policy {
             && self.stale_for(now) <= self.stale_if_error
     }
 
-    /// When it is of no use any more, in seconds since the unix epoch: `validatable` says that it can be asked whether it is
-    /// still good, which is worth `kept_for` seconds.
+    /// When it is of no use any more, in seconds since the unix epoch: `validatable` says that it
+    /// can be asked whether it is still good, which is worth `kept_for` seconds.
     pub fn useless_at(&self, validatable: bool, kept_for: u64) -> u64 {
         let grace = match self.staleness {
             Staleness::Forbidden => 0,
-            Staleness::Allowed | Staleness::AsSaid => self.stale_while_revalidate.max(self.stale_if_error),
+            Staleness::Allowed | Staleness::AsSaid => {
+                self.stale_while_revalidate.max(self.stale_if_error)
+            }
         };
         let fresh = self.lifetime.saturating_sub(self.initial_age);
         let useful = fresh.saturating_add(grace.max(if validatable { kept_for } else { 0 }));
@@ -102,9 +105,13 @@ mod tests {
 
     #[test]
     fn age_grows_from_what_it_was_when_the_response_came() {
-        for (now, age, fresh_for, stale_for) in
-            [(1000, 10, 50, 0), (1049, 59, 1, 0), (1050, 60, 0, 0), (1051, 61, 0, 1), (990, 10, 50, 0)]
-        {
+        for (now, age, fresh_for, stale_for) in [
+            (1000, 10, 50, 0),
+            (1049, 59, 1, 0),
+            (1050, 60, 0, 0),
+            (1051, 61, 0, 1),
+            (990, 10, 50, 0),
+        ] {
             let got = (POLICY.age(now), POLICY.fresh_for(now), POLICY.stale_for(now));
             assert_eq!(got, (age, fresh_for, stale_for), "{now}");
             assert_eq!(POLICY.ttl(now), fresh_for as i64 - stale_for as i64, "{now}");
@@ -124,7 +131,10 @@ mod tests {
     fn it_is_kept_as_long_as_it_is_of_use() {
         assert_eq!(POLICY.useless_at(false, 100), 1071);
         assert_eq!(POLICY.useless_at(true, 100), 1151);
-        assert_eq!(Policy { staleness: Staleness::Forbidden, ..POLICY }.useless_at(false, 100), 1051);
+        assert_eq!(
+            Policy { staleness: Staleness::Forbidden, ..POLICY }.useless_at(false, 100),
+            1051
+        );
     }
 
     proptest! {

@@ -35,7 +35,8 @@ pub fn reuse(policy: &Policy, request: &RequestDirectives, now: u64, is_purged: 
     if policy.staleness == Staleness::Forbidden || request.no_cache || request.min_fresh.is_some() {
         return Reuse::ValidateStale;
     }
-    // "max-age … unless max-stale is also present, the client is not willing to accept a stale response" (section 5.2.1.1)
+    // "max-age … unless max-stale is also present, the client is not willing to accept a stale
+    // response" (section 5.2.1.1)
     if request.max_age.is_some_and(|limit| policy.age(now) > limit || request.max_stale.is_none()) {
         return Reuse::ValidateStale;
     }
@@ -45,7 +46,9 @@ pub fn reuse(policy: &Policy, request: &RequestDirectives, now: u64, is_purged: 
     }
     // A purge is the site's own word; what a client puts up with does not count against it.
     match request.max_stale {
-        Some(limit) if stale_for <= limit && !is_purged && policy.staleness == Staleness::Allowed => {
+        Some(limit)
+            if stale_for <= limit && !is_purged && policy.staleness == Staleness::Allowed =>
+        {
             Reuse::Stale
         }
         _ => Reuse::ValidateStale,

@@ -1,17 +1,20 @@
 //! Whether a response is stored, and as what (RFC 9111 sections 3, 3.5 and 4.2).
 
+use std::collections::HashSet;
+
+use http::{Method, StatusCode};
+use kirin_http::FieldLines;
+use kirin_http::date::parse_date;
+
 use crate::cache_control::{ResponseDirectives, Scope};
 use crate::policy::Policy;
 use crate::surrogate::{TARGETED, directives_of, targeted_directives};
 use crate::vary::Vary;
-use http::{Method, StatusCode};
-use kirin_http::FieldLines;
-use kirin_http::date::parse_date;
-use std::collections::HashSet;
 
-/// Statuses whose meaning we know, so that `must-understand` lets us store them, and that a cache may keep without being told
-/// (RFC 9110 section 15.1), but for 206, which is a part of something.
-const UNDERSTOOD: [u16; 15] = [200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 451, 501];
+/// Statuses whose meaning we know, so that `must-understand` lets us store them, and that a cache
+/// may keep without being told (RFC 9110 section 15.1), but for 206, which is a part of something.
+const UNDERSTOOD: [u16; 15] =
+    [200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 451, 501];
 
 /// Names of fields that are looked for one by one.
 const MANY_NAMES: usize = 32;
@@ -59,7 +62,8 @@ pub enum Unstorable {
     SetCookie,
     /// The request had `Cookie`, and the response does not say that it is for others, too.
     Cookie,
-    /// The request had `Authorization`, and the response does not say that it is for others, too (section 3.5).
+    /// The request had `Authorization`, and the response does not say that it is for others, too
+    /// (section 3.5).
     Authorization,
     /// `Vary: *`
     Vary,
@@ -141,7 +145,8 @@ impl Unstorable {
     }
 }
 
-/// The policy of a response that came at `received` (seconds since the unix epoch), `delay` seconds after it was asked for.
+/// The policy of a response that came at `received` (seconds since the unix epoch), `delay` seconds
+/// after it was asked for.
 pub fn policy_of(
     asked: Asked<'_>,
     status: StatusCode,
@@ -165,7 +170,8 @@ pub fn policy_of(
     if said.must_understand && !is_understood {
         return Err(Unstorable::NotUnderstood);
     }
-    // "no-store … ignored if must-understand is there and the status is understood" (section 5.2.2.3)
+    // "no-store … ignored if must-understand is there and the status is understood" (section
+    // 5.2.2.3)
     if asked.no_store || said.no_store && !said.must_understand {
         return Err(Unstorable::NoStore);
     }
@@ -177,7 +183,8 @@ pub fn policy_of(
         return Err(Unstorable::Vary);
     }
     let is_hidden = |scope: &Scope| scope.fields().iter().any(|name| name == "set-cookie");
-    let drops_set_cookie = rules.ignore_cookies || is_hidden(&said.private) || is_hidden(&said.no_cache);
+    let drops_set_cookie =
+        rules.ignore_cookies || is_hidden(&said.private) || is_hidden(&said.no_cache);
     if !drops_set_cookie && fields.get("set-cookie").is_some() {
         return Err(Unstorable::SetCookie);
     }
@@ -190,7 +197,8 @@ pub fn policy_of(
         Some(lifetime) => lifetime,
         None => match status.as_u16() {
             404 | 410 if rules.negative_ttl.is_some() => rules.negative_ttl.unwrap_or(0),
-            // What one request's fields may have brought about is nobody else's error without a word (CPDoS).
+            // What one request's fields may have brought about is nobody else's error without a
+            // word (CPDoS).
             405 | 414 | 501 => return Err(Unstorable::NoFreshness),
             _ if is_understood && rules.default_ttl.is_some() => rules.default_ttl.unwrap_or(0),
             // Nothing is guessed (section 4.2.2); what is to be validated each time is no guess.
@@ -222,8 +230,9 @@ pub fn policy_of(
     }
 }
 
-/// Names of fields that are not stored: this hop's, this visitor's, and those that the response says to keep out, in whichever
-/// of the fields that it says such things in. A cookie is one visitor's whatever is said.
+/// Names of fields that are not stored: this hop's, this visitor's, and those that the response
+/// says to keep out, in whichever of the fields that it says such things in. A cookie is one
+/// visitor's whatever is said.
 pub fn unstored_fields(fields: &FieldLines) -> Vec<String> {
     let always = [
         "age",
@@ -242,8 +251,10 @@ pub fn unstored_fields(fields: &FieldLines) -> Vec<String> {
         names.extend_from_slice(said.private.fields());
     }
     if names.len() > MANY_NAMES {
-        // Each costs a look at all fields, and a response may name thousands: those that are there, each once.
-        let mut there: HashSet<Vec<u8>> = fields.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+        // Each costs a look at all fields, and a response may name thousands: those that are there,
+        // each once.
+        let mut there: HashSet<Vec<u8>> =
+            fields.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
         names.retain(|name| there.remove(name.as_bytes()));
     }
     names
@@ -255,9 +266,15 @@ pub fn has_validator(fields: &FieldLines) -> bool {
 }
 
 /// The freshness that a response states (section 4.2.1). What cannot be read is no freshness.
-fn lifetime(said: &ResponseDirectives, is_targeted: bool, fields: &FieldLines, date: u64) -> Option<u64> {
+fn lifetime(
+    said: &ResponseDirectives,
+    is_targeted: bool,
+    fields: &FieldLines,
+    date: u64,
+) -> Option<u64> {
     said.s_maxage.or(said.max_age).or_else(|| {
-        let lines = fields.iter().filter(|(name, _)| !is_targeted && name.eq_ignore_ascii_case(b"expires"));
+        let lines =
+            fields.iter().filter(|(name, _)| !is_targeted && name.eq_ignore_ascii_case(b"expires"));
         lines.map(|(_, value)| parse_date(value).unwrap_or(0).saturating_sub(date)).min()
     })
 }

@@ -1,8 +1,9 @@
 //! What is stored and for how long, rule by rule.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::policy::Staleness;
-use proptest::prelude::*;
 
 const NOW: u64 = 1_700_000_000;
 
@@ -22,7 +23,12 @@ fn date(seconds: u64) -> String {
     httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
 }
 
-fn policy(asked: Asked<'_>, status: u16, text: &str, rules: &StorageRules) -> Result<Policy, Unstorable> {
+fn policy(
+    asked: Asked<'_>,
+    status: u16,
+    text: &str,
+    rules: &StorageRules,
+) -> Result<Policy, Unstorable> {
     policy_of(asked, StatusCode::from_u16(status).unwrap(), &lines(text), rules, NOW, 2)
 }
 
@@ -47,10 +53,18 @@ fn only_what_states_its_freshness_or_can_be_validated_is_stored() {
         (200, "Cache-Control: max-age=0\nETag: \"a\"", Ok(0)),
         (200, "Cache-Control: max-age=0, stale-while-revalidate=5", Ok(0)),
         (200, "Cache-Control: max-age=0, stale-if-error=5", Ok(0)),
-        (200, "Cache-Control: max-age=0, stale-if-error=5, must-revalidate", Err(Unstorable::Stale)),
+        (
+            200,
+            "Cache-Control: max-age=0, stale-if-error=5, must-revalidate",
+            Err(Unstorable::Stale),
+        ),
         (200, "Cache-Control: no-store, max-age=60", Err(Unstorable::NoStore)),
         (200, "Cache-Control: no-store, must-understand, max-age=60", Ok(60)),
-        (299, "Cache-Control: no-store, must-understand, max-age=60", Err(Unstorable::NotUnderstood)),
+        (
+            299,
+            "Cache-Control: no-store, must-understand, max-age=60",
+            Err(Unstorable::NotUnderstood),
+        ),
         (299, "Cache-Control: max-age=60", Ok(60)),
         (299, "Cache-Control: public\nETag: \"a\"", Err(Unstorable::NoFreshness)),
         (200, "Cache-Control: private, max-age=60", Err(Unstorable::Private)),
@@ -174,7 +188,8 @@ fn the_configuration_speaks_where_the_response_is_silent() {
         (200, "Cache-Control: max-age=60, stale-if-error=3", Ok((60, 3))),
         (200, "Cache-Control: private", Err(Unstorable::Private)),
     ] {
-        let got = policy(GET, status, text, &rules).map(|policy| (policy.lifetime, policy.stale_if_error));
+        let got = policy(GET, status, text, &rules)
+            .map(|policy| (policy.lifetime, policy.stale_if_error));
         assert_eq!(got, expected, "{status} {text}");
     }
 }
@@ -199,14 +214,19 @@ fn fields_of_one_hop_and_fields_that_are_named_are_not_stored() {
     for name in ["age", "x-a", "x-b", "x-c", "proxy-authenticate", "set-cookie", "trailer"] {
         assert!(names.iter().any(|found| found == name), "{name}");
     }
-    let fields =
-        lines("CDN-Cache-Control: private=X-A\nCache-Control: private=x-b\nSurrogate-Control: no-cache=X-C");
+    let fields = lines(
+        "CDN-Cache-Control: private=X-A\nCache-Control: private=x-b\nSurrogate-Control: no-cache=X-C",
+    );
     let names = unstored_fields(&fields);
-    assert!(["x-a", "x-b", "x-c"].iter().all(|name| names.iter().any(|found| found == name)), "{names:?}");
+    assert!(
+        ["x-a", "x-b", "x-c"].iter().all(|name| names.iter().any(|found| found == name)),
+        "{names:?}"
+    );
 }
 
 proptest! {
-    /// Whatever it says: what is stored is usable in some way, and a word against storing is obeyed.
+    /// Whatever it says: what is stored is usable in some way, and a word against storing is
+    /// obeyed.
     #[test]
     fn no_word_against_storing_is_overheard(
         cache_control in "[a-z0-9=\", -]{0,40}",

@@ -1,8 +1,10 @@
 //! The value of a stored item: what of the cache's own goes before a response, and back.
 //!
 //! One line in front, so that the response behind it is read as any stored response is:
-//! `kirin-cache 1 RECEIVED AGE LIFETIME SWR SIE FLAGS CR LF`, then status line, field lines, empty line, body. Where responses to
-//! a target vary, the item of the target says by what (`kirin-vary 1 NAMES`), and theirs have the values in their keys. A target whose responses are not stored has `kirin-pass 1`.
+//! `kirin-cache 1 RECEIVED AGE LIFETIME SWR SIE FLAGS CR LF`, then status line, field lines, empty
+//! line, body. Where responses to a target vary, the item of the target says by what (`kirin-vary 1
+//! NAMES`), and theirs have the values in their keys. A target whose responses are not stored has
+//! `kirin-pass 1`.
 
 use crate::policy::{Policy, Staleness};
 
@@ -51,7 +53,8 @@ impl Stored {
             let by = words.strip_prefix(' ')?.split(',').map(str::to_owned).collect();
             return Some(Stored::Varies { by });
         }
-        let mut numbers = line.strip_prefix(RESPONSE)?.strip_prefix(' ')?.split(' ').map(str::parse::<u64>);
+        let mut numbers =
+            line.strip_prefix(RESPONSE)?.strip_prefix(' ')?.split(' ').map(str::parse::<u64>);
         let mut next = || numbers.next()?.ok();
         let mut policy = Policy {
             received: next()?,
@@ -82,7 +85,8 @@ pub fn response_line(policy: &Policy) -> String {
         | flag(policy.serves_authorization, SERVES_AUTHORIZATION)
         | flag(policy.staleness == Staleness::AsSaid, AS_SAID)
         | flag(policy.staleness == Staleness::Forbidden, FORBIDDEN);
-    let Policy { received, initial_age, lifetime, stale_while_revalidate, stale_if_error, .. } = policy;
+    let Policy { received, initial_age, lifetime, stale_while_revalidate, stale_if_error, .. } =
+        policy;
     format!(
         "{RESPONSE} {received} {initial_age} {lifetime} {stale_while_revalidate} {stale_if_error} {flags}\r\n"
     )

@@ -1,18 +1,21 @@
-//! What an application says to the cache in front of it and to nobody else: names to purge by (`Surrogate-Key`, `Cache-Tag`) and
-//! freshness (`Surrogate-Control`, and `CDN-Cache-Control` of RFC 9213).
+//! What an application says to the cache in front of it and to nobody else: names to purge by
+//! (`Surrogate-Key`, `Cache-Tag`) and freshness (`Surrogate-Control`, and `CDN-Cache-Control` of
+//! RFC 9213).
+
+use kirin_http::FieldLines;
 
 use crate::cache_control::ResponseDirectives;
 use crate::targeted;
-use kirin_http::FieldLines;
 
 /// Fields that are for us, and go no further.
 const OURS: [&str; 3] = ["surrogate-key", "cache-tag", "surrogate-control"];
 
-/// What counts in place of `Cache-Control`, the first that is there. `CDN-Cache-Control` goes on: another CDN may be in front
-/// of us.
+/// What counts in place of `Cache-Control`, the first that is there. `CDN-Cache-Control` goes on:
+/// another CDN may be in front of us.
 pub(crate) const TARGETED: [&str; 2] = ["surrogate-control", "cdn-cache-control"];
 
-/// The names that a response can be purged by: `Surrogate-Key` is separated by spaces, `Cache-Tag` by commas.
+/// The names that a response can be purged by: `Surrogate-Key` is separated by spaces, `Cache-Tag`
+/// by commas.
 pub fn tags(fields: &FieldLines) -> Vec<&[u8]> {
     let mut tags: Vec<&[u8]> = Vec::new();
     for (name, value) in fields.iter() {
@@ -85,10 +88,15 @@ mod tests {
             targeted_directives(&lines(fields)).map(|directives| directives.max_age)
         };
         assert_eq!(max_age(&[("Cache-Control", "max-age=1")]), None);
-        let both =
-            [("CDN-Cache-Control", "max-age=2"), ("Surrogate-Control", "max-age=3, content=\"ESI/1.0\"")];
+        let both = [
+            ("CDN-Cache-Control", "max-age=2"),
+            ("Surrogate-Control", "max-age=3, content=\"ESI/1.0\""),
+        ];
         assert_eq!(max_age(&both), Some(Some(3)));
-        assert_eq!(max_age(&[("Surrogate-Control", ""), ("CDN-Cache-Control", "max-age=2")]), Some(Some(2)));
+        assert_eq!(
+            max_age(&[("Surrogate-Control", ""), ("CDN-Cache-Control", "max-age=2")]),
+            Some(Some(2))
+        );
     }
 
     #[test]
@@ -100,6 +108,9 @@ mod tests {
             ("Surrogate-Control", "max-age=3"),
         ]);
         remove_ours(&mut fields);
-        assert_eq!(fields.iter().collect::<Vec<_>>(), [(&b"CDN-Cache-Control"[..], &b"max-age=2"[..])]);
+        assert_eq!(
+            fields.iter().collect::<Vec<_>>(),
+            [(&b"CDN-Cache-Control"[..], &b"max-age=2"[..])]
+        );
     }
 }

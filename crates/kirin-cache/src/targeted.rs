@@ -4,11 +4,13 @@
 //! It is not read as `Cache-Control` is: a field that is no dictionary is ignored as a whole, so
 //! that all caches on the way agree about it.
 
-use crate::cache_control::ResponseDirectives;
-use crate::directives::Directive;
+use std::borrow::Cow;
+
 use kirin_http::FieldLines;
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
-use std::borrow::Cow;
+
+use crate::cache_control::ResponseDirectives;
+use crate::directives::Directive;
 
 /// Directives whose value is a number of seconds.
 const TIMES: [&str; 4] = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"];
@@ -16,7 +18,8 @@ const TIMES: [&str; 4] = ["max-age", "s-maxage", "stale-while-revalidate", "stal
 /// The directives of the field `name`, all its lines together. None if it is no dictionary.
 pub fn parse(fields: &FieldLines, name: &str) -> Option<ResponseDirectives> {
     let lines = fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()));
-    let lines: Vec<&[u8]> = lines.map(|(_, value)| value).filter(|value| !value.is_empty()).collect();
+    let lines: Vec<&[u8]> =
+        lines.map(|(_, value)| value).filter(|value| !value.is_empty()).collect();
     let dictionary = Parser::new(&lines.join(&b", "[..])).parse::<Dictionary>().ok()?;
     let mut directives = ResponseDirectives::default();
     for (name, entry) in &dictionary {
@@ -44,7 +47,10 @@ fn directive<'a>(name: &'a str, entry: &ListEntry) -> Option<Directive<'a>> {
         ListEntry::InnerList(_) if is_time => return None,
         ListEntry::InnerList(_) => None,
     };
-    Some(Directive { name: name.as_bytes(), value: value.map(|value| Cow::Owned(value.into_bytes())) })
+    Some(Directive {
+        name: name.as_bytes(),
+        value: value.map(|value| Cow::Owned(value.into_bytes())),
+    })
 }
 
 #[cfg(test)]

@@ -2,16 +2,18 @@
 
 use kirin_http::FieldLines;
 
-/// Fields with which a client makes its request conditional. The cache asks for itself, and evaluates the client's own
-/// conditions when it has the answer.
+/// Fields with which a client makes its request conditional. The cache asks for itself, and
+/// evaluates the client's own conditions when it has the answer.
 pub const CONDITIONS: [&str; 6] =
     ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range"];
 
-/// Fields of a 304 that say nothing of what is stored: about its body, which is ours (section 3.2), or for one visitor.
+/// Fields of a 304 that say nothing of what is stored: about its body, which is ours (section 3.2),
+/// or for one visitor.
 const NOT_MERGED: [&str; 5] =
     ["content-encoding", "content-type", "content-range", "content-length", "set-cookie"];
 
-/// Names and values of the conditions that ask if `stored` is still good. None if it has no validator.
+/// Names and values of the conditions that ask if `stored` is still good. None if it has no
+/// validator.
 pub fn conditions(stored: &FieldLines) -> Vec<(&'static str, Vec<u8>)> {
     let condition = |validator, name| stored.get(validator).map(|value| (name, value.to_vec()));
     [condition("etag", "If-None-Match"), condition("last-modified", "If-Modified-Since")]
@@ -20,8 +22,8 @@ pub fn conditions(stored: &FieldLines) -> Vec<(&'static str, Vec<u8>)> {
         .collect()
 }
 
-/// Whether a 304 is about what is stored (section 4.3.4): a validator in it must be the one that is stored. A 304 without one is
-/// about what was asked for.
+/// Whether a 304 is about what is stored (section 4.3.4): a validator in it must be the one that is
+/// stored. A 304 without one is about what was asked for.
 pub fn is_about(stored: &FieldLines, not_modified: &FieldLines) -> bool {
     let opaque = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
     let both = |name| stored.get(name).zip(not_modified.get(name));
@@ -33,14 +35,18 @@ pub fn is_about(stored: &FieldLines, not_modified: &FieldLines) -> bool {
     }
 }
 
-/// The stored fields brought up to date with those of a 304 (section 3.2): each of its names takes the place of what was
-/// stored by that name. The age is that of the 304, if it has one: the answer may come from another cache.
+/// The stored fields brought up to date with those of a 304 (section 3.2): each of its names takes
+/// the place of what was stored by that name. The age is that of the 304, if it has one: the answer
+/// may come from another cache.
 pub fn merge(stored: &FieldLines, not_modified: &FieldLines) -> FieldLines {
-    let is_merged = |name: &[u8]| !NOT_MERGED.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()));
-    let is_replaced =
-        |name: &[u8]| is_merged(name) && not_modified.iter().any(|(new, _)| new.eq_ignore_ascii_case(name));
+    let is_merged =
+        |name: &[u8]| !NOT_MERGED.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()));
+    let is_replaced = |name: &[u8]| {
+        is_merged(name) && not_modified.iter().any(|(new, _)| new.eq_ignore_ascii_case(name))
+    };
     let mut merged = FieldLines::new();
-    let kept = stored.iter().filter(|(name, _)| !is_replaced(name) && !name.eq_ignore_ascii_case(b"age"));
+    let kept =
+        stored.iter().filter(|(name, _)| !is_replaced(name) && !name.eq_ignore_ascii_case(b"age"));
     let new = not_modified.iter().filter(|(name, _)| is_merged(name));
     for (name, value) in kept.chain(new) {
         // They were field lines before.
@@ -62,7 +68,8 @@ mod tests {
     #[test]
     fn a_question_has_all_validators_that_are_stored() {
         assert_eq!(conditions(&lines(&[("X", "y")])), []);
-        let stored = lines(&[("ETag", "W/\"a\""), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]);
+        let stored =
+            lines(&[("ETag", "W/\"a\""), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]);
         let expected = [
             ("If-None-Match", b"W/\"a\"".to_vec()),
             ("If-Modified-Since", b"Sun, 06 Nov 1994 08:49:37 GMT".to_vec()),

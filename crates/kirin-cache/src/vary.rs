@@ -12,12 +12,14 @@ const MAX_NAMES: usize = 16;
 pub enum Vary {
     /// By these request fields: in lower case, sorted, each once. None for all requests alike.
     By(Vec<String>),
-    /// By what no request shows (`*`), by who the client is, or by more than we look at: never the answer to another request.
+    /// By what no request shows (`*`), by who the client is, or by more than we look at: never the
+    /// answer to another request.
     Any,
 }
 
 impl Vary {
-    /// What a response says. One that is coded varies by `Accept-Encoding`, if it says so or not: others cannot read it.
+    /// What a response says. One that is coded varies by `Accept-Encoding`, if it says so or not:
+    /// others cannot read it.
     pub fn of(fields: &FieldLines) -> Self {
         let mut names = Vec::new();
         for (_, value) in fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"vary")) {
@@ -27,14 +29,18 @@ impl Vary {
                     return Vary::Any;
                 }
                 let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-                // The place sees ours, not the one that came, which is no part of what it has chosen by.
+                // The place sees ours, not the one that came, which is no part of what it has
+                // chosen by.
                 if matches!(name.as_str(), "forwarded" | "x-forwarded-for") {
                     return Vary::Any;
                 }
                 names.push(name);
             }
         }
-        if fields.get("content-encoding").is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+        if fields
+            .get("content-encoding")
+            .is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity"))
+        {
             names.push("accept-encoding".to_owned());
         }
         names.sort_unstable();
@@ -48,12 +54,14 @@ impl Vary {
     }
 }
 
-/// Appends what tells this request apart from others: the values of the fields `names`, normalised so that requests that
-/// mean the same have the same.
+/// Appends what tells this request apart from others: the values of the fields `names`, normalised
+/// so that requests that mean the same have the same.
 pub fn append_secondary_key(names: &[String], fields: &[Header<'_>], key: &mut Vec<u8>) {
     for name in names {
-        let values = || fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).map(|f| f.value);
-        // No name or value holds a NUL, no name a `=`; and a field that is there but empty is not one that is missing.
+        let values =
+            || fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).map(|f| f.value);
+        // No name or value holds a NUL, no name a `=`; and a field that is there but empty is not
+        // one that is missing.
         key.push(0);
         key.extend_from_slice(name.as_bytes());
         if values().next().is_none() {
@@ -68,8 +76,9 @@ pub fn append_secondary_key(names: &[String], fields: &[Header<'_>], key: &mut V
     }
 }
 
-/// In their order and as they are spelt: neither should matter (RFC 9110 section 12.4), but frameworks take the first of two of
-/// the same weight, so that whoever sends another's list the other way round would choose for him.
+/// In their order and as they are spelt: neither should matter (RFC 9110 section 12.4), but
+/// frameworks take the first of two of the same weight, so that whoever sends another's list the
+/// other way round would choose for him.
 fn append_members<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>) {
     for (index, member) in values.flat_map(members).enumerate() {
         if index > 0 {
@@ -79,7 +88,8 @@ fn append_members<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>)
     }
 }
 
-/// In lower case, sorted: `gzip, br` and `br,gzip;q=1` are the same, and whichever of them the place takes, both can read it.
+/// In lower case, sorted: `gzip, br` and `br,gzip;q=1` are the same, and whichever of them the
+/// place takes, both can read it.
 fn append_codings<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>) {
     let mut codings: Vec<Vec<u8>> = values
         .flat_map(members)
@@ -135,7 +145,10 @@ mod tests {
         let by = |names: &[&str]| Vary::By(names.iter().map(|name| (*name).to_owned()).collect());
         assert_eq!(vary(&[]), by(&[]));
         assert_eq!(vary(&["", " , "]), by(&[]));
-        assert_eq!(vary(&["Cookie, accept-language", "COOKIE"]), by(&["accept-language", "cookie"]));
+        assert_eq!(
+            vary(&["Cookie, accept-language", "COOKIE"]),
+            by(&["accept-language", "cookie"])
+        );
         assert_eq!(vary(&["Cookie", "*"]), Vary::Any);
         assert_eq!(vary(&["Accept Language"]), Vary::Any);
         let many: Vec<String> = (0..17).map(|n| format!("x-{n}")).collect();
@@ -149,7 +162,10 @@ mod tests {
         for (coding, expected) in [("gzip", &["accept-encoding"][..]), ("Identity", &[])] {
             let mut fields = FieldLines::new();
             fields.push("Content-Encoding", coding);
-            assert_eq!(Vary::of(&fields), Vary::By(expected.iter().map(|name| (*name).to_owned()).collect()));
+            assert_eq!(
+                Vary::of(&fields),
+                Vary::By(expected.iter().map(|name| (*name).to_owned()).collect())
+            );
         }
     }
 

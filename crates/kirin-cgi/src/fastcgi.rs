@@ -1,9 +1,12 @@
-//! FastCGI 1.0, the web server's side of a responder: a request into records, and records into what they say.
+//! FastCGI 1.0, the web server's side of a responder: a request into records, and records into what
+//! they say.
 //!
-//! One request at a time on a connection, which may be kept: multiplexing is in the specification and in no server.
+//! One request at a time on a connection, which may be kept: multiplexing is in the specification
+//! and in no server.
+
+use bytes::{Buf, Bytes, BytesMut};
 
 use crate::request_block::RequestBlock;
-use bytes::{Buf, Bytes, BytesMut};
 
 const VERSION: u8 = 1;
 const BEGIN_REQUEST: u8 = 1;
@@ -57,14 +60,23 @@ fn refusal(protocol_status: u8) -> &'static str {
     }
 }
 
-/// The records that begin a request: what it is, and its parameters. `more` are beyond those of the block, such as
-/// `SCRIPT_FILENAME`, or take the place of one. With `keep` the connection stays open behind the response.
-pub fn begin(block: &RequestBlock, content_length: u64, more: &[(&str, &str)], keep: bool) -> Vec<u8> {
+/// The records that begin a request: what it is, and its parameters. `more` are beyond those of the
+/// block, such as `SCRIPT_FILENAME`, or take the place of one. With `keep` the connection stays
+/// open behind the response.
+pub fn begin(
+    block: &RequestBlock,
+    content_length: u64,
+    more: &[(&str, &str)],
+    keep: bool,
+) -> Vec<u8> {
     let mut number = itoa::Buffer::new();
-    let own: [(&[u8], &[u8]); 2] =
-        [(b"CONTENT_LENGTH", number.format(content_length).as_bytes()), (b"GATEWAY_INTERFACE", b"CGI/1.1")];
-    let of_block =
-        block.variables().filter(|(name, _)| more.iter().all(|(other, _)| other.as_bytes() != *name));
+    let own: [(&[u8], &[u8]); 2] = [
+        (b"CONTENT_LENGTH", number.format(content_length).as_bytes()),
+        (b"GATEWAY_INTERFACE", b"CGI/1.1"),
+    ];
+    let of_block = block
+        .variables()
+        .filter(|(name, _)| more.iter().all(|(other, _)| other.as_bytes() != *name));
     let more = more.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let mut params = Vec::with_capacity(2048);
     for (name, value) in of_block.chain(own).chain(more) {
@@ -85,8 +97,8 @@ pub fn begin(block: &RequestBlock, content_length: u64, more: &[(&str, &str)], k
     records
 }
 
-/// The header of a record with `content_bytes` of the request's body behind it, at most [`MAX_CONTENT_BYTES`]; with 0 the body
-/// ends.
+/// The header of a record with `content_bytes` of the request's body behind it, at most
+/// [`MAX_CONTENT_BYTES`]; with 0 the body ends.
 pub fn stdin_header(content_bytes: usize) -> [u8; HEADER_BYTES] {
     header(STDIN, content_bytes)
 }
@@ -128,8 +140,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// The next event from the start of `input`, which is taken out; `None` when more has to be read. Content comes as it is
-    /// there, without waiting for the whole record.
+    /// The next event from the start of `input`, which is taken out; `None` when more has to be
+    /// read. Content comes as it is there, without waiting for the whole record.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Event>, BadRecord> {
         loop {
             if self.content_left > 0 {
@@ -183,7 +195,8 @@ impl Decoder {
         }
     }
 
-    /// Whether a record has begun whose end is not there: what is at the end of a connection then was cut.
+    /// Whether a record has begun whose end is not there: what is at the end of a connection then
+    /// was cut.
     pub fn is_inside_record(&self) -> bool {
         self.content_left > 0 || self.padding_left > 0
     }

@@ -1,9 +1,11 @@
-use super::*;
-use crate::meta_variables::MetaVariables;
+use std::mem::MaybeUninit;
+
 use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
 use kirin_http::{Client, ListenAddress, Origin, Peer};
 use proptest::prelude::*;
-use std::mem::MaybeUninit;
+
+use super::*;
+use crate::meta_variables::MetaVariables;
 
 fn block(request: &str) -> RequestBlock {
     let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];

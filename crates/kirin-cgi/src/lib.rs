@@ -1,8 +1,9 @@
 #![forbid(unsafe_code)]
-//! Requests as CGI meta-variables (RFC 3875), and the protocols that carry them: SCGI, FastCGI and uwsgi.
+//! Requests as CGI meta-variables (RFC 3875), and the protocols that carry them: SCGI, FastCGI and
+//! uwsgi.
 //!
-//! Bytes in, bytes out. [`RequestBlock`] is a request as SCGI has it, which application workers get (`kirin-workers`); the other
-//! encodings are made from it, for servers of others (`kirin-proxy`).
+//! Bytes in, bytes out. [`RequestBlock`] is a request as SCGI has it, which application workers get
+//! (`kirin-workers`); the other encodings are made from it, for servers of others (`kirin-proxy`).
 
 pub mod fastcgi;
 mod meta_variables;

@@ -1,5 +1,5 @@
-//! What the front tells an application of a request beyond what the client sent (RFC 3875 section 4.1 calls such values
-//! meta-variables).
+//! What the front tells an application of a request beyond what the client sent (RFC 3875 section
+//! 4.1 calls such values meta-variables).
 
 /// Given by the router with each request.
 #[derive(Clone, Copy, Debug, Default)]

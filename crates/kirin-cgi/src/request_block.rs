@@ -1,24 +1,27 @@
-//! Request heads as a worker gets them: SCGI's header block, made from a [`RequestHead`] that still borrows from the
-//! connection's read buffer.
+//! Request heads as a worker gets them: SCGI's header block, made from a [`RequestHead`] that still
+//! borrows from the connection's read buffer.
 //!
 //! `docs/worker-protocol.md` has the list of names.
 
-use crate::meta_variables::MetaVariables;
-use crate::same_name::SameName;
+use std::net::SocketAddr;
+use std::ops::Range;
+
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::{
     Client, ForwardedFields, ListenAddress, Origin, Peer, ProxyField, RequestHead, proxy_field,
 };
-use std::net::SocketAddr;
-use std::ops::Range;
 
-/// Room kept before the names and values for what is known last: `NNNN:CONTENT_LENGTH NUL 20 digits NUL SCGI NUL 1 NUL`.
+use crate::meta_variables::MetaVariables;
+use crate::same_name::SameName;
+
+/// Room kept before the names and values for what is known last: `NNNN:CONTENT_LENGTH NUL 20 digits
+/// NUL SCGI NUL 1 NUL`.
 const PREFIX_ROOM: usize = 64;
 
 /// Fields that describe the client's message to the front.
 ///
-/// The body reaches the worker whole and unchunked, `100 Continue` has been sent. `Proxy` would become `HTTP_PROXY`, which
-/// HTTP client libraries obey (CVE-2016-5388).
+/// The body reaches the worker whole and unchunked, `100 Continue` has been sent. `Proxy` would
+/// become `HTTP_PROXY`, which HTTP client libraries obey (CVE-2016-5388).
 const DROPPED: [&str; 7] =
     ["host", "content-length", "transfer-encoding", "trailer", "expect", "keep-alive", "proxy"];
 
@@ -113,7 +116,8 @@ impl RequestBlock {
         self.append(|block| push(block, name, value));
     }
 
-    /// Has `work` append variables, each a name and a value that end in NUL; to be followed by [`RequestBlock::finish`].
+    /// Has `work` append variables, each a name and a value that end in NUL; to be followed by
+    /// [`RequestBlock::finish`].
     pub fn append(&mut self, work: impl FnOnce(&mut Vec<u8>)) {
         // The comma ends the block.
         self.bytes.pop();
@@ -146,7 +150,8 @@ fn push(block: &mut Vec<u8>, name: &str, value: &str) {
     block.push(0);
 }
 
-/// `PATH_INFO` is the path with its percent-encoding taken off (RFC 3875 section 4.1.5). The `*` of `OPTIONS *` is no path.
+/// `PATH_INFO` is the path with its percent-encoding taken off (RFC 3875 section 4.1.5). The `*` of
+/// `OPTIONS *` is no path.
 pub(crate) fn push_decoded_path(block: &mut Vec<u8>, path: &str) -> Result<(), NulInPath> {
     let mut rest = if path == "*" { &[][..] } else { path.as_bytes() };
     while let Some(percent) = memchr::memchr(b'%', rest) {
@@ -195,7 +200,8 @@ fn push_peer(block: &mut Vec<u8>, peer: &Peer) {
     }
 }
 
-/// What the client has shown, in the names that mod_ssl and nginx give it. No field of a request has one of these names.
+/// What the client has shown, in the names that mod_ssl and nginx give it. No field of a request
+/// has one of these names.
 fn push_client(block: &mut Vec<u8>, client: Client<'_>) {
     match client {
         Client::NotAsked => {}
@@ -218,13 +224,18 @@ fn push_address(block: &mut Vec<u8>, ip_name: &str, port_name: &str, address: &S
     push(block, port_name, itoa::Buffer::new().format(address.port()));
 }
 
-/// Whether a field that proxies write is for the application. What trusted ones tell of the client has been made use of
-/// (`REMOTE_ADDR`, `HTTPS`, `HTTP_HOST`); what a stranger says an application with Plack::Middleware::ReverseProxy would believe.
-/// What is left is who the visitor is and where a trusted proxy has put the site. How a file is sent is between us and the
-/// worker, whoever asks.
+/// Whether a field that proxies write is for the application. What trusted ones tell of the client
+/// has been made use of (`REMOTE_ADDR`, `HTTPS`, `HTTP_HOST`); what a stranger says an application
+/// with Plack::Middleware::ReverseProxy would believe. What is left is who the visitor is and where
+/// a trusted proxy has put the site. How a file is sent is between us and the worker, whoever asks.
 fn is_passed_on(field: ProxyField, name: &str, origin: Origin<'_>) -> bool {
-    const PATHS: [&str; 5] =
-        ["x-forwarded-prefix", "x-script-name", "x-original-url", "x-original-uri", "x-rewrite-url"];
+    const PATHS: [&str; 5] = [
+        "x-forwarded-prefix",
+        "x-script-name",
+        "x-original-url",
+        "x-original-uri",
+        "x-rewrite-url",
+    ];
     let is_told = origin.proxy.is_some_and(|proxy| proxy.fields == ForwardedFields::X);
     is_told
         && match field {
@@ -234,9 +245,14 @@ fn is_passed_on(field: ProxyField, name: &str, origin: Origin<'_>) -> bool {
         }
 }
 
-/// The client's fields as `HTTP_*`. Fields of the same name become one (RFC 9110 section 5.3; cookies as RFC 6265 section
-/// 5.4 has them). Returns where in the block the value of `HTTP_COOKIE` is, if there is one.
-fn push_fields(block: &mut Vec<u8>, request: &RequestHead<'_>, origin: Origin<'_>) -> Option<Range<usize>> {
+/// The client's fields as `HTTP_*`. Fields of the same name become one (RFC 9110 section 5.3;
+/// cookies as RFC 6265 section 5.4 has them). Returns where in the block the value of `HTTP_COOKIE`
+/// is, if there is one.
+fn push_fields(
+    block: &mut Vec<u8>,
+    request: &RequestHead<'_>,
+    origin: Origin<'_>,
+) -> Option<Range<usize>> {
     let fields = request.fields;
     let same_name = SameName::of(fields);
     let mut cookies = None;

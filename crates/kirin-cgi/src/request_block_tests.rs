@@ -1,8 +1,10 @@
-use super::*;
+use std::mem::MaybeUninit;
+
 use kirin_http::TrustedProxy;
 use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
 use proptest::prelude::*;
-use std::mem::MaybeUninit;
+
+use super::*;
 
 /// What a worker makes of a block: the names and values, and what follows them.
 fn decode(block: &[u8]) -> (Vec<(String, String)>, Vec<u8>) {
@@ -28,11 +30,14 @@ fn encode_from(
 ) -> Result<Vec<(String, String)>, NulInPath> {
     let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let parsed = parse(request.as_bytes(), &mut storage, &HeadLimits::default());
-    let Ok(Parsed::Complete(head, _)) = parsed else { panic!("not a request: {request:?} {parsed:?}") };
+    let Ok(Parsed::Complete(head, _)) = parsed else {
+        panic!("not a request: {request:?} {parsed:?}")
+    };
     let peer = Peer::Tcp("[::ffff:192.0.2.7]:4711".parse().unwrap());
     let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
     let proxy = told.map(|fields| TrustedProxy { peer: &Peer::Unix, fields });
-    let origin = Origin { peer: &peer, local: &local, secure, client: Client::NotAsked, proxy, now: 0 };
+    let origin =
+        Origin { peer: &peer, local: &local, secure, client: Client::NotAsked, proxy, now: 0 };
     let mut block = encode(&head, origin, &MetaVariables::default())?;
     block.finish(42);
     let (pairs, rest) = decode(block.as_bytes());
@@ -144,8 +149,12 @@ fn a_variable_can_be_added_to_a_block_that_was_finished() {
     block.finish(7);
     let (pairs, rest) = decode(block.as_bytes());
     assert!(rest.is_empty());
-    let expected =
-        [("CONTENT_LENGTH", "7"), ("SCGI", "1"), ("HTTP_RANGE", "bytes=0-1"), ("KIRIN_SENDFILE", "0")];
+    let expected = [
+        ("CONTENT_LENGTH", "7"),
+        ("SCGI", "1"),
+        ("HTTP_RANGE", "bytes=0-1"),
+        ("KIRIN_SENDFILE", "0"),
+    ];
     assert_eq!(pairs, expected.map(|(name, value)| (name.into(), value.into())));
     assert_eq!(block.value("KIRIN_SENDFILE"), Some(&b"0"[..]));
 }
@@ -182,7 +191,10 @@ fn a_request_becomes_the_names_that_cgi_gives_it() {
 
 #[test]
 fn an_encrypted_request_says_so_and_a_client_cannot() {
-    assert_eq!(value(&encode_text("GET / HTTP/1.0\r\n\r\n", true).unwrap(), "HTTPS").as_deref(), Some("on"));
+    assert_eq!(
+        value(&encode_text("GET / HTTP/1.0\r\n\r\n", true).unwrap(), "HTTPS").as_deref(),
+        Some("on")
+    );
     let pairs = encode_text("GET / HTTP/1.0\r\nHTTPS: on\r\n\r\n", false).unwrap();
     assert_eq!(value(&pairs, "HTTPS"), None);
 }
@@ -210,7 +222,8 @@ fn fields_that_could_pass_for_others_are_dropped() {
 
 #[test]
 fn the_target_of_a_proxy_request_gives_path_and_host() {
-    let pairs = encode_text("GET http://b.example/p?q HTTP/1.1\r\nHost: a.example\r\n\r\n", false).unwrap();
+    let pairs =
+        encode_text("GET http://b.example/p?q HTTP/1.1\r\nHost: a.example\r\n\r\n", false).unwrap();
     assert_eq!(value(&pairs, "REQUEST_URI").as_deref(), Some("/p?q"));
     assert_eq!(value(&pairs, "HTTP_HOST").as_deref(), Some("b.example"));
 }
@@ -284,8 +297,14 @@ fn encode_fields(fields: &[httparse::Header<'_>]) -> RequestBlock {
         expects_continue: false,
     };
     let (peer, local) = (Peer::Unix, ListenAddress::Unix("/s".into()));
-    let origin =
-        Origin { peer: &peer, local: &local, secure: false, client: Client::NotAsked, proxy: None, now: 0 };
+    let origin = Origin {
+        peer: &peer,
+        local: &local,
+        secure: false,
+        client: Client::NotAsked,
+        proxy: None,
+        now: 0,
+    };
     encode(&request, origin, &MetaVariables::default()).unwrap()
 }
 
@@ -294,17 +313,21 @@ fn heads_cost_no_more_than_their_bytes() {
     let mut table = kirin_doubling::Table::new();
     // All of one length and alike to their last bytes, or several times the same.
     let long = "a".repeat(300);
-    for (shape, different) in [("different names", usize::MAX), ("the same name", 1), ("12 names", 12)] {
+    for (shape, different) in
+        [("different names", usize::MAX), ("the same name", 1), ("12 names", 12)]
+    {
         let names = |count: usize| -> Vec<String> {
             (0..count).map(|index| format!("{long}{:05}", index % different)).collect()
         };
         table.check(shape, 12, names, |names| {
-            let fields: Vec<_> = names.iter().map(|name| httparse::Header { name, value: b"b" }).collect();
+            let fields: Vec<_> =
+                names.iter().map(|name| httparse::Header { name, value: b"b" }).collect();
             let block = encode_fields(&fields);
             (block.value("NONE").is_some(), crate::uwsgi::encode(&block, 1).is_ok())
         });
         table.check(&format!("{shape}, many"), 100, names, |names| {
-            let fields: Vec<_> = names.iter().map(|name| httparse::Header { name, value: b"b" }).collect();
+            let fields: Vec<_> =
+                names.iter().map(|name| httparse::Header { name, value: b"b" }).collect();
             crate::fastcgi::begin(&encode_fields(&fields), 1, &[], true).len()
         });
     }
@@ -339,7 +362,8 @@ fn responses_cost_no_more_than_their_bytes() {
         table.check(&format!("head {line:?}"), 24, head, |head| crate::parse_head(head).is_ok());
     }
     // Records of one byte, of none, and of what has no place.
-    for record in [&b"\x01\x06\0\x01\0\x01\0\0a"[..], b"\x01\x07\0\x01\0\0\0\0", b"\x01\x06\0\x01\0\0\x01\0x"]
+    for record in
+        [&b"\x01\x06\0\x01\0\x01\0\0a"[..], b"\x01\x07\0\x01\0\0\0\0", b"\x01\x06\0\x01\0\0\x01\0x"]
     {
         table.check(
             &format!("records {record:?}"),

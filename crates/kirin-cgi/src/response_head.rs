@@ -1,4 +1,5 @@
-//! The head of a response as CGI programs write it (RFC 3875 section 6): field lines, of which `Status` is the status.
+//! The head of a response as CGI programs write it (RFC 3875 section 6): field lines, of which
+//! `Status` is the status.
 
 use http::StatusCode;
 use httparse::{EMPTY_HEADER, Header};
@@ -19,8 +20,8 @@ pub enum BadHead {
     NothingSaid,
 }
 
-/// Reads one head from the start of `input`, which is all there if it ends in an empty line; `None` when it is not. The second
-/// part is its length in bytes.
+/// Reads one head from the start of `input`, which is all there if it ends in an empty line; `None`
+/// when it is not. The second part is its length in bytes.
 pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead> {
     let mut storage = [EMPTY_HEADER; MAX_FIELDS];
     let (length, headers) = match httparse::parse_headers(input, &mut storage) {
@@ -29,7 +30,10 @@ pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead
         Err(error) => return Err(BadResponse::Malformed(error).into()),
     };
     let value = |name: &str| {
-        headers.iter().find(|Header { name: other, .. }| other.eq_ignore_ascii_case(name)).map(|h| h.value)
+        headers
+            .iter()
+            .find(|Header { name: other, .. }| other.eq_ignore_ascii_case(name))
+            .map(|h| h.value)
     };
     let status = match (value("status"), value("location")) {
         (Some(status), _) => status_of(status).ok_or(BadHead::Status)?,
@@ -42,8 +46,9 @@ pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead
     let mut framing = Framing::UntilClose;
     for Header { name, value } in headers.iter() {
         if name.eq_ignore_ascii_case("content-length") {
-            let length =
-                std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+            let length = std::str::from_utf8(value)
+                .ok()
+                .filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
             let length = length.and_then(|text| text.parse().ok());
             let length = length.ok_or(BadResponse::Framing("Content-Length is not a number"))?;
             if framing != Framing::UntilClose && framing != Framing::Length(length) {
@@ -96,7 +101,9 @@ mod tests {
         let (head, length) = head(text).unwrap().unwrap();
         assert_eq!(&text[length..], "body");
         assert_eq!(head.framing, Framing::Length(4));
-        assert!(head.fields.get("connection").is_none() && head.fields.get("content-length").is_none());
+        assert!(
+            head.fields.get("connection").is_none() && head.fields.get("content-length").is_none()
+        );
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! Which field lines of a request have the same name, without comparing every name with every other.
+//! Which field lines of a request have the same name, without comparing every name with every
+//! other.
 //!
-//! Names may be long and nearly the same: 100 of them in a head of 32 KB took more than a millisecond to compare, and HTTP/2
-//! sends such a head in a hundred bytes.
+//! Names may be long and nearly the same: 100 of them in a head of 32 KB took more than a
+//! millisecond to compare, and HTTP/2 sends such a head in a hundred bytes.
+
+use std::collections::HashMap;
 
 use httparse::Header;
-use std::collections::HashMap;
 
 /// Fields that are compared one by one. Browsers send fewer.
 const FEW_FIELDS: usize = 24;
@@ -37,7 +39,9 @@ impl<'a> SameName<'a> {
     /// Whether no field line before `index` has its name.
     pub(crate) fn is_first(&self, index: usize) -> bool {
         match self {
-            Self::Few(fields) => !fields[..index].iter().any(|other| has_name(other, fields[index].name)),
+            Self::Few(fields) => {
+                !fields[..index].iter().any(|other| has_name(other, fields[index].name))
+            }
             Self::Many(links) => links[index].0,
         }
     }
@@ -70,12 +74,14 @@ mod tests {
     fn few_and_many_are_told_alike() {
         let names = ["a", "X-One", "b", "x-one", "A", "x-two", "X-ONE", "c"];
         for count in [8, 24, 25, 96] {
-            let fields: Vec<_> =
-                (0..count).map(|index| Header { name: names[index % names.len()], value: b"" }).collect();
+            let fields: Vec<_> = (0..count)
+                .map(|index| Header { name: names[index % names.len()], value: b"" })
+                .collect();
             let found = SameName::of(&fields);
             assert_eq!(matches!(found, SameName::Few(_)), count <= FEW_FIELDS);
             for index in 0..count {
-                let same = |other: &usize| fields[*other].name.eq_ignore_ascii_case(fields[index].name);
+                let same =
+                    |other: &usize| fields[*other].name.eq_ignore_ascii_case(fields[index].name);
                 assert_eq!(
                     found.is_first(index),
                     !(0..index).any(|other| same(&other)),

@@ -1,7 +1,9 @@
-//! Which script a path means, for servers that run files: `SCRIPT_NAME`, `PATH_INFO` and `SCRIPT_FILENAME`.
+//! Which script a path means, for servers that run files: `SCRIPT_NAME`, `PATH_INFO` and
+//! `SCRIPT_FILENAME`.
 //!
-//! The same rule as nginx's documented `fastcgi_split_path_info ^(.+?\.php)(/.*)$`, with an index file for directories. Whether
-//! the file exists is the other server's business: it may be on another machine.
+//! The same rule as nginx's documented `fastcgi_split_path_info ^(.+?\.php)(/.*)$`, with an index
+//! file for directories. Whether the file exists is the other server's business: it may be on
+//! another machine.
 
 use crate::request_block::push_decoded_path;
 
@@ -15,9 +17,15 @@ pub struct Script {
 }
 
 impl Script {
-    /// The script that the percent-encoded `path` means, where `exists` says of a script's name whether there is one. As with
-    /// web servers that ask the file system, what names no script that is there is for the index of the root: a front controller.
-    pub fn find(path: &str, extension: &str, index: &str, exists: impl FnOnce(&str) -> bool) -> Option<Self> {
+    /// The script that the percent-encoded `path` means, where `exists` says of a script's name
+    /// whether there is one. As with web servers that ask the file system, what names no script
+    /// that is there is for the index of the root: a front controller.
+    pub fn find(
+        path: &str,
+        extension: &str,
+        index: &str,
+        exists: impl FnOnce(&str) -> bool,
+    ) -> Option<Self> {
         let mut decoded = Vec::with_capacity(path.len());
         push_decoded_path(&mut decoded, path).ok()?;
         // The NUL that ends a variable.
@@ -30,20 +38,26 @@ impl Script {
         }
     }
 
-    /// The script that `path` means, which is decoded and begins with `/`. `extension` is such as `.php`; `index` is the file
-    /// name for paths that name none. `None` if the path has a segment `..`, which must not leave the root.
+    /// The script that `path` means, which is decoded and begins with `/`. `extension` is such as
+    /// `.php`; `index` is the file name for paths that name none. `None` if the path has a segment
+    /// `..`, which must not leave the root.
     pub fn of(path: &str, extension: &str, index: &str) -> Option<Self> {
-        if !path.starts_with('/') || path.split('/').any(|segment| segment == "..") || path.contains('\0') {
+        if !path.starts_with('/')
+            || path.split('/').any(|segment| segment == "..")
+            || path.contains('\0')
+        {
             return None;
         }
         let ends = path.match_indices(extension).map(|(start, found)| start + found.len());
         let is_end = |end: &usize| matches!(path.as_bytes().get(*end), None | Some(b'/'));
-        let (name, path_info) = match ends.into_iter().find(is_end).filter(|_| !extension.is_empty()) {
-            Some(end) => (path[..end].to_owned(), path[end..].to_owned()),
-            None if path.ends_with('/') => ([path, index].concat(), String::new()),
-            // Nothing that names a script is for the index of the root, as front controllers have it.
-            None => (["/", index].concat(), path.to_owned()),
-        };
+        let (name, path_info) =
+            match ends.into_iter().find(is_end).filter(|_| !extension.is_empty()) {
+                Some(end) => (path[..end].to_owned(), path[end..].to_owned()),
+                None if path.ends_with('/') => ([path, index].concat(), String::new()),
+                // Nothing that names a script is for the index of the root, as front controllers
+                // have it.
+                None => (["/", index].concat(), path.to_owned()),
+            };
         Some(Self { name, path_info })
     }
 
@@ -71,7 +85,11 @@ mod tests {
             ("/a.php/x.php", "/a.php", "/x.php"),
         ] {
             let script = Script::of(path, ".php", "index.php").unwrap();
-            assert_eq!((script.name.as_str(), script.path_info.as_str()), (name, path_info), "{path}");
+            assert_eq!(
+                (script.name.as_str(), script.path_info.as_str()),
+                (name, path_info),
+                "{path}"
+            );
         }
         let script = Script::of("/a.php", ".php", "index.php").unwrap();
         assert_eq!(script.file_name("/srv/www/"), "/srv/www/a.php");
@@ -89,7 +107,11 @@ mod tests {
             ("/a%20b.php/c%25", "/a b.php", "/c%"),
         ] {
             let script = Script::find(path, ".php", "index.php", exists).unwrap();
-            assert_eq!((script.name.as_str(), script.path_info.as_str()), (name, path_info), "{path}");
+            assert_eq!(
+                (script.name.as_str(), script.path_info.as_str()),
+                (name, path_info),
+                "{path}"
+            );
         }
         for path in ["/%ff", "/a%00.php", "/%2e%2e/a.php"] {
             assert_eq!(Script::find(path, ".php", "index.php", |_| true), None, "{path}");

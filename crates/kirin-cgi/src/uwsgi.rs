@@ -1,5 +1,5 @@
-//! The uwsgi protocol (uWSGI's `Protocol.rst`): a request is one packet of names and values, with the body behind it. The
-//! response is plain HTTP, up to the end of the connection.
+//! The uwsgi protocol (uWSGI's `Protocol.rst`): a request is one packet of names and values, with
+//! the body behind it. The response is plain HTTP, up to the end of the connection.
 
 use crate::request_block::RequestBlock;
 
@@ -15,7 +15,8 @@ pub fn encode(block: &RequestBlock, content_length: u64) -> Result<Vec<u8>, TooL
     let length: (&[u8], &[u8]) = (b"CONTENT_LENGTH", number.format(content_length).as_bytes());
     for (name, value) in block.variables().chain([length]) {
         for text in [name, value] {
-            packet.extend_from_slice(&u16::try_from(text.len()).map_err(|_| TooLong)?.to_le_bytes());
+            packet
+                .extend_from_slice(&u16::try_from(text.len()).map_err(|_| TooLong)?.to_le_bytes());
             packet.extend_from_slice(text);
         }
     }
@@ -34,7 +35,8 @@ mod tests {
     use std::mem::MaybeUninit;
 
     fn packet(field_bytes: usize) -> Result<Vec<u8>, TooLong> {
-        let request = format!("GET /x HTTP/1.1\r\nHost: h\r\nX-Long: {}\r\n\r\n", "y".repeat(field_bytes));
+        let request =
+            format!("GET /x HTTP/1.1\r\nHost: h\r\nX-Long: {}\r\n\r\n", "y".repeat(field_bytes));
         let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
         let limits = HeadLimits { head_bytes: 1 << 20, ..HeadLimits::default() };
         let Ok(Parsed::Complete(head, _)) = parse(request.as_bytes(), &mut storage, &limits) else {
@@ -65,7 +67,9 @@ mod tests {
             rest = after;
         }
         let has = |name, value| texts.chunks(2).any(|pair| pair == [name, value]);
-        assert!(has("REQUEST_METHOD", "GET") && has("HTTP_X_LONG", "yyy") && has("CONTENT_LENGTH", "7"));
+        assert!(
+            has("REQUEST_METHOD", "GET") && has("HTTP_X_LONG", "yyy") && has("CONTENT_LENGTH", "7")
+        );
     }
 
     #[test]

@@ -1,14 +1,16 @@
 #![forbid(unsafe_code)]
 //! The steady clock: Unix seconds that go on evenly when somebody sets the wall clock.
 //!
-//! Times to live, ages and deadlines are durations. An administrator or NTP that sets the wall clock
-//! must neither end them nor make them longer. So the process reads the wall clock once, and counts
-//! on from there with `CLOCK_BOOTTIME`, which also counts while the machine sleeps. Memcached does
-//! the same. What leaves the process (`Date`, logs, snapshots) follows the wall clock.
+//! Times to live, ages and deadlines are durations. An administrator or NTP that sets the wall
+//! clock must neither end them nor make them longer. So the process reads the wall clock once, and
+//! counts on from there with `CLOCK_BOOTTIME`, which also counts while the machine sleeps.
+//! Memcached does the same. What leaves the process (`Date`, logs, snapshots) follows the wall
+//! clock.
 
-use rustix::time::{ClockId, clock_gettime};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
@@ -83,7 +85,8 @@ mod tests {
 
     #[test]
     fn the_steady_clock_starts_at_the_wall_clock_and_goes_on_with_the_other() {
-        let start = Offset::between(Duration::new(1_700_000_000, 900_000_000), Duration::new(50, 100));
+        let start =
+            Offset::between(Duration::new(1_700_000_000, 900_000_000), Duration::new(50, 100));
         // The wall clock does not come into it any more, wherever it is set.
         assert_eq!(start.steady_seconds(50, 100), 1_700_000_000);
         assert_eq!(start.steady_seconds(50, 100_000_099), 1_700_000_000);

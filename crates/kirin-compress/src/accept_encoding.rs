@@ -1,4 +1,5 @@
-//! Content codings (RFC 9110 section 12.5.3): which of the variants that there are a client gets. Pure.
+//! Content codings (RFC 9110 section 12.5.3): which of the variants that there are a client gets.
+//! Pure.
 
 use crate::coding::Coding;
 
@@ -15,8 +16,8 @@ pub struct AcceptEncoding {
 }
 
 impl AcceptEncoding {
-    /// Reads the field's value. A member that is malformed is left out. No field means that the client does not say, and
-    /// then it gets the original.
+    /// Reads the field's value. A member that is malformed is left out. No field means that the
+    /// client does not say, and then it gets the original.
     pub fn parse(value: Option<&[u8]>) -> Self {
         let mut accept = Self::default();
         for member in value.unwrap_or(b"").split(|byte| *byte == b',') {
@@ -35,10 +36,12 @@ impl AcceptEncoding {
         accept
     }
 
-    /// The best of the variants that are there, of equal ones the first in `order`; or none for the original. The original is
-    /// also what a client gets that refuses everything: better than no page.
+    /// The best of the variants that are there, of equal ones the first in `order`; or none for the
+    /// original. The original is also what a client gets that refuses everything: better than no
+    /// page.
     pub fn choose(&self, order: &[Coding], is_there: impl Fn(Coding) -> bool) -> Option<Coding> {
-        // Unless it is named or refused, the original is what the client takes when nothing else fits.
+        // Unless it is named or refused, the original is what the client takes when nothing else
+        // fits.
         let mut best = self.identity.unwrap_or(0);
         let mut chosen = None;
         for coding in order.iter().copied() {
@@ -168,7 +171,11 @@ mod tests {
             ("gzip br", "br gzip", None),
             ("gzipx", "gzip", None),
         ] {
-            assert_eq!(choose(value, variants), expected, "Accept-Encoding: {value} with {variants}");
+            assert_eq!(
+                choose(value, variants),
+                expected,
+                "Accept-Encoding: {value} with {variants}"
+            );
         }
         assert_eq!(AcceptEncoding::parse(None).choose(&Coding::ALL, |_| true), None);
     }
@@ -198,7 +205,11 @@ mod tests {
             ("gzip;q=0, *", false, true),
         ] {
             let accept = AcceptEncoding::parse(Some(value.as_bytes()));
-            assert_eq!((accept.takes(Coding::Gzip), accept.takes_identity()), (gzip, identity), "{value}");
+            assert_eq!(
+                (accept.takes(Coding::Gzip), accept.takes_identity()),
+                (gzip, identity),
+                "{value}"
+            );
         }
     }
 

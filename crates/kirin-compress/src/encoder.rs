@@ -1,19 +1,23 @@
 //! The encoders: a whole body at once, or a stream piece by piece.
 //!
-//! Levels were chosen by measuring HTML on this program's 2-core machine; docs/compression.md has the table.
+//! Levels were chosen by measuring HTML on this program's 2-core machine; docs/compression.md has
+//! the table.
 
-use crate::coding::Coding;
+use std::io::{self, Write};
+
 use brotli::CompressorWriter;
 use brotli::enc::BrotliEncoderParams;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::io::{self, Write};
 use zstd::zstd_safe::CParameter;
+
+use crate::coding::Coding;
 
 /// How much time a body is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// It is kept and sent many times: brotli 5, zstd 9, gzip 6. The next levels take a multiple of the time for some percent.
+    /// It is kept and sent many times: brotli 5, zstd 9, gzip 6. The next levels take a multiple of
+    /// the time for some percent.
     Kept,
     /// It is sent once: brotli 3, zstd 3, gzip 2, at 150 to 300 MB of HTML a second.
     Once,
@@ -22,10 +26,12 @@ pub enum Effort {
 /// The largest window in bits for what is kept; a larger one needs more memory at the client.
 const KEPT_WINDOW_BITS: i32 = 22;
 
-/// The window of a stream in bits: 128 KiB. A stream may live for hours (events), and its encoder holds this several times.
+/// The window of a stream in bits: 128 KiB. A stream may live for hours (events), and its encoder
+/// holds this several times.
 const STREAM_WINDOW_BITS: u32 = 17;
 
-/// zstd 3 has tables that take 810 KB of an idle stream; with this it is 110 KB (brotli 3: 140 KB, gzip: 320 KB).
+/// zstd 3 has tables that take 810 KB of an idle stream; with this it is 110 KB (brotli 3: 140 KB,
+/// gzip: 320 KB).
 const STREAM_ZSTD_LEVEL: i32 = 1;
 
 /// Room for what a stream's brotli encoder gives at a time.
@@ -54,8 +60,8 @@ impl Effort {
     }
 }
 
-/// Encodes a whole body. The same body and effort give the same bytes, so that they can share a strong entity tag. Fails
-/// only without memory.
+/// Encodes a whole body. The same body and effort give the same bytes, so that they can share a
+/// strong entity tag. Fails only without memory.
 pub fn encode(coding: Coding, effort: Effort, body: &[u8]) -> io::Result<Vec<u8>> {
     let room = Vec::with_capacity(body.len() / 3);
     match coding {
@@ -64,7 +70,8 @@ pub fn encode(coding: Coding, effort: Effort, body: &[u8]) -> io::Result<Vec<u8>
             let bits = (usize::BITS - body.len().leading_zeros()).max(16);
             let params = BrotliEncoderParams {
                 quality: effort.brotli_quality(),
-                lgwin: i32::try_from(bits).map_or(KEPT_WINDOW_BITS, |bits| bits.min(KEPT_WINDOW_BITS)),
+                lgwin: i32::try_from(bits)
+                    .map_or(KEPT_WINDOW_BITS, |bits| bits.min(KEPT_WINDOW_BITS)),
                 size_hint: body.len(),
                 ..BrotliEncoderParams::default()
             };
@@ -92,8 +99,8 @@ enum Stream {
 }
 
 impl Encoder {
-    /// Memory that an encoder takes at most once it has seen some data, in bytes: measured, 354 KB for gzip and 442 KB for
-    /// the others.
+    /// Memory that an encoder takes at most once it has seen some data, in bytes: measured, 354 KB
+    /// for gzip and 442 KB for the others.
     pub const MEMORY_BYTES: u64 = 448 * 1024;
 
     /// An encoder for one body. Fails only without memory.

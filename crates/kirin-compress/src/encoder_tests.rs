@@ -1,8 +1,9 @@
-//! What comes out is decoded again, by the decoders of the same libraries; tests/tests/compression.rs has curl and Python
-//! decode it.
+//! What comes out is decoded again, by the decoders of the same libraries;
+//! tests/tests/compression.rs has curl and Python decode it.
+
+use proptest::prelude::*;
 
 use super::*;
-use proptest::prelude::*;
 
 /// Decodes a whole body.
 fn decode(coding: Coding, coded: &[u8]) -> Vec<u8> {
@@ -21,7 +22,9 @@ impl Decoder {
     fn new(coding: Coding) -> Self {
         match coding {
             // It lets out one buffer a write.
-            Coding::Brotli => Self::Brotli(Box::new(brotli::DecompressorWriter::new(Vec::new(), 1 << 16))),
+            Coding::Brotli => {
+                Self::Brotli(Box::new(brotli::DecompressorWriter::new(Vec::new(), 1 << 16)))
+            }
             Coding::Zstd => Self::Zstd(zstd::stream::write::Decoder::new(Vec::new()).unwrap()),
             Coding::Gzip => Self::Gzip(Box::new(flate2::write::GzDecoder::new(Vec::new()))),
         }
@@ -59,7 +62,11 @@ fn a_page_becomes_much_smaller_and_is_whole_again() {
                 let body = html(bytes);
                 let coded = encode(coding, effort, &body).unwrap();
                 assert!(decode(coding, &coded) == body, "{coding:?} {effort:?} {bytes}");
-                assert!(bytes < 1000 || coded.len() < bytes / 5, "{coding:?} {effort:?}: {}", coded.len());
+                assert!(
+                    bytes < 1000 || coded.len() < bytes / 5,
+                    "{coding:?} {effort:?}: {}",
+                    coded.len()
+                );
                 assert!(
                     encode(coding, effort, &body).unwrap() == coded,
                     "{coding:?} {effort:?} is not the same twice"

@@ -1,6 +1,7 @@
 //! Which media types are worth compressing. Pure.
 
-/// Types besides `text/*`, `*+json` and `*+xml` that hold text, or bytes that nobody has compressed yet.
+/// Types besides `text/*`, `*+json` and `*+xml` that hold text, or bytes that nobody has compressed
+/// yet.
 const COMPRESSIBLE: &[&str] = &[
     "application/javascript",
     "application/json",
@@ -26,12 +27,13 @@ const COMPRESSIBLE: &[&str] = &[
     "message/rfc822",
 ];
 
-/// Whether a body with this `Content-Type` becomes smaller. What is unknown is left alone: images, films, archives, WOFF
-/// fonts and PDFs are compressed already.
+/// Whether a body with this `Content-Type` becomes smaller. What is unknown is left alone: images,
+/// films, archives, WOFF fonts and PDFs are compressed already.
 pub fn is_compressible(content_type: &[u8]) -> bool {
     let essence = content_type.split(|byte| *byte == b';').next().unwrap_or(b"").trim_ascii();
-    let starts =
-        |start: &[u8]| essence.get(..start.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(start));
+    let starts = |start: &[u8]| {
+        essence.get(..start.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(start))
+    };
     let ends = |end: &[u8]| {
         let at = essence.len().checked_sub(end.len());
         at.and_then(|at| essence.get(at..)).is_some_and(|suffix| suffix.eq_ignore_ascii_case(end))

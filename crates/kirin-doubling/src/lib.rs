@@ -1,24 +1,30 @@
 #![forbid(unsafe_code)]
-//! For tests: shows that a parser of a stranger's bytes is linear. Nothing of the program depends on this crate.
+//! For tests: shows that a parser of a stranger's bytes is linear. Nothing of the program depends
+//! on this crate.
 //!
-//! [`Table::check`] runs a parser over inputs of one shape and of two sizes, and compares the processor time of this thread. Eight
-//! times the input costs a linear parser eight times as much, a quadratic one 64 times. The bound lies between, and each
-//! figure is the least of several runs, so that what else runs on the machine decides nothing. Tables of parsers are in
+//! [`Table::check`] runs a parser over inputs of one shape and of two sizes, and compares the
+//! processor time of this thread. Eight times the input costs a linear parser eight times as much,
+//! a quadratic one 64 times. The bound lies between, and each figure is the least of several runs,
+//! so that what else runs on the machine decides nothing. Tables of parsers are in
 //! `doubling_tests.rs` of each crate.
 
-use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// How much larger the second input is.
 const TIMES: usize = 8;
 
-/// How many times more the second input may cost. Sorting and caches add something to [`TIMES`]; its square is 64.
+/// How many times more the second input may cost. Sorting and caches add something to [`TIMES`];
+/// its square is 64.
 const MOST: f64 = 24.0;
 
-/// Each measurement repeats the work until it takes this long, in nanoseconds: far more than the clock's own step.
+/// Each measurement repeats the work until it takes this long, in nanoseconds: far more than the
+/// clock's own step.
 const LEAST_NANOSECONDS: u64 = 300_000;
 
-/// Runs of which the fastest counts. More are made while the bound is exceeded, up to the second number: noise goes away then.
+/// Runs of which the fastest counts. More are made while the bound is exceeded, up to the second
+/// number: noise goes away then.
 const RUNS: (usize, usize) = (3, 25);
 
 /// The parsers that have been checked, and those that were too slow.
@@ -33,7 +39,8 @@ impl Table {
         Self::default()
     }
 
-    /// Checks `parse`, which takes the input that `shape` makes: of the size `small`, and of eight times that size.
+    /// Checks `parse`, which takes the input that `shape` makes: of the size `small`, and of eight
+    /// times that size.
     pub fn check<I, R>(
         &mut self,
         name: &str,
@@ -93,7 +100,8 @@ fn nanoseconds<I, R>(repeats: u64, parse: &mut impl FnMut(&I) -> R, input: &I) -
 
 fn now() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -104,7 +112,9 @@ mod tests {
     fn what_is_quadratic_is_found_and_what_is_linear_is_not() {
         let letters = |count| vec![b'a'; count];
         let mut table = Table::new();
-        table.check("sum", 1000, letters, |text| text.iter().map(|byte| u64::from(*byte)).sum::<u64>());
+        table.check("sum", 1000, letters, |text| {
+            text.iter().map(|byte| u64::from(*byte)).sum::<u64>()
+        });
         table.check("sorting", 1000, letters, |text| {
             let mut sorted = text.clone();
             sorted.sort_unstable();
@@ -114,6 +124,10 @@ mod tests {
         table.check("pairs", 300, letters, |text| {
             text.iter().filter(|one| text.iter().any(|other| black_box(other) > one)).count()
         });
-        assert!(table.too_slow.len() == 1 && table.too_slow[0].starts_with("pairs"), "{:?}", table.too_slow);
+        assert!(
+            table.too_slow.len() == 1 && table.too_slow[0].starts_with("pairs"),
+            "{:?}",
+            table.too_slow
+        );
     }
 }

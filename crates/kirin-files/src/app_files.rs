@@ -1,15 +1,11 @@
 //! Files that applications hand back for the front to send.
 //!
-//! The application has opened the file, so there is no question of whether it may be sent; the question is whether what the
-//! front finds at the path is what the application has opened. Its worker tells what `fstat` says of its handle, and the front
-//! compares. A worker sees whole seconds, so that a file that was changed within the last one or two is read anew for each request.
+//! The application has opened the file, so there is no question of whether it may be sent; the
+//! question is whether what the front finds at the path is what the application has opened. Its
+//! worker tells what `fstat` says of its handle, and the front compares. A worker sees whole
+//! seconds, so that a file that was changed within the last one or two is read anew for each
+//! request.
 
-use crate::config::{CACHE_BYTES, CACHE_ENTRIES, SMALL_FILE_BYTES, VALIDITY};
-use crate::entity_tag::EntityTag;
-use crate::open_file_cache::{Kept, Known, OpenFileCache, Weight};
-use crate::read_file::ReadFile;
-use crate::root::{FileClock, FileState, OPEN, OpenFile, Opened};
-use rustix::fs::Mode;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
@@ -17,6 +13,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
+
+use rustix::fs::Mode;
+
+use crate::config::{CACHE_BYTES, CACHE_ENTRIES, SMALL_FILE_BYTES, VALIDITY};
+use crate::entity_tag::EntityTag;
+use crate::open_file_cache::{Kept, Known, OpenFileCache, Weight};
+use crate::read_file::ReadFile;
+use crate::root::{FileClock, FileState, OPEN, OpenFile, Opened};
 
 /// The files of all applications on one event loop.
 pub struct AppFiles {
@@ -51,7 +55,9 @@ pub enum NotThatFile {
     #[error("{0}")]
     Unreadable(#[from] io::Error),
     /// Another file, or another state of it, is at the path.
-    #[error("the file at this path is not the one that the application has opened, or has changed since")]
+    #[error(
+        "the file at this path is not the one that the application has opened, or has changed since"
+    )]
     Another,
     /// The worker does not run as the user that the front runs as, and might be allowed less.
     #[error("the worker runs as another user than Kirin")]
@@ -67,7 +73,12 @@ impl Default for AppFiles {
 
 impl AppFiles {
     /// The file at `path`, which an application has open in the state `seen`.
-    pub fn opened(&self, path: &Path, seen: &SeenFile, now: Instant) -> Result<Rc<AppFile>, NotThatFile> {
+    pub fn opened(
+        &self,
+        path: &Path,
+        seen: &SeenFile,
+        now: Instant,
+    ) -> Result<Rc<AppFile>, NotThatFile> {
         let previous = match self.cache.borrow_mut().get(path.as_os_str().as_bytes(), now) {
             Some(Known::Fresh(file)) if file.is_seen(seen) => return Ok(file),
             Some(Known::Fresh(file) | Known::Stale(file)) => Some(file),
@@ -83,7 +94,8 @@ impl AppFiles {
         if file.file.state().is_seen(seen) { Ok(file) } else { Err(NotThatFile::Another) }
     }
 
-    /// The file at `path`, which an application has named and the caller has opened; `None` if it is not a regular file.
+    /// The file at `path`, which an application has named and the caller has opened; `None` if it
+    /// is not a regular file.
     pub fn named(&self, path: &Path, file: File, now: Instant) -> io::Result<Option<Rc<AppFile>>> {
         let previous = match self.cache.borrow_mut().get(path.as_os_str().as_bytes(), now) {
             Some(Known::Fresh(file) | Known::Stale(file)) => Some(file),
@@ -134,7 +146,14 @@ impl AppFile {
 impl FileState {
     fn is_seen(&self, seen: &SeenFile) -> bool {
         let (modified, changed) = (self.modified.0, self.changed.0);
-        *seen == SeenFile { device: self.device, inode: self.inode, size: self.size, modified, changed }
+        *seen
+            == SeenFile {
+                device: self.device,
+                inode: self.inode,
+                size: self.size,
+                modified,
+                changed,
+            }
     }
 }
 

@@ -1,11 +1,13 @@
-use super::*;
-use http::StatusCode;
-use kirin_http::RequestFields;
-use kirin_http::{Body, FieldLines};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+use kirin_http::RequestFields;
+use kirin_http::{Body, FieldLines};
+
+use super::*;
 
 struct Place {
     directory: tempfile::TempDir,
@@ -15,7 +17,11 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap(), files: AppFiles::default(), now: Instant::now() }
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            files: AppFiles::default(),
+            now: Instant::now(),
+        }
     }
 
     fn write(&self, name: &str, contents: &str) -> PathBuf {

@@ -1,14 +1,15 @@
-//! From an application's response and the file that it has handed back to what the client gets: what a file server would add,
-//! and nothing that the application has said otherwise.
+//! From an application's response and the file that it has handed back to what the client gets:
+//! what a file server would add, and nothing that the application has said otherwise.
 
-use crate::app_files::AppFile;
-use crate::read_file::http_date;
 use http::StatusCode;
 use kirin_http::byte_range::{ByteRange, Part, part_of};
 use kirin_http::date::parse_date;
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
 use kirin_http::{Body, FieldLines, Place, RequestFields, Response, partial_content};
+
+use crate::app_files::AppFile;
+use crate::read_file::http_date;
 
 /// What the application has said of what it sends.
 #[derive(Default)]
@@ -28,8 +29,12 @@ impl<'a> Said<'a> {
         for (name, value) in fields.iter() {
             match name.len() {
                 4 if name.eq_ignore_ascii_case(b"etag") => said.entity_tag = Some(value),
-                13 if name.eq_ignore_ascii_case(b"last-modified") => said.last_modified = Some(value),
-                13 if name.eq_ignore_ascii_case(b"accept-ranges") => said.accept_ranges = Some(value),
+                13 if name.eq_ignore_ascii_case(b"last-modified") => {
+                    said.last_modified = Some(value)
+                }
+                13 if name.eq_ignore_ascii_case(b"accept-ranges") => {
+                    said.accept_ranges = Some(value)
+                }
                 13 if name.eq_ignore_ascii_case(b"content-range") => said.is_part = true,
                 16 if name.eq_ignore_ascii_case(b"content-encoding") => said.is_encoded = true,
                 _ => {}
@@ -43,23 +48,32 @@ impl AppFile {
     /// The whole file with the application's status and fields.
     pub fn whole(&self, status: StatusCode, fields: FieldLines, is_head: bool) -> Response {
         let size = self.file.size();
-        let body =
-            if is_head { Body::Withheld(size) } else { self.file.body(ByteRange { start: 0, length: size }) };
+        let body = if is_head {
+            Body::Withheld(size)
+        } else {
+            self.file.body(ByteRange { start: 0, length: size })
+        };
         Response { status, fields, body, place: Place::App }
     }
 
     /// The answer to a GET or HEAD that the application has answered 200 with `fields`.
-    pub fn respond(&self, mut fields: FieldLines, request: &RequestFields<'_>, is_head: bool) -> Response {
+    pub fn respond(
+        &self,
+        mut fields: FieldLines,
+        request: &RequestFields<'_>,
+        is_head: bool,
+    ) -> Response {
         let said = Said::of(&fields);
         if said.is_part {
             return self.whole(StatusCode::OK, fields, is_head);
         }
-        // A tag of ours would be the same for two codings of one file that happen to be of the same size.
+        // A tag of ours would be the same for two codings of one file that happen to be of the same
+        // size.
         let adds_tag = said.entity_tag.is_none() && !said.is_encoded;
         let adds_date = self.file.last_modified().filter(|_| said.last_modified.is_none());
         let adds_ranges = said.accept_ranges.is_none() && !said.is_encoded;
-        let gives_ranges =
-            adds_ranges || said.accept_ranges.is_some_and(|unit| unit.eq_ignore_ascii_case(b"bytes"));
+        let gives_ranges = adds_ranges
+            || said.accept_ranges.is_some_and(|unit| unit.eq_ignore_ascii_case(b"bytes"));
         let validators = Validators {
             entity_tag: match said.entity_tag {
                 Some(tag) => Tag::of(tag),
@@ -73,7 +87,8 @@ impl AppFile {
         };
         let verdict = preconditions::evaluate(request, validators);
         let size = self.file.size();
-        let part = if gives_ranges { part_of(request, is_head, validators, size) } else { Part::Whole };
+        let part =
+            if gives_ranges { part_of(request, is_head, validators, size) } else { Part::Whole };
 
         if adds_tag {
             fields.push("ETag", self.entity_tag.as_str());
@@ -89,7 +104,9 @@ impl AppFile {
         if adds_ranges {
             fields.push("Accept-Ranges", "bytes");
         }
-        partial_content::respond(Place::App, fields, size, &part, is_head, |range| self.file.body(range))
+        partial_content::respond(Place::App, fields, size, &part, is_head, |range| {
+            self.file.body(range)
+        })
     }
 }
 
@@ -97,8 +114,12 @@ impl AppFile {
 fn not_modified(fields: &FieldLines) -> Response {
     let mut response = Response::new(Place::App, StatusCode::NOT_MODIFIED, Body::Empty);
     for (name, value) in fields.iter() {
-        let of_body =
-            [&b"content-type"[..], b"content-disposition", b"content-encoding", b"content-language"];
+        let of_body = [
+            &b"content-type"[..],
+            b"content-disposition",
+            b"content-encoding",
+            b"content-language",
+        ];
         if !of_body.iter().any(|other| name.eq_ignore_ascii_case(other)) {
             // It was a field line before.
             let _ = response.fields.try_push(name, value);

@@ -1,9 +1,10 @@
 //! What `files:DIR` can be told, and why a directory cannot be served.
 
-use kirin_compress::Codings;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use kirin_compress::Codings;
 
 /// Default of [`FilesConfig::validity`].
 pub(crate) const VALIDITY: Duration = Duration::from_secs(1);
@@ -39,22 +40,24 @@ pub struct FilesConfig {
     pub index: Vec<String>,
     /// Whether a directory without an index is shown as a list of its files. Default: no.
     pub listing: bool,
-    /// How long an answer from the cache is given without looking at the file system, absence included.
-    /// Default: 1 s, so that a changed file shows at the next look while a busy one costs a few system calls
-    /// a second; more gains nothing that can be measured. 0 looks at every request.
+    /// How long an answer from the cache is given without looking at the file system, absence
+    /// included. Default: 1 s, so that a changed file shows at the next look while a busy one costs
+    /// a few system calls a second; more gains nothing that can be measured. 0 looks at every
+    /// request.
     pub validity: Duration,
-    /// Paths kept in the open-file cache. An open descriptor counts as one, so this bounds those too.
-    /// Default: 1000.
+    /// Paths kept in the open-file cache. An open descriptor counts as one, so this bounds those
+    /// too. Default: 1000.
     pub cache_entries: usize,
     /// Memory of the open-file cache in bytes: contents, heads and paths. Default: 32 MiB.
     pub cache_bytes: usize,
-    /// Files up to this size in bytes are kept in memory and need no descriptor; larger ones are kept open and sent by
-    /// the kernel (sendfile). Default: 64 KiB.
+    /// Files up to this size in bytes are kept in memory and need no descriptor; larger ones are
+    /// kept open and sent by the kernel (sendfile). Default: 64 KiB.
     pub small_file_bytes: usize,
     /// Codings in which variants are made of files that have none beside them. Default: none.
     pub compress: Codings,
-    /// Files up to this size in bytes are compressed; the variants count among `cache_bytes`. Default: 2 MiB, above the
-    /// size of scripts; what is larger should have its variants beside it.
+    /// Files up to this size in bytes are compressed; the variants count among `cache_bytes`.
+    /// Default: 2 MiB, above the size of scripts; what is larger should have its variants beside
+    /// it.
     pub compressed_file_bytes: u64,
 }
 
@@ -90,7 +93,8 @@ pub enum FilesError {
     /// It is a file.
     #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// The kernel (before Linux 5.6) or a sandbox has no openat2, without which a symbolic link could lead outside.
+    /// The kernel (before Linux 5.6) or a sandbox has no openat2, without which a symbolic link
+    /// could lead outside.
     #[error("cannot serve {}: openat2 is not available (Linux 5.6 or later): {error}", path.display())]
     OpenAt2 {
         /// The directory as configured.

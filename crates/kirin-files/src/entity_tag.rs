@@ -1,18 +1,21 @@
 //! Entity tags of files (RFC 9110 section 8.8.3).
 
-use crate::root::FileState;
+use std::fmt::Write;
+
 use kirin_compress::Coding;
 use kirin_http::entity_tag::Tag;
-use std::fmt::Write;
+
+use crate::root::FileState;
 
 /// A strong entity tag of ours, with its quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntityTag(Box<str>);
 
 impl EntityTag {
-    /// Time of the last change in nanoseconds and size: the same on every machine that a deployment copies the files to
-    /// with their times. The coding tells a variant from the plain file; `~` marks a file that was changed in the same
-    /// tick of the clock in which it was read, because the next state may have the same time and size.
+    /// Time of the last change in nanoseconds and size: the same on every machine that a deployment
+    /// copies the files to with their times. The coding tells a variant from the plain file; `~`
+    /// marks a file that was changed in the same tick of the clock in which it was read, because
+    /// the next state may have the same time and size.
     pub(crate) fn of(state: &FileState, settled: bool, coding: Option<Coding>) -> Self {
         let (seconds, nanoseconds) = state.modified;
         let mut tag = String::with_capacity(40);

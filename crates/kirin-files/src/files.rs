@@ -1,5 +1,12 @@
 //! The place itself: asks the cache, then the file system, and answers.
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use kirin_http::{RequestHead, Response};
+
 use crate::config::{FilesConfig, FilesError};
 use crate::found::Found;
 use crate::listing;
@@ -8,11 +15,6 @@ use crate::open_file_cache::{Known, OpenFileCache, Weight};
 use crate::request_path::RequestPath;
 use crate::respond::refusal;
 use crate::root::{OpenError, Root};
-use http::StatusCode;
-use kirin_http::{RequestHead, Response};
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 /// How often "no descriptor left" is logged at most.
 const EXHAUSTION_LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -38,7 +40,13 @@ impl Files {
         let root = Root::open(&config.root, config.follow_links)?;
         let limit = Weight { entries: config.cache_entries, bytes: config.cache_bytes };
         let cache = Rc::new(RefCell::new(OpenFileCache::new(limit, config.validity)));
-        Ok(Self { config, root, cache, underway: Rc::default(), exhaustion_logged: Cell::new(None) })
+        Ok(Self {
+            config,
+            root,
+            cache,
+            underway: Rc::default(),
+            exhaustion_logged: Cell::new(None),
+        })
     }
 
     pub(crate) fn cache(&self) -> &Rc<RefCell<OpenFileCache<Found>>> {
@@ -49,7 +57,8 @@ impl Files {
         &self.underway
     }
 
-    /// Answers `request`, or `None`: it is for the next place. So is every method but GET and HEAD; see [`Files::has`]. Call on an event loop if files are to be compressed.
+    /// Answers `request`, or `None`: it is for the next place. So is every method but GET and HEAD;
+    /// see [`Files::has`]. Call on an event loop if files are to be compressed.
     pub fn answer(&self, request: &RequestHead<'_>, now: Instant) -> Option<Response> {
         if !request.is_get_or_head() {
             return None;
@@ -64,12 +73,14 @@ impl Files {
         }
     }
 
-    /// Whether a GET of this path would be answered with a file or a redirect. When no place answered a request with another
-    /// method, this makes the difference between 404 and 405.
+    /// Whether a GET of this path would be answered with a file or a redirect. When no place
+    /// answered a request with another method, this makes the difference between 404 and 405.
     pub fn has(&self, request: &RequestHead<'_>, now: Instant) -> bool {
         match self.find(request.path, now) {
             Ok(Found::File(_) | Found::Redirect(_)) => true,
-            Ok(Found::Absent) => self.config.listing && listing::answer(&self.root, request).is_some(),
+            Ok(Found::Absent) => {
+                self.config.listing && listing::answer(&self.root, request).is_some()
+            }
             _ => false,
         }
     }
@@ -91,7 +102,8 @@ impl Files {
             Ok(found) => found,
             Err(OpenError::Absent) => Found::Absent,
             Err(OpenError::Refused(error)) => {
-                let (root, why) = (self.root.path().display(), self.root.why_refused(&name.name, error));
+                let (root, why) =
+                    (self.root.path().display(), self.root.why_refused(&name.name, error));
                 tracing::warn!(%root, path, %error, "refused: {why}");
                 Found::Refused
             }

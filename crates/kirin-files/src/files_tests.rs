@@ -6,12 +6,14 @@ mod site;
 #[path = "made_variants_tests.rs"]
 mod made_variants;
 
-use super::*;
-use kirin_http::Body;
-use site::{Site, see, set_modified, with_head};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+
+use kirin_http::Body;
+
+use super::*;
+use site::{Site, see, set_modified, with_head};
 
 #[test]
 fn a_file_is_answered_with_its_type_and_validators() {
@@ -93,7 +95,11 @@ fn other_methods_are_passed_on_and_the_router_can_ask_what_is_there() {
     {
         for method in ["POST", "PUT", "DELETE", "OPTIONS", "PROPFIND", "get"] {
             assert_eq!(site.ask(method, path, &[]), None, "{method} {path}");
-            assert_eq!(with_head(method, path, &[], |head| site.files.has(head, site.now)), there, "{path}");
+            assert_eq!(
+                with_head(method, path, &[], |head| site.files.has(head, site.now)),
+                there,
+                "{path}"
+            );
         }
     }
 }
@@ -178,7 +184,8 @@ fn what_is_no_regular_file_is_refused_without_waiting() {
 fn what_may_not_be_read_is_refused() {
     let site = Site::new();
     let file = site.write("d/file", "x");
-    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let mode =
+        |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     mode(&file, 0o000);
     // Root may read everything, and then there is nothing to refuse.
     let expected = Some(if fs::read(&file).is_ok() { 200 } else { 403 });
@@ -308,7 +315,9 @@ fn conditions_and_ranges_reach_the_answer() {
         let seen = ask(&[("Range", "bytes=10-")]);
         assert_eq!((seen.status, seen.field("content-range")), (416, Some("bytes */10")));
         // So near each other that they are sent as one; several lines are one list.
-        for lines in [&[("Range", "bytes=0-1,3-4")][..], &[("Range", "bytes=0-1"), ("Range", "3-4")]] {
+        for lines in
+            [&[("Range", "bytes=0-1,3-4")][..], &[("Range", "bytes=0-1"), ("Range", "3-4")]]
+        {
             let seen = ask(lines);
             assert_eq!((seen.status, &seen.body[..]), (206, &b"01234"[..]), "{lines:?}");
         }
@@ -326,8 +335,9 @@ fn a_variant_beside_the_file_is_sent_to_those_who_accept_it() {
         set_modified(&site.write(name, contents), 784_111_777);
     }
     set_modified(&site.write("x.css.zst", "forgotten"), 784_111_776);
-    let ask =
-        |site: &Site, codings: &str| site.ask("GET", "/x.css", &[("Accept-Encoding", codings)]).unwrap();
+    let ask = |site: &Site, codings: &str| {
+        site.ask("GET", "/x.css", &[("Accept-Encoding", codings)]).unwrap()
+    };
     let mut tags = Vec::new();
     for (codings, body, coding) in [
         ("gzip", "gzipped", Some("gzip")),
@@ -343,15 +353,21 @@ fn a_variant_beside_the_file_is_sent_to_those_who_accept_it() {
         assert_eq!(seen.field("content-type"), Some("text/css; charset=utf-8"), "{codings}");
         assert_eq!(seen.field("vary"), Some("Accept-Encoding"), "{codings}");
         let tag = seen.field("etag").unwrap().to_owned();
-        let again =
-            site.ask("GET", "/x.css", &[("Accept-Encoding", codings), ("If-None-Match", &tag)]).unwrap();
-        assert_eq!((again.status, again.field("vary")), (304, Some("Accept-Encoding")), "{codings}");
+        let again = site
+            .ask("GET", "/x.css", &[("Accept-Encoding", codings), ("If-None-Match", &tag)])
+            .unwrap();
+        assert_eq!(
+            (again.status, again.field("vary")),
+            (304, Some("Accept-Encoding")),
+            "{codings}"
+        );
         tags.push(tag);
     }
     tags.dedup();
     // gzip, br, gzip, and the original for the last two.
     assert_eq!(tags.len(), 4, "{tags:?}");
-    let seen = site.ask("GET", "/x.css", &[("Accept-Encoding", "gzip"), ("Range", "bytes=0-3")]).unwrap();
+    let seen =
+        site.ask("GET", "/x.css", &[("Accept-Encoding", "gzip"), ("Range", "bytes=0-3")]).unwrap();
     assert_eq!((&seen.body[..], seen.field("content-range")), (&b"gzip"[..], Some("bytes 0-3/7")));
     let itself = site.ask("GET", "/x.css.gz", &[("Accept-Encoding", "gzip")]).unwrap();
     assert_eq!(itself.field("content-type"), Some("application/gzip"));
@@ -382,7 +398,10 @@ fn ranges_that_are_apart_come_as_parts() {
         };
         let parts = part("891-899", "line 099\n") + &part("0-8", "line 000\n");
         assert_eq!(String::from_utf8_lossy(&seen.body), format!("{parts}--{boundary}--\r\n"));
-        assert_eq!(site.ask("GET", "/f.txt", &[("Range", "bytes=900-,1000-")]).unwrap().status, 416);
+        assert_eq!(
+            site.ask("GET", "/f.txt", &[("Range", "bytes=900-,1000-")]).unwrap().status,
+            416
+        );
         assert_eq!(site.ask("HEAD", "/f.txt", &[("Range", "bytes=891-,0-8")]).unwrap().status, 200);
     }
 }
@@ -433,10 +452,14 @@ fn small_files_keep_no_descriptor_and_large_ones_not_more_than_the_limit() {
 fn a_directory_that_cannot_be_served_is_an_error_that_says_why() {
     let site = Site::new();
     let file = site.write("file", "x");
-    let error = |config: FilesConfig| Files::open(config).err().map(|error| error.to_string()).unwrap();
+    let error =
+        |config: FilesConfig| Files::open(config).err().map(|error| error.to_string()).unwrap();
     let none = site.root.join("none");
     let message = error(FilesConfig::new(&none));
-    assert!(message.contains(none.to_str().unwrap()) && message.contains("No such file"), "{message}");
+    assert!(
+        message.contains(none.to_str().unwrap()) && message.contains("No such file"),
+        "{message}"
+    );
     assert!(error(FilesConfig::new(&file)).ends_with("is not a directory"));
     for index in ["", "a/b", "../x", ".hidden", "/x", "a\0"] {
         let config = FilesConfig { index: vec![index.into()], ..FilesConfig::new(&site.root) };

@@ -1,14 +1,16 @@
 //! A real directory, and answers in a form that tests can look at.
 
-use crate::{Files, FilesConfig};
-use kirin_http::{Body, RequestHead, Response, request};
 use std::fs;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
+
+use kirin_http::{Body, RequestHead, Response, request};
 use tempfile::TempDir;
+
+use crate::{Files, FilesConfig};
 
 /// A directory to serve inside of one with secrets.
 pub(super) struct Site {
@@ -83,7 +85,10 @@ impl Site {
 
 impl Seen {
     pub(super) fn field(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.fields
+            .iter()
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 }
 

@@ -1,5 +1,10 @@
 //! What a path leads to; the value of the open-file cache.
 
+use std::io;
+use std::rc::Rc;
+
+use kirin_compress::{Coding, Codings};
+
 use crate::config::FilesConfig;
 use crate::entity_tag::EntityTag;
 use crate::made_variants::MadeVariants;
@@ -7,9 +12,6 @@ use crate::open_file_cache::Kept;
 use crate::redirect::Redirect;
 use crate::representation::Representation;
 use crate::root::OpenFile;
-use kirin_compress::{Coding, Codings};
-use std::io;
-use std::rc::Rc;
 
 /// What a path leads to, for as long as the validity time lasts.
 #[derive(Clone)]
@@ -55,7 +57,9 @@ impl Kept for Found {
 
     fn descriptors(&self) -> usize {
         match self {
-            Found::File(file) => file.representations().filter(|r| r.file.holds_descriptor()).count(),
+            Found::File(file) => {
+                file.representations().filter(|r| r.file.holds_descriptor()).count()
+            }
             Found::Redirect(_) | Found::Absent | Found::Refused => 0,
         }
     }
@@ -69,16 +73,27 @@ impl StaticFile {
         let allowed = if variants.iter().any(Option::is_some) {
             Codings::NONE
         } else {
-            MadeVariants::worthwhile(config.compress, &content_type, size, config.compressed_file_bytes)
+            MadeVariants::worthwhile(
+                config.compress,
+                &content_type,
+                size,
+                config.compressed_file_bytes,
+            )
         };
         let varies = variants.iter().any(Option::is_some) || !allowed.is_empty();
         let small_file_bytes = config.small_file_bytes;
-        let read = |open, coding| Representation::of(open, &content_type, coding, varies, small_file_bytes);
+        let read = |open, coding| {
+            Representation::of(open, &content_type, coding, varies, small_file_bytes)
+        };
         let original = read(original, None)?;
         let [brotli, zstd, gzip] = variants;
-        let variant = |open: Option<OpenFile>, coding| open.map(|open| read(open, Some(coding))).transpose();
-        let variants =
-            [variant(brotli, Coding::Brotli)?, variant(zstd, Coding::Zstd)?, variant(gzip, Coding::Gzip)?];
+        let variant =
+            |open: Option<OpenFile>, coding| open.map(|open| read(open, Some(coding))).transpose();
+        let variants = [
+            variant(brotli, Coding::Brotli)?,
+            variant(zstd, Coding::Zstd)?,
+            variant(gzip, Coding::Gzip)?,
+        ];
         Ok(Self { content_type, original, variants, made: MadeVariants::of(allowed) })
     }
 
@@ -118,7 +133,8 @@ impl StaticFile {
 
     /// The variant that lies beside the file.
     pub(crate) fn variant(&self, wanted: Coding) -> Option<&Representation> {
-        let (_, variant) = Coding::ALL.iter().zip(&self.variants).find(|(coding, _)| **coding == wanted)?;
+        let (_, variant) =
+            Coding::ALL.iter().zip(&self.variants).find(|(coding, _)| **coding == wanted)?;
         variant.as_ref()
     }
 

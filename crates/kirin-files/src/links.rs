@@ -1,25 +1,35 @@
-//! Symbolic links that leave the root, for places that follow those whose owner owns the target as well.
+//! Symbolic links that leave the root, for places that follow those whose owner owns the target as
+//! well.
 //!
-//! `follow_links = "owner"` is what nginx calls `disable_symlinks if_not_owner` and Apache `SymLinksIfOwnerMatch`: somebody
-//! who may write below the root cannot show files of others by a link. Every component of the path is opened by itself and
-//! stays open while the next is looked for, and owners are read from what has been opened. So a link that is exchanged
-//! meanwhile is either followed and checked, or not followed.
+//! `follow_links = "owner"` is what nginx calls `disable_symlinks if_not_owner` and Apache
+//! `SymLinksIfOwnerMatch`: somebody who may write below the root cannot show files of others by a
+//! link. Every component of the path is opened by itself and stays open while the next is looked
+//! for, and owners are read from what has been opened. So a link that is exchanged meanwhile is
+//! either followed and checked, or not followed.
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, open, openat, readlinkat};
-use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
+use rustix::fs::{
+    CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, open, openat, readlinkat,
+};
+use rustix::io::Errno;
+
 /// As many links as the kernel follows on one path (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
 const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens `name` below `directory` with `flags`. Follows a link only if it belongs to the owner of what it leads to.
-pub(crate) fn open_of_same_owner(directory: impl AsFd, name: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+/// Opens `name` below `directory` with `flags`. Follows a link only if it belongs to the owner of
+/// what it leads to.
+pub(crate) fn open_of_same_owner(
+    directory: impl AsFd,
+    name: &Path,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
     let mut links = 0;
     walk(directory.as_fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?, name, flags, &mut links)
 }
@@ -78,7 +88,11 @@ pub(crate) fn has_other_owner(path: &Path) -> bool {
 }
 
 /// Says for the log which link on the way to `name` below `directory` it is that `is_refused`.
-pub(crate) fn describe(directory: &Path, name: &Path, is_refused: impl Fn(&Path) -> bool) -> Option<String> {
+pub(crate) fn describe(
+    directory: &Path,
+    name: &Path,
+    is_refused: impl Fn(&Path) -> bool,
+) -> Option<String> {
     let mut parts = name.components();
     let mut prefixes = vec![name.to_owned()];
     while parts.next_back().is_some() && !parts.as_path().as_os_str().is_empty() {

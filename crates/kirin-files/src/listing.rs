@@ -1,16 +1,19 @@
 //! Lists of what is in a directory, for places that are told to show them.
 //!
-//! Asked by [`crate::Files`] when a directory has no index page. Every name is escaped; hidden files, and what could not be
-//! served, are left out. Nothing is kept: a list is as new as the request.
+//! Asked by [`crate::Files`] when a directory has no index page. Every name is escaped; hidden
+//! files, and what could not be served, are left out. Nothing is kept: a list is as new as the
+//! request.
+
+use std::fmt::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, UNIX_EPOCH};
+
+use kirin_http::{Body, Place, RequestHead, Response, StatusCode};
+use rustix::fs::{AtFlags, Dir, FileType, statat};
 
 use crate::redirect::Redirect;
 use crate::request_path::RequestPath;
 use crate::root::{OpenError, Opened, Root};
-use kirin_http::{Body, Place, RequestHead, Response, StatusCode};
-use rustix::fs::{AtFlags, Dir, FileType, statat};
-use std::fmt::Write;
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, UNIX_EPOCH};
 
 /// Files in a list at most: the loop waits while they are looked at, some microseconds each.
 const MAX_ENTRIES: usize = 5000;
@@ -47,7 +50,11 @@ pub(crate) fn answer(root: &Root, request: &RequestHead<'_>) -> Option<Response>
 }
 
 /// The entries in the order of the page, and whether these are all.
-fn read(root: &Root, path: &RequestPath, directory: OwnedFd) -> rustix::io::Result<(Vec<Entry>, bool)> {
+fn read(
+    root: &Root,
+    path: &RequestPath,
+    directory: OwnedFd,
+) -> rustix::io::Result<(Vec<Entry>, bool)> {
     let mut entries = Vec::new();
     let mut is_whole = true;
     for found in Dir::read_from(&directory)? {
@@ -61,7 +68,8 @@ fn read(root: &Root, path: &RequestPath, directory: OwnedFd) -> rustix::io::Resu
         }
         entries.extend(look_at(root, path, directory.as_fd(), name));
     }
-    entries.sort_by(|a, b| (a.size_bytes.is_some(), &a.name).cmp(&(b.size_bytes.is_some(), &b.name)));
+    entries
+        .sort_by(|a, b| (a.size_bytes.is_some(), &a.name).cmp(&(b.size_bytes.is_some(), &b.name)));
     Ok((entries, is_whole))
 }
 
@@ -75,15 +83,19 @@ fn look_at(root: &Root, path: &RequestPath, directory: impl AsFd, name: Vec<u8>)
     let stat = statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let modified = stat.st_mtime;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Some(Entry { name, size_bytes: u64::try_from(stat.st_size).ok(), modified }),
+        FileType::RegularFile => {
+            Some(Entry { name, size_bytes: u64::try_from(stat.st_size).ok(), modified })
+        }
         FileType::Directory => Some(Entry { name, size_bytes: None, modified }),
         FileType::Symlink => {
             // Only one that stays below the root can be served, or tells what it leads to.
             let whole = [&path.name[..], b"/", &name].concat();
             match root.open_beneath(whole.strip_prefix(b"/").unwrap_or(&whole)).ok()? {
-                Opened::File(file) => {
-                    Some(Entry { name, size_bytes: Some(file.state.size), modified: file.state.modified.0 })
-                }
+                Opened::File(file) => Some(Entry {
+                    name,
+                    size_bytes: Some(file.state.size),
+                    modified: file.state.modified.0,
+                }),
                 Opened::Directory => Some(Entry { name, size_bytes: None, modified }),
                 Opened::Special => None,
             }
@@ -117,7 +129,10 @@ fn page(path: &RequestPath, entries: &[Entry], is_whole: bool) -> String {
     }
     page.push_str("</table>\n");
     if !is_whole {
-        let _ = writeln!(page, "<p>There are more than {MAX_ENTRIES} files; the others are not shown.</p>");
+        let _ = writeln!(
+            page,
+            "<p>There are more than {MAX_ENTRIES} files; the others are not shown.</p>"
+        );
     }
     page.push_str("</body></html>\n");
     page

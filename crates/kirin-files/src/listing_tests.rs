@@ -1,13 +1,15 @@
-use super::*;
-use crate::{Files, FilesConfig};
-use kirin_http::request;
-use proptest::prelude::*;
 use std::ffi::OsStr;
 use std::fs;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::time::Instant;
+
+use kirin_http::request;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Files, FilesConfig};
 
 /// Status, `Location` and body.
 fn get(files: &Files, target: &str) -> Option<(u16, String, String)> {
@@ -19,8 +21,12 @@ fn get(files: &Files, target: &str) -> Option<(u16, String, String)> {
         panic!("{text}")
     };
     let response = files.answer(&head, Instant::now())?;
-    let location =
-        response.fields.get("location").map(String::from_utf8_lossy).unwrap_or_default().into_owned();
+    let location = response
+        .fields
+        .get("location")
+        .map(String::from_utf8_lossy)
+        .unwrap_or_default()
+        .into_owned();
     let body = match response.body {
         Body::Bytes(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
         _ => String::new(),
@@ -69,7 +75,10 @@ fn a_directory_without_an_index_is_listed() {
         ],
         "{body}"
     );
-    assert!(body.contains(">A&lt;b&gt;&amp;&#39;&quot;c.txt</a>") && !body.contains("<b>"), "{body}");
+    assert!(
+        body.contains(">A&lt;b&gt;&amp;&#39;&quot;c.txt</a>") && !body.contains("<b>"),
+        "{body}"
+    );
     assert!(body.contains("caf\u{e9} x.txt</a>"), "{body}");
     assert!(rows[3].contains("<td>5</td>") && rows[5].contains("<td>5</td>"), "{body}");
     for target in ["/docs/caf%C3%A9%20x.txt", "/docs/%FF", "/docs/A%3Cb%3E%26%27%22c.txt"] {

@@ -1,14 +1,16 @@
 //! From a path to what is there, by asking the file system.
 
+use std::rc::Rc;
+
+use kirin_compress::Coding;
+use rustix::io::Errno;
+
 use crate::config::FilesConfig;
 use crate::found::{Found, OpenedFile, StaticFile};
 use crate::media_type::content_type;
 use crate::redirect::Redirect;
 use crate::request_path::RequestPath;
 use crate::root::{OpenError, OpenFile, Opened, Root};
-use kirin_compress::Coding;
-use rustix::io::Errno;
-use std::rc::Rc;
 
 /// Looks up `path`. What is known already (`previous`) is kept if it has not changed.
 pub(crate) fn look_up(
@@ -25,7 +27,8 @@ pub(crate) fn look_up(
     }
     match open(root, &path.name)? {
         Some(Opened::File(original)) => read(root, config, &path.name, original, previous),
-        // Only a directory that we have a page for is ours: a route of an application may share its name.
+        // Only a directory that we have a page for is ours: a route of an application may share its
+        // name.
         Some(Opened::Directory) => Ok(match open_index(root, config, path)? {
             Some(_) => Found::Redirect(Rc::new(Redirect::to(path))),
             None => Found::Absent,
@@ -83,7 +86,8 @@ fn read(
     }
 }
 
-/// The variant of `name` in `coding`, unless it is older than the file: then the file was changed and the variant forgotten.
+/// The variant of `name` in `coding`, unless it is older than the file: then the file was changed
+/// and the variant forgotten.
 fn open_variant(
     root: &Root,
     name: &[u8],
@@ -92,7 +96,9 @@ fn open_variant(
 ) -> Result<Option<OpenFile>, OpenError> {
     let name = [name, file_suffix(coding)].concat();
     match root.open_beneath(&name) {
-        Ok(Opened::File(variant)) if variant.state.modified >= original.state.modified => Ok(Some(variant)),
+        Ok(Opened::File(variant)) if variant.state.modified >= original.state.modified => {
+            Ok(Some(variant))
+        }
         Err(error @ OpenError::Exhausted(_)) => Err(error),
         // Whatever else is there is no reason not to send the original.
         Ok(_) | Err(_) => Ok(None),

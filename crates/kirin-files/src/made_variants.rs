@@ -1,17 +1,22 @@
-//! Variants that nobody has laid beside a file: compressed when they are first asked for, and kept with the file in the
-//! open-file cache. They go when the file has changed, as it is read anew then.
+//! Variants that nobody has laid beside a file: compressed when they are first asked for, and kept
+//! with the file in the open-file cache. They go when the file has changed, as it is read anew
+//! then.
 //!
-//! What is small is compressed at once; for the rest a thread does it, and until then clients get the original.
+//! What is small is compressed at once; for the rest a thread does it, and until then clients get
+//! the original.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use kirin_compress::{Coding, Codings, Effort, INLINE_BYTES, encode, is_compressible};
 
 use crate::files::Files;
 use crate::found::{Found, StaticFile};
 use crate::representation::Representation;
-use bytes::Bytes;
-use kirin_compress::{Coding, Codings, Effort, INLINE_BYTES, encode, is_compressible};
-use std::cell::RefCell;
-use std::rc::Rc;
 
-/// Files that are compressed at a time, for each place and event loop. Nobody waits for one, so few are enough.
+/// Files that are compressed at a time, for each place and event loop. Nobody waits for one, so few
+/// are enough.
 const MAX_UNDERWAY: usize = 2;
 
 /// The variants of one file. In the order of [`Coding::ALL`].
@@ -37,7 +42,12 @@ impl MadeVariants {
     }
 
     /// The codings that are worth it for a file of this type and size.
-    pub(crate) fn worthwhile(allowed: Codings, content_type: &str, size: u64, limit_bytes: u64) -> Codings {
+    pub(crate) fn worthwhile(
+        allowed: Codings,
+        content_type: &str,
+        size: u64,
+        limit_bytes: u64,
+    ) -> Codings {
         let is_worthwhile = (kirin_compress::MIN_BYTES..=limit_bytes).contains(&size)
             && is_compressible(content_type.as_bytes());
         if is_worthwhile { allowed } else { Codings::NONE }
@@ -72,7 +82,8 @@ impl MadeVariants {
 }
 
 impl Files {
-    /// The variant of `file`, which was found at `path`; `None` if there is none yet, or it would be no smaller.
+    /// The variant of `file`, which was found at `path`; `None` if there is none yet, or it would
+    /// be no smaller.
     pub(crate) fn make_variant(
         &self,
         path: &str,
@@ -85,7 +96,9 @@ impl Files {
             Made::Not => {}
         }
         let contents = file.original().file.contents();
-        if let Some(contents) = contents.in_memory().filter(|contents| contents.len() <= INLINE_BYTES) {
+        if let Some(contents) =
+            contents.in_memory().filter(|contents| contents.len() <= INLINE_BYTES)
+        {
             let variant = file.keep_variant(coding, encode(coding, Effort::Kept, contents).ok());
             self.cache().borrow_mut().weigh(path.as_bytes());
             return variant;
@@ -94,16 +107,21 @@ impl Files {
         if underway.get() < MAX_UNDERWAY {
             underway.set(underway.get() + 1);
             file.made.set(coding, Made::Underway);
-            let (file, cache, underway) = (Rc::clone(file), Rc::clone(self.cache()), Rc::clone(underway));
+            let (file, cache, underway) =
+                (Rc::clone(file), Rc::clone(self.cache()), Rc::clone(underway));
             let path = path.to_owned();
             tokio::task::spawn_local(async move {
                 let encoded = tokio::task::spawn_blocking(move || {
-                    contents.read().and_then(|contents| encode(coding, Effort::Kept, &contents)).ok()
+                    contents
+                        .read()
+                        .and_then(|contents| encode(coding, Effort::Kept, &contents))
+                        .ok()
                 });
                 file.keep_variant(coding, encoded.await.ok().flatten());
                 underway.set(underway.get() - 1);
                 let mut cache = cache.borrow_mut();
-                let is_kept = |found: &Found| matches!(found, Found::File(kept) if Rc::ptr_eq(kept, &file));
+                let is_kept =
+                    |found: &Found| matches!(found, Found::File(kept) if Rc::ptr_eq(kept, &file));
                 if cache.peek(path.as_bytes()).is_some_and(is_kept) {
                     cache.weigh(path.as_bytes());
                 }
@@ -116,7 +134,8 @@ impl Files {
 impl StaticFile {
     /// Takes what was encoded; `None` if that has failed. Gives the variant if it is of use.
     fn keep_variant(&self, coding: Coding, encoded: Option<Vec<u8>>) -> Option<Rc<Representation>> {
-        let smaller = encoded.filter(|encoded| (encoded.len() as u64) < self.original().file.size());
+        let smaller =
+            encoded.filter(|encoded| (encoded.len() as u64) < self.original().file.size());
         let variant = smaller.map(|mut encoded| {
             encoded.shrink_to_fit();
             Rc::new(self.original().coded(self.content_type(), coding, Bytes::from(encoded)))

@@ -1,11 +1,13 @@
 //! Files that are compressed when they are asked for.
 
-use super::site::{Seen, Site, set_modified};
-use crate::{FilesConfig, open_file_cache::Kept};
-use kirin_compress::{Coding, Codings, INLINE_BYTES};
 use std::fs;
 use std::io::Read;
+
+use kirin_compress::{Coding, Codings, INLINE_BYTES};
 use tokio::task::LocalSet;
+
+use super::site::{Seen, Site, set_modified};
+use crate::{FilesConfig, open_file_cache::Kept};
 
 fn site(configure: impl FnOnce(&mut FilesConfig)) -> Site {
     Site::with(|config| {
@@ -47,13 +49,22 @@ fn a_file_without_variants_is_compressed_for_those_who_accept_it() {
     let plain = site.get("/a.html").unwrap();
     assert_eq!((plain.field("content-encoding"), plain.body.len()), (None, 5000));
     assert_eq!(plain.field("vary"), Some("Accept-Encoding"));
-    for (codings, expected) in [("gzip", "gzip"), ("gzip, br", "br"), ("zstd, gzip;q=0.5", "zstd")] {
+    for (codings, expected) in [("gzip", "gzip"), ("gzip, br", "br"), ("zstd, gzip;q=0.5", "zstd")]
+    {
         let seen = ask(&site, "/a.html", codings);
-        assert_eq!((seen.status, seen.field("content-encoding")), (200, Some(expected)), "{codings}");
+        assert_eq!(
+            (seen.status, seen.field("content-encoding")),
+            (200, Some(expected)),
+            "{codings}"
+        );
         assert_eq!(seen.field("vary"), Some("Accept-Encoding"), "{codings}");
         assert_eq!(seen.field("content-type"), Some("text/html; charset=utf-8"), "{codings}");
         assert_eq!(seen.field("accept-ranges"), None, "{codings}");
-        assert_eq!(seen.field("etag"), Some(&*format!("\"2ebc98a1.0-1388-{expected}\"")), "{codings}");
+        assert_eq!(
+            seen.field("etag"),
+            Some(&*format!("\"2ebc98a1.0-1388-{expected}\"")),
+            "{codings}"
+        );
         assert_eq!(seen.field("last-modified"), plain.field("last-modified"));
         assert!(seen.body.len() < 200);
         let head = site.ask("HEAD", "/a.html", &[("Accept-Encoding", codings)]).unwrap();
@@ -93,7 +104,11 @@ fn what_is_not_worth_it_or_not_wanted_is_sent_as_it_is() {
     ] {
         for _ in 0..2 {
             let seen = ask(&site, target, codings);
-            assert_eq!((seen.status, seen.field("content-encoding")), (200, None), "{target} {codings}");
+            assert_eq!(
+                (seen.status, seen.field("content-encoding")),
+                (200, None),
+                "{target} {codings}"
+            );
             assert_eq!(seen.field("vary"), vary, "{target} {codings}");
         }
     }
@@ -109,12 +124,17 @@ fn ranges_are_of_the_file_itself() {
         site.ask("GET", "/a.html", &[&[("Accept-Encoding", "gzip")], lines].concat()).unwrap()
     };
     let seen = ask(&[("Range", "bytes=0-4")]);
-    assert_eq!((seen.status, seen.field("content-encoding"), &seen.body[..]), (206, None, &b"<p>he"[..]));
+    assert_eq!(
+        (seen.status, seen.field("content-encoding"), &seen.body[..]),
+        (206, None, &b"<p>he"[..])
+    );
     // The rest of a variant cannot be had: the whole.
     let seen = ask(&[("Range", "bytes=10-"), ("If-Range", gzip.field("etag").unwrap())]);
     assert_eq!((seen.status, seen.body.len()), (200, 5000));
-    let seen =
-        ask(&[("Range", "bytes=4990-"), ("If-Range", site.get("/a.html").unwrap().field("etag").unwrap())]);
+    let seen = ask(&[
+        ("Range", "bytes=4990-"),
+        ("If-Range", site.get("/a.html").unwrap().field("etag").unwrap()),
+    ]);
     assert_eq!((seen.status, seen.body.len()), (206, 10));
 }
 
@@ -122,7 +142,8 @@ fn ranges_are_of_the_file_itself() {
 fn a_client_that_holds_any_variant_it_takes_need_not_get_it_anew() {
     let site = site(|_| {});
     set_modified(&site.write("a.html", page(5000)), 784_111_777);
-    let (plain, gzip, br) = ("\"2ebc98a1.0-1388\"", "\"2ebc98a1.0-1388-gzip\"", "\"2ebc98a1.0-1388-br\"");
+    let (plain, gzip, br) =
+        ("\"2ebc98a1.0-1388\"", "\"2ebc98a1.0-1388-gzip\"", "\"2ebc98a1.0-1388-br\"");
     for (codings, held, expected) in [
         ("gzip", gzip, Some(gzip)),
         ("gzip", plain, Some(plain)),
@@ -148,8 +169,14 @@ fn a_client_that_holds_any_variant_it_takes_need_not_get_it_anew() {
         ("gzip", "\"x\"", 412, None),
         ("gzip", "*", 200, Some("gzip")),
     ] {
-        let seen = site.ask("GET", "/a.html", &[("Accept-Encoding", codings), ("If-Match", wanted)]).unwrap();
-        assert_eq!((seen.status, seen.field("content-encoding")), (status, coding), "{wanted} for {codings}");
+        let seen = site
+            .ask("GET", "/a.html", &[("Accept-Encoding", codings), ("If-Match", wanted)])
+            .unwrap();
+        assert_eq!(
+            (seen.status, seen.field("content-encoding")),
+            (status, coding),
+            "{wanted} for {codings}"
+        );
     }
 }
 
@@ -186,7 +213,10 @@ fn a_large_file_is_sent_as_it_is_until_a_thread_has_compressed_it() {
             assert_eq!((held.status, held.field("etag")), (304, Some(&*tag)));
             settle(&site).await;
             let second = ask(&site, "/app.js", "gzip");
-            assert_eq!((second.field("content-encoding"), second.field("etag")), (Some("gzip"), Some(&*tag)));
+            assert_eq!(
+                (second.field("content-encoding"), second.field("etag")),
+                (Some("gzip"), Some(&*tag))
+            );
             assert!(gunzip(&second.body) == page(bytes));
             // The cache knows what it holds.
             let cache = site.files.cache().borrow();
@@ -223,7 +253,10 @@ fn variants_count_among_the_memory_of_the_cache() {
     for n in 0..50 {
         site.write(&format!("{n}.html"), page(5000));
         for coding in ["gzip", "br", "zstd"] {
-            assert_eq!(ask(&site, &format!("/{n}.html"), coding).field("content-encoding"), Some(coding));
+            assert_eq!(
+                ask(&site, &format!("/{n}.html"), coding).field("content-encoding"),
+                Some(coding)
+            );
             assert!(site.files.cache().borrow().used_bytes() <= limit);
         }
     }

@@ -10,14 +10,17 @@ const OVERRIDES: &[(&str, &str)] = &[
     ("zst", "application/zstd"),
 ];
 
-/// The media type of a file of this name, with `charset=utf-8` where text without it would be guessed at.
+/// The media type of a file of this name, with `charset=utf-8` where text without it would be
+/// guessed at.
 ///
-/// XML says its encoding itself, and a charset here would overrule it (RFC 7303 section 3), so XML types have none.
+/// XML says its encoding itself, and a charset here would overrule it (RFC 7303 section 3), so XML
+/// types have none.
 pub(crate) fn content_type(name: &[u8]) -> String {
     let file_name = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
     let media_type = extension(file_name)
         .and_then(|extension| {
-            let overridden = OVERRIDES.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known));
+            let overridden =
+                OVERRIDES.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known));
             overridden
                 .map(|(_, media_type)| *media_type)
                 .or_else(|| mime_guess::from_ext(extension).first_raw())

@@ -1,13 +1,15 @@
-//! The open-file cache: what each path led to when we last looked. Of a `files:DIR` place, and of what applications hand back.
+//! The open-file cache: what each path led to when we last looked. Of a `files:DIR` place, and of
+//! what applications hand back.
 //!
-//! Bounded by entries (an open descriptor counts as one) and by bytes. Evicts by CLOCK: one bit a slot says whether it was
-//! asked for since the hand last came by, so that a sweep over names that nobody asks for twice pushes out itself and not
-//! what is in demand.
+//! Bounded by entries (an open descriptor counts as one) and by bytes. Evicts by CLOCK: one bit a
+//! slot says whether it was asked for since the hand last came by, so that a sweep over names that
+//! nobody asks for twice pushes out itself and not what is in demand.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 /// What a slot and its place in the map take besides path and value, about.
 const SLOT_BYTES: usize = 128;
@@ -79,8 +81,10 @@ impl<V: Kept> OpenFileCache<V> {
     pub(crate) fn put(&mut self, path: &[u8], found: V, now: Instant) {
         // It was in demand before if it was known before.
         let wanted = self.remove(path);
-        let weight =
-            Weight { entries: found.descriptors().max(1), bytes: found.bytes() + path.len() + SLOT_BYTES };
+        let weight = Weight {
+            entries: found.descriptors().max(1),
+            bytes: found.bytes() + path.len() + SLOT_BYTES,
+        };
         if weight.entries > self.limit.entries || weight.bytes > self.limit.bytes {
             return;
         }
@@ -117,7 +121,8 @@ impl<V: Kept> OpenFileCache<V> {
         self.slots.get(*self.by_path.get(path)?)?.as_ref().map(|slot| &slot.found)
     }
 
-    /// Takes notice that what `path` led to takes more memory than when it was put; others leave for it.
+    /// Takes notice that what `path` led to takes more memory than when it was put; others leave
+    /// for it.
     pub(crate) fn weigh(&mut self, path: &[u8]) {
         let Some(&at) = self.by_path.get(path) else { return };
         let Some(slot) = &mut self.slots[at] else { return };
@@ -145,8 +150,9 @@ impl<V: Kept> OpenFileCache<V> {
         }
     }
 
-    /// Moves the hand on to a slot that was not asked for since it last came by, and empties it. Ends, because what the hand
-    /// passes is not wanted any more; called only while something is there.
+    /// Moves the hand on to a slot that was not asked for since it last came by, and empties it.
+    /// Ends, because what the hand passes is not wanted any more; called only while something is
+    /// there.
     fn evict_one(&mut self) {
         loop {
             self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };

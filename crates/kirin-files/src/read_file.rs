@@ -1,15 +1,18 @@
-//! A file that has been opened and read: contents or descriptor, and what tells this state of it from the next.
+//! A file that has been opened and read: contents or descriptor, and what tells this state of it
+//! from the next.
 
-use crate::root::{FileClock, FileState, OpenFile};
-use bytes::Bytes;
-use kirin_http::byte_range::ByteRange;
-use kirin_http::{Body, FileRange};
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
+
+use bytes::Bytes;
+use kirin_http::byte_range::ByteRange;
+use kirin_http::{Body, FileRange};
+
+use crate::root::{FileClock, FileState, OpenFile};
 
 /// How often a small file that changes while it is read is read again.
 const READ_ATTEMPTS: usize = 3;
@@ -94,13 +97,14 @@ impl ReadFile {
         self.read_at.get()
     }
 
-    /// What is known of a settled file has been found to be so still, as if it had been read at `looked_at`.
+    /// What is known of a settled file has been found to be so still, as if it had been read at
+    /// `looked_at`.
     pub(crate) fn confirm(&self, looked_at: FileClock) {
         self.read_at.set(looked_at);
     }
 
-    /// `Last-Modified`, in seconds since the epoch. None when the file claims to be from the future (RFC 9110 section
-    /// 8.8.2.1).
+    /// `Last-Modified`, in seconds since the epoch. None when the file claims to be from the future
+    /// (RFC 9110 section 8.8.2.1).
     pub(crate) fn last_modified(&self) -> Option<u64> {
         let (seconds, _) = self.state.modified;
         u64::try_from(seconds).ok().filter(|_| seconds <= self.read_at.get().seconds())
@@ -119,9 +123,11 @@ impl ReadFile {
                 let at = |byte| usize::try_from(byte).unwrap_or(usize::MAX).min(bytes.len());
                 Body::Bytes(bytes.slice(at(range.start)..at(range.end())))
             }
-            Contents::Descriptor { file, .. } => {
-                Body::File(FileRange { file: Arc::clone(file), offset: range.start, length: range.length })
-            }
+            Contents::Descriptor { file, .. } => Body::File(FileRange {
+                file: Arc::clone(file),
+                offset: range.start,
+                length: range.length,
+            }),
         }
     }
 
@@ -144,11 +150,12 @@ pub(crate) fn http_date(seconds: u64) -> String {
     httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
-/// The contents of a file of up to `limit_bytes`, which are those of `state`: a file that changes while it is read is read
-/// again, and its newer state taken. One that keeps changing is not kept.
+/// The contents of a file of up to `limit_bytes`, which are those of `state`: a file that changes
+/// while it is read is read again, and its newer state taken. One that keeps changing is not kept.
 fn read_small(file: &File, state: &mut FileState, limit_bytes: usize) -> io::Result<Option<Bytes>> {
     for _ in 0..READ_ATTEMPTS {
-        let Some(size) = usize::try_from(state.size).ok().filter(|size| *size <= limit_bytes) else {
+        let Some(size) = usize::try_from(state.size).ok().filter(|size| *size <= limit_bytes)
+        else {
             return Ok(None);
         };
         let mut contents = vec![0; size];

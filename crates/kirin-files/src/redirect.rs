@@ -1,8 +1,9 @@
 //! `dir` → `dir/`, so that relative links in its index page lead where they should.
 
-use crate::request_path::RequestPath;
 use http::StatusCode;
 use kirin_http::{Body, Place, Response};
+
+use crate::request_path::RequestPath;
 
 /// A redirect to a directory's own path.
 pub(crate) struct Redirect {
@@ -14,8 +15,8 @@ impl Redirect {
         Self { path: path.to_directory_uri() }
     }
 
-    /// The response. `Location` is a path without a host: the one the client used stays right behind any proxy, and no
-    /// `Host` of a stranger's choice comes back.
+    /// The response. `Location` is a path without a host: the one the client used stays right
+    /// behind any proxy, and no `Host` of a stranger's choice comes back.
     pub(crate) fn respond(&self, query: Option<&str>) -> Response {
         let mut location = self.path.clone();
         if let Some(query) = query {

@@ -1,13 +1,15 @@
 //! A file as it is sent: what was read of it, validators, and the response head made once.
 
-use crate::entity_tag::EntityTag;
-use crate::read_file::{ReadFile, http_date};
-use crate::root::OpenFile;
+use std::io;
+
 use bytes::Bytes;
 use kirin_compress::Coding;
 use kirin_http::FieldLines;
 use kirin_http::preconditions::Validators;
-use std::io;
+
+use crate::entity_tag::EntityTag;
+use crate::read_file::{ReadFile, http_date};
+use crate::root::OpenFile;
 
 /// One file of the file system, the original or a coded variant.
 pub(crate) struct Representation {
@@ -20,7 +22,8 @@ pub(crate) struct Representation {
 }
 
 impl Representation {
-    /// Reads a small file; keeps a large one open. `varies` says that the file has more than one representation.
+    /// Reads a small file; keeps a large one open. `varies` says that the file has more than one
+    /// representation.
     pub(crate) fn of(
         open: OpenFile,
         content_type: &str,
@@ -35,10 +38,18 @@ impl Representation {
         Ok(Self::new(file, entity_tag, content_type, coding, varies, fields))
     }
 
-    /// A variant that was made from this one. It has no parts to give: a range is one of the original.
+    /// A variant that was made from this one. It has no parts to give: a range is one of the
+    /// original.
     pub(crate) fn coded(&self, content_type: &str, coding: Coding, bytes: Bytes) -> Self {
         let entity_tag = EntityTag::of(self.file.state(), self.file.is_settled(), Some(coding));
-        Self::new(self.file.coded(bytes), entity_tag, content_type, Some(coding), true, FieldLines::new())
+        Self::new(
+            self.file.coded(bytes),
+            entity_tag,
+            content_type,
+            Some(coding),
+            true,
+            FieldLines::new(),
+        )
     }
 
     fn new(
@@ -62,7 +73,10 @@ impl Representation {
 
     /// What a client can compare its copy with.
     pub(crate) fn validators(&self) -> Validators<'_> {
-        Validators { entity_tag: self.entity_tag.as_tag(), last_modified: self.file.last_modified() }
+        Validators {
+            entity_tag: self.entity_tag.as_tag(),
+            last_modified: self.file.last_modified(),
+        }
     }
 
     /// Memory taken.

@@ -1,14 +1,15 @@
-//! From the path of a request to the name of a file below the root: percent-decoded once, `.` and `..` resolved, `//`
-//! merged. Pure; the file system is asked later.
+//! From the path of a request to the name of a file below the root: percent-decoded once, `.` and
+//! `..` resolved, `//` merged. Pure; the file system is asked later.
 //!
-//! The decoded name is what a route's protection has to look at too: `/%61dmin` and `/admin` are one file.
+//! The decoded name is what a route's protection has to look at too: `/%61dmin` and `/admin` are
+//! one file.
 
 use http::StatusCode;
 
 /// The name of a file or directory below the root.
 ///
-/// `name` has no leading or trailing `/` and no empty, `.` or `..` segment; it is empty for the root itself. It is bytes,
-/// as file names are: nothing says that they are UTF-8.
+/// `name` has no leading or trailing `/` and no empty, `.` or `..` segment; it is empty for the
+/// root itself. It is bytes, as file names are: nothing says that they are UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestPath {
     /// Segments joined by `/`.
@@ -20,8 +21,8 @@ pub struct RequestPath {
 /// Why a path names no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoFile {
-    /// A file cannot have such a name (an encoded `/` in a segment, a control character), but a path of an
-    /// application may.
+    /// A file cannot have such a name (an encoded `/` in a segment, a control character), but a
+    /// path of an application may.
     #[error("path cannot be the name of a file")]
     Unnameable,
     /// `%` without two hexadecimal digits.
@@ -36,7 +37,8 @@ pub enum NoFile {
 }
 
 impl NoFile {
-    /// The status code of the refusal; `None` when the path is merely none of ours. nginx refuses the same three.
+    /// The status code of the refusal; `None` when the path is merely none of ours. nginx refuses
+    /// the same three.
     pub fn refusal(self) -> Option<StatusCode> {
         match self {
             NoFile::Unnameable => None,
@@ -66,7 +68,8 @@ impl RequestPath {
                     name.truncate(name.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
                 }
                 segment => {
-                    unnameable |= segment.iter().any(|byte| *byte == b'/' || byte.is_ascii_control());
+                    unnameable |=
+                        segment.iter().any(|byte| *byte == b'/' || byte.is_ascii_control());
                     if !name.is_empty() {
                         name.push(b'/');
                     }
@@ -80,17 +83,19 @@ impl RequestPath {
         Ok(Self { name, directory })
     }
 
-    /// Whether a segment starts with a dot (`.git`, `.env`, `.htpasswd`): such files are there for others than visitors.
-    /// `/.well-known/` is for them (RFC 8615), though nothing hidden inside of it.
+    /// Whether a segment starts with a dot (`.git`, `.env`, `.htpasswd`): such files are there for
+    /// others than visitors. `/.well-known/` is for them (RFC 8615), though nothing hidden inside
+    /// of it.
     pub fn is_hidden(&self) -> bool {
         let mut segments = self.name.split(|byte| *byte == b'/');
         let first = segments.next().unwrap_or(b"");
-        (first.starts_with(b".") && first != b".well-known") || segments.any(|s| s.starts_with(b"."))
+        (first.starts_with(b".") && first != b".well-known")
+            || segments.any(|s| s.starts_with(b"."))
     }
 
-    /// The canonical path: one leading `/`, everything but RFC 3986's unreserved characters percent-encoded, and a
-    /// trailing `/`. Used in redirects, so neither `//host` nor a backslash (which browsers take for a slash) can come
-    /// out of it.
+    /// The canonical path: one leading `/`, everything but RFC 3986's unreserved characters
+    /// percent-encoded, and a trailing `/`. Used in redirects, so neither `//host` nor a backslash
+    /// (which browsers take for a slash) can come out of it.
     pub(crate) fn to_directory_uri(&self) -> String {
         const HEX: &[u8; 16] = b"0123456789ABCDEF";
         let mut uri = String::with_capacity(self.name.len() + 8);

@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 fn parse(raw: &str) -> Result<(Vec<u8>, bool), NoFile> {
     RequestPath::parse(raw).map(|path| (path.name, path.directory))
@@ -153,8 +154,8 @@ fn files_and_directories_with_a_dot_in_front_are_hidden_but_for_well_known() {
 /// Pieces that attacks are made of.
 fn hostile_path() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
-        "/", "//", ".", "..", "%2e", "%2E", "%2f", "%5c", "\\", "%00", "%", "%25", "%c0%ae", "%c0%af", "a",
-        "b", "%61", "\u{e9}", "%ff", "%0a", ";", "...",
+        "/", "//", ".", "..", "%2e", "%2E", "%2f", "%5c", "\\", "%00", "%", "%25", "%c0%ae",
+        "%c0%af", "a", "b", "%61", "\u{e9}", "%ff", "%0a", ";", "...",
     ]);
     prop::collection::vec(piece, 0..24).prop_map(|pieces| format!("/{}", pieces.concat()))
 }

@@ -1,16 +1,18 @@
 //! From a file and a request to the response.
 
-use crate::entity_tag::EntityTag;
-use crate::files::Files;
-use crate::found::StaticFile;
-use crate::representation::{Representation, not_modified};
+use std::ops::Deref;
+use std::rc::Rc;
+
 use http::{Method, StatusCode};
 use kirin_compress::{AcceptEncoding, Coding};
 use kirin_http::byte_range::part_of;
 use kirin_http::preconditions::{self, Validators, Verdict};
 use kirin_http::{Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content};
-use std::ops::Deref;
-use std::rc::Rc;
+
+use crate::entity_tag::EntityTag;
+use crate::files::Files;
+use crate::found::StaticFile;
+use crate::representation::{Representation, not_modified};
 
 /// A representation of a file that a client can have.
 enum Selected<'a> {
@@ -70,7 +72,8 @@ enum Held<'a> {
     Tag(&'a EntityTag),
 }
 
-/// The response to a client that compares tags, and may hold another representation than we would send.
+/// The response to a client that compares tags, and may hold another representation than we would
+/// send.
 fn respond_to_holder(
     file: &StaticFile,
     fields: &RequestFields<'_>,
@@ -87,7 +90,8 @@ fn respond_to_holder(
     let there = taken().filter_map(|coding| file.variant(coding)).chain(original);
     let last_modified = chosen.validators().last_modified;
     let others = there.map(|other| (Held::There(other), other.validators())).chain(
-        tags.iter().map(|tag| (Held::Tag(tag), Validators { entity_tag: tag.as_tag(), last_modified })),
+        tags.iter()
+            .map(|tag| (Held::Tag(tag), Validators { entity_tag: tag.as_tag(), last_modified })),
     );
     match preconditions::select(fields, (Held::Chosen, chosen.validators()), others) {
         (Held::There(other), verdict) => respond(other, fields, is_head, verdict),
@@ -113,7 +117,9 @@ fn respond(
     let file = &representation.file;
     let part = part_of(fields, is_head, representation.validators(), file.size());
     let head = representation.fields.clone();
-    partial_content::respond(Place::Files, head, file.size(), &part, is_head, |range| file.body(range))
+    partial_content::respond(Place::Files, head, file.size(), &part, is_head, |range| {
+        file.body(range)
+    })
 }
 
 fn response_304(fields: FieldLines) -> Response {

@@ -1,13 +1,9 @@
 //! The directory that is served. The only file that opens anything for a `files:DIR` place.
 //!
-//! Every open goes through openat2(2) with RESOLVE_BENEATH: the kernel itself refuses to leave the directory, by `..`,
-//! by an absolute symbolic link, or by one that is swapped in while we look. Symbolic links that stay inside work; others
-//! only if the configuration says so (`follow_links`).
+//! Every open goes through openat2(2) with RESOLVE_BENEATH: the kernel itself refuses to leave the
+//! directory, by `..`, by an absolute symbolic link, or by one that is swapped in while we look.
+//! Symbolic links that stay inside work; others only if the configuration says so (`follow_links`).
 
-use crate::config::{FilesError, FollowLinks};
-use crate::links;
-use rustix::fs::{Mode, OFlags, ResolveFlags};
-use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -18,6 +14,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::config::{FilesError, FollowLinks};
+use crate::links;
+
 /// A link without these cannot be followed beneath a directory.
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
@@ -25,11 +27,12 @@ const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGIC
 pub(crate) const OPEN: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// openat2 fails with EAGAIN while something is renamed elsewhere, when a link with `..` is on the way.
+/// openat2 fails with EAGAIN while something is renamed elsewhere, when a link with `..` is on the
+/// way.
 const RENAME_RETRIES: usize = 4;
 
-/// A change this close to our look may be followed by another with the same time stamp: the kernel stamps by ticks of
-/// up to 10 ms. (Git calls such files racily clean.)
+/// A change this close to our look may be followed by another with the same time stamp: the kernel
+/// stamps by ticks of up to 10 ms. (Git calls such files racily clean.)
 const TICK: Duration = Duration::from_millis(20);
 
 /// The opened root directory.
@@ -56,7 +59,8 @@ pub(crate) struct FileState {
     pub(crate) size: u64,
     /// Last change of the contents, in seconds and nanoseconds since the epoch.
     pub(crate) modified: (i64, i64),
-    /// Last change of the contents or of what is known of the file, likewise. No program can set it.
+    /// Last change of the contents or of what is known of the file, likewise. No program can set
+    /// it.
     pub(crate) changed: (i64, i64),
 }
 
@@ -105,14 +109,15 @@ impl Root {
         &self.path
     }
 
-    /// Opens the root anew if another directory has taken its place: a build made it again, or a deployment turned
-    /// the link that it is. While there is none, the old one stays.
+    /// Opens the root anew if another directory has taken its place: a build made it again, or a
+    /// deployment turned the link that it is. While there is none, the old one stays.
     pub(crate) fn follow_replacement(&self, now: Instant, validity: Duration) {
         if now.saturating_duration_since(self.checked.get()) < validity {
             return;
         }
         self.checked.set(now);
-        let current = std::fs::metadata(&self.path).map(|metadata| (metadata.dev(), metadata.ino()));
+        let current =
+            std::fs::metadata(&self.path).map(|metadata| (metadata.dev(), metadata.ino()));
         if current.is_ok_and(|identity| identity == self.identity.get()) {
             return;
         }
@@ -142,7 +147,11 @@ impl Root {
                 Err(Errno::AGAIN) if retries > 0 => retries -= 1,
                 Err(Errno::INTR) => {}
                 Err(Errno::XDEV) if self.follow_links == FollowLinks::SameOwner => {
-                    return links::open_of_same_owner(&*directory, Path::new(OsStr::from_bytes(name)), flags);
+                    return links::open_of_same_owner(
+                        &*directory,
+                        Path::new(OsStr::from_bytes(name)),
+                        flags,
+                    );
                 }
                 opened => return opened,
             }
@@ -153,11 +162,13 @@ impl Root {
     pub(crate) fn why_refused(&self, name: &[u8], error: Errno) -> String {
         let leaves = |name: &Path| {
             let directory = self.directory.borrow();
-            let opened = rustix::fs::openat2(&*directory, name, OFlags::PATH, Mode::empty(), RESOLVE);
+            let opened =
+                rustix::fs::openat2(&*directory, name, OFlags::PATH, Mode::empty(), RESOLVE);
             opened.err() == Some(Errno::XDEV)
         };
         let name = Path::new(OsStr::from_bytes(name));
-        let describe = |is_refused: &dyn Fn(&Path) -> bool| links::describe(&self.path, name, is_refused);
+        let describe =
+            |is_refused: &dyn Fn(&Path) -> bool| links::describe(&self.path, name, is_refused);
         let has_other_owner = |name: &Path| links::has_other_owner(&self.path.join(name));
         match (self.follow_links, error) {
             (FollowLinks::Inside, Errno::XDEV) => format!(
@@ -213,11 +224,17 @@ impl OpenError {
         match errno {
             // INVAL: a name that this file system cannot hold.
             Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL => OpenError::Absent,
-            // XDEV: it leads outside. LOOP: links in a circle, or a magic one. NXIO, NODEV: a socket or device.
-            Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP | Errno::NXIO | Errno::NODEV => {
-                OpenError::Refused(errno)
+            // XDEV: it leads outside. LOOP: links in a circle, or a magic one. NXIO, NODEV: a
+            // socket or device.
+            Errno::ACCESS
+            | Errno::PERM
+            | Errno::XDEV
+            | Errno::LOOP
+            | Errno::NXIO
+            | Errno::NODEV => OpenError::Refused(errno),
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => {
+                OpenError::Exhausted(errno)
             }
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => OpenError::Exhausted(errno),
             _ => OpenError::Failed(errno),
         }
     }
@@ -242,7 +259,8 @@ impl FileState {
     /// The same for somebody who sees whole seconds only.
     pub(crate) fn is_settled_in_seconds(&self, read_at: FileClock) -> bool {
         let (changed, _) = self.changed;
-        nanoseconds(read_at.0) - nanoseconds((changed.saturating_add(1), 0)) > TICK.as_nanos() as i128
+        nanoseconds(read_at.0) - nanoseconds((changed.saturating_add(1), 0))
+            > TICK.as_nanos() as i128
     }
 }
 

@@ -1,17 +1,20 @@
 //! Without a file descriptor left. A process of its own, since the limit is the process's.
 
-use kirin_files::{Files, FilesConfig};
-use kirin_http::request::{self, Parsed};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
+
+use kirin_files::{Files, FilesConfig};
+use kirin_http::request::{self, Parsed};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 fn status(files: &Files, path: &str, now: Instant) -> Option<u16> {
     let text = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut storage = [const { MaybeUninit::uninit() }; request::MAX_FIELDS];
     match request::parse(text.as_bytes(), &mut storage, &Default::default()) {
-        Ok(Parsed::Complete(head, _)) => files.answer(&head, now).map(|response| response.status.as_u16()),
+        Ok(Parsed::Complete(head, _)) => {
+            files.answer(&head, now).map(|response| response.status.as_u16())
+        }
         other => panic!("{other:?}"),
     }
 }

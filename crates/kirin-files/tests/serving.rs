@@ -1,9 +1,6 @@
-//! Files over real connections: a `kirin_http` server on a free port, curl and raw sockets as clients.
+//! Files over real connections: a `kirin_http` server on a free port, curl and raw sockets as
+//! clients.
 
-use kirin_files::{Files, FilesConfig};
-use kirin_http::{
-    Answer, Handler, Limits, Listener, Origin, RequestHead, Response, Server, StatusCode, listener,
-};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,6 +10,11 @@ use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use kirin_files::{Files, FilesConfig};
+use kirin_http::{
+    Answer, Handler, Limits, Listener, Origin, RequestHead, Response, Server, StatusCode, listener,
+};
 use tempfile::TempDir;
 
 struct FilesOnly(Files);
@@ -40,7 +42,8 @@ impl Site {
         let (ready, address) = mpsc::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             tokio::task::LocalSet::new().block_on(&runtime, async move {
                 let wanted = "127.0.0.1:0".parse().unwrap();
                 let bound = Listener::bind(&wanted, 1).unwrap().pop().unwrap();
@@ -216,7 +219,8 @@ fn a_variant_is_what_curl_decodes() {
     let file = site.write("page.html", &contents);
     let gzip = Command::new("gzip").args(["--keep", as_text(&file)]).status().unwrap();
     assert!(gzip.success());
-    let (head, body) = site.curl("/page.html", &["--header", "Accept-Encoding: gzip", "--compressed"]);
+    let (head, body) =
+        site.curl("/page.html", &["--header", "Accept-Encoding: gzip", "--compressed"]);
     assert_eq!(field(&head, "content-encoding"), Some("gzip"), "{head}");
     assert_eq!(field(&head, "vary"), Some("Accept-Encoding"));
     assert_eq!(body, contents);
@@ -241,7 +245,8 @@ fn no_path_on_the_wire_leads_outside() {
         (format!("/{outside}/secret"), "404"),
         (format!("http://x{up}{outside}/secret"), "400"),
     ] {
-        let received = site.raw(&format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+        let received =
+            site.raw(&format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
         let received = String::from_utf8(received).unwrap();
         assert!(received.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {received}");
         assert!(!received.contains("TOP SECRET"), "{path}: {received}");

@@ -1,17 +1,9 @@
-//! The access log: combined format, then the place that answered and the seconds it took, and `cut` behind a response that
-//! the client did not get to its end.
+//! The access log: combined format, then the place that answered and the seconds it took, and `cut`
+//! behind a response that the client did not get to its end.
 //!
-//! One a loop, over a file that all loops share. Lines are gathered and written together, whole lines only
-//! (a write to a file opened for appending is one piece), so that loops do not mix them.
+//! One a loop, over a file that all loops share. Lines are gathered and written together, whole
+//! lines only (a write to a file opened for appending is one piece), so that loops do not mix them.
 
-use crate::basic_credentials::BasicCredentials;
-use crate::handler::Peer;
-use crate::queued_writer::{Lost, Output, QueuedWriter, write_patiently};
-use crate::request::{RequestHead, Version};
-use crate::response::Place;
-use http::StatusCode;
-use parking_lot::RwLock;
-use rustix::fs::OFlags;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,13 +12,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use http::StatusCode;
+use parking_lot::RwLock;
+use rustix::fs::OFlags;
+
+use crate::basic_credentials::BasicCredentials;
+use crate::handler::Peer;
+use crate::queued_writer::{Lost, Output, QueuedWriter, write_patiently};
+use crate::request::{RequestHead, Version};
+use crate::response::Place;
+
 /// Gathered bytes after which a write is due before the second is over.
 const FLUSH_BYTES: usize = 32 * 1024;
 
 /// The most bytes that wait for a file which takes none, such as a FIFO whose reader is stuck.
 const QUEUE_BYTES: usize = 4 << 20;
 
-/// What access logs are written to: shared by all loops, and opened anew when the file has been renamed.
+/// What access logs are written to: shared by all loops, and opened anew when the file has been
+/// renamed.
 pub struct LogFile {
     current: Arc<Current>,
     /// None for a stream that the process was given.
@@ -103,7 +106,8 @@ impl LogFile {
         self.queue.flush(limit);
     }
 
-    /// Queues whole lines. They are lost, and counted, when the file takes none and the queue is full.
+    /// Queues whole lines. They are lost, and counted, when the file takes none and the queue is
+    /// full.
     fn push(&self, lines: &[u8]) {
         // Not before the first lines: the process changes its user while it has one thread.
         self.queue.start();
@@ -117,7 +121,8 @@ impl LogFile {
 
 fn open_for_appending(path: &Path) -> io::Result<File> {
     let mut options = File::options();
-    // A FIFO is opened for reading, too: it need not have a reader yet, and its reader may come back.
+    // A FIFO is opened for reading, too: it need not have a reader yet, and its reader may come
+    // back.
     let is_fifo = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
     // Query strings and names of users are not for everybody on the machine.
     options.append(true).create(!is_fifo).read(is_fifo).mode(0o640);
@@ -169,8 +174,8 @@ pub struct ResponseRecord {
 }
 
 impl ResponseRecord {
-    /// A response that was cut after this many bytes of its body. Without a byte of its head nobody was answered: 499, as
-    /// nginx logs it.
+    /// A response that was cut after this many bytes of its body. Without a byte of its head nobody
+    /// was answered: 499, as nginx logs it.
     pub(crate) fn cut(status: StatusCode, body_bytes: u64, place: Place, is_begun: bool) -> Self {
         let nobody = StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST);
         Self { status: if is_begun { status } else { nobody }, body_bytes, place, is_cut: true }
@@ -239,7 +244,8 @@ impl AccessLog {
     }
 }
 
-/// The name that the client gave with `Authorization: Basic`, as nginx and Apache log it: a 401 shows who was refused.
+/// The name that the client gave with `Authorization: Basic`, as nginx and Apache log it: a 401
+/// shows who was refused.
 fn user(request: &RequestHead<'_>) -> Vec<u8> {
     let credentials = request.field("authorization").and_then(BasicCredentials::parse);
     credentials
@@ -257,7 +263,8 @@ fn write_time(time: SystemTime, out: &mut Vec<u8>) {
     let _ = write!(out, "{}/{}/{}:{} +0000", part(5..7), part(8..11), part(12..16), part(17..25));
 }
 
-/// Escapes as nginx does, so that a client cannot forge a line: `"`, `\`, control and non-ASCII bytes become `\xHH`.
+/// Escapes as nginx does, so that a client cannot forge a line: `"`, `\`, control and non-ASCII
+/// bytes become `\xHH`.
 fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
         match byte {

@@ -1,13 +1,17 @@
-//! Who may have a connection: not more of them than the process can serve, nor all of them from one address.
+//! Who may have a connection: not more of them than the process can serve, nor all of them from one
+//! address.
 //!
-//! Shared by all event loops. A [`Permit`] is taken when a connection is accepted and lives as long as its socket.
+//! Shared by all event loops. A [`Permit`] is taken when a connection is accepted and lives as long
+//! as its socket.
 
-use crate::handler::Peer;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::handler::Peer;
 
 /// Locks over the addresses, so that loops rarely meet at one.
 const SHARDS: usize = 16;
@@ -61,8 +65,8 @@ impl Admission {
         Arc::new(Self { total, per_address, addresses: Default::default() })
     }
 
-    /// Whether the process may have another connection. Loops may find room at the same time, so that there can be one
-    /// more than the limit for each.
+    /// Whether the process may have another connection. Loops may find room at the same time, so
+    /// that there can be one more than the limit for each.
     pub(crate) fn has_room(&self) -> bool {
         self.total.open() < self.total.limit
     }
@@ -73,12 +77,15 @@ impl Admission {
         Permit(Arc::clone(self))
     }
 
-    /// Counts it for the address of its client, once that is known. None where addresses have no limit.
+    /// Counts it for the address of its client, once that is known. None where addresses have no
+    /// limit.
     pub(crate) fn admit_address(
         self: &Arc<Self>,
         peer: &Peer,
     ) -> Result<Option<AddressPermit>, TooManyOfAddress> {
-        let (Some(address), Some(limit)) = (address_key(peer), self.per_address) else { return Ok(None) };
+        let (Some(address), Some(limit)) = (address_key(peer), self.per_address) else {
+            return Ok(None);
+        };
         let mut counts = self.shard(address).lock();
         let count = counts.entry(address).or_insert(0);
         if *count >= limit {
@@ -111,8 +118,8 @@ impl Drop for AddressPermit {
     }
 }
 
-/// One number for an IPv4 address, or for the /64 of an IPv6 address, of which a single client has all. None for a unix
-/// socket, whose clients are one program.
+/// One number for an IPv4 address, or for the /64 of an IPv6 address, of which a single client has
+/// all. None for a unix socket, whose clients are one program.
 pub fn address_key(peer: &Peer) -> Option<u64> {
     let Peer::Tcp(address) = peer else { return None };
     Some(match address.ip().to_canonical() {
@@ -136,7 +143,10 @@ mod tests {
         let first = admission.admit_address(&peer("10.0.0.1:1")).unwrap();
         let _second = admission.admit_address(&peer("10.0.0.1:2")).unwrap();
         assert_eq!(admission.admit_address(&peer("10.0.0.1:3")).err(), Some(TooManyOfAddress));
-        assert_eq!(admission.admit_address(&peer("[::ffff:10.0.0.1]:3")).err(), Some(TooManyOfAddress));
+        assert_eq!(
+            admission.admit_address(&peer("[::ffff:10.0.0.1]:3")).err(),
+            Some(TooManyOfAddress)
+        );
         let _other = admission.admit_address(&peer("10.0.0.2:1")).unwrap();
         let _unix: Vec<_> = (0..5).map(|_| admission.admit_address(&Peer::Unix).unwrap()).collect();
         drop(first);
@@ -154,7 +164,8 @@ mod tests {
     #[test]
     fn the_process_has_so_many_connections() {
         let total = ConnectionCount::new(2);
-        let (one, two) = (Admission::new(Arc::clone(&total), None), Admission::new(Arc::clone(&total), None));
+        let (one, two) =
+            (Admission::new(Arc::clone(&total), None), Admission::new(Arc::clone(&total), None));
         let permits = (one.admit(), two.admit());
         assert!(!one.has_room() && !two.has_room());
         drop(permits);

@@ -1,11 +1,13 @@
 //! `Authorization: Basic` (RFC 7617): a name and a password.
 //!
-//! Pure: read by the access log, which shows the name, and by the program, which checks the password.
+//! Pure: read by the access log, which shows the name, and by the program, which checks the
+//! password.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// The longest value that is looked at; strangers choose it, and passwords cost time by their length.
+/// The longest value that is looked at; strangers choose it, and passwords cost time by their
+/// length.
 const MAX_BYTES: usize = 1024;
 
 /// What a client says it is. Shows the name only.
@@ -68,7 +70,10 @@ mod tests {
         ] {
             assert_eq!(parse(value), expected, "{value}");
         }
-        assert_eq!(parse(&format!("Basic {}", STANDARD.encode("a:".to_owned() + &"x".repeat(1000)))), None);
+        assert_eq!(
+            parse(&format!("Basic {}", STANDARD.encode("a:".to_owned() + &"x".repeat(1000)))),
+            None
+        );
     }
 
     #[test]

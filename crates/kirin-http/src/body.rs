@@ -1,12 +1,14 @@
 //! What follows a response head.
 
-use crate::trailers::Trailers;
-use crate::tunnel::Tunnel;
-use bytes::Bytes;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+use crate::trailers::Trailers;
+use crate::tunnel::Tunnel;
 
 /// The body of a response. Places in a route make it; the connection writes it.
 pub enum Body {
@@ -14,7 +16,8 @@ pub enum Body {
     Empty,
     /// One piece in memory; leaves with the head in one vectored write.
     Bytes(Bytes),
-    /// Several pieces in memory (a page with its includes), in order; leave in one vectored write too.
+    /// Several pieces in memory (a page with its includes), in order; leave in one vectored write
+    /// too.
     Segments(Vec<Bytes>),
     /// A part of an open file, sent by the kernel (sendfile).
     File(FileRange),
@@ -22,8 +25,8 @@ pub enum Body {
     Stream(Box<dyn BodyStream>),
     /// The answer to HEAD by a place that knows how long the body would be, in bytes.
     Withheld(u64),
-    /// With status 101: the connection becomes a tunnel to this. Only for a request with `Upgrade`, without a body, over
-    /// HTTP/1.1; the fields must say to what.
+    /// With status 101: the connection becomes a tunnel to this. Only for a request with `Upgrade`,
+    /// without a body, over HTTP/1.1; the fields must say to what.
     Tunnel(Box<dyn Tunnel>),
 }
 
@@ -40,21 +43,22 @@ pub struct FileRange {
 
 /// Bytes that come over time, from an application worker or an upstream.
 pub trait BodyStream {
-    /// The next bytes (never empty), or `None` at the end. After an error the client's connection is cut, so that
-    /// it cannot take a part for the whole (RFC 9112 section 8).
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>>;
+    /// The next bytes (never empty), or `None` at the end. After an error the client's connection
+    /// is cut, so that it cannot take a part for the whole (RFC 9112 section 8).
+    fn poll_chunk(&mut self, context: &mut Context<'_>)
+    -> Poll<Option<Result<Bytes, StreamError>>>;
 
     /// The exact length in bytes, when it is known before.
     fn length(&self) -> Option<u64>;
 
-    /// How many of the next bytes the kernel can move from the sender's socket by [`BodyStream::poll_splice`]; 0 if they are to
-    /// be asked for as chunks.
+    /// How many of the next bytes the kernel can move from the sender's socket by
+    /// [`BodyStream::poll_splice`]; 0 if they are to be asked for as chunks.
     fn spliceable(&self) -> u64 {
         0
     }
 
-    /// Moves the next bytes, at most `limit`, into `pipe`, which is empty; returns how many, never 0. For who cannot do so
-    /// an error, which is for nobody to see.
+    /// Moves the next bytes, at most `limit`, into `pipe`, which is empty; returns how many, never
+    /// 0. For who cannot do so an error, which is for nobody to see.
     fn poll_splice(
         &mut self,
         _: &mut Context<'_>,
@@ -64,19 +68,22 @@ pub trait BodyStream {
         Poll::Ready(Err(StreamError("the kernel cannot move it".into())))
     }
 
-    /// Whether trailers may follow the end, so that it is to be waited for even if the length is known.
+    /// Whether trailers may follow the end, so that it is to be waited for even if the length is
+    /// known.
     fn may_have_trailers(&self) -> bool {
         false
     }
 
-    /// Fields that follow the end. Asked for once, after the end. HTTP/2 clients get them, and HTTP/1.1 clients that say that
-    /// they take them; where the length is known, only if a `Trailer` field announces them.
+    /// Fields that follow the end. Asked for once, after the end. HTTP/2 clients get them, and
+    /// HTTP/1.1 clients that say that they take them; where the length is known, only if a
+    /// `Trailer` field announces them.
     fn take_trailers(&mut self) -> Option<Trailers> {
         None
     }
 }
 
-/// No bytes, of a body whose length nobody has said: the answer to a HEAD, for which `Content-Length: 0` would be a lie.
+/// No bytes, of a body whose length nobody has said: the answer to a HEAD, for which
+/// `Content-Length: 0` would be a lie.
 pub struct UnknownLength;
 
 impl BodyStream for UnknownLength {

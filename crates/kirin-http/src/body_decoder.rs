@@ -1,9 +1,11 @@
-//! Taking the framing off response bodies that come in pieces, from an application worker or an upstream. No I/O.
+//! Taking the framing off response bodies that come in pieces, from an application worker or an
+//! upstream. No I/O.
+
+use bytes::BytesMut;
 
 use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
 use crate::response_head::Framing;
 use crate::trailers::Trailers;
-use bytes::BytesMut;
 
 /// Where a body is in its framing.
 #[derive(Debug)]
@@ -46,8 +48,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Appends the data in `input` to `data`; returns how many bytes of the input belong to the body. That is all of it
-    /// unless the body ends.
+    /// Appends the data in `input` to `data`; returns how many bytes of the input belong to the
+    /// body. That is all of it unless the body ends.
     pub fn decode(&mut self, input: &[u8], data: &mut BytesMut) -> Result<usize, ChunkedError> {
         match self {
             BodyDecoder::Length { left } => {

@@ -4,11 +4,12 @@ use crate::field_list::members;
 use crate::preconditions::{Validators, range_applies};
 use crate::request_fields::RequestFields;
 
-/// Ranges in one request at most; with more it gets the whole. Download managers and PDF readers ask for a handful.
+/// Ranges in one request at most; with more it gets the whole. Download managers and PDF readers
+/// ask for a handful.
 const MAX_RANGES: usize = 32;
 
-/// A gap that is sent along rather than made the border of two parts: the head of a part is longer (RFC 9110 section 15.3.7.2
-/// names 80 bytes).
+/// A gap that is sent along rather than made the border of two parts: the head of a part is longer
+/// (RFC 9110 section 15.3.7.2 names 80 bytes).
 const COALESCED_GAP_BYTES: u64 = 80;
 
 /// `length` bytes (at least 1) from `start` on.
@@ -27,7 +28,8 @@ pub enum Part {
     Whole,
     /// 206
     Range(ByteRange),
-    /// 206 with a body of several parts: at least two ranges in the order in which they were asked for, apart from each other.
+    /// 206 with a body of several parts: at least two ranges in the order in which they were asked
+    /// for, apart from each other.
     Several(Vec<ByteRange>),
     /// None, every range begins behind its end: 416.
     Unsatisfiable,
@@ -45,18 +47,26 @@ impl ByteRange {
     }
 }
 
-/// The part that a request asks for of a representation of `size` bytes: the last step of RFC 9110 section 13.2.2. Range means
-/// nothing to HEAD (section 14.2).
-pub fn part_of(fields: &RequestFields<'_>, is_head: bool, validators: Validators<'_>, size: u64) -> Part {
+/// The part that a request asks for of a representation of `size` bytes: the last step of RFC 9110
+/// section 13.2.2. Range means nothing to HEAD (section 14.2).
+pub fn part_of(
+    fields: &RequestFields<'_>,
+    is_head: bool,
+    validators: Validators<'_>,
+    size: u64,
+) -> Part {
     match &fields.range {
-        Some(range) if !is_head && range_applies(fields.if_range.as_deref(), validators) => part(range, size),
+        Some(range) if !is_head && range_applies(fields.if_range.as_deref(), validators) => {
+            part(range, size)
+        }
         _ => Part::Whole,
     }
 }
 
-/// The part that the value of `Range` asks for. What is malformed, of another unit, or of more than [`MAX_RANGES`] is as if it
-/// had not been sent. Ranges that overlap or nearly touch become one, so that no answer is longer than the whole and some
-/// heads (CVE-2011-3192 was the same bytes a thousand times).
+/// The part that the value of `Range` asks for. What is malformed, of another unit, or of more than
+/// [`MAX_RANGES`] is as if it had not been sent. Ranges that overlap or nearly touch become one, so
+/// that no answer is longer than the whole and some heads (CVE-2011-3192 was the same bytes a
+/// thousand times).
 pub fn part(value: &[u8], size: u64) -> Part {
     let Some(ranges) = parse(value, size) else { return Part::Whole };
     let ranges = coalesce(ranges);

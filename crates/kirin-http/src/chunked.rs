@@ -1,4 +1,5 @@
-//! The chunked transfer coding (RFC 9112 section 7.1), as a decoder that is fed and an encoder of chunk heads.
+//! The chunked transfer coding (RFC 9112 section 7.1), as a decoder that is fed and an encoder of
+//! chunk heads.
 //!
 //! Used for request bodies, and by the workers crate for what an application sends back.
 
@@ -8,8 +9,8 @@ use crate::trailers::{MAX_TRAILER_FIELDS, Trailers};
 /// A chunk size line, with extensions, in bytes at most.
 const MAX_SIZE_LINE_BYTES: usize = 256;
 
-/// The extensions of all chunks of a body together, in bytes at most. They are ignored, but reading them is work
-/// (RFC 9112 section 7.1.1).
+/// The extensions of all chunks of a body together, in bytes at most. They are ignored, but reading
+/// them is work (RFC 9112 section 7.1.1).
 const MAX_EXTENSION_BYTES: usize = 16 * 1024;
 
 /// All trailer fields together, in bytes at most.
@@ -62,8 +63,9 @@ enum State {
     Done,
 }
 
-/// Where in `*( BWS ";" BWS name [ BWS "=" BWS value ] )`. Every byte has its place: what one party takes for the end of the
-/// line and another for a part of the extension is how requests are smuggled.
+/// Where in `*( BWS ";" BWS name [ BWS "=" BWS value ] )`. Every byte has its place: what one party
+/// takes for the end of the line and another for a part of the extension is how requests are
+/// smuggled.
 #[derive(Debug, Clone, Copy)]
 enum ExtensionPart {
     /// In white space that a semicolon must follow.
@@ -136,7 +138,8 @@ impl ChunkedDecoder {
             if let State::Data { left } = self.state {
                 let available = (input.len() - at) as u64;
                 let taken = left.min(available);
-                self.state = if taken == left { State::DataCr } else { State::Data { left: left - taken } };
+                self.state =
+                    if taken == left { State::DataCr } else { State::Data { left: left - taken } };
                 // `taken` is at most the length of a slice.
                 return Ok(Event::Data { start: at, end: at + taken as usize });
             }
@@ -179,7 +182,10 @@ fn step(state: State, byte: u8) -> Result<State, ChunkedError> {
             if size > u64::MAX >> 8 {
                 return Err(ChunkedError("chunk size is too large"));
             }
-            State::Size { size: size * 16 + hex_digit(byte)?, line: bounded(line + 1, MAX_SIZE_LINE_BYTES)? }
+            State::Size {
+                size: size * 16 + hex_digit(byte)?,
+                line: bounded(line + 1, MAX_SIZE_LINE_BYTES)?,
+            }
         }
         (
             State::Extension {
@@ -194,7 +200,9 @@ fn step(state: State, byte: u8) -> Result<State, ChunkedError> {
             line: bounded(line + 1, MAX_SIZE_LINE_BYTES)?,
             part: part.step(byte).ok_or(ChunkedError("chunk extension"))?,
         },
-        (State::SizeLf { size: 0 }, b'\n') => State::Trailer { total: 0, part: TrailerPart::LineStart },
+        (State::SizeLf { size: 0 }, b'\n') => {
+            State::Trailer { total: 0, part: TrailerPart::LineStart }
+        }
         (State::SizeLf { size }, b'\n') => State::Data { left: size },
         (State::DataCr, b'\r') => State::DataLf,
         (State::DataLf, b'\n') => State::SizeStart,
@@ -209,7 +217,9 @@ fn step(state: State, byte: u8) -> Result<State, ChunkedError> {
             part: part.step(byte).ok_or(ChunkedError("trailer field"))?,
         },
         (State::TrailerLf { last: true, .. }, b'\n') => State::Done,
-        (State::TrailerLf { total, .. }, b'\n') => State::Trailer { total, part: TrailerPart::LineStart },
+        (State::TrailerLf { total, .. }, b'\n') => {
+            State::Trailer { total, part: TrailerPart::LineStart }
+        }
         (State::SizeLf { .. } | State::DataCr | State::DataLf | State::TrailerLf { .. }, _) => {
             return Err(ChunkedError("line does not end in CR LF"));
         }
@@ -227,9 +237,10 @@ impl ExtensionPart {
             {
                 self
             }
-            (Self::BeforeSemicolon | Self::Name | Self::AfterName | Self::Value | Self::QuoteEnd, b';') => {
-                Self::BeforeName
-            }
+            (
+                Self::BeforeSemicolon | Self::Name | Self::AfterName | Self::Value | Self::QuoteEnd,
+                b';',
+            ) => Self::BeforeName,
             (Self::Name | Self::AfterName, b'=') => Self::BeforeValue,
             (Self::BeforeName | Self::Name, _) if is_token_byte(byte) => Self::Name,
             (Self::Name, _) if is_space => Self::AfterName,
@@ -274,7 +285,8 @@ pub fn write_end(trailers: &Trailers, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the size line of a chunk of `length` bytes, which must be more than 0. CR LF follows the data.
+/// Appends the size line of a chunk of `length` bytes, which must be more than 0. CR LF follows the
+/// data.
 pub fn write_chunk_head(length: usize, out: &mut Vec<u8>) {
     debug_assert!(length > 0, "a chunk of no bytes would end the body");
     out.extend_from_slice(format!("{length:x}\r\n").as_bytes());

@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 /// The data of a body and what is left after its end; `None` when it has not ended.
 type Decoded = Option<(Vec<u8>, Vec<u8>)>;
@@ -42,7 +43,10 @@ fn trailers(section: &[u8], at: usize) -> Result<Option<String>, ChunkedError> {
     let whole = [&b"2\r\nhi\r\n0\r\n"[..], section, b"GET /"].concat();
     let mut decoder = ChunkedDecoder::new();
     for mut piece in [&whole[..at.min(whole.len())], &whole[at.min(whole.len())..]] {
-        assert!(decoder.is_done() || decoder.take_trailers().is_none(), "they are there before the end");
+        assert!(
+            decoder.is_done() || decoder.take_trailers().is_none(),
+            "they are there before the end"
+        );
         while let Event::Data { end, .. } = decoder.decode(piece)? {
             piece = &piece[end..];
         }
@@ -61,7 +65,10 @@ fn trailers_are_the_same_wherever_the_input_is_split() {
         ("\r\n", None),
         ("X-Sum: 1\r\n\r\n", Some("x-sum: 1\r\n")),
         ("A:\r\n\r\n", Some("a: \r\n")),
-        ("A:b:c\r\nA: \t d \r\nGrpc-Status: 0\r\n\r\n", Some("a: b:c\r\na: d\r\ngrpc-status: 0\r\n")),
+        (
+            "A:b:c\r\nA: \t d \r\nGrpc-Status: 0\r\n\r\n",
+            Some("a: b:c\r\na: d\r\ngrpc-status: 0\r\n"),
+        ),
         ("Content-Length: 9\r\nHost: c\r\n\r\n", None),
         ("Content-Length: 9\r\nX: 1\r\nSet-Cookie: a\r\n\r\n", Some("x: 1\r\n")),
     ] {
@@ -144,7 +151,11 @@ fn extensions_of_every_form_are_ignored() {
         ";a ; b",
     ] {
         let input = format!("5{extension}\r\nhello\r\n0{extension}\r\n\r\n");
-        assert_eq!(decode(&[input.as_bytes()]), Ok(Some((b"hello".to_vec(), Vec::new()))), "{input:?}");
+        assert_eq!(
+            decode(&[input.as_bytes()]),
+            Ok(Some((b"hello".to_vec(), Vec::new()))),
+            "{input:?}"
+        );
     }
 }
 

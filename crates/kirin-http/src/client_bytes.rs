@@ -1,18 +1,20 @@
-//! The account of bytes that the server holds on behalf of clients: request bodies, responses that a client has not
-//! taken yet, and the files in which either waits.
+//! The account of bytes that the server holds on behalf of clients: request bodies, responses that
+//! a client has not taken yet, and the files in which either waits.
 //!
-//! Each kind has one limit for the process, which a listener may lower for itself. An address may hold no more than what
-//! is left for all others, so that no client can take the whole. A [`Reservation`] is taken before bytes are kept and
-//! gives them back when it is dropped.
+//! Each kind has one limit for the process, which a listener may lower for itself. An address may
+//! hold no more than what is left for all others, so that no client can take the whole. A
+//! [`Reservation`] is taken before bytes are kept and gives them back when it is dropped.
 //!
-//! Several addresses together could still fill the account. While more than three quarters of it are taken, the loops
-//! close the busy connections of the address that holds most ([`ClientBytes::heaviest_address`]), once a second.
+//! Several addresses together could still fill the account. While more than three quarters of it
+//! are taken, the loops close the busy connections of the address that holds most
+//! ([`ClientBytes::heaviest_address`]), once a second.
 
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 
 /// Locks over the addresses, so that loops rarely meet at one.
 const SHARDS: usize = 16;
@@ -67,7 +69,8 @@ pub struct ListenerBytes {
     disk: Ledger,
 }
 
-/// A loop's own reference to the account of a listener: requests refer to it without a counter that loops share.
+/// A loop's own reference to the account of a listener: requests refer to it without a counter that
+/// loops share.
 #[derive(Debug)]
 pub(crate) struct LoopAccount(pub(crate) Arc<ListenerBytes>);
 
@@ -82,8 +85,8 @@ pub struct Observed {
     pub refused: u64,
 }
 
-/// Whose bytes are counted: one client's, at one listener. Without a listener nothing is counted, which is for bytes that
-/// the server holds for itself.
+/// Whose bytes are counted: one client's, at one listener. Without a listener nothing is counted,
+/// which is for bytes that the server holds for itself.
 #[derive(Clone, Debug, Default)]
 pub struct ClientShare {
     listener: Option<Rc<LoopAccount>>,
@@ -168,7 +171,11 @@ impl Total {
             return None;
         }
         let heaviest_of = |shard: &Mutex<HashMap<u64, u64>>| {
-            shard.lock().iter().max_by_key(|(_, held)| **held).map(|(address, held)| (*held, *address))
+            shard
+                .lock()
+                .iter()
+                .max_by_key(|(_, held)| **held)
+                .map(|(address, held)| (*held, *address))
         };
         self.addresses.iter().filter_map(heaviest_of).max().map(|(_, address)| address)
     }
@@ -177,7 +184,11 @@ impl Total {
 impl ClientBytes {
     /// Limits for the process, in bytes.
     pub fn new(memory: u64, disk: u64) -> Arc<Self> {
-        Arc::new(Self { memory: Total::new(memory), disk: Total::new(disk), cut: AtomicU64::new(0) })
+        Arc::new(Self {
+            memory: Total::new(memory),
+            disk: Total::new(disk),
+            cut: AtomicU64::new(0),
+        })
     }
 
     /// What all clients hold of `resource`.
@@ -205,9 +216,11 @@ impl ClientBytes {
 }
 
 impl ListenerBytes {
-    /// The part of `all` that one listener may hold, in bytes; without a limit of its own it is all.
+    /// The part of `all` that one listener may hold, in bytes; without a limit of its own it is
+    /// all.
     pub fn new(all: &Arc<ClientBytes>, memory: Option<u64>, disk: Option<u64>) -> Arc<Self> {
-        let limit = |own: Option<u64>, total: &Total| Ledger::new(own.unwrap_or(total.ledger.limit));
+        let limit =
+            |own: Option<u64>, total: &Total| Ledger::new(own.unwrap_or(total.ledger.limit));
         let (memory, disk) = (limit(memory, &all.memory), limit(disk, &all.disk));
         Arc::new(Self { all: Arc::clone(all), memory, disk })
     }
@@ -262,7 +275,8 @@ impl ClientShare {
         self.address
     }
 
-    /// Counts a copy of a request head, if it is long. Most are short, and a client has not many of them.
+    /// Counts a copy of a request head, if it is long. Most are short, and a client has not many of
+    /// them.
     pub(crate) fn reserve_head(&self, bytes: usize) -> Result<Option<Reservation>, NoRoom> {
         (bytes > SHORT_HEAD_BYTES).then(|| self.reserve(Resource::Memory, bytes as u64)).transpose()
     }

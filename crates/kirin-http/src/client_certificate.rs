@@ -1,11 +1,13 @@
 //! What an application learns of a client's certificate.
 
-use rustls::pki_types::CertificateDer;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Types of a name's parts that have short names (RFC 4514 section 3), and the one for mail that every tool knows.
+use rustls::pki_types::CertificateDer;
+
+/// Types of a name's parts that have short names (RFC 4514 section 3), and the one for mail that
+/// every tool knows.
 const SHORT_NAMES: &[(&[u8], &str)] = &[
     (&[0x55, 4, 3], "CN"),
     (&[0x55, 4, 6], "C"),
@@ -75,7 +77,8 @@ fn distinguished_name(mut der: &[u8]) -> Option<String> {
     Some(parts.join(","))
 }
 
-/// Tag and content of the first element of `der`, and what follows it. Longer than 64 KB no name is.
+/// Tag and content of the first element of `der`, and what follows it. Longer than 64 KB no name
+/// is.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, rest) = der.split_first()?;
     let (length, rest) = match rest {
@@ -110,7 +113,8 @@ fn write_type(kind: &[u8], out: &mut String) {
     out.push('=');
 }
 
-/// Escapes what has a meaning in a name (RFC 4514 section 2.4), so that nobody can pass for another, and control characters.
+/// Escapes what has a meaning in a name (RFC 4514 section 2.4), so that nobody can pass for
+/// another, and control characters.
 fn write_value(tag: u8, value: &[u8], out: &mut String) {
     let is_text = matches!(tag, UTF8_STRING | PRINTABLE_STRING | IA5_STRING);
     let Some(text) = std::str::from_utf8(value).ok().filter(|_| is_text) else {
@@ -153,8 +157,11 @@ mod tests {
 
     #[test]
     fn a_name_is_written_last_part_first() {
-        let parts =
-            [(DnType::CountryName, "JP"), (DnType::OrganizationName, "麒麟"), (DnType::CommonName, "alice")];
+        let parts = [
+            (DnType::CountryName, "JP"),
+            (DnType::OrganizationName, "麒麟"),
+            (DnType::CommonName, "alice"),
+        ];
         assert_eq!(subject(&parts), "CN=alice,O=麒麟,C=JP");
     }
 
@@ -166,7 +173,10 @@ mod tests {
 
     #[test]
     fn an_unknown_type_is_its_number() {
-        assert_eq!(subject(&[(DnType::CustomDnType(vec![2, 5, 4, 42]), "Alice")]), "2.5.4.42=Alice");
+        assert_eq!(
+            subject(&[(DnType::CustomDnType(vec![2, 5, 4, 42]), "Alice")]),
+            "2.5.4.42=Alice"
+        );
         assert_eq!(subject(&[(DnType::CustomDnType(vec![1, 2, 840, 1]), "x")]), "1.2.840.1=x");
     }
 

@@ -1,15 +1,16 @@
 //! The client of a request that waits for something: is it still there?
 //!
-//! A handler whose request waits in a queue asks, so that nothing is done for those who have gone. The table of open
-//! connections looks once a second.
+//! A handler whose request waits in a queue asks, so that nothing is done for those who have gone.
+//! The table of open connections looks once a second.
 
-use crate::io::{Closed, Io};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// What tells a client that is still there nothing, and makes the kernel of one that has gone say so: an informational
-/// response, which HTTP/1.1 clients discard (RFC 9110 section 15.2.1).
+use crate::io::{Closed, Io};
+
+/// What tells a client that is still there nothing, and makes the kernel of one that has gone say
+/// so: an informational response, which HTTP/1.1 clients discard (RFC 9110 section 15.2.1).
 const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Whether somebody wants to know that the client goes.
@@ -22,7 +23,8 @@ pub(crate) enum Presence {
     Watched(Waker),
     /// The same. It has ended its side, and was asked whether that was all.
     Asked(Waker),
-    /// To be woken when it ends its side, and when it has gone. For a tunnel, which does not read from it just now.
+    /// To be woken when it ends its side, and when it has gone. For a tunnel, which does not read
+    /// from it just now.
     Ending(Waker),
     /// It has gone, or ended its side if that was watched for.
     Gone,
@@ -59,9 +61,9 @@ impl ClientWatch {
 
     /// Waits until the client has gone, within a second or two.
     ///
-    /// The end of its sending alone does not mean that: a client may end its side after the request and wait for the
-    /// response. Only one that has closed its socket answers the probe with a reset. HTTP/1.0 has no response that could be a
-    /// probe, so there only a reset counts.
+    /// The end of its sending alone does not mean that: a client may end its side after the request
+    /// and wait for the response. Only one that has closed its socket answers the probe with a
+    /// reset. HTTP/1.0 has no response that could be a probe, so there only a reset counts.
     ///
     /// To be waited for only while nothing is written to the client.
     pub async fn gone(&self) {
@@ -71,7 +73,10 @@ impl ClientWatch {
                 std::future::poll_fn(|context| poll_gone(io, *takes_informational, context)).await;
             }
             Way::Http2(is_gone) => {
-                std::future::poll_fn(|_| if is_gone.get() { Poll::Ready(()) } else { Poll::Pending }).await;
+                std::future::poll_fn(
+                    |_| if is_gone.get() { Poll::Ready(()) } else { Poll::Pending },
+                )
+                .await;
             }
         }
     }
@@ -112,8 +117,8 @@ pub(crate) fn look(io: &Io) {
             Presence::Gone
         }
         (Presence::Watched(waker), Closed::Half) => {
-            // Twenty-five bytes to a client that has been sent nothing yet: there is room, and whether it worked will be
-            // seen. Nobody else writes while it is watched.
+            // Twenty-five bytes to a client that has been sent nothing yet: there is room, and
+            // whether it worked will be seen. Nobody else writes while it is watched.
             let _ = io.poll_write(&mut Context::from_waker(Waker::noop()), PROBE);
             Presence::Asked(waker)
         }

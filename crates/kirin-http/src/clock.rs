@@ -1,11 +1,12 @@
-//! The loop's clocks: the steady seconds that deadlines and lifetimes are counted in, and the wall clock's
-//! `Date` line, which is formatted at most once a second.
+//! The loop's clocks: the steady seconds that deadlines and lifetimes are counted in, and the wall
+//! clock's `Date` line, which is formatted at most once a second.
+
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::HeaderValue;
 use kirin_clock::{Offset, monotonic_offset};
 use rustix::time::{ClockId, clock_gettime};
-use std::cell::{Cell, RefCell};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// `Date: Sun, 06 Nov 1994 08:49:37 GMT CRLF`
 const DATE_LINE_BYTES: usize = 37;

@@ -1,8 +1,16 @@
 //! A client connection, from its first byte to its last: read, parse, answer, write, again.
 //!
-//! The hot path is [`read_and_answer`]: what is answered from memory is read into the loop's scratch buffer, parsed where
-//! it lies and written with one vectored write, without a buffer or a task of its own. What takes waiting (an
-//! application, a large file, a slow reader) leaves it through [`Settle`], which [`settle`] ends.
+//! The hot path is [`read_and_answer`]: what is answered from memory is read into the loop's
+//! scratch buffer, parsed where it lies and written with one vectored write, without a buffer or a
+//! task of its own. What takes waiting (an application, a large file, a slow reader) leaves it
+//! through [`Settle`], which [`settle`] ends.
+
+use std::future::poll_fn;
+use std::io;
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::Body;
@@ -21,24 +29,20 @@ use crate::response::Response;
 use crate::response_writer::{Exchange, write_head};
 use crate::sending;
 use crate::server::Server;
-use std::future::poll_fn;
-use std::io;
-use std::mem::MaybeUninit;
-use std::rc::Rc;
-use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 /// Answers of pipelined requests are gathered up to this size before they are written.
 const GATHERED_BYTES: usize = 64 * 1024;
 
-/// A response that has taken waiting is written by the loop's own buffer up to this size: sockets take it at once.
+/// A response that has taken waiting is written by the loop's own buffer up to this size: sockets
+/// take it at once.
 const AT_ONCE_BYTES: u64 = 16 * 1024;
 
 /// Memory of unread bytes up to this size is not counted: most connections have none.
 const UNCOUNTED_BYTES: usize = 4 * 1024;
 
-/// Largest body in memory that is written together with other responses and logged before the client has taken it. A socket
-/// does not take more than that at once, so that a longer one may be cut, and the log has to wait for its end.
+/// Largest body in memory that is written together with other responses and logged before the
+/// client has taken it. A socket does not take more than that at once, so that a longer one may be
+/// cut, and the log has to wait for its end.
 const GATHERED_BODY_BYTES: u64 = 256 * 1024;
 
 /// A request body that nobody wanted is read and dropped up to this size, to keep the connection.
@@ -108,7 +112,8 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             Ok(Step::Again) => read = true,
             Ok(Step::End) => return io.end_tls(),
             Ok(Step::Http2) => return Box::pin(http2::serve(server, io)).await,
-            // Boxed, so that an idle connection does not carry the size of all that might happen to it.
+            // Boxed, so that an idle connection does not carry the size of all that might happen to
+            // it.
             Ok(Step::Settle(step)) => match Box::pin(settle(&server, &io, *step)).await {
                 Ok(true) => read = io.unread.borrow().is_empty(),
                 Ok(false) => return,
@@ -133,7 +138,8 @@ enum Begun {
     End,
 }
 
-/// Does the handshake, if there is TLS. One that takes too long is ended by the table of open connections.
+/// Does the handshake, if there is TLS. One that takes too long is ended by the table of open
+/// connections.
 async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
     let Some(tls) = &server.tls else { return Begun::Http1 };
     server.deadlines.set(io, tls.handshake_time().as_secs().max(1));
@@ -179,8 +185,8 @@ fn read_and_answer<H: Handler>(
         return Poll::Ready(Ok(step));
     }
     unread.extend_from_slice(received);
-    // A head that comes in pieces is parsed anew for each: the limit on its size keeps that below what a packet costs, and
-    // what is wrong with it is said at once.
+    // A head that comes in pieces is parsed anew for each: the limit on its size keeps that below
+    // what a packet costs, and what is wrong with it is said at once.
     let (used, step) = answer_all(server, io, context, &unread)?;
     unread.drain(..used);
     if !unread.is_empty() {
@@ -201,15 +207,16 @@ fn count_unread<H>(server: &Server<H>, io: &Io) -> io::Result<()> {
         Some(counted) => counted.resize(bytes as u64).map_err(io::Error::other)?,
         None => {
             let share = server.share(io.client_peer());
-            let reserved = share.reserve(Resource::Memory, bytes as u64).map_err(io::Error::other)?;
+            let reserved =
+                share.reserve(Resource::Memory, bytes as u64).map_err(io::Error::other)?;
             *counted = Some(Box::new(reserved));
         }
     }
     Ok(())
 }
 
-/// Sets phase and deadline for the wait that follows. `new_head` is false when more of the same head is awaited, whose
-/// deadline stays.
+/// Sets phase and deadline for the wait that follows. `new_head` is false when more of the same
+/// head is awaited, whose deadline stays.
 fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &Step, new_head: bool) {
     if !matches!(step, Step::Again) {
         return;
@@ -275,8 +282,8 @@ fn answer_all<H: Handler>(
     Ok((at, Step::Settle(Box::new(Settle { unsent, work }))))
 }
 
-/// Answers a request whose target has bytes above 127, as if the client had escaped them. Returns how many bytes of `input`
-/// it took; `None` if more are needed.
+/// Answers a request whose target has bytes above 127, as if the client had escaped them. Returns
+/// how many bytes of `input` it took; `None` if more are needed.
 fn answer_escaped<H: Handler>(
     server: &Server<H>,
     io: &Io,
@@ -286,15 +293,26 @@ fn answer_escaped<H: Handler>(
     let (escaped, added) = request::escape_target(input);
     let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     match request::parse(&escaped, &mut storage, &server.limits.head)? {
-        Parsed::Complete(head, length) => Ok(Some((length - added, answer_one(server, io, output, &head)))),
+        Parsed::Complete(head, length) => {
+            Ok(Some((length - added, answer_one(server, io, output, &head))))
+        }
         Parsed::Partial => Ok(None),
-        Parsed::RawTarget => Err(Reject::Bad("request target has a character that must be percent-encoded")),
+        Parsed::RawTarget => {
+            Err(Reject::Bad("request target has a character that must be percent-encoded"))
+        }
     }
 }
 
 /// Answers one request into `output` if that takes no waiting.
-fn answer_one<H: Handler>(server: &Server<H>, io: &Io, output: &mut Output, head: &RequestHead<'_>) -> Work {
-    proxied::with_origin(server, io, head, |head, origin| answer_from(server, io, output, head, origin))
+fn answer_one<H: Handler>(
+    server: &Server<H>,
+    io: &Io,
+    output: &mut Output,
+    head: &RequestHead<'_>,
+) -> Work {
+    proxied::with_origin(server, io, head, |head, origin| {
+        answer_from(server, io, output, head, origin)
+    })
 }
 
 /// Answers a request of which it is known where it came from.
@@ -346,15 +364,23 @@ fn is_in_memory(body: &Body) -> bool {
 }
 
 /// Appends a response whose body is in memory.
-fn write_response<H>(server: &Server<H>, output: &mut Output, response: Response, request: &mut Request) {
+fn write_response<H>(
+    server: &Server<H>,
+    output: &mut Output,
+    response: Response,
+    request: &mut Request,
+) {
     let clock = server.clock();
     let framing = output.text(|text| write_head(&response, &mut request.exchange, clock, text));
     let before = output.len();
     if framing != crate::response_writer::BodyFraming::Nothing {
         match response.body {
             Body::Bytes(bytes) => output.bytes(bytes),
-            Body::Segments(segments) => segments.into_iter().for_each(|segment| output.bytes(segment)),
-            Body::Empty | Body::Withheld(_) | Body::File(_) | Body::Stream(_) | Body::Tunnel(_) => {}
+            Body::Segments(segments) => {
+                segments.into_iter().for_each(|segment| output.bytes(segment))
+            }
+            Body::Empty | Body::Withheld(_) | Body::File(_) | Body::Stream(_) | Body::Tunnel(_) => {
+            }
         }
     }
     if let (Some(log), Some(record)) = (&server.log, &request.record) {
@@ -410,7 +436,8 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
         }
         Work::Later(later, mut request) => {
             server.deadlines.clear(io);
-            let mut body = RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
+            let mut body =
+                RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
             let is_current = request.exchange.version == Version::Http11;
             let client = ClientWatch::http1(io, is_current);
             body = body.with_client(client.clone()).with_share(request.share.clone());
@@ -444,8 +471,15 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
 }
 
 /// Writes a response of any kind.
-async fn send<H>(server: &Server<H>, io: &Io, response: Response, request: Request) -> io::Result<bool> {
-    if is_in_memory(&response.body) && response.body.length().is_some_and(|length| length <= AT_ONCE_BYTES) {
+async fn send<H>(
+    server: &Server<H>,
+    io: &Io,
+    response: Response,
+    request: Request,
+) -> io::Result<bool> {
+    if is_in_memory(&response.body)
+        && response.body.length().is_some_and(|length| length <= AT_ONCE_BYTES)
+    {
         return send_at_once(server, io, response, request).await;
     }
     // Boxed, as what takes waiting for a response is not to carry the size of all that may be sent.
@@ -501,9 +535,15 @@ async fn send_at_once<H>(
     Ok(request.exchange.persistent)
 }
 
-/// Drops a small body that no place wanted. Returns whether the next request can be found behind it.
-async fn skip_body<H>(server: &Server<H>, io: &Rc<Io>, request: &Request) -> Result<bool, BodyError> {
-    // A client that was not told to continue may send the body or not: what comes next cannot be known.
+/// Drops a small body that no place wanted. Returns whether the next request can be found behind
+/// it.
+async fn skip_body<H>(
+    server: &Server<H>,
+    io: &Rc<Io>,
+    request: &Request,
+) -> Result<bool, BodyError> {
+    // A client that was not told to continue may send the body or not: what comes next cannot be
+    // known.
     if request.expects_continue {
         io.body_finished.set(false);
         return Ok(false);

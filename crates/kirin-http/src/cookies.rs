@@ -1,4 +1,5 @@
-//! Cookies of a request (RFC 6265 section 4.2.1). For whatever tells visitors apart: rate limits, balancing.
+//! Cookies of a request (RFC 6265 section 4.2.1). For whatever tells visitors apart: rate limits,
+//! balancing.
 
 use crate::request::RequestHead;
 

@@ -1,15 +1,18 @@
 //! HTTP-dates in all three forms (RFC 9110 section 5.6.7), as recipients should read them.
 //!
-//! Pure; the one reader of dates for conditions, caching and stored pages. The name of the day adds nothing to a date, so
-//! any word counts as one, and the case of letters makes no difference: browsers and nginx read dates so. Everything else
-//! is as the grammar has it, because an `Expires` that cannot be read must count as one in the past.
+//! Pure; the one reader of dates for conditions, caching and stored pages. The name of the day adds
+//! nothing to a date, so any word counts as one, and the case of letters makes no difference:
+//! browsers and nginx read dates so. Everything else is as the grammar has it, because an `Expires`
+//! that cannot be read must count as one in the past.
 
-const MONTHS: [&[u8]; 12] =
-    [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
+const MONTHS: [&[u8]; 12] = [
+    b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec",
+];
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-/// The longest date, in bytes: `Wednesday, 06-Nov-94 08:49:37 GMT`, with a day of any name that is not longer.
+/// The longest date, in bytes: `Wednesday, 06-Nov-94 08:49:37 GMT`, with a day of any name that is
+/// not longer.
 const MAX_BYTES: usize = 64;
 
 /// Reads an HTTP-date, in seconds since the epoch. `None` if it is malformed or before the epoch.
@@ -34,7 +37,8 @@ pub fn parse_date(value: &[u8]) -> Option<u64> {
 
 /// `06 Nov 1994 08:49:37 GMT`.
 fn imf_fixdate(date: &[u8]) -> Option<u64> {
-    let [d1, d2, b' ', m1, m2, m3, b' ', y1, y2, y3, y4, b' ', time @ .., b' ', z1, z2, z3] = date else {
+    let [d1, d2, b' ', m1, m2, m3, b' ', y1, y2, y3, y4, b' ', time @ .., b' ', z1, z2, z3] = date
+    else {
         return None;
     };
     is_gmt([*z1, *z2, *z3]).then_some(())?;
@@ -42,7 +46,8 @@ fn imf_fixdate(date: &[u8]) -> Option<u64> {
     seconds(year, month(&[*m1, *m2, *m3])?, number(&[*d1, *d2])?, time)
 }
 
-/// `06-Nov-94 08:49:37 GMT`. Of the two centuries the year is in, it takes the one that POSIX does: 69 is 1969.
+/// `06-Nov-94 08:49:37 GMT`. Of the two centuries the year is in, it takes the one that POSIX does:
+/// 69 is 1969.
 fn rfc850_date(date: &[u8]) -> Option<u64> {
     let [d1, d2, b'-', m1, m2, m3, b'-', y1, y2, b' ', time @ .., b' ', z1, z2, z3] = date else {
         return None;
@@ -57,7 +62,9 @@ fn rfc850_date(date: &[u8]) -> Option<u64> {
 
 /// `Nov  6 08:49:37 1994`.
 fn asctime_date(date: &[u8]) -> Option<u64> {
-    let [m1, m2, m3, b' ', d1, d2, b' ', time @ .., b' ', y1, y2, y3, y4] = date else { return None };
+    let [m1, m2, m3, b' ', d1, d2, b' ', time @ .., b' ', y1, y2, y3, y4] = date else {
+        return None;
+    };
     let day = match d1 {
         b' ' => number(&[*d2])?,
         _ => number(&[*d1, *d2])?,
@@ -77,23 +84,30 @@ fn month(name: &[u8]) -> Option<u64> {
 
 /// The number that these digits are.
 fn number(digits: &[u8]) -> Option<u64> {
-    digits
-        .iter()
-        .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0')))
+    digits.iter().try_fold(0, |number, digit| {
+        digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
+    })
 }
 
-/// The seconds since the epoch at `time` (`08:49:37`) of this day. A leap second is the first second of the next minute.
+/// The seconds since the epoch at `time` (`08:49:37`) of this day. A leap second is the first
+/// second of the next minute.
 fn seconds(year: u64, month: u64, day: u64, time: &[u8]) -> Option<u64> {
     let [h1, h2, b':', m1, m2, b':', s1, s2] = time else { return None };
     let (hour, minute, second) = (number(&[*h1, *h2])?, number(&[*m1, *m2])?, number(&[*s1, *s2])?);
-    let is_leap =
-        |year: u64| (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400);
+    let is_leap = |year: u64| {
+        (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400)
+    };
     let days_of_month = |month: u64| match month {
         2 => 28 + u64::from(is_leap(year)),
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     };
-    if year < 1970 || !(1..=days_of_month(month)).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+    if year < 1970
+        || !(1..=days_of_month(month)).contains(&day)
+        || hour > 23
+        || minute > 59
+        || second > 60
+    {
         return None;
     }
     // Leap days in the years before `year`, of which the epoch has 477 behind it.

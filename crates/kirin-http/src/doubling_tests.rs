@@ -1,5 +1,9 @@
 //! Every parser of this crate costs no more than its input (`kirin-doubling`).
 
+use std::mem::MaybeUninit;
+
+use kirin_doubling::Table;
+
 use crate::basic_credentials::BasicCredentials;
 use crate::byte_range::part;
 use crate::chunked::{ChunkedDecoder, Event};
@@ -12,8 +16,6 @@ use crate::request::{self, HeadLimits, MAX_FIELDS, Parsed, RequestHead};
 use crate::request_fields::RequestFields;
 use crate::trailers::Trailers;
 use crate::{forwarded_element, proxy_protocol, response_head};
-use kirin_doubling::Table;
-use std::mem::MaybeUninit;
 
 const UNLIMITED: HeadLimits = HeadLimits { head_bytes: usize::MAX, request_line_bytes: usize::MAX };
 
@@ -29,7 +31,9 @@ fn with_head<R>(head: &[u8], look: impl FnOnce(&RequestHead<'_>) -> R) -> Option
 
 /// Makes a head with one field, of `count` times the same text.
 fn field(name: &'static str, text: &'static str) -> impl Fn(usize) -> Vec<u8> {
-    move |count| format!("GET / HTTP/1.1\r\nHost: a\r\n{name}: {}\r\n\r\n", text.repeat(count)).into_bytes()
+    move |count| {
+        format!("GET / HTTP/1.1\r\nHost: a\r\n{name}: {}\r\n\r\n", text.repeat(count)).into_bytes()
+    }
 }
 
 /// Makes a head with `count` lines.
@@ -45,16 +49,24 @@ fn text(text: &'static str) -> impl Fn(usize) -> Vec<u8> {
 fn request_heads_cost_no_more_than_their_bytes() {
     let mut table = Table::new();
     let read = |head: &Vec<u8>| with_head(head, |head| (head.persistent, head.takes_trailers()));
-    for (name, part) in [("Connection", "close,"), ("Connection", "x, "), ("Connection", ","), ("TE", "a,")] {
+    for (name, part) in
+        [("Connection", "close,"), ("Connection", "x, "), ("Connection", ","), ("TE", "a,")]
+    {
         table.check(&format!("{name}: {part}"), 500, field(name, part), read);
     }
     for part in ["gzip,", "x, ", ",", "chunked,", "\t "] {
-        table.check(&format!("Transfer-Encoding: {part}"), 500, field("Transfer-Encoding", part), read);
+        table.check(
+            &format!("Transfer-Encoding: {part}"),
+            500,
+            field("Transfer-Encoding", part),
+            read,
+        );
     }
     for line in ["X-A: b\r\n", "Connection: x\r\n", "Connection: close, te, x\r\n", ": \r\n"] {
         table.check(line, 12, lines(line), read);
     }
-    let target = |count: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "%2e/../?".repeat(count));
+    let target =
+        |count: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "%2e/../?".repeat(count));
     table.check("target", 500, target, |head| with_head(head.as_bytes(), |head| head.path.len()));
     let host = |count: usize| format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", "a.".repeat(count));
     table.check("host", 500, host, |head| with_head(head.as_bytes(), |head| head.host.len()));
@@ -79,7 +91,8 @@ fn fields_of_requests_cost_no_more_than_their_bytes() {
         table.check(&format!("range {piece}"), 500, value, |value| part(value, 1 << 40));
     }
     for piece in ["\"a\",", "W/\"a\", ", ",", "\"", "W/", "\"a", "*,", "\"a\" ", "\\\""] {
-        let parse = |list: &Vec<u8>| Tag::Strong(b"\"z\"").weakly_in(list) | Tag::Absent.strongly_in(list);
+        let parse =
+            |list: &Vec<u8>| Tag::Strong(b"\"z\"").weakly_in(list) | Tag::Absent.strongly_in(list);
         table.check(&format!("entity tags {piece}"), 500, text(piece), parse);
     }
     for piece in ["a,", ",", " ", "a ", "\t,"] {
@@ -93,7 +106,9 @@ fn fields_of_requests_cost_no_more_than_their_bytes() {
     }
     for piece in ["QQ==", "Basic ", "=", "a"] {
         let value = |count| [b"Basic ".to_vec(), text(piece)(count)].concat();
-        table.check(&format!("credentials {piece}"), 30, value, |value| BasicCredentials::parse(value));
+        table.check(&format!("credentials {piece}"), 30, value, |value| {
+            BasicCredentials::parse(value)
+        });
     }
     for piece in ["Sun, ", "S", "06 Nov 1994 "] {
         table.check(&format!("date {piece}"), 500, text(piece), |value| parse_date(value));
@@ -114,7 +129,9 @@ fn framing_and_responses_cost_no_more_than_their_bytes() {
         }
         (data, decoder.take_trailers().is_some())
     };
-    for piece in ["1\r\na\r\n", "1;a=b\r\na\r\n", "1;a=\"\\\"\"\r\na\r\n", "0", "1;", "1 ;a\r\na\r\n"] {
+    for piece in
+        ["1\r\na\r\n", "1;a=b\r\na\r\n", "1;a=\"\\\"\"\r\na\r\n", "0", "1;", "1 ;a\r\na\r\n"]
+    {
         table.check(&format!("chunks {piece:?}"), 500, text(piece), decode);
     }
     for piece in ["A: b\r\n", "a", "A:\r\n", "Grpc-Status: 0\r\n"] {
@@ -123,15 +140,20 @@ fn framing_and_responses_cost_no_more_than_their_bytes() {
     }
     table.check("trailer lines", 300, text("a: b\n"), |lines| Trailers::of_lines(lines).is_empty());
     let different = |count: usize| (0..count).map(|n| format!("a{n}: b\n")).collect::<String>();
-    table.check("trailer names", 300, different, |lines| Trailers::of_lines(lines.as_bytes()).is_empty());
-    let read = |head: &Vec<u8>| response_head::parse(head, |_, _| response_head::Field::Keep).is_ok();
+    table.check("trailer names", 300, different, |lines| {
+        Trailers::of_lines(lines.as_bytes()).is_empty()
+    });
+    let read =
+        |head: &Vec<u8>| response_head::parse(head, |_, _| response_head::Field::Keep).is_ok();
     for line in ["A: b\r\n", "Connection: x\r\n", "Content-Length: 1\r\n", "Keep-Alive: a\r\n"] {
-        let head = |count| [b"HTTP/1.1 200 OK\r\n".to_vec(), text(line)(count), b"\r\n".to_vec()].concat();
+        let head =
+            |count| [b"HTTP/1.1 200 OK\r\n".to_vec(), text(line)(count), b"\r\n".to_vec()].concat();
         table.check(&format!("response {line:?}"), 24, head, read);
     }
     for piece in ["x,", ",", "close, ", " "] {
-        let head =
-            |count| [b"HTTP/1.1 200 OK\r\nConnection: ", &text(piece)(count)[..], b"\r\n\r\n"].concat();
+        let head = |count| {
+            [b"HTTP/1.1 200 OK\r\nConnection: ", &text(piece)(count)[..], b"\r\n\r\n"].concat()
+        };
         table.check(&format!("response's Connection {piece:?}"), 500, head, read);
     }
     let field_lines = |count: usize| {
@@ -140,9 +162,13 @@ fn framing_and_responses_cost_no_more_than_their_bytes() {
         lines
     };
     table.check("field lines", 300, field_lines, |lines| lines.get("x-b").is_some());
-    table.check("field lines without one", 300, field_lines, |lines| lines.without("x-a").len_bytes());
+    table.check("field lines without one", 300, field_lines, |lines| {
+        lines.without("x-a").len_bytes()
+    });
     for piece in ["PROXY ", "PROXY TCP4 ", "\r\n\r\n\0\r\nQUIT\n", "PROXY UNKNOWN "] {
-        table.check(&format!("PROXY {piece:?}"), 100, text(piece), |input| proxy_protocol::parse(input));
+        table.check(&format!("PROXY {piece:?}"), 100, text(piece), |input| {
+            proxy_protocol::parse(input)
+        });
     }
     let binary = |count: usize| {
         let length = u16::try_from(12 + count).unwrap_or(u16::MAX).to_be_bytes();

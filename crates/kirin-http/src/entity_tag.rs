@@ -52,12 +52,16 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// Whether `tag`, a strong tag with its quotes, is in the list of an `If-None-Match`: weak or strong makes no difference.
+/// Whether `tag`, a strong tag with its quotes, is in the list of an `If-None-Match`: weak or
+/// strong makes no difference.
 pub fn weakly_in(tag: &[u8], list: &[u8]) -> bool {
-    tags(list).any(|other| other == Listed::Any || other == Listed::Strong(tag) || other == Listed::Weak(tag))
+    tags(list).any(|other| {
+        other == Listed::Any || other == Listed::Strong(tag) || other == Listed::Weak(tag)
+    })
 }
 
-/// Whether `tag` is in the list of an `If-Match`: only a strong tag is the same (RFC 9110 section 8.8.3.2).
+/// Whether `tag` is in the list of an `If-Match`: only a strong tag is the same (RFC 9110 section
+/// 8.8.3.2).
 pub fn strongly_in(tag: &[u8], list: &[u8]) -> bool {
     tags(list).any(|other| other == Listed::Any || other == Listed::Strong(tag))
 }
@@ -99,7 +103,8 @@ fn tags(list: &[u8]) -> impl Iterator<Item = Listed<'_>> {
     })
 }
 
-/// Length of the quoted string at the start. `etagc` is everything visible but `"`; a backslash is itself.
+/// Length of the quoted string at the start. `etagc` is everything visible but `"`; a backslash is
+/// itself.
 fn quoted_length(input: &[u8]) -> Option<usize> {
     let inside = input.strip_prefix(b"\"")?;
     let end = inside.iter().position(|byte| *byte == b'"' || *byte <= b' ' || *byte == 0x7f)?;
@@ -154,7 +159,11 @@ mod tests {
             let tag = Tag::of(value.as_bytes());
             let list = b"\"b\", \"a\"";
             assert_eq!(tag, expected, "{value}");
-            assert_eq!((tag.strongly_in(list), tag.weakly_in(list)), (in_match, in_none_match), "{value}");
+            assert_eq!(
+                (tag.strongly_in(list), tag.weakly_in(list)),
+                (in_match, in_none_match),
+                "{value}"
+            );
             assert_eq!((tag.strongly_in(b"*"), tag.weakly_in(b"*")), (in_any, in_any), "{value}");
             assert_eq!(tag.is(b"\"a\""), in_match, "{value}");
         }

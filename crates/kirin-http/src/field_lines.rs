@@ -1,15 +1,16 @@
-//! Field lines of a response head in their wire form, `Name: value CRLF`, so that writing a head is a copy.
+//! Field lines of a response head in their wire form, `Name: value CRLF`, so that writing a head is
+//! a copy.
 //!
-//! A head that is made once and sent many times (a store page, a cached file) is prepared as shared bytes;
-//! what a filter adds per response is appended beside it.
+//! A head that is made once and sent many times (a store page, a cached file) is prepared as shared
+//! bytes; what a filter adds per response is appended beside it.
 
 use bytes::Bytes;
 
-/// A run of complete field lines. Never holds a CR, LF or NUL inside a value: nothing that an application
-/// or a stored item says can split the response (RFC 9112 section 11.1).
+/// A run of complete field lines. Never holds a CR, LF or NUL inside a value: nothing that an
+/// application or a stored item says can split the response (RFC 9112 section 11.1).
 ///
-/// The framing fields (`Content-Length`, `Transfer-Encoding`, `Connection`, `Keep-Alive`) are the engine's:
-/// it writes them from the body and the connection, so they are never in here.
+/// The framing fields (`Content-Length`, `Transfer-Encoding`, `Connection`, `Keep-Alive`) are the
+/// engine's: it writes them from the body and the connection, so they are never in here.
 #[derive(Clone, Debug, Default)]
 pub struct FieldLines {
     prepared: Bytes,
@@ -56,8 +57,8 @@ impl FieldLines {
         Ok(())
     }
 
-    /// Appends one field line of our own making. A value that turns out to be invalid is left out rather
-    /// than sent.
+    /// Appends one field line of our own making. A value that turns out to be invalid is left out
+    /// rather than sent.
     pub fn push(&mut self, name: &'static str, value: impl AsRef<[u8]>) {
         let pushed = self.try_push(name.as_bytes(), value.as_ref());
         debug_assert!(pushed.is_ok(), "{pushed:?}");
@@ -74,7 +75,9 @@ impl FieldLines {
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         let mut kept = Self::new();
-        for (other, value) in self.iter().filter(|(other, _)| !other.eq_ignore_ascii_case(name.as_bytes())) {
+        for (other, value) in
+            self.iter().filter(|(other, _)| !other.eq_ignore_ascii_case(name.as_bytes()))
+        {
             // It was a field line before.
             let _ = kept.try_push(other, value);
         }
@@ -188,7 +191,10 @@ mod tests {
     fn a_value_cannot_split_the_response() {
         for value in [&b"a\r\nSet-Cookie: x"[..], b"a\nb", b"a\rb", b"a\0b"] {
             let mut fields = FieldLines::new();
-            assert!(matches!(fields.try_push(b"X", value), Err(InvalidField::Value(_))), "{value:?}");
+            assert!(
+                matches!(fields.try_push(b"X", value), Err(InvalidField::Value(_))),
+                "{value:?}"
+            );
             assert_eq!(fields.len_bytes(), 0);
         }
     }
@@ -196,7 +202,10 @@ mod tests {
     #[test]
     fn a_name_must_be_a_token() {
         for name in [&b""[..], b"a b", b"a:", b"\xc3\xa9"] {
-            assert!(matches!(FieldLines::new().try_push(name, b"v"), Err(InvalidField::Name(_))), "{name:?}");
+            assert!(
+                matches!(FieldLines::new().try_push(name, b"v"), Err(InvalidField::Name(_))),
+                "{name:?}"
+            );
         }
     }
 

@@ -1,9 +1,12 @@
-//! Files read a piece at a time, for connections to which the kernel cannot send them: encrypted ones, and HTTP/2.
+//! Files read a piece at a time, for connections to which the kernel cannot send them: encrypted
+//! ones, and HTTP/2.
 
-use crate::body::FileRange;
-use bytes::Bytes;
 use std::io;
 use std::os::unix::fs::FileExt;
+
+use bytes::Bytes;
+
+use crate::body::FileRange;
 
 /// What is left of a range.
 pub(crate) struct FilePieces {

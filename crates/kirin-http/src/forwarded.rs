@@ -1,16 +1,18 @@
-//! Who is behind the proxies: `X-Forwarded-For` or `Forwarded` (RFC 7239), read from the right and believed only as far
-//! as trusted proxies wrote them.
+//! Who is behind the proxies: `X-Forwarded-For` or `Forwarded` (RFC 7239), read from the right and
+//! believed only as far as trusted proxies wrote them.
 //!
-//! Pure: called by the connection for each request if the listener trusts anybody at all. Everything that the nearest
-//! trusted proxy did not write itself may have been made up by the client, so that the first address from the right that
-//! is not a trusted proxy's is the client.
+//! Pure: called by the connection for each request if the listener trusts anybody at all.
+//! Everything that the nearest trusted proxy did not write itself may have been made up by the
+//! client, so that the first address from the right that is not a trusted proxy's is the client.
+
+use std::net::{IpAddr, SocketAddr};
+
+use httparse::Header;
+use ipnet::IpNet;
 
 use crate::forwarded_element::{self, Element};
 use crate::handler::Peer;
 use crate::request_target::parse_host;
-use httparse::Header;
-use ipnet::IpNet;
-use std::net::{IpAddr, SocketAddr};
 
 /// Peers whose word counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,8 +37,8 @@ impl TrustedPeers {
     }
 }
 
-/// The fields that trusted proxies write. One of the two: a proxy that writes one passes on whatever a client says in the
-/// other.
+/// The fields that trusted proxies write. One of the two: a proxy that writes one passes on
+/// whatever a client says in the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedFields {
     /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
@@ -104,7 +106,8 @@ impl Forwarding {
                     address = Some(node);
                     ended = !self.trusted.contains_ip(node.ip());
                 }
-                // `unknown`, or no address at all: what is to the left of it belongs to nobody we know.
+                // `unknown`, or no address at all: what is to the left of it belongs to nobody we
+                // know.
                 None => ended = true,
             }
         }
@@ -119,7 +122,9 @@ impl Forwarding {
 
     fn by_forwarded<'a>(&self, fields: &'a [Header<'a>]) -> Told<'a> {
         let mut told = Told::default();
-        for field in fields.iter().rev().filter(|field| field.name.eq_ignore_ascii_case("forwarded")) {
+        for field in
+            fields.iter().rev().filter(|field| field.name.eq_ignore_ascii_case("forwarded"))
+        {
             // In a line that is malformed anywhere a client may have hidden what a proxy added.
             let Some(elements) = forwarded_element::parse(field.value) else { return told };
             for element in elements.iter().rev() {
@@ -153,7 +158,8 @@ fn from_right<'a>(fields: &'a [Header<'a>], name: &'a str) -> impl Iterator<Item
         .filter(|member| !member.is_empty())
 }
 
-/// An address as proxies write it: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:4711`.
+/// An address as proxies write it: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]`,
+/// `[2001:db8::1]:4711`.
 fn node(text: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);

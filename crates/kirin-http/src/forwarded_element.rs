@@ -1,10 +1,12 @@
-//! The syntax of `Forwarded` (RFC 7239 section 4): elements between commas, `name=value` pairs between semicolons.
+//! The syntax of `Forwarded` (RFC 7239 section 4): elements between commas, `name=value` pairs
+//! between semicolons.
 //!
-//! Strict: a quotation mark that a client leaves open would take in what the next proxy adds, so that a line is understood
-//! whole or not at all.
+//! Strict: a quotation mark that a client leaves open would take in what the next proxy adds, so
+//! that a line is understood whole or not at all.
+
+use std::borrow::Cow;
 
 use crate::field_lines::{is_field_value_byte, is_token_byte};
-use std::borrow::Cow;
 
 /// What one proxy tells of what came to it. Other parameters (`by`, extensions) are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,8 +54,9 @@ fn parse_element(mut rest: &[u8]) -> Option<(Element<'_>, &[u8])> {
         if !matches!(rest.first(), None | Some(b',' | b';')) {
             return None;
         }
-        let known =
-            ["for", "proto", "host"].iter().position(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+        let known = ["for", "proto", "host"]
+            .iter()
+            .position(|known| name.eq_ignore_ascii_case(known.as_bytes()));
         // "Each parameter MUST NOT occur more than once per field-value" of a proxy.
         let Some(known) = known else { continue };
         if std::mem::replace(&mut seen[known], true) {
@@ -71,7 +74,8 @@ fn parse_element(mut rest: &[u8]) -> Option<(Element<'_>, &[u8])> {
 /// `token / quoted-string`, and what follows.
 fn parse_value(rest: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let Some(quoted) = rest.strip_prefix(b"\"") else {
-        // Proxies write `for=192.0.2.1:4711` and `host=example.org:8080` without the quotation marks that `:` wants.
+        // Proxies write `for=192.0.2.1:4711` and `host=example.org:8080` without the quotation
+        // marks that `:` wants.
         let is_value = |byte: u8| is_token_byte(byte) || matches!(byte, b':' | b'[' | b']');
         let end = rest.iter().position(|byte| !is_value(*byte)).unwrap_or(rest.len());
         return (end > 0).then(|| (Cow::Borrowed(&rest[..end]), &rest[end..]));
@@ -85,9 +89,9 @@ fn parse_value(rest: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     loop {
         match bytes.next()? {
             (end, b'"') => return Some((Cow::Owned(value), &quoted[end + 1..])),
-            (_, b'\\') => {
-                value.push(*bytes.next().map(|(_, byte)| byte).filter(|byte| is_field_value_byte(**byte))?)
-            }
+            (_, b'\\') => value.push(
+                *bytes.next().map(|(_, byte)| byte).filter(|byte| is_field_value_byte(**byte))?,
+            ),
             (_, byte) => value.push(*byte),
         }
     }
@@ -107,7 +111,12 @@ mod tests {
             elements
                 .iter()
                 .map(|e| {
-                    format!("{}|{}|{}", text(e.for_node.as_deref()), text(e.proto.as_deref()), text(e.host))
+                    format!(
+                        "{}|{}|{}",
+                        text(e.for_node.as_deref()),
+                        text(e.proto.as_deref()),
+                        text(e.host)
+                    )
                 })
                 .collect()
         })

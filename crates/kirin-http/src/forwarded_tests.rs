@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 fn trusting(networks: &[&str]) -> Forwarding {
     let networks = networks.iter().map(|network| network.parse().unwrap()).collect();
@@ -12,7 +13,8 @@ fn peer(ip: &str) -> Peer {
 
 /// The client as `ADDRESS SCHEME HOST`, with `-` for what is not told.
 fn told(forwarding: &Forwarding, from: &str, lines: &[(&str, &str)]) -> String {
-    let fields: Vec<_> = lines.iter().map(|(name, value)| Header { name, value: value.as_bytes() }).collect();
+    let fields: Vec<_> =
+        lines.iter().map(|(name, value)| Header { name, value: value.as_bytes() }).collect();
     let Some(client) = forwarding.client(&peer(from), &fields) else { return "-".into() };
     let Peer::Tcp(address) = client.peer else { panic!("{client:?}") };
     let address = if address.port() == 0 { address.ip().to_string() } else { address.to_string() };
@@ -52,7 +54,12 @@ fn the_client_is_the_first_from_the_right_that_is_no_trusted_proxy() {
     ] {
         assert_eq!(told(&forwarding, from, &[(XFF, value)]), expected, "{from}: {value}");
     }
-    let lines = [(XFF, "6.6.6.6"), ("X", "y"), ("x-forwarded-for", "192.0.2.1, 10.0.0.3"), (XFF, "10.0.0.2")];
+    let lines = [
+        (XFF, "6.6.6.6"),
+        ("X", "y"),
+        ("x-forwarded-for", "192.0.2.1, 10.0.0.3"),
+        (XFF, "10.0.0.2"),
+    ];
     assert_eq!(told(&forwarding, "10.0.0.1", &lines), "192.0.2.1 - -");
 }
 
@@ -99,7 +106,10 @@ fn forwarded_is_walked_in_the_same_way() {
     forwarding.fields = ForwardedFields::Forwarded;
     for (value, expected) in [
         ("for=192.0.2.1;proto=https", "192.0.2.1 https -"),
-        ("for=6.6.6.6;proto=https, for=192.0.2.1;proto=http, for=10.0.0.2;proto=https", "192.0.2.1 http -"),
+        (
+            "for=6.6.6.6;proto=https, for=192.0.2.1;proto=http, for=10.0.0.2;proto=https",
+            "192.0.2.1 http -",
+        ),
         ("for=\"[2001:db8::1]:4711\"", "[2001:db8::1]:4711 - -"),
         ("for=192.0.2.1, for=_hidden, for=10.0.0.2", "10.0.0.2 - -"),
         ("for=192.0.2.1, proto=https", "-"),
@@ -110,10 +120,18 @@ fn forwarded_is_walked_in_the_same_way() {
         assert_eq!(told(&forwarding, "10.0.0.1", &[("Forwarded", value)]), expected, "{value}");
     }
     assert_eq!(
-        told(&forwarding, "10.0.0.1", &[("Forwarded", "for=\"6.6.6.6"), ("Forwarded", "for=192.0.2.1")]),
+        told(
+            &forwarding,
+            "10.0.0.1",
+            &[("Forwarded", "for=\"6.6.6.6"), ("Forwarded", "for=192.0.2.1")]
+        ),
         "192.0.2.1 - -"
     );
-    assert_eq!(told(&forwarding, "10.0.0.1", &[(XFF, "6.6.6.6")]), "-", "the other field is anybody's");
+    assert_eq!(
+        told(&forwarding, "10.0.0.1", &[(XFF, "6.6.6.6")]),
+        "-",
+        "the other field is anybody's"
+    );
     assert_eq!(told(&trusting(&["10.0.0.0/8"]), "10.0.0.1", &[("Forwarded", "for=6.6.6.6")]), "-");
 }
 

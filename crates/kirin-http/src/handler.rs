@@ -1,19 +1,22 @@
 //! The seam between the connection engine and the program: who answers a request.
 
+use std::net::SocketAddr;
+use std::pin::Pin;
+
 use crate::client_certificate::ClientCertificate;
 use crate::forwarded::ForwardedFields;
 use crate::listener::ListenAddress;
 use crate::request::RequestHead;
 use crate::request_body::RequestBody;
 use crate::response::Response;
-use std::net::SocketAddr;
-use std::pin::Pin;
 
-/// Answers requests on one event loop. It runs on the loop's own thread: it needs no lock and must not block.
+/// Answers requests on one event loop. It runs on the loop's own thread: it needs no lock and must
+/// not block.
 pub trait Handler: 'static {
     /// Answers `request`, at once if the answer is in memory.
     ///
-    /// The head borrows from the connection's read buffer: what a later answer needs of it is taken out here.
+    /// The head borrows from the connection's read buffer: what a later answer needs of it is taken
+    /// out here.
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer;
 }
 
@@ -30,7 +33,8 @@ pub struct Origin<'a> {
     pub client: Client<'a>,
     /// The trusted proxy that has passed the request on, which `peer` may be itself.
     pub proxy: Option<TrustedProxy<'a>>,
-    /// The loop's steady clock: whole seconds since the unix epoch that nobody sets (`kirin-clock`).
+    /// The loop's steady clock: whole seconds since the unix epoch that nobody sets
+    /// (`kirin-clock`).
     pub now: u64,
 }
 

@@ -1,5 +1,12 @@
 //! Informational responses, such as 103 Early Hints, ahead of the response that ends an exchange.
 
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::StatusCode;
+
 use crate::field_lines::FieldLines;
 use crate::http2::{self, Responder};
 use crate::io::Io;
@@ -8,17 +15,14 @@ use crate::pace::Pace;
 use crate::response_writer::write_status_line;
 use crate::sending;
 use crate::server::Deadlines;
-use bytes::Bytes;
-use http::StatusCode;
-use std::cell::Cell;
-use std::io;
-use std::rc::Rc;
 
-/// Informational responses at most before the one that ends an exchange, and bytes of all their heads together.
+/// Informational responses at most before the one that ends an exchange, and bytes of all their
+/// heads together.
 const MOST: usize = 64;
 const MOST_BYTES: usize = 64 * 1024;
 
-/// What a server or an application may still say before its response: it waits in memory for clients that do not read.
+/// What a server or an application may still say before its response: it waits in memory for
+/// clients that do not read.
 #[derive(Clone, Copy, Debug)]
 pub struct InformationalBudget {
     left: usize,
@@ -42,7 +46,8 @@ impl InformationalBudget {
     }
 }
 
-/// The way for informational responses to one client (RFC 9110 section 15.2). There is none to a client that speaks HTTP/1.0.
+/// The way for informational responses to one client (RFC 9110 section 15.2). There is none to a
+/// client that speaks HTTP/1.0.
 #[derive(Clone)]
 pub struct Informational(Way);
 
@@ -67,11 +72,13 @@ impl Informational {
         Self(Way::Http2(Rc::clone(responder)))
     }
 
-    /// Sends one. 100 and 101 are the engine's own and refused, and so is what is not informational. Any other error means
-    /// that the client has gone, which the response will find out.
+    /// Sends one. 100 and 101 are the engine's own and refused, and so is what is not
+    /// informational. Any other error means that the client has gone, which the response will find
+    /// out.
     pub async fn send(&self, status: StatusCode, fields: &FieldLines) -> io::Result<()> {
         if !status.is_informational() || status.as_u16() <= 101 {
-            let message = format!("{} is not an informational response to be sent on", status.as_u16());
+            let message =
+                format!("{} is not an informational response to be sent on", status.as_u16());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         match &self.0 {

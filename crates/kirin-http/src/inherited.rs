@@ -1,14 +1,17 @@
-//! Listening sockets that the process was started with: where they listen, and sharing them out among the event loops.
+//! Listening sockets that the process was started with: where they listen, and sharing them out
+//! among the event loops.
 
-use crate::keepalive;
-use crate::listener::{ListenAddress, ListenError, Listener};
-use rustix::net::{SocketAddrAny, SocketAddrUnix};
 use std::ffi::OsStr;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use rustix::net::{SocketAddrAny, SocketAddrUnix};
+
+use crate::keepalive;
+use crate::listener::{ListenAddress, ListenError, Listener};
 
 /// A listening socket that somebody else has opened. It does not block.
 pub struct InheritedSocket {
@@ -28,7 +31,9 @@ impl InheritedSocket {
         }
         let unix = SocketAddrUnix::try_from(address)?;
         // An abstract name has no file, and no way to be written in a configuration.
-        let path = unix.path_bytes().ok_or_else(|| io::Error::other("it is a unix socket without a path"))?;
+        let path = unix
+            .path_bytes()
+            .ok_or_else(|| io::Error::other("it is a unix socket without a path"))?;
         let path = Path::new(OsStr::from_bytes(path)).to_owned();
         Ok(Self { address: ListenAddress::Unix(path), takes_ipv4: false, socket })
     }
@@ -38,13 +43,14 @@ impl InheritedSocket {
         &self.address
     }
 
-    /// Whether it takes the connections that are made to `wanted`. Whoever has opened it may write the same address in another
-    /// way: `[::]` for both families, another path to the same file.
+    /// Whether it takes the connections that are made to `wanted`. Whoever has opened it may write
+    /// the same address in another way: `[::]` for both families, another path to the same file.
     pub fn serves(&self, wanted: &ListenAddress) -> bool {
         match (&self.address, wanted) {
             (ListenAddress::Tcp(this), ListenAddress::Tcp(wanted)) => {
                 let all = this.ip().is_unspecified() && wanted.ip().is_unspecified();
-                this == wanted || all && this.port() == wanted.port() && wanted.is_ipv4() && self.takes_ipv4
+                this == wanted
+                    || all && this.port() == wanted.port() && wanted.is_ipv4() && self.takes_ipv4
             }
             (ListenAddress::Unix(this), ListenAddress::Unix(wanted)) => {
                 is_same(std::path::absolute(this), std::path::absolute(wanted))
@@ -65,11 +71,12 @@ fn is_same(one: io::Result<PathBuf>, other: io::Result<PathBuf>) -> bool {
 }
 
 impl Listener {
-    /// Shares `sockets`, all of one address, out among `loops` event loops; the outer list is by loop. Every socket is somebody's,
-    /// since connections wait in each (SO_REUSEPORT); with fewer sockets than loops, loops share them.
+    /// Shares `sockets`, all of one address, out among `loops` event loops; the outer list is by
+    /// loop. Every socket is somebody's, since connections wait in each (SO_REUSEPORT); with fewer
+    /// sockets than loops, loops share them.
     ///
-    /// The sockets must not block. Nothing of what belongs to who has opened them is touched: neither a unix socket's file nor
-    /// the number of connections that may wait.
+    /// The sockets must not block. Nothing of what belongs to who has opened them is touched:
+    /// neither a unix socket's file nor the number of connections that may wait.
     pub fn adopt(
         address: &ListenAddress,
         sockets: &[OwnedFd],
@@ -84,7 +91,8 @@ impl Listener {
             let socket = sockets[number % sockets.len()].try_clone().map_err(failed)?;
             by_loop[number % loops].push(match address {
                 ListenAddress::Tcp(_) => {
-                    // Both are inherited by accepted sockets (tcp(7)), as with those that Kirin binds.
+                    // Both are inherited by accepted sockets (tcp(7)), as with those that Kirin
+                    // binds.
                     rustix::net::sockopt::set_tcp_nodelay(&socket, true)
                         .map_err(|error| failed(error.into()))?;
                     keepalive::set(&socket).map_err(failed)?;
@@ -186,7 +194,8 @@ mod tests {
             for socket in &bound {
                 let socket = inherit(socket.try_clone().unwrap());
                 let mut listeners = by_loop.iter().flatten();
-                let served = listeners.any(|listener| listener.address().unwrap() == *socket.address());
+                let served =
+                    listeners.any(|listener| listener.address().unwrap() == *socket.address());
                 assert!(served, "{sockets} for {loops}");
             }
         }

@@ -1,7 +1,22 @@
-//! One client socket and what is known of it between requests. The only file that reads from or writes to a client.
+//! One client socket and what is known of it between requests. The only file that reads from or
+//! writes to a client.
 //!
-//! Shared (`Rc`) by the connection, the body of the request in progress and the table of open connections; all on one
-//! loop.
+//! Shared (`Rc`) by the connection, the body of the request in progress and the table of open
+//! connections; all on one loop.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::pipe::SpliceFlags;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
 
 use crate::admission::{AddressPermit, Permit};
 use crate::client_bytes::{ClientShare, Reservation};
@@ -10,18 +25,6 @@ use crate::client_watch::Presence;
 use crate::handler::Peer;
 use crate::tls::{ALPN_HTTP2, Tls};
 use crate::tls_stream::TlsStream;
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
-use rustix::pipe::SpliceFlags;
-use std::cell::{Cell, OnceCell, RefCell};
-use std::fs::File;
-use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::pin::Pin;
-use std::task::{Context, Poll};
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
 
 /// What a connection is doing; the table closes idle ones first and ends what waits too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +49,8 @@ pub(crate) struct Handshake {
 impl Handshake {
     fn of<S: AsyncRead + AsyncWrite + Unpin>(stream: &TlsStream<S>, tls: &Tls) -> Self {
         let certificate = stream.client_certificate().zip(tls.client_authorities());
-        let client = certificate.and_then(|(certificate, file)| ClientCertificate::of(certificate, file));
+        let client =
+            certificate.and_then(|(certificate, file)| ClientCertificate::of(certificate, file));
         Self { is_http2: stream.alpn_protocol() == Some(ALPN_HTTP2), client: client.map(Box::new) }
     }
 }
@@ -74,7 +78,8 @@ macro_rules! with_stream {
 /// The socket with its state.
 pub(crate) struct Io {
     stream: RefCell<Stream>,
-    /// Bytes received and not used yet: a part of a head, or pipelined requests. Without memory when idle.
+    /// Bytes received and not used yet: a part of a head, or pipelined requests. Without memory
+    /// when idle.
     pub(crate) unread: RefCell<Vec<u8>>,
     /// Bytes that the socket has taken, of all responses.
     pub(crate) sent: Cell<u64>,
@@ -140,9 +145,13 @@ impl Io {
         self.announced.get().map_or(&self.peer, |announced| announced)
     }
 
-    /// Reads what is there into `buffer`; 0 at the end. tokio remembers from a short read that the socket is empty, so
-    /// that waiting for the next request costs no second `read`.
-    pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    /// Reads what is there into `buffer`; 0 at the end. tokio remembers from a short read that the
+    /// socket is empty, so that waiting for the next request costs no second `read`.
+    pub(crate) fn poll_read(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
         let mut read = ReadBuf::new(buffer);
         self.poll_read_into(context, &mut read).map_ok(|()| read.filled().len())
     }
@@ -156,8 +165,13 @@ impl Io {
         with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_read(context, buffer))
     }
 
-    /// Takes some of `bytes`. What is encrypted may wait in the stream then: [`Io::poll_flush`] sends it.
-    pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    /// Takes some of `bytes`. What is encrypted may wait in the stream then: [`Io::poll_flush`]
+    /// sends it.
+    pub(crate) fn poll_write(
+        &self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_write(context, bytes));
         self.count_sent(written)
     }
@@ -187,11 +201,18 @@ impl Io {
         }
     }
 
-    /// Goes on with the handshake for the listener's `tls`, and returns its result. Ready at once without TLS.
-    pub(crate) fn poll_handshake(&self, context: &mut Context<'_>, tls: &Tls) -> Poll<io::Result<Handshake>> {
+    /// Goes on with the handshake for the listener's `tls`, and returns its result. Ready at once
+    /// without TLS.
+    pub(crate) fn poll_handshake(
+        &self,
+        context: &mut Context<'_>,
+        tls: &Tls,
+    ) -> Poll<io::Result<Handshake>> {
         match &mut *self.stream.borrow_mut() {
             Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(Handshake::default())),
-            Stream::Tls(stream) => stream.poll_handshake(context).map_ok(|()| Handshake::of(stream, tls)),
+            Stream::Tls(stream) => {
+                stream.poll_handshake(context).map_ok(|()| Handshake::of(stream, tls))
+            }
             Stream::TlsOverUnix(stream) => {
                 stream.poll_handshake(context).map_ok(|()| Handshake::of(stream, tls))
             }
@@ -203,9 +224,13 @@ impl Io {
         matches!(&*self.stream.borrow(), Stream::Tls(_) | Stream::TlsOverUnix(_))
     }
 
-    /// Sends `bytes` and tells the kernel that more follows (MSG_MORE), so that a head shares its packet with the start
-    /// of the file behind it.
-    pub(crate) fn poll_send_more(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    /// Sends `bytes` and tells the kernel that more follows (MSG_MORE), so that a head shares its
+    /// packet with the start of the file behind it.
+    pub(crate) fn poll_send_more(
+        &self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let sent = self.poll_writable(context, |fd| {
             Ok(rustix::net::send(fd, bytes, SendFlags::MORE | SendFlags::NOSIGNAL)?)
         });
@@ -220,7 +245,8 @@ impl Io {
         offset: &mut u64,
         count: usize,
     ) -> Poll<io::Result<usize>> {
-        let sent = self.poll_writable(context, |fd| Ok(rustix::fs::sendfile(fd, file, Some(offset), count)?));
+        let sent = self
+            .poll_writable(context, |fd| Ok(rustix::fs::sendfile(fd, file, Some(offset), count)?));
         self.count_sent(sent)
     }
 
@@ -237,7 +263,8 @@ impl Io {
         self.count_sent(sent)
     }
 
-    /// Receives from the socket itself, under TLS if there is any; with PEEK leaves there what it gives.
+    /// Receives from the socket itself, under TLS if there is any; with PEEK leaves there what it
+    /// gives.
     pub(crate) fn poll_receive(
         &self,
         context: &mut Context<'_>,
@@ -246,7 +273,8 @@ impl Io {
     ) -> Poll<io::Result<usize>> {
         let stream = self.stream.borrow();
         loop {
-            let mut receive = |fd: BorrowedFd<'_>| Ok(rustix::net::recv(fd, &mut *buffer, flags)?.0);
+            let mut receive =
+                |fd: BorrowedFd<'_>| Ok(rustix::net::recv(fd, &mut *buffer, flags)?.0);
             let result = match &*stream {
                 Stream::Tcp(stream) => {
                     std::task::ready!(stream.poll_read_ready(context))?;
@@ -301,12 +329,15 @@ impl Io {
         }
     }
 
-    /// Has the kernel end the connection if the client acknowledges nothing for so long (TCP_USER_TIMEOUT, tcp(7)).
+    /// Has the kernel end the connection if the client acknowledges nothing for so long
+    /// (TCP_USER_TIMEOUT, tcp(7)).
     pub(crate) fn limit_unacknowledged(&self, time: Duration) {
         let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
         let socket = match &*self.stream.borrow() {
             Stream::Tcp(stream) => rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds),
-            Stream::Tls(stream) => rustix::net::sockopt::set_tcp_user_timeout(stream.socket(), milliseconds),
+            Stream::Tls(stream) => {
+                rustix::net::sockopt::set_tcp_user_timeout(stream.socket(), milliseconds)
+            }
             Stream::Unix(_) | Stream::TlsOverUnix(_) => Ok(()),
         };
         if let Err(error) = socket {
@@ -337,8 +368,8 @@ impl Io {
         }
     }
 
-    /// Whether the client has sent something that nobody has read: closing now would reset the connection, and with it
-    /// the response on its way (RFC 9112 section 9.6).
+    /// Whether the client has sent something that nobody has read: closing now would reset the
+    /// connection, and with it the response on its way (RFC 9112 section 9.6).
     pub(crate) fn has_more(&self) -> bool {
         let mut byte = [0];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;

@@ -1,9 +1,11 @@
 #![forbid(unsafe_code)]
 //! HTTP connections: everything between a client's socket and the answer to its request.
 //!
-//! The protocol code ([`request`], [`response_head`], [`chunked`], [`response_writer`]) does no I/O: bytes
-//! in, typed values and bytes out. [`connection`] is the thin loop around it that owns the socket,
-//! [`listener`] accepts, [`server`] is what the connections of one event loop share. The program gives a
+//! The protocol code ([`request`], [`response_head`], [`chunked`], [`response_writer`]) does no
+//! I/O: bytes in, typed values and bytes out. [`connection`] is the thin loop around it that owns
+//! the socket,
+//! [`listener`] accepts, [`server`] is what the connections of one event loop share. The program
+//! gives a
 //! [`Handler`], which answers a [`RequestHead`] at once or later.
 
 pub mod access_log;

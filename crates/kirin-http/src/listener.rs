@@ -1,5 +1,14 @@
 //! Listening sockets: their addresses, binding them, and accepting connections on a loop.
 
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
 use crate::admission::Admission;
 use crate::connection;
 use crate::handler::{Handler, Peer};
@@ -8,13 +17,6 @@ use crate::keepalive;
 use crate::panics;
 use crate::server::Server;
 use crate::tls::Tls;
-use socket2::{Domain, Protocol, Socket, Type};
-use std::io;
-use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 /// Connections that wait to be accepted, at most; the kernel cuts it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
@@ -67,8 +69,9 @@ impl std::str::FromStr for ListenAddress {
         if let Ok(port) = text.parse::<u16>() {
             return Ok(ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], port))));
         }
-        let text =
-            text.strip_prefix("localhost:").map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
+        let text = text
+            .strip_prefix("localhost:")
+            .map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
         let text = text.strip_prefix("*:").map_or(text.clone(), |port| format!("0.0.0.0:{port}"));
         text.parse().map(ListenAddress::Tcp).map_err(|_| ListenError::Address(text))
     }
@@ -92,8 +95,9 @@ pub enum Listener {
 }
 
 impl Listener {
-    /// Binds `address` once for each of `loops` event loops. With several loops each gets a TCP socket of its own
-    /// (SO_REUSEPORT, socket(7)), over which the kernel spreads the connections; a unix socket is shared.
+    /// Binds `address` once for each of `loops` event loops. With several loops each gets a TCP
+    /// socket of its own (SO_REUSEPORT, socket(7)), over which the kernel spreads the connections;
+    /// a unix socket is shared.
     pub fn bind(address: &ListenAddress, loops: usize) -> Result<Vec<Listener>, ListenError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => ListenError::InUse(address.clone()),
@@ -101,8 +105,9 @@ impl Listener {
         };
         match address {
             ListenAddress::Tcp(wanted) => {
-                // With SO_REUSEPORT a second Kirin would share the port without a word; a first bind without it
-                // finds out. A port that the kernel chooses is nobody else's, and let go for a moment it might become so.
+                // With SO_REUSEPORT a second Kirin would share the port without a word; a first
+                // bind without it finds out. A port that the kernel chooses is nobody else's, and
+                // let go for a moment it might become so.
                 let any_port = wanted.port() == 0;
                 let first = bind_tcp(*wanted, any_port && loops > 1).map_err(failed)?;
                 if loops < 2 {
@@ -126,7 +131,8 @@ impl Listener {
                 bound.set_nonblocking(true).map_err(failed)?;
                 let mut listeners = Vec::with_capacity(loops);
                 for _ in 0..loops {
-                    listeners.push(Listener::Unix(bound.try_clone().map_err(failed)?, path.clone()));
+                    listeners
+                        .push(Listener::Unix(bound.try_clone().map_err(failed)?, path.clone()));
                 }
                 Ok(listeners)
             }
@@ -178,7 +184,9 @@ impl Accepting {
     fn new(listener: Listener) -> io::Result<Self> {
         Ok(match listener {
             Listener::Tcp(listener) => Self::Tcp(tokio::net::TcpListener::from_std(listener)?),
-            Listener::Unix(listener, _) => Self::Unix(tokio::net::UnixListener::from_std(listener)?),
+            Listener::Unix(listener, _) => {
+                Self::Unix(tokio::net::UnixListener::from_std(listener)?)
+            }
         })
     }
 
@@ -195,14 +203,16 @@ impl Accepting {
         }
     }
 
-    /// The connections that are waiting now. Asks the kernel, while [`Accepting::accept`] asks the reactor, which may not have
-    /// heard of them yet.
+    /// The connections that are waiting now. Asks the kernel, while [`Accepting::accept`] asks the
+    /// reactor, which may not have heard of them yet.
     fn accept_waiting(self, tls: Option<&Tls>) -> io::Result<Vec<Io>> {
         let mut waiting = Vec::new();
         match self {
             Accepting::Tcp(listener) => {
                 let listener = listener.into_std()?;
-                while let (Ok((stream, peer)), true) = (listener.accept(), waiting.len() < BACKLOG as usize) {
+                while let (Ok((stream, peer)), true) =
+                    (listener.accept(), waiting.len() < BACKLOG as usize)
+                {
                     stream.set_nonblocking(true)?;
                     let stream = over_tcp(tokio::net::TcpStream::from_std(stream)?, tls)?;
                     waiting.push(Io::new(stream, Peer::Tcp(peer)));
@@ -210,7 +220,9 @@ impl Accepting {
             }
             Accepting::Unix(listener) => {
                 let listener = listener.into_std()?;
-                while let (Ok((stream, _)), true) = (listener.accept(), waiting.len() < BACKLOG as usize) {
+                while let (Ok((stream, _)), true) =
+                    (listener.accept(), waiting.len() < BACKLOG as usize)
+                {
                     stream.set_nonblocking(true)?;
                     let stream = over_unix(tokio::net::UnixStream::from_std(stream)?, tls)?;
                     waiting.push(Io::new(stream, Peer::Unix));
@@ -268,7 +280,11 @@ pub async fn accept_until<H: Handler>(
     Ok(())
 }
 
-async fn accept_for_ever<H: Handler>(listener: &Accepting, server: &Server<H>, serve: &mut impl FnMut(Io)) {
+async fn accept_for_ever<H: Handler>(
+    listener: &Accepting,
+    server: &Server<H>,
+    serve: &mut impl FnMut(Io),
+) {
     let (mut full, mut exhausted) = (Seldom::default(), Seldom::default());
     loop {
         if server.limits.admission.as_ref().is_some_and(|admission| !admission.has_room()) {
@@ -321,7 +337,8 @@ fn is_exhaustion(error: &io::Error) -> bool {
     exhausted.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Ends what is overdue or holds too much, and writes the gathered log lines, once a second, until the future is dropped.
+/// Ends what is overdue or holds too much, and writes the gathered log lines, once a second, until
+/// the future is dropped.
 pub async fn keep_house<H>(server: Rc<Server<H>>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -338,7 +355,8 @@ pub async fn keep_house<H>(server: Rc<Server<H>>) {
     }
 }
 
-/// Ends the busy connections of the address for which most is held, if little room is left for others.
+/// Ends the busy connections of the address for which most is held, if little room is left for
+/// others.
 fn end_heaviest<H>(server: &Server<H>) {
     let Some(client_bytes) = &server.limits.client_bytes else { return };
     let Some(address) = client_bytes.heaviest_address() else { return };
@@ -353,11 +371,12 @@ fn end_heaviest<H>(server: &Server<H>) {
     }
 }
 
-/// Ends all connections: idle ones after [`LAST_REQUEST`], busy ones after their response or when `limit` is over. Call when
-/// accepting has ended.
+/// Ends all connections: idle ones after [`LAST_REQUEST`], busy ones after their response or when
+/// `limit` is over. Call when accepting has ended.
 ///
-/// A request may be on its way over a connection that is idle here, a new one above all. Its response says that it is the last
-/// (RFC 9112, 9.6), so that a client which is not silent for long sees no connection end without an answer.
+/// A request may be on its way over a connection that is idle here, a new one above all. Its
+/// response says that it is the last (RFC 9112, 9.6), so that a client which is not silent for long
+/// sees no connection end without an answer.
 pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
     server.stopping.set(true);
     server.stop.notify_waiters();

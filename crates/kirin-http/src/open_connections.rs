@@ -1,13 +1,16 @@
 //! The table of a loop's open connections: one deadline each, checked once a second.
 //!
-//! A timer per connection would cost memory and work for every request; a pass over a table costs nanoseconds per
-//! connection and second. Ending a connection is `shutdown(2)` on its socket: its task wakes up and sees the end.
+//! A timer per connection would cost memory and work for every request; a pass over a table costs
+//! nanoseconds per connection and second. Ending a connection is `shutdown(2)` on its socket: its
+//! task wakes up and sees the end.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tokio::sync::Notify;
 
 use crate::client_watch::{self, Presence};
 use crate::io::{Io, Phase};
-use std::cell::RefCell;
-use std::rc::Rc;
-use tokio::sync::Notify;
 
 /// Open connections of one server on one loop.
 #[derive(Default)]
@@ -67,7 +70,8 @@ impl OpenConnections {
     pub(crate) fn end_busy_of(&self, address: u64) -> usize {
         let mut ended = 0;
         self.end_if(|io| {
-            let is_meant = io.phase.get() != Phase::Idle && io.share.borrow().address() == Some(address);
+            let is_meant =
+                io.phase.get() != Phase::Idle && io.share.borrow().address() == Some(address);
             ended += usize::from(is_meant);
             is_meant
         });

@@ -1,16 +1,19 @@
 //! What waits to be written: heads in one buffer, bodies by reference, sent with vectored writes.
 //!
-//! One a loop, reused for every request. Only what a slow reader leaves over becomes [`Unsent`] and is owned by the
-//! connection.
+//! One a loop, reused for every request. Only what a slow reader leaves over becomes [`Unsent`] and
+//! is owned by the connection.
 
-use crate::io::Io;
-use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::task::{Context, Poll};
 
-/// Pieces in one writev. The kernel takes up to 1,024 (IOV_MAX); a response rarely has more than a few.
+use bytes::Bytes;
+
+use crate::io::Io;
+
+/// Pieces in one writev. The kernel takes up to 1,024 (IOV_MAX); a response rarely has more than a
+/// few.
 const MAX_SLICES: usize = 32;
 
 /// Pieces up to this size are copied behind the head: one piece is sent with a plain `send`.
@@ -46,7 +49,8 @@ impl Output {
         result
     }
 
-    /// Appends `bytes`; without copying them, unless they are so few that a copy is cheaper than a piece of its own.
+    /// Appends `bytes`; without copying them, unless they are so few that a copy is cheaper than a
+    /// piece of its own.
     pub(crate) fn bytes(&mut self, bytes: Bytes) {
         if bytes.len() <= COPIED_BYTES {
             self.text(|text| text.extend_from_slice(&bytes));
@@ -62,7 +66,11 @@ impl Output {
     }
 
     /// Writes everything; what the socket does not take now is returned. Leaves the buffer empty.
-    pub(crate) fn flush(&mut self, io: &Io, context: &mut Context<'_>) -> io::Result<Option<Unsent>> {
+    pub(crate) fn flush(
+        &mut self,
+        io: &Io,
+        context: &mut Context<'_>,
+    ) -> io::Result<Option<Unsent>> {
         let result = self.write(io, context);
         self.text.clear();
         self.pieces.clear();
@@ -160,7 +168,11 @@ impl Unsent {
     }
 
     /// Writes on; ready when all is written.
-    pub(crate) fn poll_flush(&mut self, io: &Io, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_flush(
+        &mut self,
+        io: &Io,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
         loop {
             while self.0.front().is_some_and(Bytes::is_empty) {
                 self.0.pop_front();

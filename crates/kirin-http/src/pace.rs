@@ -1,15 +1,17 @@
 //! How slow a client may be while a body is read from it or a response written to it.
 //!
-//! Two rules: it may not be silent for long, and on the average it must keep a minimum rate. Without the second a byte now
-//! and then would hold a connection for ever. Pure: seconds of the loop's clock in, the second of the end out. Used by the
-//! request body and by what sends responses.
+//! Two rules: it may not be silent for long, and on the average it must keep a minimum rate.
+//! Without the second a byte now and then would hold a connection for ever. Pure: seconds of the
+//! loop's clock in, the second of the end out. Used by the request body and by what sends
+//! responses.
 
 /// What is asked of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
     /// Seconds for which it may be silent.
     pub(crate) silence: u64,
-    /// Bytes a second, averaged over the time that it was waited for, less `silence` seconds for a start; 0 for none.
+    /// Bytes a second, averaged over the time that it was waited for, less `silence` seconds for a
+    /// start; 0 for none.
     pub(crate) rate: u64,
 }
 
@@ -51,7 +53,9 @@ impl Pace {
         let silent = now + silence;
         match self.bytes.checked_div(rate) {
             None => silent,
-            Some(earned) => silent.min((self.since + silence + earned).saturating_sub(self.waited)).max(1),
+            Some(earned) => {
+                silent.min((self.since + silence + earned).saturating_sub(self.waited)).max(1)
+            }
         }
     }
 }
@@ -62,8 +66,8 @@ mod tests {
 
     const DEMAND: Demand = Demand { silence: 60, rate: 240 };
 
-    /// A client that moves `bytes` every `seconds`, waited for all the time; the second at which it is given up, or none
-    /// within an hour.
+    /// A client that moves `bytes` every `seconds`, waited for all the time; the second at which it
+    /// is given up, or none within an hour.
     fn given_up(demand: Demand, bytes: u64, seconds: u64) -> Option<u64> {
         let mut pace = Pace::new(demand);
         let mut end = pace.begin(1000);

@@ -1,4 +1,5 @@
-//! Long-lived tasks go on after a panic. A connection's task is not among them: it ends by itself, alone.
+//! Long-lived tasks go on after a panic. A connection's task is not among them: it ends by itself,
+//! alone.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,24 +1,26 @@
-//! Answers with a part of a representation: 206 with one range or several (`multipart/byteranges`, RFC 9110 section 14.6),
-//! 416, or 200 when it is the whole after all.
+//! Answers with a part of a representation: 206 with one range or several (`multipart/byteranges`,
+//! RFC 9110 section 14.6), 416, or 200 when it is the whole after all.
 //!
 //! For every place that can give a piece of what it has: files and pages of the store.
 
-use crate::body::{Body, BodyStream, FileRange, StreamError};
-use crate::byte_range::{ByteRange, Part};
-use crate::field_lines::FieldLines;
-use crate::response::{Place, Response};
-use bytes::Bytes;
-use http::StatusCode;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::FileExt;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
+use http::StatusCode;
+
+use crate::body::{Body, BodyStream, FileRange, StreamError};
+use crate::byte_range::{ByteRange, Part};
+use crate::field_lines::FieldLines;
+use crate::response::{Place, Response};
+
 /// Bytes of a file read at a time for an answer with several parts.
 const READ_BYTES: u64 = 64 * 1024;
 
-/// The answer with `part` of a representation of `size` bytes, whose 200 has `fields`. `piece` gives bytes that are inside.
-/// To HEAD the caller gives [`Part::Whole`].
+/// The answer with `part` of a representation of `size` bytes, whose 200 has `fields`. `piece`
+/// gives bytes that are inside. To HEAD the caller gives [`Part::Whole`].
 pub fn respond(
     place: Place,
     fields: FieldLines,
@@ -27,7 +29,8 @@ pub fn respond(
     is_head: bool,
     piece: impl Fn(ByteRange) -> Body,
 ) -> Response {
-    let mut response = Response { status: StatusCode::PARTIAL_CONTENT, fields, body: Body::Empty, place };
+    let mut response =
+        Response { status: StatusCode::PARTIAL_CONTENT, fields, body: Body::Empty, place };
     match part {
         Part::Whole => {
             response.status = StatusCode::OK;
@@ -42,7 +45,9 @@ pub fn respond(
             let boundary = boundary();
             let content_type = response.fields.get("content-type").map(<[u8]>::to_vec);
             response.fields = response.fields.without("content-type");
-            response.fields.push("Content-Type", format!("multipart/byteranges; boundary={boundary}"));
+            response
+                .fields
+                .push("Content-Type", format!("multipart/byteranges; boundary={boundary}"));
             response.body = multipart(ranges, size, content_type.as_deref(), &boundary, piece);
         }
         Part::Unsatisfiable => {
@@ -54,7 +59,8 @@ pub fn respond(
     response
 }
 
-/// A boundary that nobody can have written into the content: 128 bits that are random by process and new each time.
+/// A boundary that nobody can have written into the content: 128 bits that are random by process
+/// and new each time.
 fn boundary() -> String {
     let number = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", number(), number())
@@ -76,7 +82,9 @@ fn multipart(
             head.extend_from_slice(content_type);
             head.extend_from_slice(b"\r\n");
         }
-        head.extend_from_slice(format!("Content-Range: {}\r\n\r\n", range.content_range(size)).as_bytes());
+        head.extend_from_slice(
+            format!("Content-Range: {}\r\n\r\n", range.content_range(size)).as_bytes(),
+        );
         // The line end before the first boundary belongs to a preamble that is not there.
         let head = Bytes::from(head);
         pieces.push_back(Piece::Bytes(if pieces.is_empty() { head.slice(2..) } else { head }));
@@ -84,7 +92,8 @@ fn multipart(
             Body::Bytes(bytes) => pieces.push_back(Piece::Bytes(bytes)),
             Body::Segments(segments) => pieces.extend(segments.into_iter().map(Piece::Bytes)),
             Body::File(range) => pieces.push_back(Piece::File(range)),
-            // No place gives a piece as any other kind; a body that is shorter than announced cuts the connection.
+            // No place gives a piece as any other kind; a body that is shorter than announced cuts
+            // the connection.
             other => pieces.push_back(Piece::Missing(other.length().unwrap_or(0))),
         }
     }
@@ -105,8 +114,8 @@ fn multipart(
     }
 }
 
-/// Heads of parts from memory and their bytes from a file. A kind of body of its own would let the kernel send the bytes, but
-/// every sender would have to know it for a request that is rare.
+/// Heads of parts from memory and their bytes from a file. A kind of body of its own would let the
+/// kernel send the bytes, but every sender would have to know it for a request that is rare.
 struct Multipart {
     pieces: VecDeque<Piece>,
     length: u64,

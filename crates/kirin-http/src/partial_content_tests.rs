@@ -1,9 +1,11 @@
 //! The answers are read as a client reads them.
 
-use super::*;
-use proptest::prelude::*;
 use std::sync::Arc;
 use std::task::Waker;
+
+use proptest::prelude::*;
+
+use super::*;
 
 /// All bytes of a body.
 fn read(body: Body) -> Result<Vec<u8>, StreamError> {
@@ -12,7 +14,9 @@ fn read(body: Body) -> Result<Vec<u8>, StreamError> {
         Body::Segments(segments) => Ok(segments.concat()),
         Body::Stream(mut stream) => {
             let mut bytes = Vec::new();
-            while let Poll::Ready(Some(chunk)) = stream.poll_chunk(&mut Context::from_waker(Waker::noop())) {
+            while let Poll::Ready(Some(chunk)) =
+                stream.poll_chunk(&mut Context::from_waker(Waker::noop()))
+            {
                 let chunk = chunk?;
                 assert!(!chunk.is_empty() && chunk.len() as u64 <= READ_BYTES);
                 bytes.extend_from_slice(&chunk);
@@ -40,7 +44,10 @@ fn parse(body: &[u8], boundary: &str) -> Vec<(String, String, Vec<u8>)> {
         let head_end = memchr::memmem::find(&body[at..], b"\r\n\r\n").unwrap();
         let head = String::from_utf8(body[at..at + head_end].to_vec()).unwrap();
         let field = |name: &str| {
-            head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap().to_owned()
+            head.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+                .unwrap()
+                .to_owned()
         };
         at += head_end + 4;
         let length = memchr::memmem::find(&body[at..], delimiter.as_bytes()).unwrap();
@@ -58,7 +65,11 @@ fn fields() -> FieldLines {
 
 fn boundary_of(response: &Response) -> String {
     let value = response.fields.get("content-type").unwrap();
-    std::str::from_utf8(value).unwrap().strip_prefix("multipart/byteranges; boundary=").unwrap().to_owned()
+    std::str::from_utf8(value)
+        .unwrap()
+        .strip_prefix("multipart/byteranges; boundary=")
+        .unwrap()
+        .to_owned()
 }
 
 fn file_of(content: &[u8]) -> Arc<std::fs::File> {
@@ -71,7 +82,8 @@ fn file_of(content: &[u8]) -> Arc<std::fs::File> {
 #[test]
 fn the_status_follows_from_the_part() {
     let content = Bytes::from_static(b"0123456789");
-    let piece = |range: ByteRange| Body::Bytes(content.slice(range.start as usize..range.end() as usize));
+    let piece =
+        |range: ByteRange| Body::Bytes(content.slice(range.start as usize..range.end() as usize));
     let answer = |part: Part, is_head| respond(Place::Store, fields(), 10, &part, is_head, piece);
     let whole = answer(Part::Whole, false);
     assert_eq!((whole.status.as_u16(), whole.body.length()), (200, Some(10)));

@@ -30,7 +30,8 @@ pub fn evaluate(fields: &RequestFields<'_>, validators: Validators<'_>) -> Verdi
         if !validators.entity_tag.strongly_in(list) {
             return Verdict::Failed;
         }
-    } else if let (Some(date), Some(modified)) = (&fields.if_unmodified_since, validators.last_modified)
+    } else if let (Some(date), Some(modified)) =
+        (&fields.if_unmodified_since, validators.last_modified)
         && parse_date(date).is_some_and(|date| modified > date)
     {
         return Verdict::Failed;
@@ -39,7 +40,8 @@ pub fn evaluate(fields: &RequestFields<'_>, validators: Validators<'_>) -> Verdi
         if validators.entity_tag.weakly_in(list) {
             return Verdict::NotModified;
         }
-    } else if let (Some(date), Some(modified)) = (&fields.if_modified_since, validators.last_modified)
+    } else if let (Some(date), Some(modified)) =
+        (&fields.if_modified_since, validators.last_modified)
         && parse_date(date).is_some_and(|date| modified <= date)
     {
         return Verdict::NotModified;
@@ -47,9 +49,10 @@ pub fn evaluate(fields: &RequestFields<'_>, validators: Validators<'_>) -> Verdi
     Verdict::Proceed
 }
 
-/// Evaluates them for the representations that the client takes, the server's choice first: which of them is meant, and
-/// what the conditions come to. A client (or the cache in front of several) that holds any of them, coded or not, need not
-/// get it anew; it learns from the tag of the 304 which one that is (RFC 9111 section 4.3.4).
+/// Evaluates them for the representations that the client takes, the server's choice first: which
+/// of them is meant, and what the conditions come to. A client (or the cache in front of several)
+/// that holds any of them, coded or not, need not get it anew; it learns from the tag of the 304
+/// which one that is (RFC 9111 section 4.3.4).
 pub fn select<'a, R>(
     fields: &RequestFields<'_>,
     chosen: (R, Validators<'a>),
@@ -71,8 +74,8 @@ pub fn select<'a, R>(
     selected
 }
 
-/// Step 5: whether a Range may be answered, given `If-Range`. Only exact sameness will do, or the client would join parts
-/// of two different files.
+/// Step 5: whether a Range may be answered, given `If-Range`. Only exact sameness will do, or the
+/// client would join parts of two different files.
 pub fn range_applies(if_range: Option<&[u8]>, validators: Validators<'_>) -> bool {
     let Some(value) = if_range else { return true };
     if value.starts_with(b"\"") || value.starts_with(b"W/") {

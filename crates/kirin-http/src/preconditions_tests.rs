@@ -13,7 +13,8 @@ const VALIDATORS: Validators<'static> =
 #[test]
 fn conditions_are_evaluated_in_the_order_of_the_specification() {
     use Verdict::{Failed, NotModified, Proceed};
-    let (im, ius, inm, ims) = ("If-Match", "If-Unmodified-Since", "If-None-Match", "If-Modified-Since");
+    let (im, ius, inm, ims) =
+        ("If-Match", "If-Unmodified-Since", "If-None-Match", "If-Modified-Since");
     let cases: &[(&[(&str, &str)], Verdict)] = &[
         (&[], Proceed),
         // Each alone.

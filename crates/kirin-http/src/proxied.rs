@@ -1,20 +1,25 @@
-//! What a connection does behind proxies: takes their PROXY header off, and asks each request whom it is from.
+//! What a connection does behind proxies: takes their PROXY header off, and asks each request whom
+//! it is from.
 //!
-//! The two functions that the connection calls; what bytes mean is in [`proxy_protocol`] and [`forwarded`](crate::forwarded).
+//! The two functions that the connection calls; what bytes mean is in [`proxy_protocol`] and
+//! [`forwarded`](crate::forwarded).
+
+use std::future::poll_fn;
+use std::io;
+
+use rustix::net::RecvFlags;
 
 use crate::handler::{Origin, TrustedProxy};
 use crate::io::Io;
 use crate::proxy_protocol::{self, MAX_HEADER_BYTES, Parsed};
 use crate::request::RequestHead;
 use crate::server::Server;
-use rustix::net::RecvFlags;
-use std::future::poll_fn;
-use std::io;
 
 /// Seconds that a balancer may take for its header, which it has whole before it connects.
 const HEADER_SECONDS: u64 = 5;
 
-/// Has `answer` answer a request with what is known of where it came from: what trusted proxies tell, or else the connection.
+/// Has `answer` answer a request with what is known of where it came from: what trusted proxies
+/// tell, or else the connection.
 pub(crate) fn with_origin<H, R>(
     server: &Server<H>,
     io: &Io,
@@ -27,15 +32,20 @@ pub(crate) fn with_origin<H, R>(
     else {
         return answer(head, origin);
     };
-    let origin =
-        Origin { proxy: Some(TrustedProxy { peer: origin.peer, fields: forwarding.fields }), ..origin };
-    let Some(client) = forwarding.client(origin.peer, head.fields) else { return answer(head, origin) };
+    let origin = Origin {
+        proxy: Some(TrustedProxy { peer: origin.peer, fields: forwarding.fields }),
+        ..origin
+    };
+    let Some(client) = forwarding.client(origin.peer, head.fields) else {
+        return answer(head, origin);
+    };
     let secure = client.secure.unwrap_or(origin.secure);
     let head = RequestHead { host: client.host.unwrap_or(head.host), ..head.clone() };
     answer(&head, Origin { peer: &client.peer, secure, ..origin })
 }
 
-/// Takes the PROXY header off the start of the connection. Returns whether there was a good one, from a trusted peer.
+/// Takes the PROXY header off the start of the connection. Returns whether there was a good one,
+/// from a trusted peer.
 pub(crate) async fn receive<H>(server: &Server<H>, io: &Io) -> bool {
     if !server.trusts(&io.peer) {
         tracing::debug!(peer = %io.peer, listener = %server.local, "closed: the PROXY protocol is taken from trusted peers only");
@@ -63,7 +73,8 @@ async fn read_header(io: &Io) -> io::Result<()> {
     let mut taken = 0;
     loop {
         let peeked =
-            poll_fn(|context| io.poll_receive(context, &mut header[taken..], RecvFlags::PEEK)).await?;
+            poll_fn(|context| io.poll_receive(context, &mut header[taken..], RecvFlags::PEEK))
+                .await?;
         if peeked == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

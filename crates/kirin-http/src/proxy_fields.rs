@@ -1,7 +1,8 @@
 //! Fields that proxies write about a request, and that applications therefore believe.
 //!
-//! One list for all who pass requests on (`kirin-proxy`, `kirin-cgi`), who keep responses (`kirin-cache`) and who ask whether a
-//! request has come through a proxy. What a stranger says in one of them goes nowhere; what a trusted proxy says may.
+//! One list for all who pass requests on (`kirin-proxy`, `kirin-cgi`), who keep responses
+//! (`kirin-cache`) and who ask whether a request has come through a proxy. What a stranger says in
+//! one of them goes nowhere; what a trusted proxy says may.
 
 /// What such a field is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +19,12 @@ pub enum ProxyField {
     Sending,
 }
 
-/// The names in lower case. Beside the well-known ones those that reverse-proxy middleware of Plack, Rack, Rails, Django,
-/// Werkzeug, Spring and Symfony has believed, and `x-original-url` of IIS, by which a request passes by the rules of its path. Then the fields of networks in front of many
-/// sites, and those in which they and single sign-on say who the visitor is. `X-HTTP-Method-Override` is not among them:
-/// clients write it, and Rails and Plack::Middleware::MethodOverride obey it for POST only. Nor is `X-Auth-User`, with which
+/// The names in lower case. Beside the well-known ones those that reverse-proxy middleware of
+/// Plack, Rack, Rails, Django, Werkzeug, Spring and Symfony has believed, and `x-original-url` of
+/// IIS, by which a request passes by the rules of its path. Then the fields of networks in front of
+/// many sites, and those in which they and single sign-on say who the visitor is.
+/// `X-HTTP-Method-Override` is not among them: clients write it, and Rails and
+/// Plack::Middleware::MethodOverride obey it for POST only. Nor is `X-Auth-User`, with which
 /// clients sign in.
 const NAMES: [(&str, ProxyField); 80] = [
     ("forwarded", ProxyField::Client),
@@ -123,9 +126,9 @@ pub fn proxy_field(name: &str) -> Option<ProxyField> {
 /// All fields of such names are proxies'; those that are not in the list tell of the site.
 const PREFIX: &str = "x-forwarded-";
 
-/// Whether a name is one that stays the same wherever it goes. In a CGI environment `X_Real_IP` is `X-Real-IP`, in PHP's `X.Real.IP`
-/// too: names of other characters than letters, digits and hyphens would pass by the list, and are not passed on (nginx calls
-/// them invalid).
+/// Whether a name is one that stays the same wherever it goes. In a CGI environment `X_Real_IP` is
+/// `X-Real-IP`, in PHP's `X.Real.IP` too: names of other characters than letters, digits and
+/// hyphens would pass by the list, and are not passed on (nginx calls them invalid).
 pub fn is_unambiguous(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
@@ -169,9 +172,13 @@ mod tests {
 
     #[test]
     fn a_name_that_could_become_another_is_ambiguous() {
-        for (name, expected) in
-            [("X-Real-IP", true), ("DNT", true), ("X_Real_IP", false), ("X.Real.IP", false), ("X!", false)]
-        {
+        for (name, expected) in [
+            ("X-Real-IP", true),
+            ("DNT", true),
+            ("X_Real_IP", false),
+            ("X.Real.IP", false),
+            ("X!", false),
+        ] {
             assert_eq!(is_unambiguous(name), expected, "{name}");
         }
     }

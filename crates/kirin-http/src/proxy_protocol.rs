@@ -1,15 +1,19 @@
-//! The PROXY protocol, versions 1 and 2: the header with which a load balancer says whose connection it passes on.
+//! The PROXY protocol, versions 1 and 2: the header with which a load balancer says whose
+//! connection it passes on.
 //!
-//! Pure: bytes in, the client out. The connection reads it before anything else, TLS included, from balancers that are
-//! trusted. (HAProxy's `proxy-protocol.txt` is the specification; sections are cited from there.)
+//! Pure: bytes in, the client out. The connection reads it before anything else, TLS included, from
+//! balancers that are trusted. (HAProxy's `proxy-protocol.txt` is the specification; sections are
+//! cited from there.)
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::handler::Peer;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The longest line of version 1, CR LF included (section 2.1).
 const MAX_LINE_BYTES: usize = 107;
 
-/// What follows the 16 fixed bytes of version 2 may be this long: addresses, and certificates' names in type-length-values.
+/// What follows the 16 fixed bytes of version 2 may be this long: addresses, and certificates'
+/// names in type-length-values.
 const MAX_V2_REST_BYTES: usize = 4096;
 
 /// No header is longer.
@@ -26,8 +30,8 @@ const LINE_START: &[u8; 6] = b"PROXY ";
 pub enum Parsed {
     /// A whole header.
     Complete {
-        /// The client. None when the balancer speaks for itself (a health check), or does not know: then the connection's
-        /// own address counts.
+        /// The client. None when the balancer speaks for itself (a health check), or does not know:
+        /// then the connection's own address counts.
         client: Option<Peer>,
         /// How many bytes the header took.
         length: usize,
@@ -84,7 +88,11 @@ fn begins_like(input: &[u8], beginning: &[u8]) -> bool {
 fn parse_line(input: &[u8]) -> Result<Parsed, Malformed> {
     let window = &input[..input.len().min(MAX_LINE_BYTES)];
     let Some(end) = memchr::memmem::find(window, b"\r\n") else {
-        return if input.len() < MAX_LINE_BYTES { Ok(Parsed::Partial) } else { Err(Malformed::LineTooLong) };
+        return if input.len() < MAX_LINE_BYTES {
+            Ok(Parsed::Partial)
+        } else {
+            Err(Malformed::LineTooLong)
+        };
     };
     let line = std::str::from_utf8(&window[..end]).map_err(|_| Malformed::Line)?;
     let mut words = line.split(' ').skip(1);
@@ -102,7 +110,8 @@ fn parse_line(input: &[u8]) -> Result<Parsed, Malformed> {
         }
     };
     let (source, destination) = (address(), address());
-    let (source_port, destination_port) = (words.next().and_then(port), words.next().and_then(port));
+    let (source_port, destination_port) =
+        (words.next().and_then(port), words.next().and_then(port));
     match (source, destination, source_port, destination_port, words.next()) {
         (Some(source), Some(_), Some(port), Some(_), None) => {
             let client = Some(Peer::Tcp(SocketAddr::new(source.to_canonical(), port)));
@@ -114,7 +123,8 @@ fn parse_line(input: &[u8]) -> Result<Parsed, Malformed> {
 
 /// Decimal, without a sign or leading zeros.
 fn port(text: &str) -> Option<u16> {
-    let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let canonical =
+        text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| canonical)
 }
 
@@ -140,7 +150,8 @@ fn parse_binary(input: &[u8]) -> Result<Parsed, Malformed> {
     Ok(Parsed::Complete { client, length: 16 + rest_bytes })
 }
 
-/// The source address at the start of `rest` (section 2.2). What follows the addresses, type-length-values, is skipped.
+/// The source address at the start of `rest` (section 2.2). What follows the addresses,
+/// type-length-values, is skipped.
 fn announced(family: u8, rest: &[u8]) -> Result<Option<Peer>, Malformed> {
     match family {
         0x00 => Ok(None),
@@ -152,9 +163,12 @@ fn announced(family: u8, rest: &[u8]) -> Result<Option<Peer>, Malformed> {
         }
         0x21 => {
             let (addresses, _) = rest.split_first_chunk::<36>().ok_or(Malformed::Addresses)?;
-            let (source, others) = addresses.split_first_chunk::<16>().ok_or(Malformed::Addresses)?;
-            let port =
-                others.get(16..18).and_then(|port| port.try_into().ok()).ok_or(Malformed::Addresses)?;
+            let (source, others) =
+                addresses.split_first_chunk::<16>().ok_or(Malformed::Addresses)?;
+            let port = others
+                .get(16..18)
+                .and_then(|port| port.try_into().ok())
+                .ok_or(Malformed::Addresses)?;
             let source = IpAddr::from(*source).to_canonical();
             Ok(Some(Peer::Tcp(SocketAddr::new(source, u16::from_be_bytes(port)))))
         }

@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
     let mut header = SIGNATURE.to_vec();
@@ -50,7 +51,10 @@ fn the_client_is_the_source_address() {
         // LOCAL: the addresses are to be ignored.
         (v2(0x20, 0x11, V4), None),
         // Type-length-values behind the addresses.
-        (v2(0x21, 0x11, &[V4, &[4, 0, 3, 0, 0, 0], &[0xee, 0, 1, 9]].concat()), tcp("192.0.2.7:4711")),
+        (
+            v2(0x21, 0x11, &[V4, &[4, 0, 3, 0, 0, 0], &[0xee, 0, 1, 9]].concat()),
+            tcp("192.0.2.7:4711"),
+        ),
     ] {
         let input = [&header[..], b"\x16\x03\x01"].concat();
         assert_eq!(complete(&input), (client, header.len()), "{header:?}");

@@ -1,14 +1,16 @@
-//! A writer that never makes its callers wait: lines are queued, and a thread of its own writes them.
+//! A writer that never makes its callers wait: lines are queued, and a thread of its own writes
+//! them.
 //!
 //! A log's reader may be stuck, its disk full, its terminal closed. An event loop that wrote to it
 //! would serve nobody meanwhile. When the queue is full, lines are lost and counted.
 
-use parking_lot::{Condvar, Mutex};
-use rustix::event::{PollFd, PollFlags};
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use rustix::event::{PollFd, PollFlags};
 
 /// Where the lines go. Its functions are called on the writer's thread, and may wait.
 pub trait Output: Send + 'static {
@@ -66,8 +68,9 @@ impl QueuedWriter {
     pub fn start(&self) {
         let Some(output) = self.output.lock().take() else { return };
         let shared = Arc::clone(&self.shared);
-        let spawned =
-            std::thread::Builder::new().name("log".into()).spawn(move || write_lines(&shared, output));
+        let spawned = std::thread::Builder::new()
+            .name("log".into())
+            .spawn(move || write_lines(&shared, output));
         if spawned.is_err() {
             self.shared.state.lock().is_abandoned = true;
         }
@@ -205,7 +208,9 @@ mod tests {
         }
     }
 
-    fn slow(limit_bytes: usize) -> (QueuedWriter, mpsc::Sender<io::Result<()>>, mpsc::Receiver<String>) {
+    fn slow(
+        limit_bytes: usize,
+    ) -> (QueuedWriter, mpsc::Sender<io::Result<()>>, mpsc::Receiver<String>) {
         let ((let_it, may_write), (events, seen)) = (mpsc::channel(), mpsc::channel());
         (QueuedWriter::new(Box::new(Slow { may_write, events }), limit_bytes), let_it, seen)
     }

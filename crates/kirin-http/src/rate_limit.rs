@@ -1,18 +1,22 @@
 //! How many requests a client may make: a token bucket for each key, such as an address.
 //!
-//! Shared by all event loops, of bounded memory, and without a task that cleans up. A bucket is one number, the moment at
-//! which it is full again (the virtual scheduling form of the generic cell rate algorithm, ITU-T I.371), so that a bucket that
-//! is full and one that is not there are the same. The program's router asks before any place does.
+//! Shared by all event loops, of bounded memory, and without a task that cleans up. A bucket is one
+//! number, the moment at which it is full again (the virtual scheduling form of the generic cell
+//! rate algorithm, ITU-T I.371), so that a bucket that is full and one that is not there are the
+//! same. The program's router asks before any place does.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::admission::address_key;
 use crate::cookies::cookie;
 use crate::handler::Peer;
 use crate::request::RequestHead;
-use parking_lot::Mutex;
-use std::hash::{BuildHasher, RandomState};
-use std::time::{Duration, Instant};
 
-/// Buckets of one limit: 1 MiB. When clients with more keys come at once, those are forgotten that had the most left.
+/// Buckets of one limit: 1 MiB. When clients with more keys come at once, those are forgotten that
+/// had the most left.
 const BUCKETS: usize = 64 * 1024;
 
 /// Buckets that a key may be in, so that finding one is a look at two cache lines.
@@ -76,7 +80,12 @@ impl RateLimit {
     }
 
     /// Counts one request. One without the field or cookie counts for its address.
-    pub fn count(&self, request: &RequestHead<'_>, peer: &Peer, now: Instant) -> Result<(), TooMany> {
+    pub fn count(
+        &self,
+        request: &RequestHead<'_>,
+        peer: &Peer,
+        now: Instant,
+    ) -> Result<(), TooMany> {
         let named = match &self.key {
             RateKey::Address => None,
             RateKey::Header(name) => request.field(name),
@@ -142,7 +151,12 @@ mod tests {
     use std::mem::MaybeUninit;
 
     /// Counts a request from `address` with these field lines, some time after the start.
-    fn count(limit: &RateLimit, address: &str, fields: &str, after: Duration) -> Result<(), TooMany> {
+    fn count(
+        limit: &RateLimit,
+        address: &str,
+        fields: &str,
+        after: Duration,
+    ) -> Result<(), TooMany> {
         let input = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
         let parsed = parse(input.as_bytes(), &mut storage, &HeadLimits::default());

@@ -1,15 +1,17 @@
 //! Request heads: from bytes to a [`RequestHead`] whose framing cannot be read in two ways.
 //!
-//! `httparse` splits the lines; everything RFC 9112 says about what they mean together (length, target,
-//! host, persistence) is decided here, once. Called by the connection for each request.
+//! `httparse` splits the lines; everything RFC 9112 says about what they mean together (length,
+//! target, host, persistence) is decided here, once. Called by the connection for each request.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use http::{Method, StatusCode};
+use httparse::Header;
 
 use crate::field_lines::is_token_byte;
 use crate::field_list::members;
 use crate::request_target::{parse_host, split_target};
-use http::{Method, StatusCode};
-use httparse::Header;
-use std::mem::MaybeUninit;
-use std::ops::Range;
 
 /// Field lines in one request head at most. nginx has no such limit, Apache 100.
 pub const MAX_FIELDS: usize = 100;
@@ -33,7 +35,8 @@ pub struct RequestHead<'a> {
     pub query: Option<&'a str>,
     /// Protocol version of the message.
     pub version: Version,
-    /// Authority of an absolute target, or else the `Host` field. May be missing, and is empty then, in HTTP/1.0 only.
+    /// Authority of an absolute target, or else the `Host` field. May be missing, and is empty
+    /// then, in HTTP/1.0 only.
     pub host: &'a str,
     /// All field lines in order. Names are tokens, values have no CR, LF or NUL.
     pub fields: &'a [Header<'a>],
@@ -41,7 +44,8 @@ pub struct RequestHead<'a> {
     pub body: BodyLength,
     /// Whether the client wants the connection kept (RFC 9112 section 9.3).
     pub persistent: bool,
-    /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
+    /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 section
+    /// 10.1.1).
     pub expects_continue: bool,
 }
 
@@ -95,7 +99,8 @@ pub enum Reject {
     /// Not a request, or one with two readings.
     #[error("{0}")]
     Bad(&'static str),
-    /// HTTP/1.0 with a method that has a body, and without a length: whether a body follows cannot be known.
+    /// HTTP/1.0 with a method that has a body, and without a length: whether a body follows cannot
+    /// be known.
     #[error("HTTP/1.0 request without a Content-Length")]
     LengthRequired,
     /// The request line is longer than the limit.
@@ -155,7 +160,8 @@ impl Default for HeadLimits {
 
 /// Reads one request head from the start of `input`.
 ///
-/// What is refused stays refused with whatever follows it, so that it does not matter in which pieces a head arrives.
+/// What is refused stays refused with whatever follows it, so that it does not matter in which
+/// pieces a head arrives.
 pub fn parse<'a>(
     input: &'a [u8],
     storage: &'a mut FieldStorage<'a>,
@@ -185,13 +191,18 @@ pub fn parse<'a>(
     let httparse::Status::Complete(length) = status else {
         return too_long.map_or(Ok(Parsed::Partial), Err);
     };
-    // httparse takes a bare LF for a line end; two parties that disagree about that can be played against
-    // each other (RFC 9112 section 2.2).
-    if memchr::memchr_iter(b'\n', &visible[..length]).any(|at| at == 0 || visible[at - 1] != b'\r') {
+    // httparse takes a bare LF for a line end; two parties that disagree about that can be played
+    // against each other (RFC 9112 section 2.2).
+    if memchr::memchr_iter(b'\n', &visible[..length]).any(|at| at == 0 || visible[at - 1] != b'\r')
+    {
         return Err(Reject::Bad("line ends in a bare LF"));
     }
-    let httparse::Request { method: Some(method), path: Some(target), version: Some(minor), headers } =
-        request
+    let httparse::Request {
+        method: Some(method),
+        path: Some(target),
+        version: Some(minor),
+        headers,
+    } = request
     else {
         return Err(Reject::Bad("request line is malformed"));
     };
@@ -226,14 +237,20 @@ impl<'a> RequestHead<'a> {
 
     /// The first value of the field `name` (compared without case).
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
-        self.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
+        self.fields
+            .iter()
+            .find(|field| field.name.eq_ignore_ascii_case(name))
+            .map(|field| field.value)
     }
 
-    /// Whether the client takes trailers (RFC 9110 section 6.5.1). HTTP/2 has a place of their own for them.
+    /// Whether the client takes trailers (RFC 9110 section 6.5.1). HTTP/2 has a place of their own
+    /// for them.
     pub fn takes_trailers(&self) -> bool {
         let says_so = || {
             let mut te = self.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("te"));
-            te.any(|field| members(field.value).any(|member| member.eq_ignore_ascii_case(b"trailers")))
+            te.any(|field| {
+                members(field.value).any(|member| member.eq_ignore_ascii_case(b"trailers"))
+            })
         };
         match self.version {
             Version::Http10 => false,
@@ -257,9 +274,10 @@ impl<'a> RequestHead<'a> {
     }
 }
 
-/// Returns `input`, which begins with a request line, with the bytes above 127 of its target percent-encoded, and the number
-/// of bytes that this has added. Old clients and links send such bytes as they are. Everything behind this point knows the
-/// escaped form only, so that a path has one key, one route and one line in the log.
+/// Returns `input`, which begins with a request line, with the bytes above 127 of its target
+/// percent-encoded, and the number of bytes that this has added. Old clients and links send such
+/// bytes as they are. Everything behind this point knows the escaped form only, so that a path has
+/// one key, one route and one line in the log.
 pub fn escape_target(input: &[u8]) -> (Vec<u8>, usize) {
     let part = escapable_target(input);
     let mut escaped = Vec::with_capacity(input.len() + 2 * part.len());
@@ -275,7 +293,9 @@ pub(crate) fn escape_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in bytes {
         match byte {
-            0x80.. => out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
+            0x80.. => {
+                out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
+            }
             _ => out.push(*byte),
         }
     }
@@ -285,7 +305,8 @@ fn has_raw_target(input: &[u8]) -> bool {
     !input[escapable_target(input)].is_ascii()
 }
 
-/// The path and query of the target in the first line. A host is not escaped: its name would become another one.
+/// The path and query of the target in the first line. A host is not escaped: its name would become
+/// another one.
 fn escapable_target(input: &[u8]) -> Range<usize> {
     let line_start = if input.starts_with(b"\r\n") { 2 } else { 0 };
     let find = |from: usize, is_end: &dyn Fn(u8) -> bool| {
@@ -308,8 +329,8 @@ fn escapable_target(input: &[u8]) -> Range<usize> {
     path.map_or(0..0, |path| start + authority + path..end)
 }
 
-/// The part of `input` that may be looked at, and why there is no head if none ends in it. Behind the limits nothing is
-/// looked at, be it there already or not.
+/// The part of `input` that may be looked at, and why there is no head if none ends in it. Behind
+/// the limits nothing is looked at, be it there already or not.
 fn within<'a>(input: &'a [u8], limits: &HeadLimits) -> (&'a [u8], Option<Reject>) {
     if input.len() > limits.request_line_bytes {
         let line = &input[..limits.request_line_bytes];
@@ -323,8 +344,8 @@ fn within<'a>(input: &'a [u8], limits: &HeadLimits) -> (&'a [u8], Option<Reject>
     }
 }
 
-/// Tunnels are for proxies, and TRACE gives scripts the fields that browsers keep from them. Neither is implemented
-/// (RFC 9110 section 9.1).
+/// Tunnels are for proxies, and TRACE gives scripts the fields that browsers keep from them.
+/// Neither is implemented (RFC 9110 section 9.1).
 fn parse_method(method: &str) -> Result<Method, Reject> {
     if method.len() > MAX_METHOD_BYTES {
         return Err(Reject::Method);
@@ -336,10 +357,12 @@ fn parse_method(method: &str) -> Result<Method, Reject> {
     }
 }
 
-/// `HTTP/2.0` and `HTTP/1.2` are versions that we do not speak (the second does not exist, and only a probe would ask for
-/// it); `HTTQ/1.1` is no request at all. Looks no further than `httparse` has to.
+/// `HTTP/2.0` and `HTTP/1.2` are versions that we do not speak (the second does not exist, and only
+/// a probe would ask for it); `HTTQ/1.1` is no request at all. Looks no further than `httparse` has
+/// to.
 fn version_reject(input: &[u8]) -> Reject {
-    let version = input.splitn(3, |byte| *byte == b' ').nth(2).and_then(|rest| rest.strip_prefix(b"HTTP/"));
+    let version =
+        input.splitn(3, |byte| *byte == b' ').nth(2).and_then(|rest| rest.strip_prefix(b"HTTP/"));
     match version.unwrap_or_default() {
         [b'1', b'.', minor, ..] if minor.is_ascii_digit() => Reject::Version,
         [b'1', ..] => Reject::Bad("request line is malformed"),
@@ -364,17 +387,23 @@ impl<'a> FieldMeaning<'a> {
         let (mut close, mut keep_alive) = (false, false);
         let mut expects_continue = false;
         for field in fields {
-            // The length decides first: of the names that mean something here, no two of different case
-            // share one, and most fields of a request match none.
+            // The length decides first: of the names that mean something here, no two of different
+            // case share one, and most fields of a request match none.
             let is = |name: &str| field.name.eq_ignore_ascii_case(name);
             match field.name.len() {
-                4 if is("host") => once(&mut host, parse_host(field.value)?, "more than one Host field")?,
+                4 if is("host") => {
+                    once(&mut host, parse_host(field.value)?, "more than one Host field")?
+                }
                 14 if is("content-length") => {
                     let length = parse_content_length(field.value)?;
                     once(&mut content_length, length, "more than one Content-Length field")?;
                 }
                 17 if is("transfer-encoding") => {
-                    once(&mut transfer_encoding, field.value, "more than one Transfer-Encoding field")?;
+                    once(
+                        &mut transfer_encoding,
+                        field.value,
+                        "more than one Transfer-Encoding field",
+                    )?;
                 }
                 10 if is("connection") => {
                     for option in members(field.value) {
@@ -395,7 +424,9 @@ impl<'a> FieldMeaning<'a> {
             return Err(Reject::Bad("HTTP/1.1 request without a Host field"));
         }
         let body = match (transfer_encoding, content_length) {
-            (Some(_), Some(_)) => return Err(Reject::Bad("both Transfer-Encoding and Content-Length")),
+            (Some(_), Some(_)) => {
+                return Err(Reject::Bad("both Transfer-Encoding and Content-Length"));
+            }
             (Some(_), None) if version == Version::Http10 => {
                 return Err(Reject::Bad("Transfer-Encoding in an HTTP/1.0 request"));
             }
@@ -408,7 +439,8 @@ impl<'a> FieldMeaning<'a> {
         };
         let persistent = !close && (version == Version::Http11 || keep_alive);
         // Without a body there is nothing to wait for, and HTTP/1.0 knows no expectations.
-        let expects_continue = expects_continue && body != BodyLength::None && version == Version::Http11;
+        let expects_continue =
+            expects_continue && body != BodyLength::None && version == Version::Http11;
         Ok(Self { host, body, persistent, expects_continue })
     }
 }
@@ -421,7 +453,8 @@ fn once<T>(slot: &mut Option<T>, value: T, otherwise: &'static str) -> Result<()
     }
 }
 
-/// `1*DIGIT`, and no more than fits. No list, no sign, no white space inside (RFC 9110 section 8.6).
+/// `1*DIGIT`, and no more than fits. No list, no sign, no white space inside (RFC 9110 section
+/// 8.6).
 pub(crate) fn parse_content_length(value: &[u8]) -> Result<u64, Reject> {
     let bad = Reject::Bad("Content-Length is not a number");
     if value.is_empty() || value.len() > 19 {
@@ -433,8 +466,8 @@ pub(crate) fn parse_content_length(value: &[u8]) -> Result<u64, Reject> {
     })
 }
 
-/// `chunked` and nothing else. Without it at the end the length of the body cannot be known, which is worse than a coding
-/// that we lack (RFC 9112 section 6.3).
+/// `chunked` and nothing else. Without it at the end the length of the body cannot be known, which
+/// is worse than a coding that we lack (RFC 9112 section 6.3).
 fn parse_transfer_encoding(value: &[u8]) -> Result<BodyLength, Reject> {
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
     if is_chunked(value) {
@@ -450,8 +483,9 @@ fn parse_transfer_encoding(value: &[u8]) -> Result<BodyLength, Reject> {
     Err(Reject::Bad("the last transfer coding is not chunked"))
 }
 
-/// Methods whose requests have a body unless they say that they have none. In HTTP/1.0 they must have a length (RFC 1945
-/// section 8.3); in HTTP/1.1 none means that there is no body (RFC 9112 section 6.3).
+/// Methods whose requests have a body unless they say that they have none. In HTTP/1.0 they must
+/// have a length (RFC 1945 section 8.3); in HTTP/1.1 none means that there is no body (RFC 9112
+/// section 6.3).
 fn has_body_by_nature(method: &Method) -> bool {
     *method == Method::POST || *method == Method::PUT || *method == Method::PATCH
 }

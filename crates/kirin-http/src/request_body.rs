@@ -1,5 +1,12 @@
 //! The body of a request, read when a place wants it.
 
+use std::future::poll_fn;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::HeaderName;
+
 use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
 use crate::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 use crate::client_watch::ClientWatch;
@@ -11,11 +18,6 @@ use crate::pace::Pace;
 use crate::request::BodyLength;
 use crate::server::Deadlines;
 use crate::trailers::{TooManyTrailers, Trailers};
-use bytes::Bytes;
-use http::StatusCode;
-use http::header::HeaderName;
-use std::future::poll_fn;
-use std::rc::Rc;
 
 /// Bytes read at once. Bodies of this size and less come in one piece.
 const READ_BYTES: usize = 64 * 1024;
@@ -86,9 +88,10 @@ impl BodyError {
         match self {
             BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             BodyError::NoRoom(_) => StatusCode::SERVICE_UNAVAILABLE,
-            BodyError::Chunked(_) | BodyError::Trailers(_) | BodyError::Ended | BodyError::Io(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            BodyError::Chunked(_)
+            | BodyError::Trailers(_)
+            | BodyError::Ended
+            | BodyError::Io(_) => StatusCode::BAD_REQUEST,
         }
     }
 }
@@ -110,7 +113,8 @@ impl RequestBody {
         }
     }
 
-    /// This body again, which has been read whole and is `read`: for who is asked after one that has read it.
+    /// This body again, which has been read whole and is `read`: for who is asked after one that
+    /// has read it.
     pub fn again(self, read: Bytes) -> Self {
         let source = (!read.is_empty()).then_some(Source::Read(read));
         Self { source, read_bytes: 0, ..self }
@@ -173,12 +177,14 @@ impl RequestBody {
         self.given.take()
     }
 
-    /// Has fields of these names left out of the trailers: those that `Connection` of the head names (RFC 9110 section 7.6.1).
+    /// Has fields of these names left out of the trailers: those that `Connection` of the head
+    /// names (RFC 9110 section 7.6.1).
     pub fn leave_out_of_trailers(&mut self, names: Vec<HeaderName>) {
         self.no_trailers = names;
     }
 
-    /// Whether trailers may still come, or have come: also behind a body of known length, in HTTP/2.
+    /// Whether trailers may still come, or have come: also behind a body of known length, in
+    /// HTTP/2.
     pub fn may_have_trailers(&self) -> bool {
         match &self.source {
             Some(Source::Http1(source)) => matches!(source.framing, Framing::Chunked(_)),
@@ -218,13 +224,14 @@ impl RequestBody {
         self.length
     }
 
-    /// Bytes at most; what is longer is [`BodyError::TooLarge`], when announced before a byte of it is read. Of several
-    /// limits the smallest counts.
+    /// Bytes at most; what is longer is [`BodyError::TooLarge`], when announced before a byte of it
+    /// is read. Of several limits the smallest counts.
     pub fn limit(&mut self, bytes: u64) {
         self.limit_bytes = self.limit_bytes.min(bytes);
     }
 
-    /// All of the body, if it is no longer than `limit_bytes`. It is counted for the client as long as this exists.
+    /// All of the body, if it is no longer than `limit_bytes`. It is counted for the client as long
+    /// as this exists.
     pub async fn read_whole(&mut self, limit_bytes: u64) -> Result<Bytes, BodyError> {
         self.limit(limit_bytes);
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
@@ -264,7 +271,8 @@ impl RequestBody {
         };
         self.read_bytes += bytes.len() as u64;
         if self.read_bytes > self.limit_bytes {
-            // Even if it ended in what has been read: whether it did is chance, and the connection's end is not to be.
+            // Even if it ended in what has been read: whether it did is chance, and the
+            // connection's end is not to be.
             if let Source::Http1(source) = source {
                 source.io.body_finished.set(false);
             }
@@ -341,8 +349,8 @@ impl Http1Source {
             let mut line = Unsent::one(Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n"));
             poll_fn(|context| line.poll_flush(&self.io, context)).await?;
         }
-        // The size of what is missing, so that a large body is not read through a small buffer, nor a small one
-        // through a large.
+        // The size of what is missing, so that a large body is not read through a small buffer, nor
+        // a small one through a large.
         let wanted = match self.framing {
             Framing::Exact { left } => usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES),
             Framing::Chunked(_) => READ_BYTES,

@@ -1,11 +1,12 @@
-//! The fields of a request that say what the client has and wants, found in one pass. For every place that has validators or
-//! variants.
+//! The fields of a request that say what the client has and wants, found in one pass. For every
+//! place that has validators or variants.
 
-use crate::request::RequestHead;
 use std::borrow::Cow;
 
-/// A field's value. Several lines of one name are one list (RFC 9110 section 5.3); what may be no list becomes malformed
-/// by that, and is then ignored.
+use crate::request::RequestHead;
+
+/// A field's value. Several lines of one name are one list (RFC 9110 section 5.3); what may be no
+/// list becomes malformed by that, and is then ignored.
 type Value<'a> = Option<Cow<'a, [u8]>>;
 
 /// The values by name.
@@ -37,7 +38,8 @@ impl<'a> RequestFields<'a> {
         fields
     }
 
-    /// The same from names and values as CGI has them, in which several lines of one name are joined already.
+    /// The same from names and values as CGI has them, in which several lines of one name are
+    /// joined already.
     pub fn of_cgi(variables: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
         let mut fields = Self::default();
         for (name, value) in variables {
@@ -112,7 +114,8 @@ mod tests {
             ("If-Modified-Since", "e"),
             ("If-Unmodified-Since", "f"),
         ]);
-        let text = |value: &Value<'_>| String::from_utf8(value.as_deref().unwrap().to_vec()).unwrap();
+        let text =
+            |value: &Value<'_>| String::from_utf8(value.as_deref().unwrap().to_vec()).unwrap();
         assert_eq!(text(&fields.range), "bytes=0-1");
         assert_eq!(text(&fields.if_match), "\"a\"");
         assert_eq!(text(&fields.if_range), "\"b\"");

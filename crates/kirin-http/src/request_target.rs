@@ -1,13 +1,16 @@
-//! Request targets and hosts (RFC 9112 section 3.2): split into their parts and checked for their characters.
+//! Request targets and hosts (RFC 9112 section 3.2): split into their parts and checked for their
+//! characters.
 //!
 //! Called by the request parser once a head is whole.
 
-use crate::request::Reject;
-use http::Method;
 use std::net::Ipv6Addr;
 
-/// `uri-host [ ":" port ]`, not empty: so that it can be handed to an application and stand in a redirect (RFC 9112 section
-/// 3.2, RFC 3986 section 3.2.2).
+use http::Method;
+
+use crate::request::Reject;
+
+/// `uri-host [ ":" port ]`, not empty: so that it can be handed to an application and stand in a
+/// redirect (RFC 9112 section 3.2, RFC 3986 section 3.2.2).
 pub(crate) fn parse_host(value: &[u8]) -> Result<&str, Reject> {
     let bad = Reject::Bad("Host is not a host");
     let text = std::str::from_utf8(value).map_err(|_| bad)?;
@@ -32,7 +35,9 @@ pub(crate) fn parse_host(value: &[u8]) -> Result<&str, Reject> {
 /// `*DIGIT` of RFC 3986, as far as TCP has ports.
 fn is_port(digits: &[u8]) -> bool {
     let number = digits.iter().try_fold(0u32, |number, byte| match byte {
-        b'0'..=b'9' => Some(number * 10 + u32::from(byte - b'0')).filter(|number| *number <= 65_535),
+        b'0'..=b'9' => {
+            Some(number * 10 + u32::from(byte - b'0')).filter(|number| *number <= 65_535)
+        }
         _ => None,
     });
     digits.len() <= 5 && number.is_some()
@@ -55,7 +60,8 @@ fn registered_name_length(value: &[u8]) -> usize {
     length
 }
 
-/// Splits a request target of any of the four forms (RFC 9112 section 3.2) into authority, path and query.
+/// Splits a request target of any of the four forms (RFC 9112 section 3.2) into authority, path and
+/// query.
 pub(crate) fn split_target<'a>(
     target: &'a str,
     method: &Method,
@@ -71,7 +77,8 @@ pub(crate) fn split_target<'a>(
     if target == "*" && *method == Method::OPTIONS {
         return Ok((None, target, None));
     }
-    let scheme_end = target.find("://").ok_or(Reject::Bad("request target is neither a path nor a URI"))?;
+    let scheme_end =
+        target.find("://").ok_or(Reject::Bad("request target is neither a path nor a URI"))?;
     let scheme = &target[..scheme_end];
     if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
         return Err(Reject::Bad("request target is not an http URI"));

@@ -1,7 +1,9 @@
-//! Tables of request heads and what they mean. (The table of a public front grows with the strictness issue.)
+//! Tables of request heads and what they mean. (The table of a public front grows with the
+//! strictness issue.)
+
+use proptest::prelude::*;
 
 use super::*;
-use proptest::prelude::*;
 
 /// What a head came to, in a form that can stand in a table.
 #[derive(Debug, PartialEq)]
@@ -78,7 +80,9 @@ fn persistence_follows_version_and_connection_options() {
         ("1.0", "Connection: keep-alive, close\r\n", false),
     ] {
         let input = format!("GET / HTTP/{version}\r\nHost: a\r\n{fields}\r\n");
-        let Outcome::Head { persistent: got, .. } = outcome(input.as_bytes()) else { panic!("{input}") };
+        let Outcome::Head { persistent: got, .. } = outcome(input.as_bytes()) else {
+            panic!("{input}")
+        };
         assert_eq!(got, persistent, "{input}");
     }
 }
@@ -233,7 +237,8 @@ fn an_expectation_counts_where_there_is_a_body_to_wait_for() {
         ("1.1", "", false),
         ("1.0", "Content-Length: 1\r\n", false),
     ] {
-        let input = format!("POST / HTTP/{version}\r\nHost: a\r\nExpect: 100-Continue\r\n{fields}\r\n");
+        let input =
+            format!("POST / HTTP/{version}\r\nHost: a\r\nExpect: 100-Continue\r\n{fields}\r\n");
         let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
         match parse(input.as_bytes(), &mut storage, &HeadLimits::default()) {
             Ok(Parsed::Complete(head, _)) => assert_eq!(head.expects_continue, expected, "{input}"),
@@ -246,7 +251,10 @@ fn an_expectation_counts_where_there_is_a_body_to_wait_for() {
 fn the_absolute_form_gives_host_and_path() {
     let input = b"GET http://other.example:81?q HTTP/1.1\r\nHost: a\r\n\r\n";
     let Outcome::Head { path, query, host, .. } = outcome(input) else { panic!() };
-    assert_eq!((path.as_str(), query.as_deref(), host.as_str()), ("/", Some("q"), "other.example:81"));
+    assert_eq!(
+        (path.as_str(), query.as_deref(), host.as_str()),
+        ("/", Some("q"), "other.example:81")
+    );
 }
 
 #[test]

@@ -1,8 +1,10 @@
-//! A response as a place in a route gives it: status, field lines, body. The engine adds the framing.
+//! A response as a place in a route gives it: status, field lines, body. The engine adds the
+//! framing.
+
+use http::StatusCode;
 
 use crate::body::Body;
 use crate::field_lines::FieldLines;
-use http::StatusCode;
 
 /// Which kind of place answered; the access log says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +77,8 @@ impl Response {
 
     /// Whether the status never has a body (RFC 9110 section 6.4.1): 1xx, 204, 304.
     pub fn is_bodiless_status(status: StatusCode) -> bool {
-        status.is_informational() || status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED
+        status.is_informational()
+            || status == StatusCode::NO_CONTENT
+            || status == StatusCode::NOT_MODIFIED
     }
 }

@@ -1,14 +1,16 @@
-//! Response heads made by others (an application worker, an upstream, a stored response): from bytes to
-//! status, field lines and framing.
+//! Response heads made by others (an application worker, an upstream, a stored response): from
+//! bytes to status, field lines and framing.
 //!
 //! The framing fields are taken out here: the engine frames what it sends to the client itself.
+
+use std::mem::MaybeUninit;
+
+use http::StatusCode;
+use http::header::HeaderName;
 
 use crate::field_lines::{FieldLines, InvalidField};
 use crate::field_list::members;
 use crate::request::{Version, parse_content_length};
-use http::StatusCode;
-use http::header::HeaderName;
-use std::mem::MaybeUninit;
 
 /// Field lines in one response head at most.
 pub const MAX_FIELDS: usize = 200;
@@ -67,9 +69,10 @@ pub enum BadResponse {
     Framing(&'static str),
 }
 
-/// Reads one response head from the start of `input`; `None` when it is not all there yet. `inspect` sees every
-/// field line that is not framing and says whether it goes on. `Keep-Alive` is shown and never goes on, nor do the fields that
-/// `Connection` names: they are between the sender and us (RFC 9110 section 7.6.1).
+/// Reads one response head from the start of `input`; `None` when it is not all there yet.
+/// `inspect` sees every field line that is not framing and says whether it goes on. `Keep-Alive` is
+/// shown and never goes on, nor do the fields that `Connection` names: they are between the sender
+/// and us (RFC 9110 section 7.6.1).
 pub fn parse(
     input: &[u8],
     mut inspect: impl FnMut(&str, &[u8]) -> Field,
@@ -128,8 +131,10 @@ pub fn parse(
     if named_by_connection.len() > MAX_NAMED_FIELDS {
         return Err(BadResponse::Framing("Connection names too many fields"));
     }
-    let named_by_connection: Vec<_> =
-        named_by_connection.into_iter().filter_map(|name| HeaderName::from_bytes(name).ok()).collect();
+    let named_by_connection: Vec<_> = named_by_connection
+        .into_iter()
+        .filter_map(|name| HeaderName::from_bytes(name).ok())
+        .collect();
     for name in &named_by_connection {
         fields.remove(name.as_str());
     }
@@ -144,7 +149,10 @@ pub fn parse(
         (false, Some(length)) => Framing::Length(length),
         (false, None) => Framing::UntilClose,
     };
-    Ok(Some((ResponseHead { status, version, fields, framing, close, named_by_connection }, length)))
+    Ok(Some((
+        ResponseHead { status, version, fields, framing, close, named_by_connection },
+        length,
+    )))
 }
 
 #[cfg(test)]
@@ -192,8 +200,7 @@ mod tests {
 
     #[test]
     fn fields_that_connection_names_stay_between_the_two() {
-        let input =
-            "HTTP/1.1 101 S\r\nX-A: 1\r\nConnection: x-a, Upgrade\r\nUpgrade: x\r\nx-A: 2\r\nB: 3\r\n\r\n";
+        let input = "HTTP/1.1 101 S\r\nX-A: 1\r\nConnection: x-a, Upgrade\r\nUpgrade: x\r\nx-A: 2\r\nB: 3\r\n\r\n";
         let (head, _) = parse_kept(input).unwrap().unwrap();
         let names: Vec<_> = head.fields.iter().map(|(name, _)| name).collect();
         assert_eq!(names, [&b"Upgrade"[..], b"B"]);

@@ -2,11 +2,12 @@
 //!
 //! The one place that decides how a response is framed and whether the connection goes on.
 
+use http::{Method, StatusCode};
+
 use crate::body::Body;
 use crate::clock::Clock;
 use crate::request::{RequestHead, Version};
 use crate::response::Response;
-use http::{Method, StatusCode};
 
 /// What writing the response must know of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,8 @@ pub enum BodyFraming {
     UntilClose,
 }
 
-/// Appends the head of `response`; decides the framing and, where that demands it, ends persistence in `exchange`.
+/// Appends the head of `response`; decides the framing and, where that demands it, ends persistence
+/// in `exchange`.
 pub fn write_head(
     response: &Response,
     exchange: &mut Exchange,
@@ -69,7 +71,8 @@ pub fn write_head(
 ) -> BodyFraming {
     let bodiless = Response::is_bodiless_status(response.status);
     let length = match response.body {
-        // What a GET would have, a place without a body for HEAD does not say (RFC 9110 section 8.6).
+        // What a GET would have, a place without a body for HEAD does not say (RFC 9110 section
+        // 8.6).
         Body::Empty if exchange.is_head => None,
         _ => response.body.length(),
     };
@@ -84,7 +87,8 @@ pub fn write_head(
         None => BodyFraming::UntilClose,
     };
     // A body that was promised and is not there can only end with the connection.
-    let withheld_from_get = matches!(response.body, Body::Withheld(1..)) && !exchange.is_head && !bodiless;
+    let withheld_from_get =
+        matches!(response.body, Body::Withheld(1..)) && !exchange.is_head && !bodiless;
     exchange.persistent &= framing != BodyFraming::UntilClose && !withheld_from_get;
 
     write_status_line(response.status, out);
@@ -109,8 +113,8 @@ pub fn write_head(
     framing
 }
 
-/// Whether trailers that the client takes are to follow. With a `Content-Length` there is no place for them (RFC 9112 section
-/// 6.1).
+/// Whether trailers that the client takes are to follow. With a `Content-Length` there is no place
+/// for them (RFC 9112 section 6.1).
 fn announces_trailers(response: &Response, exchange: &Exchange) -> bool {
     exchange.takes_trailers
         && exchange.version == Version::Http11
@@ -235,7 +239,11 @@ mod tests {
                 has_length,
                 "{exchange:?} {announced}: {head}"
             );
-            assert_eq!(head.contains("Transfer-Encoding"), !has_length, "{exchange:?} {announced}: {head}");
+            assert_eq!(
+                head.contains("Transfer-Encoding"),
+                !has_length,
+                "{exchange:?} {announced}: {head}"
+            );
         }
     }
 
@@ -243,7 +251,10 @@ mod tests {
     fn statuses_without_a_body_have_no_length() {
         for status in [204, 304] {
             let (head, framing, persistent) = write(status, Body::from("left out"), GET);
-            assert!(!head.contains("Content-Length") && !head.contains("Transfer-Encoding"), "{head}");
+            assert!(
+                !head.contains("Content-Length") && !head.contains("Transfer-Encoding"),
+                "{head}"
+            );
             assert_eq!((framing, persistent), (BodyFraming::Nothing, true));
         }
     }
@@ -252,7 +263,10 @@ mod tests {
     fn a_head_without_a_known_length_does_not_invent_one() {
         for body in [Body::Empty, Body::Stream(Box::new(Endless))] {
             let (head, framing, persistent) = write(200, body, HEAD);
-            assert!(!head.contains("Content-Length") && !head.contains("Transfer-Encoding"), "{head}");
+            assert!(
+                !head.contains("Content-Length") && !head.contains("Transfer-Encoding"),
+                "{head}"
+            );
             assert_eq!((framing, persistent), (BodyFraming::Nothing, true));
         }
     }

@@ -1,5 +1,11 @@
 //! Sending what is not on the hot path: large files, streams, and whatever a slow reader left over.
 
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+
+use bytes::Bytes;
+
 use crate::body::{Body, BodyStream, FileRange};
 use crate::chunked::{LAST_CHUNK, write_chunk_head, write_end};
 use crate::client_bytes::Resource;
@@ -12,21 +18,20 @@ use crate::response_writer::{BodyFraming, Exchange, write_head};
 use crate::server::Deadlines;
 use crate::splicing::{self, Pipes};
 use crate::tunnel;
-use bytes::Bytes;
-use std::future::poll_fn;
-use std::io;
-use std::task::Poll;
 
-/// Bytes that one sendfile call may move before others get their turn. A thousand clients that come at once for a large file
-/// and do not read it fill their sockets in such steps: a step of 1 MB each kept everybody waiting for seconds.
+/// Bytes that one sendfile call may move before others get their turn. A thousand clients that come
+/// at once for a large file and do not read it fill their sockets in such steps: a step of 1 MB
+/// each kept everybody waiting for seconds.
 const SENDFILE_BYTES: u64 = 128 * 1024;
 
-/// Bytes of a file that are read at once when they have to be encrypted, which is what a slow reader costs.
+/// Bytes of a file that are read at once when they have to be encrypted, which is what a slow
+/// reader costs.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Seconds for which the rest of a refused request is read and dropped, so that closing does not reset the connection
-/// before the client has read the answer (RFC 9112 section 9.6). Many clients read only when they have sent everything,
-/// and over TLS a reset costs them an answer that has arrived already.
+/// Seconds for which the rest of a refused request is read and dropped, so that closing does not
+/// reset the connection before the client has read the answer (RFC 9112 section 9.6). Many clients
+/// read only when they have sent everything, and over TLS a reset costs them an answer that has
+/// arrived already.
 pub(crate) const LINGER_SECONDS: u64 = 30;
 
 /// Seconds for which the client may be silent meanwhile.
@@ -38,7 +43,8 @@ pub(crate) const LINGER_BYTES: usize = 256 * 1024 * 1024;
 /// The same when what comes is no body.
 const SHORT_LINGER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Sends a response; returns the bytes of body sent. An error means that the connection cannot be kept.
+/// Sends a response; returns the bytes of body sent. An error means that the connection cannot be
+/// kept.
 pub(crate) async fn send(
     io: &Io,
     (deadlines, pipes): (&Deadlines, &Pipes),
@@ -74,7 +80,8 @@ pub(crate) async fn send(
         }
         (_, Body::File(range)) => send_file(io, deadlines, head, range).await,
         (framing, Body::Stream(stream)) => {
-            send_stream(io, (deadlines, pipes), head, stream, framing, exchange.takes_trailers).await
+            send_stream(io, (deadlines, pipes), head, stream, framing, exchange.takes_trailers)
+                .await
         }
     }
 }
@@ -84,7 +91,8 @@ pub(crate) async fn flush(io: &Io, deadlines: &Deadlines, unsent: &mut Unsent) -
     flush_at(io, deadlines, &mut Pace::new(deadlines.writing), unsent).await
 }
 
-/// The same for a part of a response; `pace` is that of the whole. What the client does not take at once is counted for it.
+/// The same for a part of a response; `pace` is that of the whole. What the client does not take at
+/// once is counted for it.
 pub(crate) async fn flush_at(
     io: &Io,
     deadlines: &Deadlines,
@@ -109,7 +117,12 @@ pub(crate) async fn flush_at(
     result
 }
 
-async fn send_file(io: &Io, deadlines: &Deadlines, head: Bytes, range: FileRange) -> io::Result<u64> {
+async fn send_file(
+    io: &Io,
+    deadlines: &Deadlines,
+    head: Bytes,
+    range: FileRange,
+) -> io::Result<u64> {
     if io.is_encrypted() {
         return send_file_in_pieces(io, deadlines, head, range).await;
     }
@@ -124,9 +137,11 @@ async fn send_file(io: &Io, deadlines: &Deadlines, head: Bytes, range: FileRange
     let (mut offset, end) = (range.offset, range.offset + range.length);
     while offset < end {
         let count = (end - offset).min(SENDFILE_BYTES) as usize;
-        let sent = poll_fn(|context| io.poll_sendfile(context, &range.file, &mut offset, count)).await?;
+        let sent =
+            poll_fn(|context| io.poll_sendfile(context, &range.file, &mut offset, count)).await?;
         if sent == 0 {
-            // The file became shorter under us: cut the connection rather than leave the client waiting.
+            // The file became shorter under us: cut the connection rather than leave the client
+            // waiting.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         deadlines.moved(io, &mut pace, sent);
@@ -194,7 +209,8 @@ async fn send_stream(
             None => break,
             Some(Ok(chunk)) => chunk,
             Some(Err(error)) => {
-                // The client gets what there is: the head, if the first bytes were to share its write.
+                // The client gets what there is: the head, if the first bytes were to share its
+                // write.
                 flush_at(io, deadlines, &mut pace, &mut unsent).await?;
                 return Err(io::Error::other(error));
             }
@@ -232,7 +248,8 @@ async fn send_stream(
     Ok(total)
 }
 
-/// Ends our side and reads on for a while before the socket is closed: for clients that may still be sending a body.
+/// Ends our side and reads on for a while before the socket is closed: for clients that may still
+/// be sending a body.
 pub(crate) async fn linger(io: &Io, deadlines: &Deadlines) {
     linger_for(io, deadlines, LINGER_SECONDS, LINGER_BYTES).await;
 }

@@ -1,5 +1,12 @@
 //! What all connections of one listener on one loop share.
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
 use crate::access_log::AccessLog;
 use crate::admission::{Admission, TooManyOfAddress, address_key};
 use crate::client_bytes::{ClientShare, ListenerBytes, LoopAccount};
@@ -15,11 +22,6 @@ use crate::pace::{Demand, Pace};
 use crate::request::HeadLimits;
 use crate::splicing::Pipes;
 use crate::tls::Tls;
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Notify;
 
 /// Bytes read at once while a connection waits for a request. A browser's head is 1 KB.
 const SCRATCH_BYTES: usize = 16 * 1024;
@@ -37,10 +39,11 @@ pub struct Limits {
     pub body_time: Duration,
     /// How long a client may take nothing of a response.
     pub write_time: Duration,
-    /// Bytes a second that a client must send of a body and take of a response, averaged over the time that it was waited
-    /// for beyond the first `body_time` or `write_time`; 0 for none.
+    /// Bytes a second that a client must send of a body and take of a response, averaged over the
+    /// time that it was waited for beyond the first `body_time` or `write_time`; 0 for none.
     pub min_rate_bytes: u64,
-    /// Who may have a connection; everybody if there is none. More than may be wait in the kernel's queue.
+    /// Who may have a connection; everybody if there is none. More than may be wait in the kernel's
+    /// queue.
     pub admission: Option<Arc<Admission>>,
     /// How many bytes may be held for clients; without it they are not counted.
     pub client_bytes: Option<Arc<ListenerBytes>>,
@@ -61,7 +64,8 @@ impl Default for Limits {
     }
 }
 
-/// One listener's side of a loop: the handler, the limits, and buffers that connections borrow while they work.
+/// One listener's side of a loop: the handler, the limits, and buffers that connections borrow
+/// while they work.
 pub struct Server<H> {
     pub(crate) handler: Rc<H>,
     pub(crate) local: ListenAddress,
@@ -94,13 +98,24 @@ impl<H> Server<H> {
     }
 
     /// A server that answers with `handler` what arrives at `local`.
-    pub fn new(handler: Rc<H>, local: ListenAddress, limits: Limits, log: Option<AccessLog>) -> Self {
+    pub fn new(
+        handler: Rc<H>,
+        local: ListenAddress,
+        limits: Limits,
+        log: Option<AccessLog>,
+    ) -> Self {
         let deadlines = Deadlines {
             clock: Clock::default(),
             keep_alive: limits.keep_alive.as_secs().max(1),
             head: limits.head_time.as_secs().max(1),
-            reading: Demand { silence: limits.body_time.as_secs().max(1), rate: limits.min_rate_bytes },
-            writing: Demand { silence: limits.write_time.as_secs().max(1), rate: limits.min_rate_bytes },
+            reading: Demand {
+                silence: limits.body_time.as_secs().max(1),
+                rate: limits.min_rate_bytes,
+            },
+            writing: Demand {
+                silence: limits.write_time.as_secs().max(1),
+                rate: limits.min_rate_bytes,
+            },
         };
         Self {
             handler,
@@ -121,8 +136,8 @@ impl<H> Server<H> {
         }
     }
 
-    /// The server behind proxies. With `proxy_protocol` each connection must come from one of them and begin with a PROXY
-    /// header.
+    /// The server behind proxies. With `proxy_protocol` each connection must come from one of them
+    /// and begin with a PROXY header.
     #[must_use]
     pub fn behind_proxies(self, forwarding: Forwarding, proxy_protocol: bool) -> Self {
         Self { forwarding: Some(Box::new(forwarding)), proxy_protocol, ..self }
@@ -144,8 +159,8 @@ impl<H> Server<H> {
         self.forwarding.as_ref().is_some_and(|forwarding| forwarding.trusted.contains(peer))
     }
 
-    /// The share of the client `peer` in the bytes that are held. A trusted proxy that does not tell its client stands for
-    /// many, so no address is counted.
+    /// The share of the client `peer` in the bytes that are held. A trusted proxy that does not
+    /// tell its client stands for many, so no address is counted.
     pub(crate) fn share(&self, peer: &Peer) -> ClientShare {
         let address = if self.trusts(peer) { None } else { address_key(peer) };
         ClientShare::new(self.client_bytes.as_ref(), address)

@@ -1,15 +1,11 @@
-//! Bodies that the kernel moves from a server's socket to the client's (splice(2)), so that no byte of them passes through our
-//! memory. `sending` does so with streams that can ([`BodyStream::spliceable`]) and clients that take them as they are: not
-//! over TLS, not in chunks, not over HTTP/2.
+//! Bodies that the kernel moves from a server's socket to the client's (splice(2)), so that no byte
+//! of them passes through our memory. `sending` does so with streams that can
+//! ([`BodyStream::spliceable`]) and clients that take them as they are: not over TLS, not in
+//! chunks, not over HTTP/2.
 //!
-//! Between the two sockets there is a pipe. A response has one only while something is in it: those that wait for their server
-//! have none, and a loop has few.
+//! Between the two sockets there is a pipe. A response has one only while something is in it: those
+//! that wait for their server have none, and a loop has few.
 
-use crate::body::BodyStream;
-use crate::io::Io;
-use crate::pace::Pace;
-use crate::server::Deadlines;
-use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
@@ -17,11 +13,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+
+use crate::body::BodyStream;
+use crate::io::Io;
+use crate::pace::Pace;
+use crate::server::Deadlines;
+
 /// What is shorter is read and written: a pipe makes two system calls of each, too.
 const MIN_BYTES: u64 = 64 * 1024;
 
-/// What one pipe holds at most, which is what a slow reader keeps in the kernel. In pages, of which a user without privileges
-/// may have 64 MB in pipes.
+/// What one pipe holds at most, which is what a slow reader keeps in the kernel. In pages, of which
+/// a user without privileges may have 64 MB in pipes.
 const PIPE_BYTES: usize = 256 * 1024;
 
 /// Pipes in use, of one listener on one loop. Who comes when there are so many copies.
@@ -89,8 +92,8 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// Waits for the next bytes of `stream` and passes them on. `None` if they are to be read: they are few, of a kind that the
-/// kernel cannot move, or there is no pipe.
+/// Waits for the next bytes of `stream` and passes them on. `None` if they are to be read: they are
+/// few, of a kind that the kernel cannot move, or there is no pipe.
 pub(crate) async fn pass_on(
     io: &Io,
     (deadlines, pipes): (&Deadlines, &Pipes),

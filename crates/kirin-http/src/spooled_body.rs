@@ -1,16 +1,18 @@
-//! Request bodies that are read whole before somebody else gets them: in memory, or in a file without a name. For places whose
-//! workers or upstreams are not to wait for slow clients.
+//! Request bodies that are read whole before somebody else gets them: in memory, or in a file
+//! without a name. For places whose workers or upstreams are not to wait for slow clients.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use rustix::io::Errno;
 
 use crate::client_bytes::{NoRoom, Reservation, Resource};
 use crate::request::BodyLength;
 use crate::request_body::{BodyError, RequestBody};
 use crate::response::Response;
-use bytes::{Bytes, BytesMut};
-use http::StatusCode;
-use rustix::io::Errno;
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::Path;
 
 /// Bodies of up to this size stay in memory.
 const MEMORY_BYTES: u64 = 1024 * 1024;
@@ -63,7 +65,9 @@ impl SpoolError {
             SpoolError::Spool { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
-            SpoolError::Spool { error, .. } if is_exhaustion(error) => StatusCode::SERVICE_UNAVAILABLE,
+            SpoolError::Spool { error, .. } if is_exhaustion(error) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             SpoolError::Spool { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -81,7 +85,9 @@ impl SpoolError {
 
 /// No file descriptor is left, in the process or in the machine. It passes.
 fn is_exhaustion(error: &io::Error) -> bool {
-    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    [Errno::MFILE, Errno::NFILE]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 impl SpooledBody {
@@ -90,8 +96,8 @@ impl SpooledBody {
         SpooledBody::Memory { bytes: Bytes::new(), reserved: None }
     }
 
-    /// Reads a body to its end. What finds no room in memory goes to a file. Writing to it is left to the page cache: it
-    /// blocks the loop for as long as a copy takes.
+    /// Reads a body to its end. What finds no room in memory goes to a file. Writing to it is left
+    /// to the page cache: it blocks the loop for as long as a copy takes.
     pub async fn read(body: &mut RequestBody, directory: &Path) -> Result<Self, SpoolError> {
         if let BodyLength::Exact(length) = body.length()
             && length > MEMORY_BYTES
@@ -126,7 +132,8 @@ impl SpooledBody {
         directory: &Path,
         first: &[u8],
     ) -> Result<Self, SpoolError> {
-        let failed = |error| SpoolError::Spool { directory: directory.display().to_string(), error };
+        let failed =
+            |error| SpoolError::Spool { directory: directory.display().to_string(), error };
         let mut length = first.len() as u64;
         let mut reserved = body.share().reserve(Resource::Disk, length)?;
         let mut file = tempfile::tempfile_in(directory).map_err(failed)?;

@@ -1,22 +1,24 @@
-//! What a listener needs to speak TLS: its certificates, the settings made from them, and how both are exchanged while it
-//! serves.
+//! What a listener needs to speak TLS: its certificates, the settings made from them, and how both
+//! are exchanged while it serves.
 //!
-//! Made by the program for each listener with `[listener.tls]` and shared by all loops. A new connection takes the settings
-//! of the moment; connections that are open keep theirs.
+//! Made by the program for each listener with `[listener.tls]` and shared by all loops. A new
+//! connection takes the settings of the moment; connections that are open keep theirs.
 
-use crate::tls_certificates::{Certificates, load_certificate, load_client_authorities};
-use crate::tls_stream::TlsStream;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use rustls::crypto::ring::{Ticketer, default_provider};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::tls_certificates::{Certificates, load_certificate, load_client_authorities};
+use crate::tls_stream::TlsStream;
 
 /// What a connection speaks after the handshake, by ALPN (RFC 7301).
 pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
@@ -25,8 +27,8 @@ const ALPN_HTTP1: &[u8] = b"http/1.1";
 /// What the configuration says.
 #[derive(Clone, Debug)]
 pub struct TlsSettings {
-    /// Certificates; the first is for clients that name no server, or one that none is for. With none of them, handshakes are
-    /// refused until there is one ([`Tls::install`]).
+    /// Certificates; the first is for clients that name no server, or one that none is for. With
+    /// none of them, handshakes are refused until there is one ([`Tls::install`]).
     pub certificates: Vec<CertificateFiles>,
     /// Whose certificates clients may show; none asks for no certificate.
     pub client_authorities: Option<ClientAuthorities>,
@@ -92,12 +94,14 @@ impl Tls {
         Ok(Self { settings, certificates, config: ArcSwap::from_pointee(config) })
     }
 
-    /// Reads the files again. New connections get what is in them now; when one of them cannot be used, nothing changes.
+    /// Reads the files again. New connections get what is in them now; when one of them cannot be
+    /// used, nothing changes.
     pub fn reload(&self) -> Result<(), TlsError> {
         let certificates = load_all(&self.settings.certificates)?;
         if let Some(authorities) = &self.settings.client_authorities {
             let verifier = client_verifier(Some(authorities))?;
-            // With new ticket keys: an old ticket carries a client's certificate that these authorities have not seen.
+            // With new ticket keys: an old ticket carries a client's certificate that these
+            // authorities have not seen.
             let config = server_config(&self.certificates, verifier)?;
             self.config.store(Arc::new(config));
         }
@@ -108,15 +112,18 @@ impl Tls {
         Ok(())
     }
 
-    /// Uses the certificates in `files` for new connections, in place of those that are used now: for certificates that the
-    /// settings do not name. A chain and its key may be in one file.
+    /// Uses the certificates in `files` for new connections, in place of those that are used now:
+    /// for certificates that the settings do not name. A chain and its key may be in one file.
     pub fn install(&self, files: &[CertificateFiles]) -> Result<(), TlsError> {
         self.certificates.replace(load_all(files)?);
         Ok(())
     }
 
     /// TLS over a new connection.
-    pub(crate) fn stream<S: AsyncRead + AsyncWrite + Unpin>(&self, socket: S) -> io::Result<TlsStream<S>> {
+    pub(crate) fn stream<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        socket: S,
+    ) -> io::Result<TlsStream<S>> {
         TlsStream::new(socket, self.config.load_full()).map_err(io::Error::other)
     }
 
@@ -150,12 +157,13 @@ fn client_verifier(
     if !required {
         builder = builder.allow_unauthenticated();
     }
-    let verifier = builder.build().map_err(|error| TlsError::Content(file.clone(), error.to_string()))?;
+    let verifier =
+        builder.build().map_err(|error| TlsError::Content(file.clone(), error.to_string()))?;
     Ok(Some(verifier))
 }
 
-/// TLS 1.2 and 1.3 with rustls's own choice of cipher suites. There is no early data, which could be replayed (RFC 8446
-/// section 8).
+/// TLS 1.2 and 1.3 with rustls's own choice of cipher suites. There is no early data, which could
+/// be replayed (RFC 8446 section 8).
 fn server_config(
     certificates: &Arc<Certificates>,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
@@ -168,7 +176,8 @@ fn server_config(
     };
     let mut config = builder.with_cert_resolver(Arc::clone(certificates) as _);
     config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
-    // Tickets, whose keys change every six hours: all loops have the same, so that a client resumes on any.
+    // Tickets, whose keys change every six hours: all loops have the same, so that a client resumes
+    // on any.
     config.ticketer = Ticketer::new()?;
     Ok(config)
 }

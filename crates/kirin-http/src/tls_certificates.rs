@@ -1,6 +1,12 @@
-//! Certificates by the name that a client asks for (SNI, RFC 6066 section 3), and reading them from files.
+//! Certificates by the name that a client asks for (SNI, RFC 6066 section 3), and reading them from
+//! files.
 
-use crate::tls::{CertificateFiles, TlsError};
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
 use arc_swap::ArcSwap;
 use rustls::RootCertStore;
 use rustls::crypto::ring::default_provider;
@@ -8,17 +14,15 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::sync::Arc;
+
+use crate::tls::{CertificateFiles, TlsError};
 
 /// The certificates of a listener. They can be exchanged while it serves.
 #[derive(Debug)]
 pub(crate) struct Certificates(ArcSwap<Names>);
 
-/// Certificates by name. A name may have several, for clients that can verify one kind of signature only.
+/// Certificates by name. A name may have several, for clients that can verify one kind of signature
+/// only.
 #[derive(Debug, Default)]
 struct Names {
     /// DNS names in lower case, `*.example.org` for wildcards.
@@ -72,9 +76,9 @@ impl ResolvesServerCert for Certificates {
     fn resolve(&self, client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let names = self.0.load();
         let candidates = names.of(client.server_name());
-        let verifiable = candidates
-            .iter()
-            .find(|certificate| certificate.key.choose_scheme(client.signature_schemes()).is_some());
+        let verifiable = candidates.iter().find(|certificate| {
+            certificate.key.choose_scheme(client.signature_schemes()).is_some()
+        });
         verifiable.or(candidates.first()).cloned()
     }
 }
@@ -95,24 +99,24 @@ pub(crate) fn load_certificate(files: &CertificateFiles) -> Result<CertifiedKey,
     let private_key = PrivateKeyDer::from_pem_slice(&read(key)?)
         .map_err(|error| TlsError::Content(key.clone(), pem_problem(&error, "private key")))?;
     warn_of_readable_key(key);
-    CertifiedKey::from_der(certificates, private_key, &default_provider()).map_err(|error| TlsError::Pair {
-        chain: chain.clone(),
-        key: key.clone(),
-        error,
-    })
+    CertifiedKey::from_der(certificates, private_key, &default_provider())
+        .map_err(|error| TlsError::Pair { chain: chain.clone(), key: key.clone(), error })
 }
 
 /// Reads the certificates of authorities that vouch for clients.
 pub(crate) fn load_client_authorities(file: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in read_certificates(file)? {
-        roots.add(certificate).map_err(|error| TlsError::Content(file.to_owned(), error.to_string()))?;
+        roots
+            .add(certificate)
+            .map_err(|error| TlsError::Content(file.to_owned(), error.to_string()))?;
     }
     Ok(roots)
 }
 
 fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let failed = |error: pem::Error| TlsError::Content(file.to_owned(), pem_problem(&error, "certificate"));
+    let failed =
+        |error: pem::Error| TlsError::Content(file.to_owned(), pem_problem(&error, "certificate"));
     let text = read(file)?;
     let certificates: Vec<_> =
         CertificateDer::pem_slice_iter(&text).collect::<Result<_, _>>().map_err(failed)?;
@@ -148,7 +152,10 @@ mod tests {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let made = rcgen::generate_simple_self_signed(names).unwrap();
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-        Arc::new(CertifiedKey::from_der(vec![made.cert.der().clone()], key, &default_provider()).unwrap())
+        Arc::new(
+            CertifiedKey::from_der(vec![made.cert.der().clone()], key, &default_provider())
+                .unwrap(),
+        )
     }
 
     #[test]

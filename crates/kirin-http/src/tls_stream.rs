@@ -1,8 +1,15 @@
 //! TLS over a socket, as a stream of bytes.
 //!
-//! rustls's unbuffered interface is used, so that an idle connection holds its keys and no buffer: records are read into a
-//! buffer of the loop, decrypted there and handed on; only a part of a record, or what the socket did not take, gets memory
-//! of the connection's own.
+//! rustls's unbuffered interface is used, so that an idle connection holds its keys and no buffer:
+//! records are read into a buffer of the loop, decrypted there and handed on; only a part of a
+//! record, or what the socket did not take, gets memory of the connection's own.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use rustix::net::{SendFlags, send};
 use rustls::ServerConfig;
@@ -11,25 +18,21 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus,
 };
-use std::cell::RefCell;
-use std::io::{self, IoSlice};
-use std::os::fd::AsFd;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The largest record: 2^14 bytes of data, 256 of expansion and 5 of header (RFC 8446 section 5.2); TLS 1.2 allows 2,048 of
-/// expansion.
+/// The largest record: 2^14 bytes of data, 256 of expansion and 5 of header (RFC 8446 section 5.2);
+/// TLS 1.2 allows 2,048 of expansion.
 const RECORD_BYTES: usize = 16 * 1024 + 2048 + 5;
 
 /// Data encrypted at once: two records.
 const WRITE_BYTES: usize = 32 * 1024;
 
-/// What encrypting adds to that at most: header, tag and explicit nonce of each record (RFC 5288: 29 bytes).
+/// What encrypting adds to that at most: header, tag and explicit nonce of each record (RFC 5288:
+/// 29 bytes).
 const EXPANSION_BYTES: usize = 3 * 32;
 
-/// A handshake message that is not whole after so many bytes is refused; rustls takes no more than 64 KB either.
+/// A handshake message that is not whole after so many bytes is refused; rustls takes no more than
+/// 64 KB either.
 const RECEIVED_LIMIT_BYTES: usize = 128 * 1024;
 
 /// First byte of a record that carries a handshake (RFC 8446 section 5.1).
@@ -84,7 +87,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         })
     }
 
-    /// Goes on with the handshake. After an error what is there to be said to the peer has been said.
+    /// Goes on with the handshake. After an error what is there to be said to the peer has been
+    /// said.
     pub(crate) fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_send(context))?;
@@ -121,12 +125,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         let mut sent = 0;
         let result = loop {
             match self.unsent.get(sent..) {
-                Some(rest @ [_, ..]) => match Pin::new(&mut self.socket).poll_write(context, rest) {
-                    Poll::Ready(Ok(0)) => break Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                    Poll::Ready(Ok(count)) => sent += count,
-                    Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
-                    Poll::Pending => break Poll::Pending,
-                },
+                Some(rest @ [_, ..]) => {
+                    match Pin::new(&mut self.socket).poll_write(context, rest) {
+                        Poll::Ready(Ok(0)) => {
+                            break Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                        }
+                        Poll::Ready(Ok(count)) => sent += count,
+                        Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
+                        Poll::Pending => break Poll::Pending,
+                    }
+                }
                 _ => break Poll::Ready(Ok(())),
             }
         };
@@ -138,8 +146,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         result
     }
 
-    /// Reads from the socket once and decrypts into `out`; what has no room there waits in `decrypted`.
-    fn poll_receive(&mut self, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    /// Reads from the socket once and decrypts into `out`; what has no room there waits in
+    /// `decrypted`.
+    fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         BUFFERS.with_borrow_mut(|buffers| {
             let kept = self.received.len();
             let buffer = &mut buffers.received;
@@ -171,7 +184,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
             }
             let rest = incoming.get(used..).unwrap_or_default();
             if rest.len() > RECEIVED_LIMIT_BYTES {
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "TLS message too long")));
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "TLS message too long",
+                )));
             }
             self.received = rest.to_vec();
             Poll::Ready(Ok(()))
@@ -200,7 +216,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                 Ok(ConnectionState::EncodeTlsData(mut data)) => {
                     match append(&mut self.unsent, 0, |room| data.encode(room)) {
                         Ok(()) => None,
-                        Err(_) => Some(Err(rustls::Error::General("a message cannot be encoded".into()))),
+                        Err(_) => {
+                            Some(Err(rustls::Error::General("a message cannot be encoded".into())))
+                        }
                     }
                 }
                 // It is in `unsent`, which is sent before anything else.
@@ -212,13 +230,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                     self.ended = true;
                     None
                 }
-                Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => Some(Ok(())),
+                Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => {
+                    Some(Ok(()))
+                }
                 Ok(ConnectionState::Closed) => {
                     self.ended = true;
                     Some(Ok(()))
                 }
                 // Early data is not enabled; states to come are not known.
-                Ok(_) => Some(Err(rustls::Error::General("unexpected state of the session".into()))),
+                Ok(_) => {
+                    Some(Err(rustls::Error::General("unexpected state of the session".into())))
+                }
                 Err(error) => Some(Err(error)),
             };
             used += discard;
@@ -229,8 +251,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         Processed { used, result }
     }
 
-    /// Takes the alert that says why the session has failed. It comes before anything else; the session must not be asked for
-    /// more then, as it would go on with the message that it has failed at.
+    /// Takes the alert that says why the session has failed. It comes before anything else; the
+    /// session must not be asked for more then, as it would go on with the message that it has
+    /// failed at.
     fn take_alert(&mut self, incoming: &mut [u8]) {
         if let Ok(ConnectionState::EncodeTlsData(mut alert)) =
             self.session.process_tls_records(incoming).state
@@ -242,12 +265,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
     /// Encrypts `data` to `encrypted`, behind what the session itself has to say.
     fn encrypt(&mut self, data: &[u8], encrypted: &mut Vec<u8>) -> io::Result<()> {
         loop {
-            // What has been received goes with every call, since the session knows parts of messages by their places.
-            let UnbufferedStatus { discard, state } = self.session.process_tls_records(&mut self.received);
+            // What has been received goes with every call, since the session knows parts of
+            // messages by their places.
+            let UnbufferedStatus { discard, state } =
+                self.session.process_tls_records(&mut self.received);
             let is_done = match state {
                 Ok(ConnectionState::WriteTraffic(mut traffic)) => {
-                    append(encrypted, data.len() + EXPANSION_BYTES, |room| traffic.encrypt(data, room))
-                        .map_err(|error| io::Error::other(format!("{error:?}")))?;
+                    append(encrypted, data.len() + EXPANSION_BYTES, |room| {
+                        traffic.encrypt(data, room)
+                    })
+                    .map_err(|error| io::Error::other(format!("{error:?}")))?;
                     true
                 }
                 Ok(ConnectionState::EncodeTlsData(mut message)) => {
@@ -304,7 +331,9 @@ trait NeedsRoom {
 impl NeedsRoom for EncodeError {
     fn required_size(&self) -> Option<usize> {
         match self {
-            EncodeError::InsufficientSize(InsufficientSizeError { required_size }) => Some(*required_size),
+            EncodeError::InsufficientSize(InsufficientSizeError { required_size }) => {
+                Some(*required_size)
+            }
             EncodeError::AlreadyEncoded => None,
         }
     }
@@ -313,7 +342,9 @@ impl NeedsRoom for EncodeError {
 impl NeedsRoom for EncryptError {
     fn required_size(&self) -> Option<usize> {
         match self {
-            EncryptError::InsufficientSize(InsufficientSizeError { required_size }) => Some(*required_size),
+            EncryptError::InsufficientSize(InsufficientSizeError { required_size }) => {
+                Some(*required_size)
+            }
             EncryptError::EncryptExhausted => None,
         }
     }
@@ -401,7 +432,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let first = slices.iter().find(|slice| !slice.is_empty()).map_or(&[][..], |slice| &slice[..]);
+        let first =
+            slices.iter().find(|slice| !slice.is_empty()).map_or(&[][..], |slice| &slice[..]);
         if first.len() >= WRITE_BYTES / 2 {
             return self.poll_write(context, first);
         }

@@ -1,12 +1,14 @@
 //! Handshakes with rustls's own client, whose bytes are cut and changed on the way.
 
-use super::*;
-use crate::tls::{CertificateFiles, ClientAuthorities, Tls, TlsSettings};
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
 use std::io::{Read, Write};
 use std::task::Waker;
 use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
+
+use super::*;
+use crate::tls::{CertificateFiles, ClientAuthorities, Tls, TlsSettings};
 
 /// A socket in memory. It gives what was put into it, and takes up to so many bytes at once.
 #[derive(Default)]
@@ -33,7 +35,11 @@ impl AsyncRead for Pipe {
 }
 
 impl AsyncWrite for Pipe {
-    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let room = self.takes.unwrap_or(usize::MAX).min(bytes.len());
         if room == 0 {
             return Poll::Pending;
@@ -72,15 +78,20 @@ impl Ends {
         std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(made.cert.der().clone()).unwrap();
-        let client = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_protocol_versions(&[version])
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let client_authorities = asks.then(|| ClientAuthorities { file: chain.clone(), required: true });
+        let client =
+            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_protocol_versions(&[version])
+                .unwrap()
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+        let client_authorities =
+            asks.then(|| ClientAuthorities { file: chain.clone(), required: true });
         let certificates = vec![CertificateFiles { chain, key }];
-        let settings =
-            TlsSettings { certificates, client_authorities, handshake_time: Duration::from_secs(10) };
+        let settings = TlsSettings {
+            certificates,
+            client_authorities,
+            handshake_time: Duration::from_secs(10),
+        };
         Self { tls: Tls::load(settings).unwrap(), client: Arc::new(client) }
     }
 
@@ -130,8 +141,8 @@ fn take(server: &mut TlsStream<Pipe>, bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(data)
 }
 
-/// What a client says in its turns, each after it has heard the server: hello, the end of the handshake with a request, and
-/// close_notify.
+/// What a client says in its turns, each after it has heard the server: hello, the end of the
+/// handshake with a request, and close_notify.
 fn turns(ends: &Ends) -> Vec<Vec<u8>> {
     let (mut client, mut server) = ends.start();
     let mut turns = Vec::new();
@@ -167,7 +178,9 @@ fn data_passes_both_ways_however_it_is_cut() {
                 }
                 assert_eq!(data, b"request", "{version:?} turn {cut_turn} cut at {at}");
                 assert!(
-                    server.received.is_empty() && server.decrypted.is_empty() && server.unsent.is_empty()
+                    server.received.is_empty()
+                        && server.decrypted.is_empty()
+                        && server.unsent.is_empty()
                 );
             }
         }
@@ -201,13 +214,17 @@ fn a_changed_byte_never_becomes_data_and_is_no_panic() {
                             Err(_) => break,
                         }
                         let heard = std::mem::take(&mut server.socket.outgoing);
-                        if client.read_tls(&mut &heard[..]).is_err() || client.process_new_packets().is_err()
+                        if client.read_tls(&mut &heard[..]).is_err()
+                            || client.process_new_packets().is_err()
                         {
                             break;
                         }
                     }
                     let what = String::from_utf8_lossy(&data).into_owned();
-                    assert!(data.is_empty() || (data == b"request" && !asks), "{version:?} {what:?}");
+                    assert!(
+                        data.is_empty() || (data == b"request" && !asks),
+                        "{version:?} {what:?}"
+                    );
                 }
             }
         }
@@ -237,7 +254,9 @@ fn a_client_that_reads_little_gets_all_that_was_written() {
                 IoSlice::new(&body[written.saturating_sub(head.len())..]),
             ];
             if written < data.len() {
-                if let Poll::Ready(count) = Pin::new(&mut server).poll_write_vectored(&mut context, &slices) {
+                if let Poll::Ready(count) =
+                    Pin::new(&mut server).poll_write_vectored(&mut context, &slices)
+                {
                     written += count.unwrap();
                 }
             } else {

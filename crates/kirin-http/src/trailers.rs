@@ -1,18 +1,21 @@
-//! Fields that follow a body (RFC 9110 section 6.5): which of them are passed on, and their form in HTTP/1.1. No I/O.
+//! Fields that follow a body (RFC 9110 section 6.5): which of them are passed on, and their form in
+//! HTTP/1.1. No I/O.
 //!
-//! They come from the chunked decoder or from h2, and go on to who takes them. They never become header fields: who has
-//! decided by those has decided already.
+//! They come from the chunked decoder or from h2, and go on to who takes them. They never become
+//! header fields: who has decided by those has decided already.
 
-use crate::proxy_fields::{is_unambiguous, proxy_field};
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
+
+use crate::proxy_fields::{is_unambiguous, proxy_field};
 
 /// Fields in one trailer section at most, as many as in the head of a request.
 pub const MAX_TRAILER_FIELDS: usize = 100;
 
-/// Fields that say something of framing, routing, who asks, or how the message or what it carries is to be handled: whoever
-/// took them from behind a body would have acted without them before (RFC 9110 section 6.5.1). And those between two
-/// neighbours. `ETag`, `Content-Digest`, `Repr-Digest` and `Authentication-Info` may be trailers where they are defined.
+/// Fields that say something of framing, routing, who asks, or how the message or what it carries
+/// is to be handled: whoever took them from behind a body would have acted without them before (RFC
+/// 9110 section 6.5.1). And those between two neighbours. `ETag`, `Content-Digest`, `Repr-Digest`
+/// and `Authentication-Info` may be trailers where they are defined.
 const NEVER_TRAILERS: [&str; 39] = [
     "accept-ranges",
     "age",
@@ -133,7 +136,8 @@ fn retain(fields: &mut HeaderMap, is_kept: impl Fn(&str) -> bool) {
     }
 }
 
-/// Whether a field of this name, in lower case, is passed on as a trailer. What nobody has heard of is: gRPC's own are such.
+/// Whether a field of this name, in lower case, is passed on as a trailer. What nobody has heard of
+/// is: gRPC's own are such.
 fn may_be_trailer(name: &str) -> bool {
     let never = NEVER_TRAILERS.binary_search(&name).is_ok()
         || NEVER_TRAILERS_FROM.iter().any(|start| name.starts_with(start))
@@ -154,11 +158,13 @@ mod tests {
 
     #[test]
     fn lines_become_fields_and_lines_again() {
-        let trailers =
-            Trailers::of_lines(b"Grpc-Status: 0\nx-a:  1 \nX-A:\t2\nX-Empty:\nETag: \"x:y\"\nX-B: \xe9\n");
+        let trailers = Trailers::of_lines(
+            b"Grpc-Status: 0\nx-a:  1 \nX-A:\t2\nX-Empty:\nETag: \"x:y\"\nX-B: \xe9\n",
+        );
         let mut out = Vec::new();
         trailers.write_to(&mut out);
-        let expected = b"grpc-status: 0\r\nx-a: 1\r\nx-a: 2\r\nx-empty: \r\netag: \"x:y\"\r\nx-b: \xe9\r\n";
+        let expected =
+            b"grpc-status: 0\r\nx-a: 1\r\nx-a: 2\r\nx-empty: \r\netag: \"x:y\"\r\nx-b: \xe9\r\n";
         assert_eq!(out, expected, "{}", String::from_utf8_lossy(&out));
         assert!(Trailers::of_lines(b"").is_empty());
     }
@@ -191,7 +197,8 @@ mod tests {
             "X-Real-IP",
             "X-Original-URL",
         ] {
-            let trailers = Trailers::of_lines(format!("{name}: x\nX-Kept: 1\n{name}: y\n").as_bytes());
+            let trailers =
+                Trailers::of_lines(format!("{name}: x\nX-Kept: 1\n{name}: y\n").as_bytes());
             assert_eq!(text(&trailers), "x-kept: 1\r\n", "{name}");
             let fields = [(name, "x"), ("x-kept", "1")];
             let fields = HeaderMap::from_iter(
@@ -200,7 +207,9 @@ mod tests {
             let trailers = Trailers::from_http2(fields).unwrap();
             assert_eq!(text(&trailers), "x-kept: 1\r\n", "{name}");
         }
-        for name in ["grpc-status", "content-digest", "repr-digest", "etag", "server-timing", "x-checksum"] {
+        for name in
+            ["grpc-status", "content-digest", "repr-digest", "etag", "server-timing", "x-checksum"]
+        {
             assert!(may_be_trailer(name), "{name}");
         }
     }

@@ -1,7 +1,18 @@
 //! A connection after `101 Switching Protocols`: bytes in both directions until one side has ended.
 //!
-//! A tunnel may be silent for long, but it does not outlive its client: a reset ends it at once. After the end of the
-//! client's sending the far side hears of that and may answer, as long as it is not silent for [`FAREWELL`].
+//! A tunnel may be silent for long, but it does not outlive its client: a reset ends it at once.
+//! After the end of the client's sending the far side hears of that and may answer, as long as it
+//! is not silent for [`FAREWELL`].
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use tokio::time::{Instant, Sleep};
 
 use crate::client_watch::Presence;
 use crate::field_lines::FieldLines;
@@ -11,14 +22,6 @@ use crate::pace::Pace;
 use crate::response_writer::write_status_line;
 use crate::sending;
 use crate::server::Deadlines;
-use bytes::Bytes;
-use http::StatusCode;
-use std::future::poll_fn;
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
-use tokio::time::{Instant, Sleep};
 
 /// Bytes that one direction holds between its two sides.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -29,7 +32,11 @@ const FAREWELL: Duration = Duration::from_secs(10);
 /// The far side of a tunnel: an application worker, or an upstream.
 pub trait Tunnel: 'static {
     /// Reads what is there into `buffer`; 0 at the end.
-    fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>>;
 
     /// Writes some of `bytes`.
     fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
@@ -76,7 +83,8 @@ impl Transfer {
         self.start < self.end
     }
 
-    /// Moves what can be moved. Ready when the side that is read has ended and everything has been written.
+    /// Moves what can be moved. Ready when the side that is read has ended and everything has been
+    /// written.
     fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -103,8 +111,8 @@ impl Transfer {
     }
 }
 
-/// Sends the 101 and then passes bytes on until the far side has ended or the client has gone. Returns how many bytes the
-/// client was sent.
+/// Sends the 101 and then passes bytes on until the far side has ended or the client has gone.
+/// Returns how many bytes the client was sent.
 pub(crate) async fn run(
     io: &Io,
     deadlines: &Deadlines,
@@ -200,7 +208,8 @@ impl Passage<'_> {
         Poll::Pending
     }
 
-    /// Has the table of open connections end a connection whose client takes nothing, or too little.
+    /// Has the table of open connections end a connection whose client takes nothing, or too
+    /// little.
     fn watch_pace(&mut self, progress: u64) {
         match (self.to_client.is_blocked(), self.is_slow) {
             (true, false) => self.deadlines.begin(self.io, &mut self.pace),
@@ -211,7 +220,8 @@ impl Passage<'_> {
         self.is_slow = self.to_client.is_blocked();
     }
 
-    /// Looks whether the client has ended its side, or has gone, which is an error. Always ready otherwise.
+    /// Looks whether the client has ended its side, or has gone, which is an error. Always ready
+    /// otherwise.
     fn poll_client(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if matches!(*self.io.presence.borrow(), Presence::Gone) {
             match self.io.closed() {
@@ -221,7 +231,8 @@ impl Passage<'_> {
             }
         }
         let waker = context.waker().clone();
-        let presence = if self.client_ended { Presence::Asked(waker) } else { Presence::Ending(waker) };
+        let presence =
+            if self.client_ended { Presence::Asked(waker) } else { Presence::Ending(waker) };
         self.io.presence.replace(presence);
         Poll::Ready(Ok(()))
     }

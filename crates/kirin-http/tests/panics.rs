@@ -1,12 +1,13 @@
 //! A handler that panics costs its own connection and no other.
 
-use kirin_http::{
-    Answer, Body, Handler, Limits, ListenAddress, Listener, Origin, Place, RequestHead, Response, Server,
-    StatusCode, listener,
-};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
+
+use kirin_http::{
+    Answer, Body, Handler, Limits, ListenAddress, Listener, Origin, Place, RequestHead, Response,
+    Server, StatusCode, listener,
+};
 
 struct Panicking;
 
@@ -18,7 +19,11 @@ impl Handler for Panicking {
                 tokio::task::yield_now().await;
                 panic!("expected by this test")
             }),
-            _ => Answer::Now(Response::new(Place::Kirin, StatusCode::OK, Body::from(b"hello".to_vec()))),
+            _ => Answer::Now(Response::new(
+                Place::Kirin,
+                StatusCode::OK,
+                Body::from(b"hello".to_vec()),
+            )),
         }
     }
 }

@@ -1,20 +1,22 @@
-//! Descriptors by their number, and variables taken out of the environment: the only unsafe code of the project.
+//! Descriptors by their number, and variables taken out of the environment: the only unsafe code of
+//! the project.
 //!
-//! Both are sound because of when it happens. [`Claims::begin`] succeeds once in a process, and only while it has one
-//! thread:
+//! Both are sound because of when it happens. [`Claims::begin`] succeeds once in a process, and
+//! only while it has one thread:
 //!
-//! - Taking a variable out of the environment is a data race if another thread reads the environment (`std::env::remove_var`).
-//!   There is no other thread.
-//! - A descriptor must belong to nobody else (`std::os::fd`, "I/O safety"). Who has started this program says that the
-//!   descriptor is ours, and each number is taken once. What was not given by him cannot pass for it: the standard streams,
-//!   which `std` holds, are copied and not taken, and a listening socket nobody else can have opened: the program has run no
-//!   other code yet.
+//! - Taking a variable out of the environment is a data race if another thread reads the
+//!   environment (`std::env::remove_var`). There is no other thread.
+//! - A descriptor must belong to nobody else (`std::os::fd`, "I/O safety"). Who has started this
+//!   program says that the descriptor is ours, and each number is taken once. What was not given by
+//!   him cannot pass for it: the standard streams, which `std` holds, are copied and not taken, and
+//!   a listening socket nobody else can have opened: the program has run no other code yet.
 #![allow(unsafe_code)]
 
-use crate::{InheritError, check};
 use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{InheritError, check};
 
 /// The first descriptor that is no standard stream.
 const FIRST_OWN: RawFd = 3;
@@ -46,7 +48,8 @@ impl Claims {
             return Err("is named twice".into());
         }
         let failed = |error: rustix::io::Errno| std::io::Error::from(error).to_string();
-        // SAFETY: a number that is not open makes the calls fail, which is checked; nobody closes it meanwhile.
+        // SAFETY: a number that is not open makes the calls fail, which is checked; nobody closes
+        // it meanwhile.
         let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
         rustix::io::fcntl_getfd(borrowed).map_err(|_| "is not open".to_owned())?;
         check(borrowed, listening)?;
@@ -58,9 +61,11 @@ impl Claims {
         };
         self.taken.borrow_mut().push(number);
         let flags = rustix::io::fcntl_getfd(socket.as_fd()).map_err(failed)?;
-        rustix::io::fcntl_setfd(socket.as_fd(), flags | rustix::io::FdFlags::CLOEXEC).map_err(failed)?;
+        rustix::io::fcntl_setfd(socket.as_fd(), flags | rustix::io::FdFlags::CLOEXEC)
+            .map_err(failed)?;
         if listening {
-            // Of the open file, so that it holds for others who have it; all of them wait before they accept.
+            // Of the open file, so that it holds for others who have it; all of them wait before
+            // they accept.
             rustix::io::ioctl_fionbio(socket.as_fd(), true).map_err(failed)?;
         }
         Ok(socket)

@@ -1,11 +1,14 @@
 #![deny(unsafe_code)]
-//! What a process gets from the one that starts it: listening sockets, and where to say that it is ready.
+//! What a process gets from the one that starts it: listening sockets, and where to say that it is
+//! ready.
 //!
-//! Three starters hand sockets over, each with variables of its own (`variables.rs`): `start_server` of Server::Starter,
-//! systemd, and a Kirin that upgrades itself. The program calls [`Inherited::take`] once, before anything else; afterwards the
-//! variables are gone, so that no child takes them for its own, and the descriptors are closed on exec(2).
+//! Three starters hand sockets over, each with variables of its own (`variables.rs`):
+//! `start_server` of Server::Starter, systemd, and a Kirin that upgrades itself. The program calls
+//! [`Inherited::take`] once, before anything else; afterwards the variables are gone, so that no
+//! child takes them for its own, and the descriptors are closed on exec(2).
 //!
-//! The crate `listenfd` does the same for systemd alone: it cannot be told other descriptors than 3 and those that follow.
+//! The crate `listenfd` does the same for systemd alone: it cannot be told other descriptors than 3
+//! and those that follow.
 
 mod claim;
 mod notify;
@@ -14,9 +17,11 @@ mod variables;
 pub use notify::NotifySocket;
 pub use variables::{LISTENERS_VARIABLE, PREDECESSOR_VARIABLE, Source};
 
-use rustix::net::{AddressFamily, SocketType};
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+
+use rustix::net::{AddressFamily, SocketType};
+
 use variables::{Given, Variables};
 
 /// What was handed over.
@@ -70,7 +75,8 @@ pub enum InheritError {
 }
 
 impl Inherited {
-    /// Takes over what the environment names, and removes the names from it. To be called once, at the program's begin.
+    /// Takes over what the environment names, and removes the names from it. To be called once, at
+    /// the program's begin.
     pub fn take() -> Result<Self, InheritError> {
         let claims = claim::Claims::begin()?;
         let variables = Variables::read(|name| std::env::var_os(name), std::process::id());
@@ -91,7 +97,8 @@ impl Inherited {
         if let Some(Given { source, descriptors }) = given {
             for (number, name) in descriptors {
                 let socket = claims.claim(number, true);
-                let socket = socket.map_err(|what| descriptor_error(number, source.variable(), &what))?;
+                let socket =
+                    socket.map_err(|what| descriptor_error(number, source.variable(), &what))?;
                 inherited.sockets.push(InheritedSocket { name, socket });
             }
             inherited.source = Some(source);
@@ -104,9 +111,11 @@ fn descriptor_error(number: RawFd, variable: &'static str, what: &dyn ToString) 
     InheritError::Descriptor { number, variable, what: what.to_string() }
 }
 
-/// Says what is wrong with a descriptor that should be a stream socket which listens, or a unix one which does not.
+/// Says what is wrong with a descriptor that should be a stream socket which listens, or a unix one
+/// which does not.
 fn check(socket: impl std::os::fd::AsFd, listening: bool) -> Result<(), String> {
-    let failed = |error: rustix::io::Errno| format!("is not a socket: {}", std::io::Error::from(error));
+    let failed =
+        |error: rustix::io::Errno| format!("is not a socket: {}", std::io::Error::from(error));
     if rustix::net::sockopt::socket_type(&socket).map_err(failed)? != SocketType::STREAM {
         return Err("is a socket that has no connections (UDP?): Kirin serves none".into());
     }
@@ -119,5 +128,9 @@ fn check(socket: impl std::os::fd::AsFd, listening: bool) -> Result<(), String> 
         true => &[AddressFamily::INET, AddressFamily::INET6, AddressFamily::UNIX],
         false => &[AddressFamily::UNIX],
     };
-    if allowed.contains(&family) { Ok(()) } else { Err(format!("is of another address family: {family:?}")) }
+    if allowed.contains(&family) {
+        Ok(())
+    } else {
+        Err(format!("is of another address family: {family:?}"))
+    }
 }

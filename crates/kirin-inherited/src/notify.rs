@@ -18,7 +18,8 @@ pub struct NotifySocket {
 }
 
 impl NotifySocket {
-    /// From the value of `NOTIFY_SOCKET`; other forms than a path and `@NAME` are those of other machines.
+    /// From the value of `NOTIFY_SOCKET`; other forms than a path and `@NAME` are those of other
+    /// machines.
     pub(crate) fn new(variable: OsString) -> Option<Self> {
         let address = match variable.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name),

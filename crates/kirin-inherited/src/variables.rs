@@ -8,11 +8,13 @@
 //! | `KIRIN_PREDECESSOR` | a Kirin that upgrades itself | the channel's number |
 //! | `NOTIFY_SOCKET` | systemd, sd_notify(3) | path, or `@` and an abstract name |
 
-use crate::{InheritError, NotifySocket};
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 
-/// Sockets from a Kirin that upgrades itself, or from `Plack::Handler::Kirin`. Names are addresses as configured.
+use crate::{InheritError, NotifySocket};
+
+/// Sockets from a Kirin that upgrades itself, or from `Plack::Handler::Kirin`. Names are addresses
+/// as configured.
 pub const LISTENERS_VARIABLE: &str = "KIRIN_LISTENERS";
 /// The channel to the Kirin that is to be replaced.
 pub const PREDECESSOR_VARIABLE: &str = "KIRIN_PREDECESSOR";
@@ -81,9 +83,14 @@ pub(crate) struct Variables {
 
 impl Variables {
     /// Reads them; `pid` is the reader's.
-    pub(crate) fn read(get: impl Fn(&str) -> Option<OsString>, pid: u32) -> Result<Self, InheritError> {
+    pub(crate) fn read(
+        get: impl Fn(&str) -> Option<OsString>,
+        pid: u32,
+    ) -> Result<Self, InheritError> {
         let text = |name| {
-            get(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
+            get(name)
+                .filter(|value| !value.is_empty())
+                .map(|value| value.to_string_lossy().into_owned())
         };
         let given = if let Some(value) = text(LISTENERS_VARIABLE) {
             Some(Given { source: Source::Kirin, descriptors: list(LISTENERS_VARIABLE, &value)? })
@@ -131,8 +138,11 @@ fn systemd(
     if for_pid.parse() != Ok(pid) {
         return Ok(None);
     }
-    let wrong =
-        |value: String| InheritError::Variable { name: COUNT, value, expected: "a number of descriptors" };
+    let wrong = |value: String| InheritError::Variable {
+        name: COUNT,
+        value,
+        expected: "a number of descriptors",
+    };
     let Some(number @ 1..) = number(&count).filter(|number| *number <= MOST) else {
         return Err(wrong(count));
     };
@@ -154,7 +164,10 @@ mod tests {
 
     fn read(variables: &[(&str, &str)]) -> Result<Variables, String> {
         let get = |wanted: &str| {
-            variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| OsString::from(value))
+            variables
+                .iter()
+                .find(|(name, _)| *name == wanted)
+                .map(|(_, value)| OsString::from(value))
         };
         Variables::read(get, 77).map_err(|error| error.to_string())
     }
@@ -175,7 +188,11 @@ mod tests {
             ("127.0.0.1:8080=4", vec![(4, "127.0.0.1:8080")]),
             ("[::1]:8080=5;/tmp/a b=c.sock=6", vec![(5, "[::1]:8080"), (6, "/tmp/a b=c.sock")]),
         ] {
-            assert_eq!(given(&[(STARTER, value)]), descriptors(Source::ServerStarter, &expected), "{value}");
+            assert_eq!(
+                given(&[(STARTER, value)]),
+                descriptors(Source::ServerStarter, &expected),
+                "{value}"
+            );
         }
     }
 
@@ -196,7 +213,8 @@ mod tests {
 
     #[test]
     fn kirin_s_own_variable_goes_before_those_it_was_started_with() {
-        let variables = [(STARTER, "80=4"), (LISTENERS_VARIABLE, "127.0.0.1:0=9"), (COUNT, "1"), (PID, "77")];
+        let variables =
+            [(STARTER, "80=4"), (LISTENERS_VARIABLE, "127.0.0.1:0=9"), (COUNT, "1"), (PID, "77")];
         assert_eq!(given(&variables), descriptors(Source::Kirin, &[(9, "127.0.0.1:0")]));
     }
 

@@ -1,16 +1,17 @@
 //! What a call of a script may take, and how that is held.
 //!
-//! LuaJIT calls a hook every so many instructions, but only in its interpreter: compiled traces call none. So the compiler is
-//! off in every state (`sandbox.rs`), and the hook looks at the clock (`hook.rs`). To the hook a library function is one
-//! instruction. So functions written in Rust count their work with [`Allowance::spend`] and look at the clock now and then;
-//! those of Lua's own that go over long values look at it in `prelude.lua`.
+//! LuaJIT calls a hook every so many instructions, but only in its interpreter: compiled traces
+//! call none. So the compiler is off in every state (`sandbox.rs`), and the hook looks at the clock
+//! (`hook.rs`). To the hook a library function is one instruction. So functions written in Rust
+//! count their work with [`Allowance::spend`] and look at the clock now and then; those of Lua's
+//! own that go over long values look at it in `prelude.lua`.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Units of work of a Rust function between two looks at the clock. A unit is a step of some nanoseconds, such as one of the
-/// pattern matcher.
+/// Units of work of a Rust function between two looks at the clock. A unit is a step of some
+/// nanoseconds, such as one of the pattern matcher.
 const LOOK_UNITS: u32 = 4096;
 
 /// Bytes that a function copies, compares or encodes for one unit.
@@ -110,7 +111,8 @@ impl Allowance {
         self.spend(1).map(|_| ())
     }
 
-    /// Counts work before it is done, and looks at the clock now and then. Returns whether it has looked.
+    /// Counts work before it is done, and looks at the clock now and then. Returns whether it has
+    /// looked.
     pub fn spend(&self, units: u32) -> mlua::Result<bool> {
         match self.0.units.get().checked_sub(units) {
             Some(left) => {

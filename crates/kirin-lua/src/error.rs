@@ -1,7 +1,8 @@
 //! What can go wrong with a script.
 
-use kirin_http::StatusCode;
 use std::path::PathBuf;
+
+use kirin_http::StatusCode;
 
 /// A script that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +17,8 @@ pub enum LuaError {
     },
 }
 
-/// How a call ended that gave no response. It has been logged with file and line; clients get the status alone.
+/// How a call ended that gave no response. It has been logged with file and line; clients get the
+/// status alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An error of the script.

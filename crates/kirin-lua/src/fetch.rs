@@ -1,10 +1,11 @@
-//! Subrequests: what a script asks of other routes of the site, and what it gets. The program makes them; the script waits
-//! meanwhile and the loop does not.
+//! Subrequests: what a script asks of other routes of the site, and what it gets. The program makes
+//! them; the script waits meanwhile and the loop does not.
 
-use crate::allowance::Allowance;
 use bytes::Bytes;
 use kirin_http::{FieldLines, Method, StatusCode};
 use mlua::{Error, IntoLua, Lua, LuaString, Result, Table, UserData, Value};
+
+use crate::allowance::Allowance;
 
 /// Subrequests at most that one script has at once.
 pub(crate) const MAX_AT_ONCE: usize = 64;
@@ -58,10 +59,14 @@ impl Fetch {
     /// `before` is the length of the bodies that the same call sends beside this one.
     fn of(time: &Allowance, target: Value, options: Option<Table>, before: usize) -> Result<Self> {
         let Value::String(target) = target else {
-            return Err(Error::runtime("fetch: the first argument is a path, such as \"/page?a=b\""));
+            return Err(Error::runtime(
+                "fetch: the first argument is a path, such as \"/page?a=b\"",
+            ));
         };
         if target.as_bytes().len() > MAX_TARGET_BYTES {
-            return Err(Error::runtime(format!("fetch: a path has at most {MAX_TARGET_BYTES} bytes")));
+            return Err(Error::runtime(format!(
+                "fetch: a path has at most {MAX_TARGET_BYTES} bytes"
+            )));
         }
         let target = target.to_str()?.to_owned();
         if !target.starts_with('/') || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -70,7 +75,8 @@ impl Fetch {
                 target.escape_debug()
             )));
         }
-        let mut fetch = Self { method: Method::GET, target, fields: Vec::new(), body: Bytes::new() };
+        let mut fetch =
+            Self { method: Method::GET, target, fields: Vec::new(), body: Bytes::new() };
         let Some(options) = options else { return Ok(fetch) };
         if let Some(body) = options.raw_get::<Option<LuaString>>("body")? {
             time.spend_bytes(body.as_bytes().len())?;
@@ -82,7 +88,9 @@ impl Fetch {
             fetch.method = Method::from_bytes(&method.as_bytes())
                 .ok()
                 .filter(|method| !matches!(*method, Method::CONNECT | Method::TRACE))
-                .ok_or_else(|| Error::runtime(format!("fetch: {} is not a method", method.display())))?;
+                .ok_or_else(|| {
+                    Error::runtime(format!("fetch: {} is not a method", method.display()))
+                })?;
         }
         if let Some(headers) = options.raw_get::<Option<Table>>("headers")? {
             let mut length = 0;
@@ -94,7 +102,9 @@ impl Fetch {
                     )));
                 }
                 // The same rules as for what leaves.
-                FieldLines::new().try_push(&name.as_bytes(), &value.as_bytes()).map_err(Error::external)?;
+                FieldLines::new()
+                    .try_push(&name.as_bytes(), &value.as_bytes())
+                    .map_err(Error::external)?;
                 fetch.fields.push((name.to_str()?.to_ascii_lowercase(), value.as_bytes().to_vec()));
                 Ok(())
             })?;
@@ -113,7 +123,8 @@ impl IntoLua for Fetched {
             match headers.raw_get(&name)? {
                 Value::Nil => headers.raw_set(name, value)?,
                 Value::Table(list) => list.raw_push(value)?,
-                first => headers.raw_set(name, lua.create_sequence_from([first, Value::String(value)])?)?,
+                first => headers
+                    .raw_set(name, lua.create_sequence_from([first, Value::String(value)])?)?,
             }
         }
         table.raw_set("status", self.status.as_u16())?;

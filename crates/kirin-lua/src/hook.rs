@@ -1,16 +1,19 @@
 //! The hook by which Lua's interpreter has a call look at the clock.
 //!
-//! It is called every so many instructions. Most take nanoseconds, but `..` of two large strings takes milliseconds. So the hook
-//! is called after fewer instructions for a while when the last ones took long.
+//! It is called every so many instructions. Most take nanoseconds, but `..` of two large strings
+//! takes milliseconds. So the hook is called after fewer instructions for a while when the last
+//! ones took long.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use mlua::{Error, HookTriggers, Lua, Result, VmState};
 
 use crate::allowance::Allowance;
 use crate::memory;
 use crate::problem;
 use crate::sandbox::place_of;
-use mlua::{Error, HookTriggers, Lua, Result, VmState};
-use std::cell::Cell;
-use std::rc::Rc;
-use std::time::Duration;
 
 /// Instructions between two looks at the clock.
 const INTERVAL: u32 = 100;
@@ -37,8 +40,9 @@ fn set_interval(lua: &Lua, allowance: &Allowance, looks: &Rc<Cell<u32>>) -> Resu
     let interval = if looks.get() > 0 { SHORT_INTERVAL } else { INTERVAL };
     let (allowance, looks) = (allowance.clone(), Rc::clone(looks));
     lua.set_global_hook(HookTriggers::new().every_nth_instruction(interval), move |lua, _| {
-        let since =
-            allowance.check().map_err(|error| Error::runtime(at_place(lua, &problem::describe(&error))))?;
+        let since = allowance
+            .check()
+            .map_err(|error| Error::runtime(at_place(lua, &problem::describe(&error))))?;
         memory::check(lua, &allowance, 0)?;
         let before = looks.get();
         looks.set(if since > LONG { QUIET_LOOKS } else { before.saturating_sub(1) });

@@ -1,20 +1,24 @@
 //! What the program offers scripts, beside the store.
 
-use crate::request::Called;
-use bytes::Bytes;
-use kirin_store::Now;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The program around the scripts. Every function may be called on any request, on the event loop: none may block.
+use bytes::Bytes;
+use kirin_store::Now;
+
+use crate::request::Called;
+
+/// The program around the scripts. Every function may be called on any request, on the event loop:
+/// none may block.
 pub trait Host: 'static {
     /// The visitor's session as JSON text; none if there is none, or sessions are not known here.
     fn session(&self, _request: &Called, _now: Now) -> Option<Bytes> {
         None
     }
 
-    /// Notes how long a script held the event loop. Not called for calls that did not look at the clock.
+    /// Notes how long a script held the event loop. Not called for calls that did not look at the
+    /// clock.
     fn ran(&self, _time: Duration) {}
 }
 

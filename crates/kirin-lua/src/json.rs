@@ -1,16 +1,19 @@
 //! `kirin.json`: `encode`, `decode`, `null` and `array`.
 
+use std::cell::Cell;
+
+use mlua::{Error, Lua, LuaString, Result, Table, Value};
+
 use crate::allowance::Allowance;
 use crate::json_decode::{Decoder, Slices};
 use crate::json_encode::Encoder;
 use crate::memory::{Builder, without_limit};
-use mlua::{Error, Lua, LuaString, Result, Table, Value};
-use std::cell::Cell;
 
 /// The largest text that is parsed without a look at the clock within a string of it.
 const WHOLE_BYTES: usize = 1 << 20;
 
-/// What encoding and decoding share: the metatable by which an empty array is told from an empty object.
+/// What encoding and decoding share: the metatable by which an empty array is told from an empty
+/// object.
 #[derive(Clone)]
 pub(crate) struct Json {
     array: Table,
@@ -27,7 +30,8 @@ impl Json {
         table.metatable().is_some_and(|metatable| metatable == self.array)
     }
 
-    /// Refuses tables whose metatable is not for scripts to change, as `setmetatable` does: the request and its headers.
+    /// Refuses tables whose metatable is not for scripts to change, as `setmetatable` does: the
+    /// request and its headers.
     fn check_unprotected(&self, table: &Table) -> Result<()> {
         let is_protected = |metatable: Table| {
             metatable != self.array
@@ -50,7 +54,8 @@ impl Json {
         Ok(encoder.out)
     }
 
-    /// The value of a text, or what is wrong with it. The outer error ends the call: its time is up, or its memory.
+    /// The value of a text, or what is wrong with it. The outer error ends the call: its time is
+    /// up, or its memory.
     pub fn decode(
         &self,
         lua: &Lua,
@@ -78,13 +83,15 @@ impl Json {
     pub fn library(&self, lua: &Lua, time: &Allowance) -> Result<Table> {
         let library = lua.create_table()?;
         let (json, running) = (self.clone(), time.clone());
-        let encode = move |lua: &Lua, value: Value| lua.create_string(json.encode(&value, &running)?);
+        let encode =
+            move |lua: &Lua, value: Value| lua.create_string(json.encode(&value, &running)?);
         library.set("encode", lua.create_function(encode)?)?;
         let (json, running) = (self.clone(), time.clone());
-        let decode = move |lua: &Lua, text: LuaString| match json.decode(lua, &running, &text.as_bytes())? {
-            Ok(value) => Ok((value, None)),
-            Err(problem) => Ok((Value::Nil, Some(problem))),
-        };
+        let decode =
+            move |lua: &Lua, text: LuaString| match json.decode(lua, &running, &text.as_bytes())? {
+                Ok(value) => Ok((value, None)),
+                Err(problem) => Ok((Value::Nil, Some(problem))),
+            };
         library.set("decode", lua.create_function(decode)?)?;
         let json = self.clone();
         let array = move |lua: &Lua, table: Option<Table>| {

@@ -1,19 +1,22 @@
 //! A Lua value of JSON text, straight from the parser.
 //!
-//! Text, numbers and truth values go from the parser into their table: a value that is held in between costs mlua a place
-//! in another stack.
+//! Text, numbers and truth values go from the parser into their table: a value that is held in
+//! between costs mlua a place in another stack.
 
-use crate::allowance::SLICE_BYTES;
-use crate::json::Json;
-use crate::memory::Builder;
-use mlua::{Error as LuaError, IntoLua, Table, Value};
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 use std::io;
 
-/// What is parsed of JSON text. Objects and arrays become tables; an array knows that it is one, even when empty.
+use mlua::{Error as LuaError, IntoLua, Table, Value};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use crate::allowance::SLICE_BYTES;
+use crate::json::Json;
+use crate::memory::Builder;
+
+/// What is parsed of JSON text. Objects and arrays become tables; an array knows that it is one,
+/// even when empty.
 pub(crate) enum Decoded<'de> {
     Null,
     Boolean(bool),
@@ -40,8 +43,9 @@ impl Decoder<'_> {
         mut parser: serde_json::Deserializer<R>,
     ) -> Result<Value, String> {
         let decoded = self.deserialize(&mut parser);
-        let decoded =
-            decoded.and_then(|value| parser.end().map(|()| value)).map_err(|error| error.to_string())?;
+        let decoded = decoded
+            .and_then(|value| parser.end().map(|()| value))
+            .map_err(|error| error.to_string())?;
         match decoded.into_value(&self) {
             Ok(value) => Ok(value),
             Err(error) => {

@@ -1,8 +1,9 @@
 //! JSON text of a Lua value. Strict: what JSON cannot say is an error, and nothing is guessed.
 
+use mlua::{Error, LuaString, Result, Table, Value};
+
 use crate::allowance::{Allowance, SLICE_BYTES};
 use crate::json::Json;
-use mlua::{Error, LuaString, Result, Table, Value};
 
 /// Nesting at most, as [`serde_json`] has it for reading. A table that holds itself ends here.
 const DEEPEST: usize = 128;
@@ -48,8 +49,9 @@ impl Encoder<'_> {
 
     fn string(&mut self, text: &LuaString) -> Result<()> {
         let bytes = text.as_bytes();
-        let text = std::str::from_utf8(&bytes)
-            .map_err(|error| Error::runtime(format!("JSON is UTF-8, and a string is not: {error}")))?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            Error::runtime(format!("JSON is UTF-8, and a string is not: {error}"))
+        })?;
         if text.len() <= SLICE_BYTES {
             return self.quoted(text);
         }
@@ -59,7 +61,8 @@ impl Encoder<'_> {
             let end = rest.floor_char_boundary(SLICE_BYTES);
             // `</` is not torn apart.
             let end = if rest[..end].ends_with('<') && end < rest.len() { end - 1 } else { end };
-            // One string of the slices: without the quote at the end of one and at the start of the next.
+            // One string of the slices: without the quote at the end of one and at the start of the
+            // next.
             self.out.pop();
             let start = self.out.len();
             self.quoted(&rest[..end])?;

@@ -1,10 +1,11 @@
 #![forbid(unsafe_code)]
 //! Scripts in Lua that answer requests on the event loop: the place `lua:FILE` of a route.
 //!
-//! A [`ScriptFile`] is a script on one loop, with a LuaJIT state of its own. A call of it answers, passes or fails at once, or
-//! it waits: for the body of its request, or for answers of other routes. No I/O is done here but reading the script's files;
-//! the program gets what is waited for and has the [`Suspended`] call go on. What a script may not take is in [`Limits`], what
-//! it sees of Lua in `sandbox.rs` and `prelude.lua`.
+//! A [`ScriptFile`] is a script on one loop, with a LuaJIT state of its own. A call of it answers,
+//! passes or fails at once, or it waits: for the body of its request, or for answers of other
+//! routes. No I/O is done here but reading the script's files; the program gets what is waited for
+//! and has the [`Suspended`] call go on. What a script may not take is in [`Limits`], what it sees
+//! of Lua in `sandbox.rs` and `prelude.lua`.
 
 mod allowance;
 mod error;

@@ -1,16 +1,18 @@
 //! Memory of a state: its limit, and building values while that is off.
 //!
-//! The memory is compared with the limit at every look at the clock. LuaJIT's allocator has another limit above it, which ends
-//! what a single instruction asks for. It is kept away from LuaJIT's built-in functions in assembler, such as `string.sub`: they
-//! do not say where their stack ends, and mlua panics when memory runs out within one. So a look comes before every long text
-//! that they make, and [`HEADROOM_BYTES`] is more than they make of short ones between two looks.
+//! The memory is compared with the limit at every look at the clock. LuaJIT's allocator has another
+//! limit above it, which ends what a single instruction asks for. It is kept away from LuaJIT's
+//! built-in functions in assembler, such as `string.sub`: they do not say where their stack ends,
+//! and mlua panics when memory runs out within one. So a look comes before every long text that
+//! they make, and [`HEADROOM_BYTES`] is more than they make of short ones between two looks.
 //!
-//! With a limit, mlua makes every step that may allocate a protected call, which costs several times the step itself. So what
-//! is built of many small values is built without a limit, and [`Builder`] compares the memory with the limit at every look at
-//! the clock.
+//! With a limit, mlua makes every step that may allocate a protected call, which costs several
+//! times the step itself. So what is built of many small values is built without a limit, and
+//! [`Builder`] compares the memory with the limit at every look at the clock.
+
+use mlua::{Lua, Result};
 
 use crate::allowance::{Allowance, SLICE_BYTES, out_of_memory};
-use mlua::{Lua, Result};
 
 /// Memory of a new state, which is not counted against its limit.
 const OWN_BYTES: usize = 256 * 1024;

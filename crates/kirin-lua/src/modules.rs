@@ -1,13 +1,15 @@
-//! `require`, below the directory of the script and nowhere else; and the files that a state was made of.
+//! `require`, below the directory of the script and nowhere else; and the files that a state was
+//! made of.
 
-use mlua::chunk::ChunkMode;
-use mlua::{Error, Function, Lua, LuaString, Result, Table, Value};
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::SystemTime;
+
+use mlua::chunk::ChunkMode;
+use mlua::{Error, Function, Lua, LuaString, Result, Table, Value};
 
 /// Largest source file.
 const MAX_SOURCE_BYTES: u64 = 4 << 20;
@@ -24,8 +26,9 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     pub fn of(path: &Path) -> Self {
-        let state =
-            fs::metadata(path).ok().and_then(|metadata| Some((metadata.modified().ok()?, metadata.len())));
+        let state = fs::metadata(path)
+            .ok()
+            .and_then(|metadata| Some((metadata.modified().ok()?, metadata.len())));
         Self { path: path.to_owned(), state }
     }
 
@@ -68,8 +71,8 @@ impl Modules {
     /// Compiles a file; its lines are named by its path below the directory.
     pub fn compile(&self, lua: &Lua, path: &Path) -> Result<Function> {
         self.stamps.borrow_mut().push(Stamp::of(path));
-        let source =
-            read(path).map_err(|problem| Error::runtime(format!("{}: {problem}", path.display())))?;
+        let source = read(path)
+            .map_err(|problem| Error::runtime(format!("{}: {problem}", path.display())))?;
         let name = path.strip_prefix(&self.directory).unwrap_or(path);
         let environment =
             self.environment.borrow().clone().ok_or_else(|| Error::runtime("no environment"))?;
@@ -111,7 +114,9 @@ impl Modules {
     fn find(&self, name: &str) -> Result<PathBuf> {
         let is_part = |part: &str| {
             !part.is_empty()
-                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+                && part
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
         };
         if !name.split('.').all(is_part) {
             return Err(Error::runtime(format!(

@@ -1,13 +1,16 @@
-//! Lua's patterns, as section 5.4.1 of the Lua 5.1 manual has them, matched in steps that the caller counts.
+//! Lua's patterns, as section 5.4.1 of the Lua 5.1 manual has them, matched in steps that the
+//! caller counts.
 //!
-//! Lua's own matcher is C code that no hook interrupts, and a pattern such as `a-a-a-a-b` keeps it busy for years. This one asks
-//! before each step whether it may go on, and says how much work the step is: comparing a byte with a large set takes as long
-//! as the set is. Pure: bytes in, positions out.
+//! Lua's own matcher is C code that no hook interrupts, and a pattern such as `a-a-a-a-b` keeps it
+//! busy for years. This one asks before each step whether it may go on, and says how much work the
+//! step is: comparing a byte with a large set takes as long as the set is. Pure: bytes in,
+//! positions out.
 
 /// Captures of a pattern at most, as in Lua.
 const MAX_CAPTURES: usize = 32;
 
-/// Nesting of the matcher at most: each repetition or capture in a pattern is one, as in Lua 5.4 (MAXCCALLS).
+/// Nesting of the matcher at most: each repetition or capture in a pattern is one, as in Lua 5.4
+/// (MAXCCALLS).
 const MAX_DEPTH: u32 = 200;
 
 /// Members of a set that are compared, or read over, for one unit of work.
@@ -45,8 +48,8 @@ pub(crate) fn is_plain(pattern: &[u8]) -> bool {
     !pattern.iter().any(|byte| b"^$*+?.([%-".contains(byte))
 }
 
-/// The first match at `from` or behind it. `anchors`: whether `^` at the pattern's start means the beginning. `spend` is called
-/// at every step with its units of work, one or more.
+/// The first match at `from` or behind it. `anchors`: whether `^` at the pattern's start means the
+/// beginning. `spend` is called at every step with its units of work, one or more.
 pub(crate) fn find<E>(
     subject: &[u8],
     pattern: &[u8],
@@ -58,8 +61,14 @@ pub(crate) fn find<E>(
         [b'^', rest @ ..] if anchors => (rest, true),
         _ => (pattern, false),
     };
-    let mut matcher =
-        Matcher { subject, pattern, level: 0, captures: [Open::UNSET; MAX_CAPTURES], depth: 0, spend };
+    let mut matcher = Matcher {
+        subject,
+        pattern,
+        level: 0,
+        captures: [Open::UNSET; MAX_CAPTURES],
+        depth: 0,
+        spend,
+    };
     for start in from..=subject.len() {
         matcher.level = 0;
         if let Some(end) = matcher.matches(start, 0)? {
@@ -128,7 +137,9 @@ impl<E> Matcher<'_, E> {
                 }
                 b'(' => return self.open(s, p + 1, Length::Unclosed),
                 b')' => return self.close(s, p + 1),
-                b'$' if p + 1 == self.pattern.len() => return Ok((s == self.subject.len()).then_some(s)),
+                b'$' if p + 1 == self.pattern.len() => {
+                    return Ok((s == self.subject.len()).then_some(s));
+                }
                 b'%' => match self.pattern.get(p + 1) {
                     Some(b'b') => match self.balanced(s, p + 2)? {
                         Some(end) => {
@@ -140,12 +151,17 @@ impl<E> Matcher<'_, E> {
                     Some(b'f') => {
                         let set = p + 2;
                         if self.pattern.get(set) != Some(&b'[') {
-                            return Err(PatternError::Malformed("missing '[' after '%f' in pattern"));
+                            return Err(PatternError::Malformed(
+                                "missing '[' after '%f' in pattern",
+                            ));
                         }
                         let end = self.item_end(set)?;
                         self.spend((end - set) / SET_MEMBERS)?;
-                        let before =
-                            s.checked_sub(1).and_then(|at| self.subject.get(at)).copied().unwrap_or(0);
+                        let before = s
+                            .checked_sub(1)
+                            .and_then(|at| self.subject.get(at))
+                            .copied()
+                            .unwrap_or(0);
                         let here = self.subject.get(s).copied().unwrap_or(0);
                         if self.in_set(before, set, end - 1) || !self.in_set(here, set, end - 1) {
                             return Ok(None);
@@ -179,7 +195,11 @@ impl<E> Matcher<'_, E> {
                 }
                 Some(b'*') => return self.longest(s, p, end),
                 Some(b'+') => {
-                    return if self.is_single(s, p, end) { self.longest(s + 1, p, end) } else { Ok(None) };
+                    return if self.is_single(s, p, end) {
+                        self.longest(s + 1, p, end)
+                    } else {
+                        Ok(None)
+                    };
                 }
                 Some(b'-') => return self.shortest(s, p, end),
                 _ => {
@@ -239,8 +259,12 @@ impl<E> Matcher<'_, E> {
     }
 
     fn close(&mut self, s: usize, p: usize) -> Matched<E> {
-        let open = self.captures[..self.level].iter().rposition(|capture| capture.length == Length::Unclosed);
-        let Some(index) = open else { return Err(PatternError::Malformed("invalid pattern capture")) };
+        let open = self.captures[..self.level]
+            .iter()
+            .rposition(|capture| capture.length == Length::Unclosed);
+        let Some(index) = open else {
+            return Err(PatternError::Malformed("invalid pattern capture"));
+        };
         self.captures[index].length = Length::Bytes(s - self.captures[index].start);
         let matched = self.matches(s, p)?;
         if matched.is_none() {
@@ -251,8 +275,9 @@ impl<E> Matcher<'_, E> {
 
     /// `%1` to `%9`: what a capture holds, again.
     fn repeated(&mut self, s: usize, digit: u8) -> Matched<E> {
-        let capture =
-            digit.checked_sub(b'1').and_then(|index| self.captures[..self.level].get(index as usize));
+        let capture = digit
+            .checked_sub(b'1')
+            .and_then(|index| self.captures[..self.level].get(index as usize));
         let Some(Open { start, length: Length::Bytes(length) }) = capture.copied() else {
             return Err(PatternError::Malformed("invalid capture index"));
         };
@@ -350,7 +375,9 @@ impl<E> Matcher<'_, E> {
     fn finished(&self) -> Result<Vec<Capture>, PatternError<E>> {
         let capture = |open: &Open| match open.length {
             Length::Position => Ok(Capture::Position(open.start)),
-            Length::Bytes(length) => Ok(Capture::Bytes { start: open.start, end: open.start + length }),
+            Length::Bytes(length) => {
+                Ok(Capture::Bytes { start: open.start, end: open.start + length })
+            }
             Length::Unclosed => Err(PatternError::Malformed("unfinished capture")),
         };
         self.captures[..self.level].iter().map(capture).collect()

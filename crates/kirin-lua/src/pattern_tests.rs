@@ -1,12 +1,19 @@
-use super::*;
 use proptest::prelude::*;
 
-/// What Lua's own functions say. A NUL ends a pattern of Lua 5.1, and is a byte as any other here, as from Lua 5.2 on; so patterns
-/// here have none.
-/// First and last byte and the captures.
-fn by_lua(lua: &mlua::Lua, subject: &[u8], pattern: &[u8], from: usize) -> Result<Option<Match>, String> {
-    let find: mlua::Function = lua.globals().get::<mlua::Table>("string").unwrap().get("find").unwrap();
-    let arguments = (lua.create_string(subject).unwrap(), lua.create_string(pattern).unwrap(), from + 1);
+use super::*;
+
+/// What Lua's own functions say. A NUL ends a pattern of Lua 5.1, and is a byte as any other here,
+/// as from Lua 5.2 on; so patterns here have none. First and last byte and the captures.
+fn by_lua(
+    lua: &mlua::Lua,
+    subject: &[u8],
+    pattern: &[u8],
+    from: usize,
+) -> Result<Option<Match>, String> {
+    let find: mlua::Function =
+        lua.globals().get::<mlua::Table>("string").unwrap().get("find").unwrap();
+    let arguments =
+        (lua.create_string(subject).unwrap(), lua.create_string(pattern).unwrap(), from + 1);
     let found: mlua::MultiValue = find.call(arguments).map_err(|error| error.to_string())?;
     let mut found = found.into_iter();
     let Some(mlua::Value::Integer(start)) = found.next() else { return Ok(None) };
@@ -29,7 +36,8 @@ enum Captured {
 
 /// Captures by what they hold, not by where it is: Lua does not tell that.
 fn compared(captures: &[Captured]) -> Vec<Capture> {
-    let digest = |bytes: &[u8]| bytes.iter().fold(7usize, |sum, byte| sum.wrapping_mul(31) + *byte as usize);
+    let digest =
+        |bytes: &[u8]| bytes.iter().fold(7usize, |sum, byte| sum.wrapping_mul(31) + *byte as usize);
     captures
         .iter()
         .map(|capture| match capture {
@@ -40,8 +48,8 @@ fn compared(captures: &[Captured]) -> Vec<Capture> {
 }
 
 fn ours(subject: &[u8], pattern: &[u8], from: usize) -> Result<Option<Match>, String> {
-    let found =
-        find::<()>(subject, pattern, from, true, &mut |_| Ok(())).map_err(|error| format!("{error:?}"))?;
+    let found = find::<()>(subject, pattern, from, true, &mut |_| Ok(()))
+        .map_err(|error| format!("{error:?}"))?;
     Ok(found.map(|found| {
         let captures = found.captures.iter().map(|capture| match capture {
             Capture::Position(at) => Captured::Position(*at),

@@ -1,13 +1,14 @@
 //! Errors of scripts as text: file, line, what is wrong.
 
-use crate::allowance::TIME_IS_UP;
 use mlua::Error;
+
+use crate::allowance::TIME_IS_UP;
 
 /// Longest line that a script can put into the log.
 pub(crate) const MAX_LINE_BYTES: usize = 8 * 1024;
 
-/// Text for one line of the log: cut at [`MAX_LINE_BYTES`], and with control characters escaped, which could make one line
-/// look like two.
+/// Text for one line of the log: cut at [`MAX_LINE_BYTES`], and with control characters escaped,
+/// which could make one line look like two.
 pub(crate) fn loggable(text: &[u8]) -> String {
     let shown = &text[..text.len().min(MAX_LINE_BYTES)];
     let mut line = String::with_capacity(shown.len());
@@ -34,10 +35,12 @@ pub(crate) fn describe(error: &Error) -> String {
     }
 }
 
-/// A message without the place in the prelude where a function of Lua's own was called for the script (`kirin:LINE: `).
+/// A message without the place in the prelude where a function of Lua's own was called for the
+/// script (`kirin:LINE: `).
 fn without_prelude(message: &str) -> &str {
-    let behind =
-        message.strip_prefix("kirin:").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    let behind = message
+        .strip_prefix("kirin:")
+        .map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     behind.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(message)
 }
 
@@ -49,10 +52,12 @@ fn parts(error: &Error) -> (String, Option<String>) {
             // The innermost place is where it happened.
             (message, inner.or_else(|| Some(traceback.clone())))
         }
-        Error::RuntimeError(text) | Error::MemoryError(text) => match text.split_once("\nstack traceback:") {
-            Some((message, traceback)) => (message.to_owned(), Some(traceback.to_owned())),
-            None => (text.clone(), None),
-        },
+        Error::RuntimeError(text) | Error::MemoryError(text) => {
+            match text.split_once("\nstack traceback:") {
+                Some((message, traceback)) => (message.to_owned(), Some(traceback.to_owned())),
+                None => (text.clone(), None),
+            }
+        }
         Error::SyntaxError { message, .. } => (message.clone(), None),
         Error::WithContext { context, cause } => {
             let (message, traceback) = parts(cause);
@@ -105,8 +110,14 @@ mod tests {
     fn the_place_is_the_scripts_and_not_the_preludes() {
         let traceback = "stack traceback:\n\t[C]: in function 'format'\n\tkirin:125: in function 'format'\n\tlib/page.lua:7: in function <page.lua:1>";
         for (message, shown) in [
-            ("page.lua:2: attempt to index a nil value", "page.lua:2: attempt to index a nil value"),
-            ("kirin:125: bad argument #2 to 'format'", "lib/page.lua:7: bad argument #2 to 'format'"),
+            (
+                "page.lua:2: attempt to index a nil value",
+                "page.lua:2: attempt to index a nil value",
+            ),
+            (
+                "kirin:125: bad argument #2 to 'format'",
+                "lib/page.lua:7: bad argument #2 to 'format'",
+            ),
             ("kirin: no such thing", "lib/page.lua:7: kirin: no such thing"),
         ] {
             let error = Error::RuntimeError(format!("{message}\n{traceback}"));

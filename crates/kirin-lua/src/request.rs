@@ -1,18 +1,21 @@
 //! The request as a script sees it: a table whose fields are made when they are asked for.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use kirin_http::request::{BodyLength, Version};
+use kirin_http::{Method, Origin, Peer, RequestHead};
+use mlua::{AnyUserData, Lua, LuaString, Result, Table, UserData, Value};
+
 use crate::allowance::Allowance;
 use crate::host::{Host, Moment};
 use crate::json::Json;
 use crate::memory::{Builder, without_limit};
 use crate::text_library::unescape_url;
-use kirin_http::request::{BodyLength, Version};
-use kirin_http::{Method, Origin, Peer, RequestHead};
-use mlua::{AnyUserData, Lua, LuaString, Result, Table, UserData, Value};
-use std::collections::BTreeMap;
-use std::ops::Range;
-use std::rc::Rc;
 
-/// The request of one call: a copy, since a script may wait and go on when the connection's buffer holds other bytes.
+/// The request of one call: a copy, since a script may wait and go on when the connection's buffer
+/// holds other bytes.
 #[derive(Debug)]
 pub struct Called {
     method: Method,
@@ -32,7 +35,12 @@ pub struct Called {
 
 impl Called {
     /// Copies. `path` is the path as routes see it, decoded; `user` has given a password.
-    pub fn of(request: &RequestHead<'_>, origin: Origin<'_>, path: &[u8], user: Option<&str>) -> Self {
+    pub fn of(
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        path: &[u8],
+        user: Option<&str>,
+    ) -> Self {
         let mut text = Vec::with_capacity(1024);
         let mut put = |bytes: &[u8]| {
             let start = text.len();
@@ -44,8 +52,11 @@ impl Called {
         let query = request.query.map(|query| put(query.as_bytes()));
         let host = put(request.host.as_bytes());
         let user = user.map(|user| put(user.as_bytes()));
-        let fields =
-            request.fields.iter().map(|field| (put(field.name.as_bytes()), put(field.value))).collect();
+        let fields = request
+            .fields
+            .iter()
+            .map(|field| (put(field.name.as_bytes()), put(field.value)))
+            .collect();
         Self {
             method: request.method.clone(),
             version: request.version,
@@ -74,11 +85,15 @@ impl Called {
 
     /// All values of the field `name`.
     pub fn field_values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        self.fields().filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
+        self.fields()
+            .filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()))
+            .map(|(_, value)| value)
     }
 
     fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.fields.iter().map(|(name, value)| (&self.text[name.clone()], &self.text[value.clone()]))
+        self.fields
+            .iter()
+            .map(|(name, value)| (&self.text[name.clone()], &self.text[value.clone()]))
     }
 
     fn query(&self) -> Option<&[u8]> {
@@ -143,16 +158,22 @@ pub(crate) fn add(
         let handle = handle(&request)?;
         let handle = handle.borrow::<Handle>()?;
         let called = &*handle.0;
-        let text = |range: &Range<usize>| lua.create_string(&called.text[range.clone()]).map(Value::String);
+        let text = |range: &Range<usize>| {
+            lua.create_string(&called.text[range.clone()]).map(Value::String)
+        };
         match &*name.as_bytes() {
             b"target" => text(&called.target),
             b"query" => called.query.as_ref().map_or(Ok(Value::Nil), text),
             b"host" => text(&called.host),
             b"user" => called.user.as_ref().map_or(Ok(Value::Nil), text),
-            b"scheme" => lua.create_string(if called.secure { "https" } else { "http" }).map(Value::String),
+            b"scheme" => {
+                lua.create_string(if called.secure { "https" } else { "http" }).map(Value::String)
+            }
             b"version" => lua.create_string(called.version.name()).map(Value::String),
             b"remote_addr" => match &called.peer {
-                Peer::Tcp(address) => lua.create_string(address.ip().to_string()).map(Value::String),
+                Peer::Tcp(address) => {
+                    lua.create_string(address.ip().to_string()).map(Value::String)
+                }
                 Peer::Unix => lua.create_string("unix:").map(Value::String),
             },
             b"args" => {
@@ -160,7 +181,9 @@ pub(crate) fn add(
                 parse_form(lua, &time, called.query().unwrap_or_default(), &args, None)?;
                 Ok(Value::Table(args))
             }
-            b"headers" => headers(lua, &time, called, metatables.get("headers_metatable")?).map(Value::Table),
+            b"headers" => {
+                headers(lua, &time, called, metatables.get("headers_metatable")?).map(Value::Table)
+            }
             b"cookies" => cookies(lua, &time, called).map(Value::Table),
             b"session" => match program.session(called, moment.now()) {
                 None => Ok(Value::Nil),
@@ -176,7 +199,8 @@ fn handle(request: &Table) -> Result<AnyUserData> {
     request.raw_get(HANDLE)
 }
 
-/// By lower-case name; values of one name are joined as one line would have them (RFC 9110 section 5.3).
+/// By lower-case name; values of one name are joined as one line would have them (RFC 9110 section
+/// 5.3).
 fn headers(lua: &Lua, time: &Allowance, called: &Called, metatable: Table) -> Result<Table> {
     let table = lua.create_table_with_capacity(0, called.fields.len())?;
     let mut joined: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
@@ -191,7 +215,8 @@ fn headers(lua: &Lua, time: &Allowance, called: &Called, metatable: Table) -> Re
                 continue;
             };
             let separator: &[u8] = if *key.as_bytes() == *b"cookie" { b"; " } else { b", " };
-            let joined = joined.entry(key.as_bytes().to_vec()).or_insert_with(|| before.as_bytes().to_vec());
+            let joined =
+                joined.entry(key.as_bytes().to_vec()).or_insert_with(|| before.as_bytes().to_vec());
             joined.extend_from_slice(separator);
             joined.extend_from_slice(value);
         }
@@ -215,8 +240,10 @@ fn cookies(lua: &Lua, time: &Allowance, called: &Called) -> Result<Table> {
             let Some(at) = memchr::memchr(b'=', pair) else { continue };
             let (name, value) = (lua.create_string(&pair[..at])?, &pair[at + 1..]);
             if !table.contains_key(&name)? {
-                let value =
-                    value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+                let value = value
+                    .strip_prefix(b"\"")
+                    .and_then(|value| value.strip_suffix(b"\""))
+                    .unwrap_or(value);
                 table.raw_set(name, lua.create_string(unescape_url(time, value, false)?)?)?;
             }
         }
@@ -224,9 +251,15 @@ fn cookies(lua: &Lua, time: &Allowance, called: &Called) -> Result<Table> {
     })
 }
 
-/// Reads a query or urlencoded form into `form`: by name, of several values the last, as in Plack::Request. Into `pairs`
-/// go all of them in order.
-fn parse_form(lua: &Lua, time: &Allowance, text: &[u8], form: &Table, pairs: Option<&Table>) -> Result<()> {
+/// Reads a query or urlencoded form into `form`: by name, of several values the last, as in
+/// Plack::Request. Into `pairs` go all of them in order.
+fn parse_form(
+    lua: &Lua,
+    time: &Allowance,
+    text: &[u8],
+    form: &Table,
+    pairs: Option<&Table>,
+) -> Result<()> {
     let builder = Builder { lua, time };
     without_limit(lua, || {
         let mut count = 0;

@@ -1,13 +1,15 @@
 //! What a script's function returns, as a response.
 
-use crate::allowance::Allowance;
-use crate::problem;
-use crate::store_library::Piece;
 use bytes::Bytes;
 use kirin_http::{Body, FieldLines, Place, Response, StatusCode};
 use mlua::{Error, LuaString, Result, Table, Value};
 
-/// Pieces from the store that are larger leave as they lie there; smaller ones are copied behind each other.
+use crate::allowance::Allowance;
+use crate::problem;
+use crate::store_library::Piece;
+
+/// Pieces from the store that are larger leave as they lie there; smaller ones are copied behind
+/// each other.
 const WHOLE_BYTES: usize = 4096;
 
 /// Memory that a piece of the store takes in a list of them, in bytes.
@@ -37,8 +39,8 @@ pub(crate) fn response(value: &Value, allowance: &Allowance) -> Result<Option<Re
     let status = StatusCode::from_u16(status.unwrap_or(200))
         .ok()
         .filter(|status| (200..=599).contains(&status.as_u16()));
-    let status =
-        status.ok_or_else(|| Error::runtime("`status` of a response is a number from 200 to 599"))?;
+    let status = status
+        .ok_or_else(|| Error::runtime("`status` of a response is a number from 200 to 599"))?;
     let body = whole(&table.raw_get("body")?, allowance)?;
     let mut response = Response::new(Place::Lua, status, body);
     if let Some(headers) = table.raw_get::<Option<Table>>("headers")? {
@@ -86,7 +88,10 @@ impl Lines<'_> {
             )));
         }
         if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing.as_bytes())) {
-            return Err(Error::runtime(format!("header {} is written by Kirin itself", shown(name))));
+            return Err(Error::runtime(format!(
+                "header {} is written by Kirin itself",
+                shown(name)
+            )));
         }
         self.fields.try_push(name, value).map_err(Error::external)
     }

@@ -1,8 +1,16 @@
-//! A Lua state in which scripts run: LuaJIT without its compiler, with limits on time and memory, and a standard library that
-//! reaches nothing outside.
+//! A Lua state in which scripts run: LuaJIT without its compiler, with limits on time and memory,
+//! and a standard library that reaches nothing outside.
 //!
-//! The guard is against accidents of the site's own scripts and for what they are given by strangers. It is no wall against
-//! an author who means harm.
+//! The guard is against accidents of the site's own scripts and for what they are given by
+//! strangers. It is no wall against an author who means harm.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kirin_store::Store;
+use mlua::{Error, Function, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value};
 
 use crate::allowance::{Allowance, Limits};
 use crate::host::{Host, Moment};
@@ -11,12 +19,6 @@ use crate::memory;
 use crate::modules::Modules;
 use crate::request::{self, Requests};
 use crate::{fetch, hook, problem, store_library, string_library, text_library};
-use kirin_store::Store;
-use mlua::{Error, Function, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value};
-use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A state that has no script yet.
 pub(crate) struct Sandbox {
@@ -33,7 +35,12 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     /// A state for scripts in `directory`.
-    pub fn new(directory: &Path, store: &Arc<Store>, program: Rc<dyn Host>, limits: &Limits) -> Result<Self> {
+    pub fn new(
+        directory: &Path,
+        store: &Arc<Store>,
+        program: Rc<dyn Host>,
+        limits: &Limits,
+    ) -> Result<Self> {
         let libraries =
             StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::BIT | StdLib::MATH | StdLib::JIT;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
@@ -75,8 +82,9 @@ impl Sandbox {
         kirin.set("json", json.library(&lua, &allowance)?)?;
         kirin.set("log", log(&lua)?)?;
         text_library::add(&lua, &kirin, &allowance)?;
-        let time =
-            |_: &Lua, ()| Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
+        let time = |_: &Lua, ()| {
+            Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
+        };
         kirin.set("time", lua.create_function(time)?)?;
         kirin.set("pass", lua.create_function(|_, ()| Ok(Value::Nil))?)?;
         host.set("print", kirin.get::<Table>("log")?.get::<Function>("info")?)?;

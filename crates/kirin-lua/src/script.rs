@@ -1,5 +1,18 @@
-//! A script, loaded: one version of its file in one state of one loop. Calls of it run in coroutines, so that one may wait
-//! while others run.
+//! A script, loaded: one version of its file in one state of one loop. Calls of it run in
+//! coroutines, so that one may wait while others run.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kirin_http::Response;
+use kirin_store::{Now, Store};
+use mlua::thread::ThreadStatus;
+use mlua::{Error, Function, IntoLuaMulti, MultiValue, Result, Table, Thread, UserDataRef, Value};
 
 use crate::allowance::{LOAD_TIME, Limits};
 use crate::error::{Fault, LuaError};
@@ -10,17 +23,6 @@ use crate::problem;
 use crate::request::Called;
 use crate::response::response;
 use crate::sandbox::Sandbox;
-use bytes::Bytes;
-use kirin_http::Response;
-use kirin_store::{Now, Store};
-use mlua::thread::ThreadStatus;
-use mlua::{Error, Function, IntoLuaMulti, MultiValue, Result, Table, Thread, UserDataRef, Value};
-use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// Finished coroutines that are kept for the next calls.
 const MAX_IDLE: usize = 16;
@@ -97,8 +99,10 @@ impl Script {
         limits: Limits,
     ) -> (std::result::Result<Rc<Self>, LuaError>, Vec<Stamp>) {
         let directory = path.parent().unwrap_or(Path::new("/"));
-        let failed =
-            |error: &Error| LuaError::Load { path: path.to_owned(), problem: problem::describe(error) };
+        let failed = |error: &Error| LuaError::Load {
+            path: path.to_owned(),
+            problem: problem::describe(error),
+        };
         let sandbox = match Sandbox::new(directory, store, Rc::clone(&program), &limits) {
             Ok(sandbox) => sandbox,
             Err(error) => return (Err(failed(&error)), vec![Stamp::of(path)]),
@@ -147,8 +151,8 @@ impl Script {
         self.sandbox.lua.create_thread(self.sandbox.enter.clone())
     }
 
-    /// Has a coroutine go on. mlua panics when memory runs out where LuaJIT does not say where the stack ends (`memory.rs`);
-    /// that ends the call and its state, not the event loop.
+    /// Has a coroutine go on. mlua panics when memory runs out where LuaJIT does not say where the
+    /// stack ends (`memory.rs`); that ends the call and its state, not the event loop.
     fn resume(&self, thread: &Thread, arguments: impl IntoLuaMulti) -> Result<MultiValue> {
         catch_unwind(AssertUnwindSafe(|| thread.resume(arguments))).unwrap_or_else(|_| {
             self.is_spent.set(true);
@@ -159,7 +163,12 @@ impl Script {
     }
 
     /// Looks at where a coroutine has come to.
-    fn step(self: &Rc<Self>, called: Rc<Called>, thread: Thread, yielded: Result<MultiValue>) -> Step {
+    fn step(
+        self: &Rc<Self>,
+        called: Rc<Called>,
+        thread: Thread,
+        yielded: Result<MultiValue>,
+    ) -> Step {
         let step = self.outcome(called, thread, yielded);
         let ran = self.sandbox.allowance.ran();
         if !ran.is_zero() {
@@ -168,7 +177,12 @@ impl Script {
         step
     }
 
-    fn outcome(self: &Rc<Self>, called: Rc<Called>, thread: Thread, yielded: Result<MultiValue>) -> Step {
+    fn outcome(
+        self: &Rc<Self>,
+        called: Rc<Called>,
+        thread: Thread,
+        yielded: Result<MultiValue>,
+    ) -> Step {
         let step = yielded.and_then(|values| {
             let mut values = values.into_iter();
             let first = values.next().unwrap_or(Value::Nil);
@@ -231,10 +245,12 @@ impl Script {
         // What the collector would have to take together would keep the next calls waiting.
         self.is_spent.set(self.is_spent.get() || fault == Fault::Memory);
         let path = String::from_utf8_lossy(called.path());
-        // A function that was called as the last thing of a script has no line of that to tell, nor has a lack of memory.
+        // A function that was called as the last thing of a script has no line of that to tell, nor
+        // has a lack of memory.
         let file = self.path.file_name().unwrap_or_default().display();
         let problem = problem::describe(error);
-        let problem = if problem::has_place(&problem) { problem } else { format!("{file}: {problem}") };
+        let problem =
+            if problem::has_place(&problem) { problem } else { format!("{file}: {problem}") };
         let problem = problem::loggable(problem.as_bytes());
         tracing::error!(script = %self.path.display(), method = %called.method(), ?path, "{problem}");
         fault

@@ -1,16 +1,18 @@
 //! A script's file on one loop: the version that is loaded, and the next when the file changes.
 
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use kirin_store::{Now, Store};
+
 use crate::allowance::Limits;
 use crate::error::LuaError;
 use crate::host::Host;
 use crate::modules::Stamp;
 use crate::request::Called;
 use crate::script::{Script, Step};
-use kirin_store::{Now, Store};
-use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::Arc;
 
 /// A script that is called, and kept up to date.
 pub struct ScriptFile {
@@ -38,7 +40,8 @@ impl ScriptFile {
         Ok(Self { path, store, program, limits, script, looked, seen: RefCell::default() })
     }
 
-    /// Calls it for a request, in its newest version that works; its files are looked at once a second.
+    /// Calls it for a request, in its newest version that works; its files are looked at once a
+    /// second.
     pub fn call(&self, called: Called, now: Now) -> Step {
         if self.looked.get() != now {
             self.looked.set(now);
@@ -64,7 +67,8 @@ impl ScriptFile {
 
     /// Loads it anew; a version that does not load leaves the old one in its place.
     fn load(&self) {
-        let (script, stamps) = Script::load(&self.path, &self.store, Rc::clone(&self.program), self.limits);
+        let (script, stamps) =
+            Script::load(&self.path, &self.store, Rc::clone(&self.program), self.limits);
         match script {
             Ok(script) => {
                 tracing::info!(script = %self.path.display(), "loaded");

@@ -1,16 +1,21 @@
-//! `kirin.store`: the items in memory, without a socket. The words and their outcomes are memcached's.
+//! `kirin.store`: the items in memory, without a socket. The words and their outcomes are
+//! memcached's.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kirin_store::{
+    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires,
+    Invalidation, ItemRef, NewItem, Now, Store, StoreMode, StoreOutcome, StoreRequest,
+    TAG_LIMIT_BYTES, TAGS_PER_ITEM,
+};
+use mlua::{
+    Error, FromLua, Lua, LuaString, MetaMethod, MultiValue, Result, Table, UserData,
+    UserDataMethods, Value,
+};
 
 use crate::allowance::Allowance;
 use crate::host::Moment;
-use bytes::Bytes;
-use kirin_store::{
-    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires, Invalidation,
-    ItemRef, NewItem, Now, Store, StoreMode, StoreOutcome, StoreRequest, TAG_LIMIT_BYTES, TAGS_PER_ITEM,
-};
-use mlua::{
-    Error, FromLua, Lua, LuaString, MetaMethod, MultiValue, Result, Table, UserData, UserDataMethods, Value,
-};
-use std::sync::Arc;
 
 /// Integers up to this one are numbers in Lua; a CAS above it is given as text.
 const EXACT: u64 = 1 << 53;
@@ -45,15 +50,22 @@ struct Access {
 }
 
 /// The table of functions.
-pub(crate) fn library(lua: &Lua, store: &Arc<Store>, moment: &Moment, time: &Allowance) -> Result<Table> {
+pub(crate) fn library(
+    lua: &Lua,
+    store: &Arc<Store>,
+    moment: &Moment,
+    time: &Allowance,
+) -> Result<Table> {
     let access = Access { store: Arc::clone(store), moment: moment.clone(), time: time.clone() };
     let library = lua.create_table()?;
     macro_rules! add {
         ($name:literal, $function:expr) => {
             let access = access.clone();
             let function = $function;
-            library
-                .set($name, lua.create_function(move |lua, arguments| function(&access, lua, arguments))?)?;
+            library.set(
+                $name,
+                lua.create_function(move |lua, arguments| function(&access, lua, arguments))?,
+            )?;
         };
     }
     add!("get", get);
@@ -92,8 +104,10 @@ pub(crate) fn library(lua: &Lua, store: &Arc<Store>, moment: &Moment, time: &All
         arguments
     ));
     add!("delete", |access: &Access, _: &Lua, (key, cas): (LuaString, Option<Cas>)| {
-        let request = DeleteRequest { compare_cas: cas.map(|cas| cas.0), ..DeleteRequest::default() };
-        Ok(access.store.meta_delete(&key.as_bytes(), &request, access.moment.now()) == DeleteOutcome::Deleted)
+        let request =
+            DeleteRequest { compare_cas: cas.map(|cas| cas.0), ..DeleteRequest::default() };
+        Ok(access.store.meta_delete(&key.as_bytes(), &request, access.moment.now())
+            == DeleteOutcome::Deleted)
     });
     add!("touch", |access: &Access, _: &Lua, (key, ttl): (LuaString, Ttl)| {
         let now = access.moment.now();
@@ -137,7 +151,10 @@ impl Access {
         let tags: Vec<_> = options.tags.iter().map(LuaString::as_bytes).collect();
         let tags: Vec<&[u8]> = tags.iter().map(|tag| &**tag).collect();
         let value = value.as_bytes();
-        let item = NewItem::new(&*value).flags(options.flags).expires(options.ttl.expires(now)).tags(&tags);
+        let item = NewItem::new(&*value)
+            .flags(options.flags)
+            .expires(options.ttl.expires(now))
+            .tags(&tags);
         let request = StoreRequest { mode, compare_cas, ..StoreRequest::default() };
         let refusal = match self.store.store(&key.as_bytes(), item, &request, now) {
             StoreOutcome::Stored { cas } => return Ok((number(lua, cas)?, None)),
@@ -257,9 +274,10 @@ impl FromLua for Options {
         };
         let tags = match table.raw_get::<Option<Table>>("tags")? {
             // One more than are allowed is read, to refuse it.
-            Some(tags) => {
-                tags.sequence_values().take(TAGS_PER_ITEM + 1).collect::<Result<Vec<LuaString>>>()?
-            }
+            Some(tags) => tags
+                .sequence_values()
+                .take(TAGS_PER_ITEM + 1)
+                .collect::<Result<Vec<LuaString>>>()?,
             None => Vec::new(),
         };
         let is_tag = |tag: &LuaString| (1..=TAG_LIMIT_BYTES).contains(&tag.as_bytes().len());
@@ -284,7 +302,9 @@ impl FromLua for Counter {
     fn from_lua(value: Value, lua: &Lua) -> Result<Self> {
         match Option::<Table>::from_lua(value, lua)? {
             None => Ok(Self::default()),
-            Some(table) => Ok(Self { initial: table.raw_get("initial")?, ttl: table.raw_get("ttl")? }),
+            Some(table) => {
+                Ok(Self { initial: table.raw_get("initial")?, ttl: table.raw_get("ttl")? })
+            }
         }
     }
 }

@@ -1,10 +1,13 @@
-//! `find`, `match`, `gmatch` and `gsub` of the string library, over `pattern.rs`, so that they end with the call's time.
+//! `find`, `match`, `gmatch` and `gsub` of the string library, over `pattern.rs`, so that they end
+//! with the call's time.
 //!
-//! `gmatch`, and `gsub` by a function or table, are loops in `prelude.lua` over [`next_match`]: a function that they call may wait.
+//! `gmatch`, and `gsub` by a function or table, are loops in `prelude.lua` over [`next_match`]: a
+//! function that they call may wait.
+
+use mlua::{Error, IntoLua, Lua, LuaString, MultiValue, Result, Table, Value};
 
 use crate::allowance::{Allowance, SLICE_BYTES};
 use crate::pattern::{self, Capture, Match, PatternError};
-use mlua::{Error, IntoLua, Lua, LuaString, MultiValue, Result, Table, Value};
 
 /// Largest pattern; a plain text that is looked for may be longer.
 const MAX_PATTERN_BYTES: usize = 256 * 1024;
@@ -17,12 +20,16 @@ pub(crate) fn add(lua: &Lua, host: &Table, allowance: &Allowance) -> Result<()> 
     };
     host.set("find", lua.create_function(find)?)?;
     let time = allowance.clone();
-    let matching = move |lua: &Lua, (subject, pattern, init): (LuaString, LuaString, Option<i64>)| {
-        search(lua, &time, &subject, &pattern, init, false, false)
-    };
+    let matching =
+        move |lua: &Lua, (subject, pattern, init): (LuaString, LuaString, Option<i64>)| {
+            search(lua, &time, &subject, &pattern, init, false, false)
+        };
     host.set("match", lua.create_function(matching)?)?;
     let time = allowance.clone();
-    host.set("next_match", lua.create_function(move |lua, arguments| next_match(lua, &time, arguments))?)?;
+    host.set(
+        "next_match",
+        lua.create_function(move |lua, arguments| next_match(lua, &time, arguments))?,
+    )?;
     let time = allowance.clone();
     host.set("gsub", lua.create_function(move |lua, arguments| gsub(lua, &time, arguments))?)
 }
@@ -139,7 +146,8 @@ fn next_match(
         from => run(time, &subject, &pattern, from, anchors.unwrap_or(false))?,
     };
     let Some(found) = found else { return Ok(MultiValue::from_iter([Value::Nil])) };
-    let mut results = vec![Value::Integer(found.start as i64 + 1), Value::Integer(found.end as i64)];
+    let mut results =
+        vec![Value::Integer(found.start as i64 + 1), Value::Integer(found.end as i64)];
     push_captures(lua, time, &subject, &found, &mut results)?;
     Ok(MultiValue::from_vec(results))
 }
@@ -152,7 +160,12 @@ fn push_captures(
     results: &mut Vec<Value>,
 ) -> Result<()> {
     if found.captures.is_empty() {
-        results.push(value(lua, time, subject, &Capture::Bytes { start: found.start, end: found.end })?);
+        results.push(value(
+            lua,
+            time,
+            subject,
+            &Capture::Bytes { start: found.start, end: found.end },
+        )?);
     }
     for capture in &found.captures {
         results.push(value(lua, time, subject, capture)?);
@@ -176,7 +189,8 @@ fn gsub(
     time: &Allowance,
     (subject, pattern, replacement, most): (LuaString, LuaString, LuaString, Option<usize>),
 ) -> Result<(LuaString, usize)> {
-    let (text, pattern, replacement) = (subject.as_bytes(), pattern.as_bytes(), replacement.as_bytes());
+    let (text, pattern, replacement) =
+        (subject.as_bytes(), pattern.as_bytes(), replacement.as_bytes());
     let most = most.unwrap_or(usize::MAX);
     let is_anchored = pattern.first() == Some(&b'^');
     let (mut out, mut count, mut from, mut copied) = (Vec::new(), 0, 0, 0);
@@ -207,14 +221,22 @@ fn append(time: &Allowance, out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
 }
 
 /// A replacement with its `%0` to `%9`.
-fn expand(time: &Allowance, out: &mut Vec<u8>, text: &[u8], replacement: &[u8], found: &Match) -> Result<()> {
+fn expand(
+    time: &Allowance,
+    out: &mut Vec<u8>,
+    text: &[u8],
+    replacement: &[u8],
+    found: &Match,
+) -> Result<()> {
     let mut rest = replacement;
     while let Some(at) = memchr::memchr(b'%', rest) {
         time.step()?;
         append(time, out, &rest[..at])?;
         match rest.get(at + 1) {
             Some(b'0') => append(time, out, &text[found.start..found.end])?,
-            Some(b'1') if found.captures.is_empty() => append(time, out, &text[found.start..found.end])?,
+            Some(b'1') if found.captures.is_empty() => {
+                append(time, out, &text[found.start..found.end])?
+            }
             Some(digit @ b'1'..=b'9') => match found.captures.get(usize::from(digit - b'1')) {
                 Some(&Capture::Bytes { start, end }) => append(time, out, &text[start..end])?,
                 Some(&Capture::Position(at)) => {

@@ -1,11 +1,12 @@
 //! Functions of `kirin` on text: escaping, digests, base64, URLs; random bytes.
 
-use crate::allowance::{Allowance, SLICE_BYTES};
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use mlua::{Error, Lua, LuaString, Result, Table};
 use sha2::{Digest, Sha256};
+
+use crate::allowance::{Allowance, SLICE_BYTES};
 
 /// Random bytes at most that one call gets.
 const MAX_RANDOM: usize = 1024;
@@ -43,7 +44,9 @@ pub(crate) fn add(lua: &Lua, kirin: &Table, allowance: &Allowance) -> Result<()>
     of_text("sha256", |time, text| sha256(time, text).map(Some))?;
     of_text("hex", |time, text| encoded(time, text, 2, hex))?;
     of_text("base64", |time, text| encoded(time, text, 2, |slice| BASE64_STANDARD.encode(slice)))?;
-    of_text("base64url", |time, text| encoded(time, text, 2, |slice| BASE64_URL_SAFE_NO_PAD.encode(slice)))?;
+    of_text("base64url", |time, text| {
+        encoded(time, text, 2, |slice| BASE64_URL_SAFE_NO_PAD.encode(slice))
+    })?;
     of_text("unbase64", unbase64)?;
     let time = allowance.clone();
     let hmac = move |lua: &Lua, (key, text): (LuaString, LuaString)| {
@@ -51,7 +54,8 @@ pub(crate) fn add(lua: &Lua, kirin: &Table, allowance: &Allowance) -> Result<()>
     };
     kirin.set("hmac_sha256", lua.create_function(hmac)?)?;
     let time = allowance.clone();
-    let equals = move |_: &Lua, (a, b): (LuaString, LuaString)| equals(&time, &a.as_bytes(), &b.as_bytes());
+    let equals =
+        move |_: &Lua, (a, b): (LuaString, LuaString)| equals(&time, &a.as_bytes(), &b.as_bytes());
     kirin.set("equals", lua.create_function(equals)?)?;
     kirin.set("random", lua.create_function(random)?)
 }
@@ -143,8 +147,8 @@ fn sha256(time: &Allowance, text: &[u8]) -> Result<Vec<u8>> {
 fn hmac_sha256(time: &Allowance, key: &[u8], text: &[u8]) -> Result<Vec<u8>> {
     // RFC 2104 section 2: the digest of a key that is longer than a block takes its place.
     let digest = if key.len() > SHA256_BLOCK { Some(sha256(time, key)?) } else { None };
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(digest.as_deref().unwrap_or(key)).map_err(Error::external)?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(digest.as_deref().unwrap_or(key))
+        .map_err(Error::external)?;
     time.slices(text, |slice| {
         mac.update(slice);
         Ok(())
@@ -170,7 +174,10 @@ fn encoded<T: AsRef<[u8]>>(
 
 fn hex(bytes: &[u8]) -> Vec<u8> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
+        .collect()
 }
 
 /// Either alphabet; none for what is not base64.

@@ -1,15 +1,18 @@
 //! No library function runs longer than its call may.
 //!
-//! The tests prepare large values while the script loads. A call then begins with its time used up, and consists of one
-//! function: it fails only if the function itself looks at the clock. No test measures time.
+//! The tests prepare large values while the script loads. A call then begins with its time used up,
+//! and consists of one function: it fails only if the function itself looks at the clock. No test
+//! measures time.
 
 mod support;
+
+use std::time::Duration;
 
 use kirin_http::Method;
 use kirin_http::request::BodyLength;
 use kirin_lua::{Fault, ScriptFile, Step, Supply};
 use proptest::prelude::*;
-use std::time::Duration;
+
 use support::{NOW, Site, called, fault, get};
 
 /// Large values. Each takes a function in the table below much longer than a look at the clock.
@@ -82,12 +85,14 @@ fn every_function_looks_at_the_clock() {
         "return { headers = lines }",
         "kirin.fetch('/', { body = text })",
     ];
-    let looks =
-        |body: &&str| matches!(without_time(&site, body).call(get("/"), NOW), Step::Failed(Fault::Time));
+    let looks = |body: &&str| {
+        matches!(without_time(&site, body).call(get("/"), NOW), Step::Failed(Fault::Time))
+    };
     let without: Vec<_> = functions.iter().filter(|body| !looks(body)).collect();
     assert!(without.is_empty(), "no look at the clock: {without:#?}");
     // The hook of the interpreter is not what ends them.
-    for body in ["return text", "return #table.concat({ text, other })", "return kirin.escape('<')"] {
+    for body in ["return text", "return #table.concat({ text, other })", "return kirin.escape('<')"]
+    {
         assert!(!looks(&body), "{body}");
     }
 }
@@ -104,7 +109,9 @@ fn a_request_body_is_parsed_within_the_time() {
     ] {
         let script = site.handler(&format!("return tostring(request:{method}())"));
         let request = called(Method::POST, "/", &[], BodyLength::Exact(body.len() as u64));
-        let Step::Waiting(mut waiting) = script.call(request, NOW) else { panic!("no wait for the body") };
+        let Step::Waiting(mut waiting) = script.call(request, NOW) else {
+            panic!("no wait for the body")
+        };
         assert!(waiting.wanted().is_some());
         waiting.spend_all();
         assert_eq!(fault(waiting.resume(Supply::Body(body.into()), NOW)), Fault::Time, "{method}");
@@ -151,13 +158,15 @@ fn text() -> impl Strategy<Value = String> {
         "\u{e9}",
         "%c",
     ];
-    proptest::collection::vec(proptest::sample::select(PARTS), 0..12).prop_map(|parts| parts.concat())
+    proptest::collection::vec(proptest::sample::select(PARTS), 0..12)
+        .prop_map(|parts| parts.concat())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// In processor time, so that other processes on the machine do not count, and with room for what one instruction takes.
+    /// In processor time, so that other processes on the machine do not count, and with room for
+    /// what one instruction takes.
     #[test]
     fn no_function_runs_longer_than_ten_times_the_limit(
         which: u8, times in 0u8..20, a in text(), b in text(),

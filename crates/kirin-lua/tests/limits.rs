@@ -2,12 +2,14 @@
 
 mod support;
 
-use bytes::Bytes;
-use kirin_lua::{Called, Fault, Host, ScriptFile};
-use kirin_store::Now;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+
+use bytes::Bytes;
+use kirin_lua::{Called, Fault, Host, ScriptFile};
+use kirin_store::Now;
+
 use support::{NOW, Site, answered, fault, get, text};
 
 #[test]
@@ -61,7 +63,8 @@ fn a_call_that_never_ends_is_ended() {
 fn a_loop_that_catches_stack_overflows_is_ended() {
     let mut site = Site::new();
     site.limits.time = Duration::from_millis(10);
-    // Where the stack ends within the loop decides whether the interpreter has room to call its hook.
+    // Where the stack ends within the loop decides whether the interpreter has room to call its
+    // hook.
     for depth in 0..40 {
         let script = site.handler(&format!(
             "local function f() while true do pcall(f) end end
@@ -93,7 +96,9 @@ fn a_script_that_eats_memory_is_ended_and_the_next_call_is_served() {
          return function(request) local bomb = bombs[request.args.bomb] if bomb then return bomb() end return 'alive' end",
     );
     let script = script.unwrap();
-    for bomb in ["rep", "keep", "double", "table", "concat", "gsub", "coroutines", "caught", "body", "json"] {
+    for bomb in
+        ["rep", "keep", "double", "table", "concat", "gsub", "coroutines", "caught", "body", "json"]
+    {
         let fault = fault(script.call(get(&format!("/?bomb={bomb}")), NOW));
         // Some take their time before.
         println!("{bomb}: {fault:?}");
@@ -157,7 +162,8 @@ fn a_panic_in_a_function_ends_its_call_alone() {
         "page.lua",
         "return function(request) if request.path == '/x' then return request.session end return 'alive' end",
     );
-    let script = ScriptFile::open(path, Arc::clone(&site.store), Rc::new(Panicking), site.limits).unwrap();
+    let script =
+        ScriptFile::open(path, Arc::clone(&site.store), Rc::new(Panicking), site.limits).unwrap();
     for _ in 0..2 {
         assert_eq!(fault(script.call(get("/x"), NOW)), Fault::Error);
         assert_eq!(text(&answered(script.call(get("/"), NOW))), "alive");

@@ -3,8 +3,9 @@
 mod support;
 
 use kirin_lua::Fault;
-use support::{NOW, Site, answered, fault, get, says, text};
 use tempfile::TempDir;
+
+use support::{NOW, Site, answered, fault, get, says, text};
 
 #[test]
 fn what_reaches_outside_is_not_there() {
@@ -74,9 +75,15 @@ fn globals_and_libraries_cannot_be_changed() {
         "string.format.x = 1",
         "('').x = 1",
     ] {
-        assert_eq!(fault(Site::new().handler(change).call(get("/"), NOW)), Fault::Error, "{change}");
         assert_eq!(
-            says(&format!("local ok = pcall(function() {change} end) return tostring(ok) .. tostring(x)")),
+            fault(Site::new().handler(change).call(get("/"), NOW)),
+            Fault::Error,
+            "{change}"
+        );
+        assert_eq!(
+            says(&format!(
+                "local ok = pcall(function() {change} end) return tostring(ok) .. tostring(x)"
+            )),
             "falsenil"
         );
     }
@@ -119,15 +126,27 @@ fn libraries_that_are_not_made_for_kirin_find_their_way() {
         ("local mine = setmetatable({}, { __index = string }) return mine.rep('x', 3)", "xxx"),
         ("local env = setmetatable({}, { __index = _G }) return env.tostring(5)", "5"),
         ("local format = _G.string.format return format('%d', 5)", "5"),
-        ("return table.concat({ 1, 2, 3 }, '-', 2) .. table.concat({ 1, 2, 3 }, ',', 1, 2)", "2-31,2"),
-        ("local t = { 1, 2 } table.insert(t, 1, 0) table.insert(t, 3) return table.concat(t)", "0123"),
+        (
+            "return table.concat({ 1, 2, 3 }, '-', 2) .. table.concat({ 1, 2, 3 }, ',', 1, 2)",
+            "2-31,2",
+        ),
+        (
+            "local t = { 1, 2 } table.insert(t, 1, 0) table.insert(t, 3) return table.concat(t)",
+            "0123",
+        ),
         ("local t = {} for i = 1, 10000 do t[i] = i end return #table.concat(t, ',')", "48893"),
-        ("local t = {} for i = 1, 9000 do t[i] = i end return table.concat(t, '', 8999)", "89999000"),
+        (
+            "local t = {} for i = 1, 9000 do t[i] = i end return table.concat(t, '', 8999)",
+            "89999000",
+        ),
         (
             "local t = {} for i = 1, 9000 do t[i] = i % 7 end table.sort(t, function(a, b) return a > b end) return t[1]",
             "6",
         ),
-        ("return tostring(tonumber('0x10')) .. tonumber('77', 8) .. tostring(tonumber('x'))", "1663nil"),
+        (
+            "return tostring(tonumber('0x10')) .. tonumber('77', 8) .. tostring(tonumber('x'))",
+            "1663nil",
+        ),
         ("return #os.date() > 5 and os.date('%Y', 0) or 'no'", "1970"),
     ] {
         assert_eq!(says(body), answer, "{body}");
@@ -163,7 +182,9 @@ fn modules_lie_below_the_script() {
     std::os::unix::fs::symlink(outside.path(), site.directory.path().join("link")).unwrap();
     site.write("round.lua", "return require 'round'");
     site.write("code.lua", "\x1bLJ\x02");
-    for name in ["../x", "/etc/passwd", "a..b", "", "link.secret", "none", "a/b", "round", "code", "a\\0b"] {
+    for name in
+        ["../x", "/etc/passwd", "a..b", "", "link.secret", "none", "a/b", "round", "code", "a\\0b"]
+    {
         assert_eq!(
             fault(site.handler(&format!("return require '{name}'")).call(get("/"), NOW)),
             Fault::Error,
@@ -195,7 +216,8 @@ fn a_script_that_does_not_load_says_where() {
 fn a_changed_script_is_loaded_and_a_broken_one_is_not() {
     let site = Site::new();
     site.write("lib.lua", "return 'a'");
-    let script = site.open("local lib = require 'lib' return function() return lib .. 1 end").unwrap();
+    let script =
+        site.open("local lib = require 'lib' return function() return lib .. 1 end").unwrap();
     let ask = |second| text(&answered(script.call(get("/"), NOW.plus_seconds(second))));
     assert_eq!(ask(1), "a1");
     site.write("lib.lua", "return 'bb'");

@@ -8,6 +8,7 @@ use kirin_http::{Body, Method, StatusCode};
 use kirin_lua::{Fault, Step};
 use kirin_store::NewItem;
 use sha2::{Digest, Sha256};
+
 use support::{NOW, Site, answered, bytes, called, fault, get, says, text};
 
 #[test]
@@ -26,8 +27,12 @@ fn a_table_is_a_response() {
     );
     let response = answered(script.call(get("/"), NOW));
     assert_eq!((response.status.as_u16(), text(&response)), (201, "one 2 three".into()));
-    let fields: Vec<_> =
-        response.fields.iter().filter(|(name, _)| *name == b"Set-Cookie").map(|(_, value)| value).collect();
+    let fields: Vec<_> = response
+        .fields
+        .iter()
+        .filter(|(name, _)| *name == b"Set-Cookie")
+        .map(|(_, value)| value)
+        .collect();
     assert_eq!(fields, [b"a=1", b"b=2"]);
     assert_eq!(response.fields.get("x-n"), Some(&b"7"[..]));
 }
@@ -66,8 +71,12 @@ fn a_request_tells_all_about_itself() {
            r.headers['X-Two'], r.cookies.sid, r.cookies.other, r.remote_addr, r.scheme, r.host, r.version, tostring(r.user),
            tostring(r.headers.none), tostring(r.session), r:body() }, '|')",
     );
-    let fields =
-        [("x-ONE", "1"), ("X-Two", "2"), ("x-two", "3"), ("Cookie", "sid=a%20b; other=\"q\"; sid=second")];
+    let fields = [
+        ("x-ONE", "1"),
+        ("X-Two", "2"),
+        ("x-two", "3"),
+        ("Cookie", "sid=a%20b; other=\"q\"; sid=second"),
+    ];
     let called = called(Method::GET, "/p?a=1&b=x+y%21&a=2", &fields, BodyLength::None);
     assert_eq!(
         text(&answered(script.call(called, NOW))),
@@ -164,7 +173,9 @@ fn what_json_cannot_say_is_an_error() {
     }
     let holds_itself = "local t = {} t.t = t return kirin.json.encode(t)";
     assert_eq!(fault(Site::new().handler(holds_itself).call(get("/"), NOW)), Fault::Error);
-    for text in ["", "{", "[1,]", "{a:1}", "nul", "1 2", "'x'", "\"\\255\"", "\\0", "[01]", "\"\\n\""] {
+    for text in
+        ["", "{", "[1,]", "{a:1}", "nul", "1 2", "'x'", "\"\\255\"", "\\0", "[01]", "\"\\n\""]
+    {
         let found = says(&format!(
             "local value, problem = kirin.json.decode(\"{}\") return type(value) .. type(problem)",
             text.replace('"', "\\\"").replace("\\\\\"", "\\\"")

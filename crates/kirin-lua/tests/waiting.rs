@@ -6,15 +6,17 @@ use bytes::Bytes;
 use kirin_http::request::BodyLength;
 use kirin_http::{FieldLines, Method, StatusCode};
 use kirin_lua::{Fault, Fetched, Step, Supply, Wanted};
+
 use support::{NOW, Site, answered, called, fault, get, text};
 
 #[test]
 fn a_body_is_waited_for_once() {
     let site = Site::new();
-    let script = site.handler("local a = request:form() return a.x .. #request:body() .. request:json_or()");
-    drop(script);
     let script =
-        site.handler("local form = request:form() return form.x .. #request:body() .. request:body()");
+        site.handler("local a = request:form() return a.x .. #request:body() .. request:json_or()");
+    drop(script);
+    let script = site
+        .handler("local form = request:form() return form.x .. #request:body() .. request:body()");
     let called = called(Method::POST, "/", &[], BodyLength::Exact(5));
     let Step::Waiting(mut suspended) = script.call(called, NOW) else { panic!("does not wait") };
     assert!(matches!(suspended.wanted(), Some(Wanted::Body)));
@@ -69,8 +71,11 @@ fn several_are_asked_at_once_and_answered_in_order() {
          return all[1].body .. all[2].body .. all[3].body .. #kirin.fetch_all {}",
     );
     let Step::Waiting(mut suspended) = script.call(get("/"), NOW) else { panic!("does not wait") };
-    let Some(Wanted::Fetches(fetches)) = suspended.wanted() else { panic!("waits for something else") };
-    let targets: Vec<_> = fetches.iter().map(|fetch| format!("{} {}", fetch.method, fetch.target)).collect();
+    let Some(Wanted::Fetches(fetches)) = suspended.wanted() else {
+        panic!("waits for something else")
+    };
+    let targets: Vec<_> =
+        fetches.iter().map(|fetch| format!("{} {}", fetch.method, fetch.target)).collect();
     assert_eq!(targets, ["GET /1", "HEAD /2", "GET /3"]);
     let supply = Supply::Fetched(["a", "b", "c"].map(fetched).to_vec());
     assert_eq!(text(&answered(suspended.resume(supply, NOW))), "abc0");

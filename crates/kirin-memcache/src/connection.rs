@@ -74,7 +74,13 @@ pub(crate) struct Connection<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) fn new(stream: S) -> Connection<S> {
-        Connection { stream, session: Session::default(), unsent: None, draining: false, ending: None }
+        Connection {
+            stream,
+            session: Session::default(),
+            unsent: None,
+            draining: false,
+            ending: None,
+        }
     }
 
     /// Serves the client until one of the two has enough.

@@ -32,7 +32,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct ServerOptions {
     /// Sizes and switches of the protocol.
     pub limits: Limits,
-    /// The most memory in bytes that `cache_memlimit` may give the store. Default: the machine's physical memory.
+    /// The most memory in bytes that `cache_memlimit` may give the store. Default: the machine's
+    /// physical memory.
     pub memory_ceiling_bytes: usize,
     /// The most connections at a time, over all loops. Default 1024.
     pub connection_limit: usize,
@@ -196,8 +197,12 @@ enum Accepted {
 impl Listener {
     async fn accept(&self) -> io::Result<Accepted> {
         match self {
-            Listener::Tcp(listener) => listener.accept().await.map(|(stream, _)| Accepted::Tcp(stream)),
-            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),
+            Listener::Tcp(listener) => {
+                listener.accept().await.map(|(stream, _)| Accepted::Tcp(stream))
+            }
+            Listener::Unix(listener) => {
+                listener.accept().await.map(|(stream, _)| Accepted::Unix(stream))
+            }
         }
     }
 }
@@ -232,7 +237,12 @@ pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Futur
 }
 
 /// Begins to serve a client, unless there are too many.
-fn admit(accepted: Accepted, executor: &Rc<Executor>, buffers: &Rc<LoopBuffers>, open: &Rc<OpenConnections>) {
+fn admit(
+    accepted: Accepted,
+    executor: &Rc<Executor>,
+    buffers: &Rc<LoopBuffers>,
+    open: &Rc<OpenConnections>,
+) {
     let server = executor.server();
     let count = &server.open_connections;
     if count.fetch_add(1, Ordering::Relaxed) >= server.options.connection_limit as u64 {
@@ -305,7 +315,11 @@ impl Drop for Seat {
     }
 }
 
-async fn converse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, seat: Seat, buffers: Rc<LoopBuffers>) {
+async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    seat: Seat,
+    buffers: Rc<LoopBuffers>,
+) {
     let mut connection = Connection::new(stream);
     let closed = connection.run(&seat.executor, &buffers).await;
     match &closed {
@@ -344,6 +358,8 @@ fn refuse(accepted: Accepted, executor: &Executor) {
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
     )
 }

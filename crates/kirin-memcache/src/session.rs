@@ -174,7 +174,8 @@ impl Session {
                 }
                 Step::NeedBlock { line, block: length } => {
                     let (line, data) = input.split_at(line.min(input.len()));
-                    let mut block = Vec::with_capacity(length.min(FIRST_BLOCK_BYTES).max(data.len()));
+                    let mut block =
+                        Vec::with_capacity(length.min(FIRST_BLOCK_BYTES).max(data.len()));
                     block.extend_from_slice(data);
                     self.state = State::Block { line: line.into(), block, length };
                     return Flow::Read;

@@ -1,15 +1,20 @@
-//! The file that keeps a store's items while it is stopped: loaded at the start, written at the end and on command.
+//! The file that keeps a store's items while it is stopped: loaded at the start, written at the end
+//! and on command.
 //!
-//! Used by both ways of starting a store, `kirin serve` and `kirin memcached`, and by the `snapshot` command.
+//! Used by both ways of starting a store, `kirin serve` and `kirin memcached`, and by the
+//! `snapshot` command.
 
-use kirin_store::{Now, SnapshotError, SnapshotTime, Store, load_snapshot_file, save_snapshot_file};
-use parking_lot::Mutex;
 use std::fs::{self, FileType};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use kirin_store::{
+    Now, SnapshotError, SnapshotTime, Store, load_snapshot_file, save_snapshot_file,
+};
+use parking_lot::Mutex;
 
 /// A snapshot file of one store.
 #[derive(Debug)]
@@ -70,8 +75,9 @@ impl SnapshotFile {
         Ok(Self { path, being_written: AtomicBool::new(false), is_owner: Mutex::new(false) })
     }
 
-    /// Fills `store`, which the file is of from then on. A file that cannot be used is set aside and
-    /// the store stays empty: a cache has to start. If it cannot be set aside, it is never written.
+    /// Fills `store`, which the file is of from then on. A file that cannot be used is set aside
+    /// and the store stays empty: a cache has to start. If it cannot be set aside, it is never
+    /// written.
     pub fn load(&self, store: &Store) {
         let path = &self.path;
         if !path.exists() {
@@ -103,13 +109,14 @@ impl SnapshotFile {
         *self.is_owner.lock() = true;
     }
 
-    /// The file is of another program's store from now on. A save that is under way replaces nothing.
+    /// The file is of another program's store from now on. A save that is under way replaces
+    /// nothing.
     pub fn disown(&self) {
         *self.is_owner.lock() = false;
     }
 
-    /// Writes the items of `store`, if the file is of it; the file is at any time a whole snapshot, this
-    /// one or the one before.
+    /// Writes the items of `store`, if the file is of it; the file is at any time a whole snapshot,
+    /// this one or the one before.
     pub fn save(&self, store: &Store) -> Result<(), SnapshotError> {
         if !*self.is_owner.lock() {
             return Ok(());
@@ -166,8 +173,8 @@ fn kind(of: FileType) -> &'static str {
     }
 }
 
-/// Renames the file to `NAME.bad`, or `NAME.bad.2` and so on, since one that was set aside before is
-/// not lost either.
+/// Renames the file to `NAME.bad`, or `NAME.bad.2` and so on, since one that was set aside before
+/// is not lost either.
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let bad = path.with_added_extension("bad");
     let numbered = (2..).map(|number: u32| bad.with_added_extension(number.to_string()));
@@ -180,7 +187,10 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
 /// The store's clock, and the wall clock for who reads the file.
 fn time() -> SnapshotTime {
     let moment = |seconds| Now::from_unix_seconds(seconds);
-    SnapshotTime { now: moment(kirin_clock::steady_seconds()), wall: moment(kirin_clock::wall_seconds()) }
+    SnapshotTime {
+        now: moment(kirin_clock::steady_seconds()),
+        wall: moment(kirin_clock::wall_seconds()),
+    }
 }
 
 #[cfg(test)]
@@ -229,9 +239,11 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let socket = directory.path().join("socket");
         let _socket = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
-        for (path, what) in
-            [(directory.path(), "a directory"), (Path::new("/dev/null"), "a device"), (&socket, "a socket")]
-        {
+        for (path, what) in [
+            (directory.path(), "a directory"),
+            (Path::new("/dev/null"), "a device"),
+            (&socket, "a socket"),
+        ] {
             let error = SnapshotFile::new(path.to_owned()).expect_err(what).to_string();
             assert!(error.contains(what) && error.contains("name a regular file"), "{error}");
         }

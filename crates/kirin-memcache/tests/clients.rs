@@ -7,8 +7,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use peer::{Kirin, example, wait_until};
 use tempfile::TempDir;
+
+use peer::{Kirin, example, wait_until};
 
 /// Where `install_clients.sh` puts what no package installs.
 fn installed(name: &str) -> PathBuf {
@@ -29,7 +30,9 @@ fn script(name: &str) -> PathBuf {
 fn run(command: &mut Command) -> Output {
     command.stdin(Stdio::null()).output().unwrap_or_else(|error| {
         let program = command.get_program().display();
-        panic!("{program} does not start ({error}): run crates/kirin-memcache/tests/install_clients.sh")
+        panic!(
+            "{program} does not start ({error}): run crates/kirin-memcache/tests/install_clients.sh"
+        )
     })
 }
 
@@ -57,7 +60,9 @@ impl OnUnixSocket {
             .stderr(Stdio::null())
             .spawn()
             .expect("the server starts");
-        wait_until("the socket of the server", || std::os::unix::net::UnixStream::connect(&path).is_ok());
+        wait_until("the socket of the server", || {
+            std::os::unix::net::UnixStream::connect(&path).is_ok()
+        });
         OnUnixSocket { child, path, _directory: directory }
     }
 
@@ -154,7 +159,11 @@ fn libmemcacheds_own_test_of_servers_passes() {
     let output = run(Command::new("memccapable").args(at(kirin.address)).arg("-a"));
     let said = String::from_utf8_lossy(&output.stdout);
     let failed = said.lines().filter(|line| line.contains("[FAIL]")).count();
-    assert!(output.status.success() && failed == 0, "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && failed == 0,
+        "{said}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let passed = said.lines().filter(|line| line.contains("[pass]")).count();
     assert!(passed > 20, "{passed} passed:\n{said}");
 }
@@ -184,9 +193,12 @@ fn memcached_tool_shows_its_tables() {
     assert_eq!(kirin.connect().ask(b"set a 0 0 3\r\nabc\r\n"), b"STORED\r\n");
     let tool = "/usr/share/memcached/scripts/memcached-tool";
     assert!(Path::new(tool).exists(), "{tool}: run crates/kirin-memcache/tests/install_clients.sh");
-    for (mode, expected) in
-        [("display", "#  Item_Size"), ("stats", "curr_items"), ("settings", "maxconns"), ("sizes", "Count")]
-    {
+    for (mode, expected) in [
+        ("display", "#  Item_Size"),
+        ("stats", "curr_items"),
+        ("settings", "maxconns"),
+        ("sizes", "Count"),
+    ] {
         let output = run(Command::new("perl").arg(tool).arg(kirin.address.to_string()).arg(mode));
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && said.contains(expected), "{mode}: {output:?}");

@@ -7,9 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output};
 
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
 use peer::program::{Program, connect, port_in};
 use peer::{example, show, wait_until};
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 fn finished(arguments: &[&str]) -> Output {
     Command::new(example()).args(arguments).output().expect("the program runs")
@@ -18,9 +19,14 @@ fn finished(arguments: &[&str]) -> Output {
 #[test]
 fn help_and_version_are_printed() {
     let help = finished(&["-h"]);
-    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--max-item-size"));
+    assert!(
+        help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--max-item-size")
+    );
     let version = finished(&["-V"]);
-    assert!(version.status.success() && version.stdout.starts_with(b"memcached 1.6."), "{version:?}");
+    assert!(
+        version.status.success() && version.stdout.starts_with(b"memcached 1.6."),
+        "{version:?}"
+    );
 }
 
 #[test]
@@ -44,7 +50,8 @@ fn a_port_that_is_taken_is_named() {
 fn a_free_port_is_taken_and_written_down() {
     let directory = tempfile::tempdir().expect("a directory");
     let port_file = directory.path().join("port");
-    let program = Program::start(&["-p", "-1", "-t", "2", "-c", "10", "-m", "16"], Some(&port_file));
+    let program =
+        Program::start(&["-p", "-1", "-t", "2", "-c", "10", "-m", "16"], Some(&port_file));
     let port = port_in(&port_file);
     let mut client = connect(port);
     let settings = String::from_utf8(client.ask(b"stats settings\r\n")).expect("text");
@@ -88,9 +95,14 @@ fn in_the_background_it_listens_before_the_command_returns() {
         .expect("the command returns");
     assert!(status.success());
     UnixStream::connect(&socket).expect("it listens already");
-    let pid: i32 = fs::read_to_string(&pid_file).expect("a pid file").trim().parse().expect("a number");
+    let pid: i32 =
+        fs::read_to_string(&pid_file).expect("a pid file").trim().parse().expect("a number");
     let pid = Pid::from_raw(pid).expect("a process id");
-    assert_eq!(rustix::process::getsid(Some(pid)).expect("a session"), pid, "it has a session of its own");
+    assert_eq!(
+        rustix::process::getsid(Some(pid)).expect("a session"),
+        pid,
+        "it has a session of its own"
+    );
     kill_process(pid, Signal::TERM).expect("it runs");
     wait_until("its end", || test_kill_process(pid).is_err() || is_zombie(pid));
     assert!(!pid_file.exists() && !socket.exists());
@@ -103,7 +115,8 @@ fn in_the_background_it_listens_before_the_command_returns() {
 
 /// Nobody may be there to collect the process in the background.
 fn is_zombie(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    let stat =
+        fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('Z'))
 }
 
@@ -140,8 +153,9 @@ fn with_no_evictions_a_full_store_says_so() {
     let _program = Program::start(&["-p", "-1", "-M", "-m", "8"], Some(&port_file));
     let mut client = connect(port_in(&port_file));
     let value = "x".repeat(500_000);
-    let answers: Vec<Vec<u8>> =
-        (0..30).map(|i| client.ask(format!("set k{i} 0 0 500000\r\n{value}\r\n").as_bytes())).collect();
+    let answers: Vec<Vec<u8>> = (0..30)
+        .map(|i| client.ask(format!("set k{i} 0 0 500000\r\n{value}\r\n").as_bytes()))
+        .collect();
     assert_eq!(answers[0], b"STORED\r\n");
     assert_eq!(show(&answers[29]), show(b"SERVER_ERROR out of memory storing object\r\n"));
 }

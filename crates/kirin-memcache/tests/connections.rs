@@ -9,24 +9,31 @@ use std::time::Duration;
 
 use kirin_memcache::ServerOptions;
 use kirin_memcache::codec::Limits;
+
 use peer::{Client, Kirin, show, wait_until};
 
 fn options(item_size_bytes: usize) -> ServerOptions {
-    ServerOptions { limits: Limits { item_size_bytes, ..Limits::default() }, ..ServerOptions::default() }
+    ServerOptions {
+        limits: Limits { item_size_bytes, ..Limits::default() },
+        ..ServerOptions::default()
+    }
 }
 
 fn counter(kirin: &Kirin, name: &str) -> u64 {
     let stats = String::from_utf8(kirin.connect().ask(b"stats\r\n")).expect("text");
     let row = stats.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
-    row.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no {name} in {stats}"))
+    row.and_then(|value| value.trim().parse().ok())
+        .unwrap_or_else(|| panic!("no {name} in {stats}"))
 }
 
 #[test]
 fn all_commands_of_a_read_are_answered_together() {
     let kirin = Kirin::start();
     let mut client = kirin.connect();
-    let commands: String = (0..1000).map(|i| format!("set k{i} 0 0 1\r\nv\r\nget k{i}\r\n")).collect();
-    let answers: String = (0..1000).map(|i| format!("STORED\r\nVALUE k{i} 0 1\r\nv\r\nEND\r\n")).collect();
+    let commands: String =
+        (0..1000).map(|i| format!("set k{i} 0 0 1\r\nv\r\nget k{i}\r\n")).collect();
+    let answers: String =
+        (0..1000).map(|i| format!("STORED\r\nVALUE k{i} 0 1\r\nv\r\nEND\r\n")).collect();
     assert_eq!(show(&client.ask(commands.as_bytes())), show(answers.as_bytes()));
 }
 
@@ -82,8 +89,14 @@ fn values_of_many_sizes_come_back_whole() {
         let set = [format!("set k 5 0 {size}\r\n").as_bytes(), &value, b"\r\n"].concat();
         assert_eq!(show(&client.ask(&set)), "STORED\\r\\n", "set of {size} bytes");
         let answer = client.ask(b"get k\r\n");
-        let expected = [format!("VALUE k 5 {size}\r\n").as_bytes(), &value, b"\r\nEND\r\n"].concat();
-        assert!(answer == expected, "get of {size} bytes: {} bytes, not {}", answer.len(), expected.len());
+        let expected =
+            [format!("VALUE k 5 {size}\r\n").as_bytes(), &value, b"\r\nEND\r\n"].concat();
+        assert!(
+            answer == expected,
+            "get of {size} bytes: {} bytes, not {}",
+            answer.len(),
+            expected.len()
+        );
     }
 }
 
@@ -93,7 +106,8 @@ fn a_large_value_and_the_commands_behind_it_may_come_in_pieces() {
     let mut client = kirin.connect();
     let value = vec![b'v'; 300_000];
     let set =
-        [b"set k 0 0 300000\r\n", value.as_slice(), b"\r\nget nothing\r\nset n 0 0 1\r\n1\r\n"].concat();
+        [b"set k 0 0 300000\r\n", value.as_slice(), b"\r\nget nothing\r\nset n 0 0 1\r\n1\r\n"]
+            .concat();
     for piece in set.chunks(7919) {
         client.send(piece);
     }
@@ -137,8 +151,10 @@ fn counters_and_cas_loops_of_many_clients_end_exact() {
             loop {
                 let answer = String::from_utf8(client.ask(b"gets c\r\n")).expect("text");
                 let mut lines = answer.lines();
-                let cas = lines.next().and_then(|line| line.split(' ').nth(4)).expect("a cas unique");
-                let count: u64 = lines.next().and_then(|line| line.trim().parse().ok()).expect("a number");
+                let cas =
+                    lines.next().and_then(|line| line.split(' ').nth(4)).expect("a cas unique");
+                let count: u64 =
+                    lines.next().and_then(|line| line.trim().parse().ok()).expect("a number");
                 let next = (count + 1).to_string();
                 let swap = format!("cas c 0 0 {} {cas}\r\n{next}\r\n", next.len());
                 match client.ask(swap.as_bytes()).as_slice() {
@@ -177,7 +193,8 @@ fn of_many_clients_that_miss_at_once_one_wins() {
                 })
             })
             .collect();
-        let answers: Vec<_> = clients.into_iter().map(|client| client.join().expect("an answer")).collect();
+        let answers: Vec<_> =
+            clients.into_iter().map(|client| client.join().expect("an answer")).collect();
         let wins = answers.iter().filter(|answer| *answer == b"VA 0 W\r\n\r\n").count();
         let waits = answers.iter().filter(|answer| *answer == b"VA 0 Z\r\n\r\n").count();
         assert_eq!(

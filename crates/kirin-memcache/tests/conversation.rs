@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{OUTPUT_LIMIT_BYTES, ServerOptions};
+
 use peer::{Conversation, NOON, show};
 
 /// Lines of a table: what is said, what is answered.
@@ -43,7 +44,10 @@ fn a_delayed_flush_takes_what_is_there_when_it_is_due() {
     let mut talk = Conversation::new();
     check(&mut talk, &[("set a 0 0 1\r\n1\r\n", "STORED\r\n"), ("flush_all 10\r\n", "OK\r\n")]);
     talk.executor.set_now(NOON.plus_seconds(9));
-    check(&mut talk, &[("get a\r\n", "VALUE a 0 1\r\n1\r\nEND\r\n"), ("set b 0 0 1\r\n1\r\n", "STORED\r\n")]);
+    check(
+        &mut talk,
+        &[("get a\r\n", "VALUE a 0 1\r\n1\r\nEND\r\n"), ("set b 0 0 1\r\n1\r\n", "STORED\r\n")],
+    );
     talk.executor.set_now(NOON.plus_seconds(11));
     check(&mut talk, &[("get a b\r\n", "END\r\n"), ("set a 0 0 1\r\n2\r\n", "STORED\r\n")]);
     talk.executor.set_now(NOON.plus_seconds(12));
@@ -132,7 +136,10 @@ fn other_words_in_the_router_flags_mean_nothing() {
             ("md a Ptags\r\n", "HD\r\n"),
             ("ms a 1 Ptags=\r\n1\r\n", "CLIENT_ERROR empty tag\r\n"),
             ("ms a 1 Ptags=a,,b\r\n1\r\n", "CLIENT_ERROR empty tag\r\n"),
-            ("ms a 1 Ptags=1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6,7\r\n1\r\n", "CLIENT_ERROR more than 16 tags\r\n"),
+            (
+                "ms a 1 Ptags=1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6,7\r\n1\r\n",
+                "CLIENT_ERROR more than 16 tags\r\n",
+            ),
             ("mg a v\r\n", "EN\r\n"),
         ],
     );
@@ -143,7 +150,8 @@ fn other_words_in_the_router_flags_mean_nothing() {
 #[test]
 fn with_the_guard_one_plain_get_misses_shortly_before_the_end() {
     let guard = Some(Duration::from_secs(10));
-    let mut talk = Conversation::with(ServerOptions { stampede_guard: guard, ..ServerOptions::default() });
+    let mut talk =
+        Conversation::with(ServerOptions { stampede_guard: guard, ..ServerOptions::default() });
     let hit = "VALUE page 0 3\r\nold\r\nEND\r\n";
     check(
         &mut talk,
@@ -174,8 +182,10 @@ fn with_the_guard_one_plain_get_misses_shortly_before_the_end() {
 
 #[test]
 fn the_memory_limit_is_not_raised_above_its_bound() {
-    let mut talk =
-        Conversation::with(ServerOptions { memory_ceiling_bytes: 64 << 20, ..ServerOptions::default() });
+    let mut talk = Conversation::with(ServerOptions {
+        memory_ceiling_bytes: 64 << 20,
+        ..ServerOptions::default()
+    });
     let refused = "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n";
     check(
         &mut talk,
@@ -260,7 +270,12 @@ fn a_multi_get_of_much_data_stops_and_goes_on() {
             expected.push_str(&format!("VALUE k{} 0 300000{cas}\r\n{value}\r\n", key % 10));
         }
         expected.push_str("END\r\nMN\r\n");
-        assert!(answer == expected.as_bytes(), "{verb}: {} bytes, expected {}", answer.len(), expected.len());
+        assert!(
+            answer == expected.as_bytes(),
+            "{verb}: {} bytes, expected {}",
+            answer.len(),
+            expected.len()
+        );
         assert!(answer.len() > 10 * OUTPUT_LIMIT_BYTES, "enough to have stopped several times");
     }
 }
@@ -286,5 +301,9 @@ fn the_binary_protocol_ends_the_conversation() {
     assert!(talk.ended);
     let mut talk = Conversation::new();
     check(&mut talk, &[("get a\r\n", "END\r\n")]);
-    assert_eq!(talk.say(b"\x80\r\n"), b"ERROR\r\n", "only the first byte tells the protocols apart");
+    assert_eq!(
+        talk.say(b"\x80\r\n"),
+        b"ERROR\r\n",
+        "only the first byte tells the protocols apart"
+    );
 }

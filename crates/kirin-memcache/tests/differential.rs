@@ -8,14 +8,15 @@ mod peer;
 
 use std::collections::HashMap;
 
-use peer::{Client, Kirin, Memcached, show};
 use proptest::test_runner::{RngAlgorithm, TestRng};
+
+use peer::{Client, Kirin, Memcached, show};
 use rand_like::Choose;
 
 const SCRIPTS: &str = include_str!("differential_scripts.txt");
 
-/// Asked after each step. The empty line brings a server that is still amid a data block back to commands; the answer is
-/// one that no step has, however the answers are cut into packets.
+/// Asked after each step. The empty line brings a server that is still amid a data block back to
+/// commands; the answer is one that no step has, however the answers are cut into packets.
 const NO_OP: (&[u8], &[u8]) = (b"\r\nmg end:of:step\r\nmn\r\n", b"EN\r\nMN\r\n");
 
 /// Makes cas uniques comparable: each becomes the number of its first appearance.
@@ -49,7 +50,9 @@ impl Normal {
     fn line(&mut self, line: &str) -> String {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
-            ["VALUE", key, flags, length, cas] => format!("VALUE {key} {flags} {length} {}", self.cas(cas)),
+            ["VALUE", key, flags, length, cas] => {
+                format!("VALUE {key} {flags} {length} {}", self.cas(cas))
+            }
             ["HD" | "VA" | "NS" | "EX" | "NF" | "EN", flags @ ..] => {
                 let flags: Vec<String> = flags
                     .iter()
@@ -80,8 +83,9 @@ impl Normal {
     }
 }
 
-/// A number that `decr` made shorter keeps its length by spaces; in memcached only when nothing else of it, such as the
-/// answer to another `get`, holds the item at that moment. So the spaces are left out of the comparison.
+/// A number that `decr` made shorter keeps its length by spaces; in memcached only when nothing
+/// else of it, such as the answer to another `get`, holds the item at that moment. So the spaces
+/// are left out of the comparison.
 fn unpad(line: &mut String, data: &mut String) {
     let number = data.trim_end_matches(' ');
     let padding = data.len() - number.len();
@@ -90,7 +94,9 @@ fn unpad(line: &mut String, data: &mut String) {
     }
     let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
     let at = if words[0] == "VALUE" { 3 } else { 1 };
-    let Some(length) = words.get(at).and_then(|length| length.parse::<usize>().ok()) else { return };
+    let Some(length) = words.get(at).and_then(|length| length.parse::<usize>().ok()) else {
+        return;
+    };
     words[at] = (length - padding).to_string();
     *line = words.join(" ");
     data.truncate(data.len() - padding);
@@ -111,7 +117,8 @@ fn bytes_of(step: &str, last_cas: &str) -> Vec<u8> {
             // `\*NUM*c` is NUM times the character c.
             (b'\\', [b'*', after @ ..]) => {
                 let digits = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
-                let count: usize = String::from_utf8_lossy(&after[..digits]).parse().expect("a count");
+                let count: usize =
+                    String::from_utf8_lossy(&after[..digits]).parse().expect("a count");
                 bytes.extend(std::iter::repeat_n(after[digits + 1], count));
                 rest = &after[digits + 2..];
             }
@@ -183,16 +190,17 @@ fn command(rng: &mut TestRng, seed: u8) -> String {
     const VALUES: &[&str] =
         &["", "a", "10", "99", "0", "18446744073709551615", "hello world", "-5", " 7", "12x"];
     const META_GET: &[&str] = &[
-        "v", "t", "s", "c", "f", "k", "Oabc", "q", "u", "N0", "N1000", "T1000", "R30", "T0", "Lx", "Pz", "v",
-        "!",
+        "v", "t", "s", "c", "f", "k", "Oabc", "q", "u", "N0", "N1000", "T1000", "R30", "T0", "Lx",
+        "Pz", "v", "!",
     ];
     const META_SET: &[&str] = &[
-        "c", "k", "O1", "q", "F7", "T1000", "ME", "MS", "MR", "MS", "I", "C$CAS", "C1", "C0", "T-1", "Fx",
-        "M",
+        "c", "k", "O1", "q", "F7", "T1000", "ME", "MS", "MR", "MS", "I", "C$CAS", "C1", "C0",
+        "T-1", "Fx", "M",
     ];
     const META_DELETE: &[&str] = &["k", "O9", "q", "I", "C$CAS", "C1", "T1000", "v"];
     const META_ARITHMETIC: &[&str] = &[
-        "v", "t", "c", "k", "O2", "q", "N0", "N1000", "J5", "D3", "MD", "MI", "M+", "M-", "T1000", "Dx", "Mz",
+        "v", "t", "c", "k", "O2", "q", "N0", "N1000", "J5", "D3", "MD", "MI", "M+", "M-", "T1000",
+        "Dx", "Mz",
     ];
 
     let key = format!("{}_{seed}", rng.one(&["a", "b", "c", "d"]));

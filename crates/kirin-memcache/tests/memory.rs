@@ -18,7 +18,8 @@ fn start(arguments: &[&str]) -> (Program, u16) {
 fn counter(port: u16, name: &str) -> u64 {
     let stats = String::from_utf8(connect(port).ask(b"stats\r\n")).expect("text");
     let row = stats.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
-    row.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no {name} in {stats}"))
+    row.and_then(|value| value.trim().parse().ok())
+        .unwrap_or_else(|| panic!("no {name} in {stats}"))
 }
 
 #[test]

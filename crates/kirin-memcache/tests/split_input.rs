@@ -3,8 +3,9 @@
 
 mod peer;
 
-use peer::{Conversation, show};
 use proptest::prelude::*;
+
+use peer::{Conversation, show};
 
 /// One command or data block, often right.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
@@ -21,7 +22,8 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         }),
         // Too large for the limit below.
         (key, 8000..9000usize).prop_map(|(key, length)| {
-            [format!("ms {key} {length} T9\r\n").into_bytes(), vec![b'x'; length], b"\r\n".to_vec()].concat()
+            [format!("ms {key} {length} T9\r\n").into_bytes(), vec![b'x'; length], b"\r\n".to_vec()]
+                .concat()
         }),
         (key, "[a-z]{0,8}", 0..10usize).prop_map(|(key, value, length)| {
             format!("ms {key} {length} c k\r\n{value}\r\n").into_bytes()

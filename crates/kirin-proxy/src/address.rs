@@ -33,8 +33,9 @@ pub enum Location {
     Unix(PathBuf),
 }
 
-/// A server as it is written: `127.0.0.1:3000`, `app.internal:3000`, `unix:/run/app.sock`, `http://HOST`, `https://HOST:8443`,
-/// `h2c://HOST:50051`, `fastcgi://unix:/run/php.sock`, `scgi://HOST:4000`, `uwsgi://HOST:3031`.
+/// A server as it is written: `127.0.0.1:3000`, `app.internal:3000`, `unix:/run/app.sock`,
+/// `http://HOST`, `https://HOST:8443`, `h2c://HOST:50051`, `fastcgi://unix:/run/php.sock`,
+/// `scgi://HOST:4000`, `uwsgi://HOST:3031`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAddress {
     /// How it is spoken with.
@@ -55,7 +56,8 @@ pub struct AddressError {
 }
 
 impl ServerAddress {
-    /// The host as it stands in certificates and in `Host` fields, without a port. A unix socket has none.
+    /// The host as it stands in certificates and in `Host` fields, without a port. A unix socket
+    /// has none.
     pub fn host(&self) -> String {
         match &self.location {
             Location::Name(name, _) => name.clone(),
@@ -74,7 +76,11 @@ impl ServerAddress {
             Location::Tcp(address) => address.port(),
             Location::Unix(_) => return self.host(),
         };
-        if Some(port) == self.scheme.default_port() { self.host() } else { format!("{}:{port}", self.host()) }
+        if Some(port) == self.scheme.default_port() {
+            self.host()
+        } else {
+            format!("{}:{port}", self.host())
+        }
     }
 }
 
@@ -113,7 +119,11 @@ impl FromStr for ServerAddress {
             None => (None, text),
             Some((name, rest)) => match Scheme::NAMED.iter().find(|(other, _)| *other == name) {
                 Some((_, scheme)) => (Some(*scheme), rest),
-                None => return Err(error("the scheme is not http, https, h2c, fastcgi, scgi or uwsgi")),
+                None => {
+                    return Err(error(
+                        "the scheme is not http, https, h2c, fastcgi, scgi or uwsgi",
+                    ));
+                }
             },
         };
         if let Some(path) = rest.strip_prefix("unix:") {
@@ -131,8 +141,11 @@ impl FromStr for ServerAddress {
         }
         let (host, port) = match rest.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
-                let port =
-                    port.parse().ok().filter(|port| *port > 0).ok_or(error("the port is not 1 to 65535"))?;
+                let port = port
+                    .parse()
+                    .ok()
+                    .filter(|port| *port > 0)
+                    .ok_or(error("the port is not 1 to 65535"))?;
                 (host, Some(port))
             }
             _ => (rest, None),
@@ -144,12 +157,15 @@ impl FromStr for ServerAddress {
         };
         let scheme = scheme.unwrap_or(Scheme::Http);
         if let Some(ip) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-            let ip: Ipv6Addr = ip.parse().map_err(|_| error("what is in [] is not an IPv6 address"))?;
+            let ip: Ipv6Addr =
+                ip.parse().map_err(|_| error("what is in [] is not an IPv6 address"))?;
             return Ok(Self { scheme, location: Location::Tcp(SocketAddr::new(ip.into(), port)) });
         }
         if let Ok(ip) = host.parse::<IpAddr>() {
             return match ip {
-                IpAddr::V4(_) => Ok(Self { scheme, location: Location::Tcp(SocketAddr::new(ip, port)) }),
+                IpAddr::V4(_) => {
+                    Ok(Self { scheme, location: Location::Tcp(SocketAddr::new(ip, port)) })
+                }
                 IpAddr::V6(_) => Err(error("an IPv6 address stands in []")),
             };
         }
@@ -163,8 +179,9 @@ impl FromStr for ServerAddress {
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((name, _)) =
-            Scheme::NAMED.iter().find(|(_, scheme)| *scheme == self.scheme && *scheme != Scheme::Http)
+        if let Some((name, _)) = Scheme::NAMED
+            .iter()
+            .find(|(_, scheme)| *scheme == self.scheme && *scheme != Scheme::Http)
         {
             write!(f, "{name}://")?;
         }

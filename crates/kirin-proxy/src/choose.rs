@@ -1,13 +1,16 @@
-//! Which server gets a request: what the request says about it, and one loop's choice (`kirin-balance`).
+//! Which server gets a request: what the request says about it, and one loop's choice
+//! (`kirin-balance`).
 
-use crate::config::{Balancing, HashKey};
-use crate::server::Server;
-use kirin_balance::{Balancer, Claim, Servers, Tried, Wish, key_of};
-use kirin_http::{Origin, Peer, RequestHead, address_key, cookie};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
+
+use kirin_balance::{Balancer, Claim, Servers, Tried, Wish, key_of};
+use kirin_http::{Origin, Peer, RequestHead, address_key, cookie};
+
+use crate::config::{Balancing, HashKey};
+use crate::server::Server;
 
 /// The servers of an upstream at one time, and what is known of them, in the same order.
 pub(crate) struct ServerSet {
@@ -19,7 +22,8 @@ pub(crate) struct ServerSet {
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     wish: Wish,
-    /// Whether its connection is encrypted, and the cookie that tells the visitor's server may be sent on such ones only.
+    /// Whether its connection is encrypted, and the cookie that tells the visitor's server may be
+    /// sent on such ones only.
     pub(crate) secure: bool,
 }
 
@@ -92,7 +96,8 @@ impl Choice {
         self.wish.tried.count()
     }
 
-    /// The value of `Set-Cookie` that brings the visitor back to the server `id`, unless the visitor has it.
+    /// The value of `Set-Cookie` that brings the visitor back to the server `id`, unless the
+    /// visitor has it.
     pub(crate) fn new_cookie(&self, name: &str, id: u64) -> Option<String> {
         let secure = if self.secure { "; Secure" } else { "" };
         (self.wish.sticky != Some(id))
@@ -103,7 +108,10 @@ impl Choice {
 /// The server that a cookie's value stands for.
 fn server_id(value: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(value).ok().filter(|digits| digits.len() == 16)?;
-    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u64::from_str_radix(digits, 16).ok())?
+    digits
+        .bytes()
+        .all(|digit| digit.is_ascii_hexdigit())
+        .then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
 #[cfg(test)]
@@ -116,7 +124,8 @@ mod tests {
     fn choice(fields: &str, config: &Balancing) -> Choice {
         let request = format!("GET /a?b HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
         let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
-        let Ok(Parsed::Complete(head, _)) = parse(request.as_bytes(), &mut storage, &HeadLimits::default())
+        let Ok(Parsed::Complete(head, _)) =
+            parse(request.as_bytes(), &mut storage, &HeadLimits::default())
         else {
             panic!("{request}")
         };
@@ -157,7 +166,11 @@ mod tests {
         assert_eq!(back.new_cookie("server", 0xab), None);
         assert!(back.new_cookie("server", 0xac).is_some());
         for value in ["", "ab", "+0000000000000ab", "00000000000000abc", "zzzzzzzzzzzzzzzz"] {
-            assert_eq!(choice(&format!("Cookie: server={value}\r\n"), &config).wish.sticky, None, "{value}");
+            assert_eq!(
+                choice(&format!("Cookie: server={value}\r\n"), &config).wish.sticky,
+                None,
+                "{value}"
+            );
         }
     }
 }

@@ -1,12 +1,14 @@
 //! What a configuration says of an upstream.
 
-use crate::address::ServerAddress;
-use crate::tls::ClientTls;
-use kirin_balance::Method;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use kirin_balance::Method;
+
+use crate::address::ServerAddress;
+use crate::tls::ClientTls;
 
 /// Servers that answer the same requests.
 #[derive(Clone, Debug)]
@@ -61,7 +63,8 @@ pub struct ServerConfig {
     pub weight: u32,
     /// Whether it is only asked when no other can be.
     pub backup: bool,
-    /// Requests at most that it is at at the same time, of all event loops together; none for any number.
+    /// Requests at most that it is at at the same time, of all event loops together; none for any
+    /// number.
     pub max_in_flight: Option<NonZeroU32>,
 }
 

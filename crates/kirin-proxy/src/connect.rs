@@ -1,16 +1,18 @@
 //! New connections to servers.
 
+use std::io;
+use std::time::Duration;
+
+use kirin_http::keepalive;
+use rustls::pki_types::ServerName;
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+
 use crate::address::Scheme;
 use crate::failure::Failure;
 use crate::server::{Endpoint, Server};
 use crate::socket::Stream;
 use crate::tls::ClientTls;
-use kirin_http::keepalive;
-use rustls::pki_types::ServerName;
-use std::io;
-use std::time::Duration;
-use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::TlsConnector;
 
 /// Connects to `server`, handshake included, within `limit`. `http1_only`: HTTP/2 is not offered.
 pub(crate) async fn connect(
@@ -43,7 +45,8 @@ async fn open(server: &Server, tls: &ClientTls, http1_only: bool) -> io::Result<
         Some(name) => name.clone(),
         None => {
             let host = server.address.host();
-            let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
+            let host =
+                host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
             ServerName::try_from(host.to_owned())
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?
         }

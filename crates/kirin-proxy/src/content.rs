@@ -1,16 +1,19 @@
-//! The body of a request on its way to a server: how it is framed, and whether it can be sent a second time.
+//! The body of a request on its way to a server: how it is framed, and whether it can be sent a
+//! second time.
 
-use crate::failure::Failure;
-use crate::request_head::OutgoingFraming;
-use bytes::Bytes;
-use kirin_http::chunked::{write_chunk_head, write_end};
-use kirin_http::{BodyLength, RequestBody, Reservation, SpooledBody, Trailers};
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
+
+use bytes::Bytes;
+use kirin_http::chunked::{write_chunk_head, write_end};
+use kirin_http::{BodyLength, RequestBody, Reservation, SpooledBody, Trailers};
+
+use crate::failure::Failure;
+use crate::request_head::OutgoingFraming;
 
 /// What follows a request's head.
 pub(crate) enum Content {
@@ -40,8 +43,9 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Looks at `body`. With a `spool` directory it is read whole first; otherwise what is there already is taken, and nothing
-    /// is waited for. Nor is anything taken from a client that waits for a `100 Continue`.
+    /// Looks at `body`. With a `spool` directory it is read whole first; otherwise what is there
+    /// already is taken, and nothing is waited for. Nor is anything taken from a client that waits
+    /// for a `100 Continue`.
     pub(crate) async fn prepare(
         mut body: RequestBody,
         spool: Option<&Path>,
@@ -55,7 +59,9 @@ impl Content {
             let spooled = SpooledBody::read(&mut body, directory).await?;
             let trailers = body.take_trailers();
             return Ok(match spooled {
-                SpooledBody::Memory { bytes, reserved } => Self::of_memory(bytes, trailers, reserved),
+                SpooledBody::Memory { bytes, reserved } => {
+                    Self::of_memory(bytes, trailers, reserved)
+                }
                 SpooledBody::File { file, length, reserved } => {
                     Content::File { file: Rc::new(file), length, trailers, _reserved: reserved }
                 }
@@ -98,8 +104,8 @@ impl Content {
         }
     }
 
-    /// How it is framed in HTTP/1.1. A length that is known gives way to trailers if there are some, or if they are
-    /// `announced`.
+    /// How it is framed in HTTP/1.1. A length that is known gives way to trailers if there are
+    /// some, or if they are `announced`.
     pub(crate) fn framing(&self, announced: bool) -> OutgoingFraming {
         match self {
             Content::Memory { trailers: Some(_), .. } | Content::File { trailers: Some(_), .. } => {

@@ -1,9 +1,11 @@
-//! How long a loop waits for servers: a number a socket, looked at once a second, so that an exchange sets no timer.
+//! How long a loop waits for servers: a number a socket, looked at once a second, so that an
+//! exchange sets no timer.
 
-use crate::socket::Socket;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
+
+use crate::socket::Socket;
 
 /// The sockets of one place on one loop, and its clock.
 #[derive(Default)]

@@ -1,5 +1,21 @@
-//! One request on one connection: send it, read the response's head, and as much of the body as has come with it. The hot path
-//! of the crate.
+//! One request on one connection: send it, read the response's head, and as much of the body as has
+//! come with it. The hot path of the crate.
+
+use std::future::{Future, pending, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use http::Method;
+use kirin_http::response_head::Framing;
+use kirin_http::{
+    Body, BodyDecoder, ClientWatch, FieldLines, Informational, InformationalBudget, Place,
+    Response, StatusCode, UnknownLength,
+};
+use tokio::time::Sleep;
 
 use crate::cgi::{self, CgiRequest};
 use crate::content::Content;
@@ -11,22 +27,9 @@ use crate::response_body::{ResponseBody, WithTrailers, take_trailers};
 use crate::sending::{Begun, SendError, Sending, Writer};
 use crate::tunnel::ProxyTunnel;
 use crate::upstream_response::{AnyHead, UpstreamBody, UpstreamHead, read_head};
-use bytes::BytesMut;
-use http::Method;
-use kirin_http::response_head::Framing;
-use kirin_http::{
-    Body, BodyDecoder, ClientWatch, FieldLines, Informational, InformationalBudget, Place, Response,
-    StatusCode, UnknownLength,
-};
-use std::future::{Future, pending, poll_fn};
-use std::io;
-use std::pin::{Pin, pin};
-use std::rc::Rc;
-use std::task::Poll;
-use std::time::{Duration, Instant};
-use tokio::time::Sleep;
 
-/// How long a client that expects a `100 Continue` waits for the server's; some servers never send one.
+/// How long a client that expects a `100 Continue` waits for the server's; some servers never send
+/// one.
 const CONTINUE_TIME: Duration = Duration::from_secs(1);
 
 /// A request as far as it matters for exchanging it.
@@ -46,7 +49,8 @@ impl Call {
     }
 }
 
-/// Has `link` answer `call`. The connection goes back to its pool when all of the response has been read.
+/// Has `link` answer `call`. The connection goes back to its pool when all of the response has been
+/// read.
 pub(crate) async fn exchange(
     place: &Rc<State>,
     link: Link,
@@ -62,7 +66,11 @@ pub(crate) async fn exchange(
         limit: timeouts.send,
     };
     let hold = call.head.expects_continue;
-    let cgi = call.cgi.as_mut().map(|cgi| cgi.encode(link.server.scheme(), content.length())).transpose()?;
+    let cgi = call
+        .cgi
+        .as_mut()
+        .map(|cgi| cgi.encode(link.server.scheme(), content.length()))
+        .transpose()?;
     let head = cgi.as_deref().unwrap_or_else(|| call.head.as_http1());
     let begun = writer.begin(head, content, framing, hold).await.map_err(Failure::NotSent)?;
     let mut exchange =
@@ -85,7 +93,12 @@ pub(crate) async fn exchange(
             let Link { connection, attempt, .. } = exchange.link;
             let tunnel = ProxyTunnel { connection, unused: Some(buffer), _attempt: attempt };
             let body = Body::Tunnel(Box::new(tunnel));
-            Ok(Response { status: StatusCode::SWITCHING_PROTOCOLS, fields, body, place: Place::Proxy })
+            Ok(Response {
+                status: StatusCode::SWITCHING_PROTOCOLS,
+                fields,
+                body,
+                place: Place::Proxy,
+            })
         }
     }
 }
@@ -126,16 +139,22 @@ impl Exchange<'_> {
         loop {
             let socket = &self.link.connection.socket;
             if self.sending.is_none() && self.held.is_none() && socket.read_deadline.get() == 0 {
-                socket.read_deadline.set(self.place.deadlines.after(self.place.config().timeouts.first_byte));
+                socket
+                    .read_deadline
+                    .set(self.place.deadlines.after(self.place.config().timeouts.first_byte));
             }
             match self.next(buffer, call.client.as_ref()).await {
                 Event::Sent(Ok(())) => {}
                 Event::Sent(Err(SendError::Client(error))) => return Err(error.into()),
-                Event::Sent(Err(SendError::Server(_))) if self.link.connection.socket.is_overdue() => {
+                Event::Sent(Err(SendError::Server(_)))
+                    if self.link.connection.socket.is_overdue() =>
+                {
                     return Err(Failure::SendTimeout);
                 }
                 // It may have said why before it closed.
-                Event::Sent(Err(SendError::Server(error))) => (self.refused, self.held) = (Some(error), None),
+                Event::Sent(Err(SendError::Server(error))) => {
+                    (self.refused, self.held) = (Some(error), None)
+                }
                 Event::NoContinue => self.go_on(),
                 Event::ClientGone => return Err(Failure::ClientGone),
                 Event::Read(Ok(count @ 1..)) => {
@@ -148,7 +167,9 @@ impl Exchange<'_> {
                                 self.link.connection.socket.read_deadline.set(0);
                                 return Ok(Head::Final(head));
                             }
-                            AnyHead::Switched { fields } if call.head.upgrades() && !self.has_records() => {
+                            AnyHead::Switched { fields }
+                                if call.head.upgrades() && !self.has_records() =>
+                            {
                                 self.link.connection.socket.read_deadline.set(0);
                                 return Ok(Head::Switched(fields));
                             }
@@ -186,7 +207,8 @@ impl Exchange<'_> {
 
     /// Drives the sending and waits for bytes from the server.
     async fn next(&mut self, buffer: &mut ReadBuffer, client: Option<&ClientWatch>) -> Event {
-        // Only while nothing is read from it does it make sense to ask an HTTP/1 client whether it is still there.
+        // Only while nothing is read from it does it make sense to ask an HTTP/1 client whether it
+        // is still there.
         let is_sent = self.sending.is_none();
         let client = client.filter(|client| is_sent || client.is_apart_from_body());
         let mut gone = pin!(async {
@@ -227,8 +249,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// Passes an informational response on. `100 Continue` is between us and the server: the client gets one when its body is
-    /// read.
+    /// Passes an informational response on. `100 Continue` is between us and the server: the client
+    /// gets one when its body is read.
     async fn inform(&mut self, status: StatusCode, fields: &FieldLines, call: &Call) {
         if status == StatusCode::CONTINUE {
             self.go_on();
@@ -248,7 +270,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// The response to a head: whole if the body has come already, or else one that is read as the client takes it.
+    /// The response to a head: whole if the body has come already, or else one that is read as the
+    /// client takes it.
     async fn respond(
         mut self,
         mut head: UpstreamHead,
@@ -257,7 +280,9 @@ impl Exchange<'_> {
     ) -> Result<Response, Failure> {
         let (framing, length) = match head.body {
             UpstreamBody::Withheld(_) => (Framing::Length(0), None),
-            UpstreamBody::Framed(Framing::Length(length)) => (Framing::Length(length), Some(length)),
+            UpstreamBody::Framed(Framing::Length(length)) => {
+                (Framing::Length(length), Some(length))
+            }
             UpstreamBody::Framed(framing) => (framing, None),
         };
         let mut decoder = BodyDecoder::new(framing);
@@ -268,7 +293,8 @@ impl Exchange<'_> {
         if !decoder.is_done() && self.sending.is_none() {
             // Head and body are often two packets.
             let socket = &self.link.connection.socket;
-            let more = poll_fn(|context| Poll::Ready(socket.poll_read(context, buffer.room()))).await;
+            let more =
+                poll_fn(|context| Poll::Ready(socket.poll_read(context, buffer.room()))).await;
             if let Poll::Ready(Ok(count @ 1..)) = more {
                 buffer.add(count);
                 let used = decoder.decode(buffer.unused(), &mut data).map_err(broken)?;
@@ -276,8 +302,8 @@ impl Exchange<'_> {
             }
         }
         // What has its end marked may be here whole without having said its length.
-        let has_ended =
-            matches!(decoder, BodyDecoder::UntilClose) && self.link.connection.socket.has_ended_response();
+        let has_ended = matches!(decoder, BodyDecoder::UntilClose)
+            && self.link.connection.socket.has_ended_response();
         let passes_trailers = request.passes_trailers && matches!(decoder, BodyDecoder::Chunked(_));
         for names in head.trailer.iter().filter(|_| passes_trailers) {
             // It was a field value before.
@@ -296,10 +322,13 @@ impl Exchange<'_> {
                 // The answer to HEAD without a length, or a status that has none.
                 UpstreamBody::Withheld(None) => Body::Stream(Box::new(UnknownLength)),
                 UpstreamBody::Framed(_) => {
-                    let trailers = take_trailers(&mut decoder, &head.no_trailers).filter(|_| passes_trailers);
+                    let trailers =
+                        take_trailers(&mut decoder, &head.no_trailers).filter(|_| passes_trailers);
                     match trailers {
                         None => Body::Bytes(data.freeze()),
-                        Some(trailers) => Body::Stream(Box::new(WithTrailers::new(data.freeze(), trailers))),
+                        Some(trailers) => {
+                            Body::Stream(Box::new(WithTrailers::new(data.freeze(), trailers)))
+                        }
                     }
                 }
             };

@@ -1,9 +1,10 @@
 //! Why a request has no response from its upstream.
 
+use std::io;
+
 use kirin_http::response_head::BadResponse;
 use kirin_http::{BodyError, SpoolError, StatusCode};
 use rustix::io::Errno;
-use std::io;
 
 /// Why there is no response. What the log says.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +15,9 @@ pub(crate) enum Failure {
     AllUnhealthy,
     #[error("all of its servers are at their limit (`max_in_flight`), and the queue is full")]
     QueueFull,
-    #[error("all of its servers were at their limit (`max_in_flight`) for as long as the request could wait")]
+    #[error(
+        "all of its servers were at their limit (`max_in_flight`) for as long as the request could wait"
+    )]
     QueueTimeout,
     #[error("cannot be connected to: {0}")]
     Connect(io::Error),
@@ -100,7 +103,8 @@ impl Failure {
         matches!(self, Failure::Connect(_) | Failure::ConnectTimeout | Failure::NotSent(_))
     }
 
-    /// Whether the server may have seen the request, and has given no sign that it has understood it.
+    /// Whether the server may have seen the request, and has given no sign that it has understood
+    /// it.
     pub(crate) fn is_unanswered(&self) -> bool {
         matches!(self, Failure::Closed(_) | Failure::Truncated(_))
     }
@@ -125,5 +129,7 @@ impl Failure {
 
 /// No file descriptor is left. It passes.
 fn is_exhaustion(error: &io::Error) -> bool {
-    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    [Errno::MFILE, Errno::NFILE]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

@@ -1,14 +1,19 @@
-//! What an upstream hears of the client: `X-Forwarded-*` and `Forwarded` (RFC 7239). Pure; part of encoding a request head.
+//! What an upstream hears of the client: `X-Forwarded-*` and `Forwarded` (RFC 7239). Pure; part of
+//! encoding a request head.
 //!
-//! What a stranger says in these fields is left out, what a trusted proxy says is kept and added to.
+//! What a stranger says in these fields is left out, what a trusted proxy says is kept and added
+//! to.
 
-use crate::config::ForwardedPolicy;
-use kirin_http::{ForwardedFields, Origin, Peer, RequestHead, proxy_field};
 use std::io::Write;
 use std::net::IpAddr;
 
+use kirin_http::{ForwardedFields, Origin, Peer, RequestHead, proxy_field};
+
+use crate::config::ForwardedPolicy;
+
 /// Those that are written here, whoever has said something in them before.
-const WRITTEN: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
+const WRITTEN: [&str; 4] =
+    ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
 
 /// Appends the field lines.
 pub(crate) fn write(
@@ -118,7 +123,8 @@ fn write_address(peer: &Peer, out: &mut Vec<u8>) {
     };
 }
 
-/// `192.0.2.1`; every request has one, and the formatting of [`std::fmt`] is several times as much work.
+/// `192.0.2.1`; every request has one, and the formatting of [`std::fmt`] is several times as much
+/// work.
 fn write_octets(octets: [u8; 4], out: &mut Vec<u8>) {
     for (index, octet) in octets.into_iter().enumerate() {
         if index > 0 {

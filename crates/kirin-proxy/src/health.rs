@@ -2,16 +2,18 @@
 //!
 //! One task an upstream, on the runtime that started it and never on an event loop.
 
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::task::JoinSet;
+
 use crate::address::Scheme;
 use crate::config::{HealthConfig, UpstreamConfig};
 use crate::connect::connect;
 use crate::server::Server;
 use crate::socket::Stream;
 use crate::upstream::Upstream;
-use std::sync::{Arc, Weak};
-use std::time::Instant;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::task::JoinSet;
 
 /// Of a response, as much as is needed to see its status.
 const STATUS_LINE_BYTES: usize = 12;
@@ -55,10 +57,15 @@ async fn probe_all(upstream: &Arc<Upstream>, health: &HealthConfig) {
 }
 
 /// Whether `server` answers as it should.
-async fn probe(server: &Server, config: &UpstreamConfig, health: &HealthConfig) -> Result<(), String> {
+async fn probe(
+    server: &Server,
+    config: &UpstreamConfig,
+    health: &HealthConfig,
+) -> Result<(), String> {
     let asking = async {
-        let stream =
-            connect(server, &config.tls, true, health.timeout).await.map_err(|error| error.to_string())?;
+        let stream = connect(server, &config.tls, true, health.timeout)
+            .await
+            .map_err(|error| error.to_string())?;
         // There, being reached is all that is asked for.
         if !matches!(server.scheme(), Scheme::Http | Scheme::Https) {
             return Ok(None);
@@ -85,7 +92,10 @@ async fn probe(server: &Server, config: &UpstreamConfig, health: &HealthConfig) 
 }
 
 /// The status of the response to `request`.
-async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> Result<u16, String> {
+async fn ask(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    request: &str,
+) -> Result<u16, String> {
     stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
     stream.flush().await.map_err(|error| error.to_string())?;
     let mut line = [0; STATUS_LINE_BYTES];

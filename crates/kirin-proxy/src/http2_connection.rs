@@ -1,22 +1,24 @@
-//! The connections to one server by HTTP/2, on one loop. Requests share the first that has room for one more; there is another
-//! only while those that are there have as many streams as the server takes. One that cannot take more requests is given up,
-//! and those that it has go on.
+//! The connections to one server by HTTP/2, on one loop. Requests share the first that has room for
+//! one more; there is another only while those that are there have as many streams as the server
+//! takes. One that cannot take more requests is given up, and those that it has go on.
 
-use crate::failure::Failure;
-use crate::socket::Stream;
-use bytes::Bytes;
-use h2::client::{Builder, SendRequest};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::client::{Builder, SendRequest};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Mutex;
 
-/// Body bytes of one stream, and of all, that a server may send before a client has taken them. The second is large enough for
-/// all streams at once, so that slow clients hold up only themselves.
+use crate::failure::Failure;
+use crate::socket::Stream;
+
+/// Body bytes of one stream, and of all, that a server may send before a client has taken them. The
+/// second is large enough for all streams at once, so that slow clients hold up only themselves.
 const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = STREAM_WINDOW_BYTES * STREAMS as u32;
 
@@ -38,8 +40,9 @@ const SEND_BUFFER_BYTES: usize = 128 * 1024;
 /// Bytes that a connection reads before the streams have their turn.
 const TURN_BYTES: usize = 64 * 1024;
 
-/// A socket that lets others go on now and then. The h2 crate keeps heads until their streams take them, without a bound:
-/// the tasks of the streams have to see them come, to refuse what is too much.
+/// A socket that lets others go on now and then. The h2 crate keeps heads until their streams take
+/// them, without a bound: the tasks of the streams have to see them come, to refuse what is too
+/// much.
 struct InTurns {
     stream: Stream,
     /// Bytes since the last turn of the others.
@@ -59,7 +62,8 @@ impl AsyncRead for InTurns {
         }
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.read = if result.is_pending() { 0 } else { self.read + buffer.filled().len() - before };
+        self.read =
+            if result.is_pending() { 0 } else { self.read + buffer.filled().len() - before };
         result
     }
 }
@@ -99,7 +103,8 @@ impl AsyncWrite for InTurns {
 pub(crate) struct Http2Connections {
     held: RefCell<Vec<Held>>,
     next_number: Cell<u64>,
-    /// Whether the server is known to speak HTTP/2, so that requests wait for a connection instead of making their own.
+    /// Whether the server is known to speak HTTP/2, so that requests wait for a connection instead
+    /// of making their own.
     pub(crate) is_known: Cell<bool>,
     /// Held by who connects.
     pub(crate) connecting: Mutex<()>,
@@ -170,8 +175,9 @@ impl Http2Connections {
         .await;
     }
 
-    /// Begins to speak HTTP/2 on `stream`, and waits until the server has said how many streams it takes, which is the first
-    /// thing that it says (RFC 9113 section 3.4): what it has not room for it would refuse. Call on an event loop.
+    /// Begins to speak HTTP/2 on `stream`, and waits until the server has said how many streams it
+    /// takes, which is the first thing that it says (RFC 9113 section 3.4): what it has not room
+    /// for it would refuse. Call on an event loop.
     pub(crate) async fn begin(&self, stream: Stream, now: u64) -> Result<Sender, Failure> {
         let handshake = Builder::new()
             .initial_window_size(STREAM_WINDOW_BYTES)
@@ -184,7 +190,9 @@ impl Http2Connections {
         let failed = |error: h2::Error| Failure::Connect(io::Error::other(error));
         let (sender, mut connection) = handshake.await.map_err(failed)?;
         poll_fn(|context| match Pin::new(&mut connection).poll(context) {
-            Poll::Ready(Ok(())) => Poll::Ready(Err(Failure::Connect(io::ErrorKind::UnexpectedEof.into()))),
+            Poll::Ready(Ok(())) => {
+                Poll::Ready(Err(Failure::Connect(io::ErrorKind::UnexpectedEof.into())))
+            }
             Poll::Ready(Err(error)) => Poll::Ready(Err(failed(error))),
             Poll::Pending if sender.current_max_send_streams() == UNSAID_STREAMS => Poll::Pending,
             Poll::Pending => Poll::Ready(Ok(())),
@@ -197,7 +205,8 @@ impl Http2Connections {
         });
         self.is_known.set(true);
         let number = self.next_number.replace(self.next_number.get() + 1);
-        let held = Held { sender, number, streams: Rc::default(), born: now, last_used: Cell::new(now) };
+        let held =
+            Held { sender, number, streams: Rc::default(), born: now, last_used: Cell::new(now) };
         let sender = held.begin(now);
         self.held.borrow_mut().push(held);
         Ok(sender)

@@ -1,24 +1,6 @@
-//! One request on a stream of an HTTP/2 connection: what `exchange` and `response_body` are for HTTP/1.
+//! One request on a stream of an HTTP/2 connection: what `exchange` and `response_body` are for
+//! HTTP/1.
 
-use crate::content::Content;
-use crate::exchange::Call;
-use crate::failure::Failure;
-use crate::http2_connection::{Sender, StreamPlace};
-use crate::http2_head;
-use crate::place::State;
-use crate::request_head::OutgoingFraming;
-use crate::sending::{SendError, Sending};
-use crate::server::Server;
-use bytes::Bytes;
-use h2::client::ResponseFuture;
-use h2::{RecvStream, SendStream};
-use http::Method;
-use http::header::{HeaderName, HeaderValue};
-use kirin_balance::Attempt;
-use kirin_http::{
-    Body, BodyStream, FieldLines, InformationalBudget, Place, RequestBody, Response, StatusCode, StreamError,
-    Trailers, UnknownLength,
-};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::future::{Future, pending, poll_fn};
@@ -29,7 +11,28 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::ResponseFuture;
+use h2::{RecvStream, SendStream};
+use http::Method;
+use http::header::{HeaderName, HeaderValue};
+use kirin_balance::Attempt;
+use kirin_http::{
+    Body, BodyStream, FieldLines, InformationalBudget, Place, RequestBody, Response, StatusCode,
+    StreamError, Trailers, UnknownLength,
+};
 use tokio::time::{Instant, Sleep, timeout};
+
+use crate::content::Content;
+use crate::exchange::Call;
+use crate::failure::Failure;
+use crate::http2_connection::{Sender, StreamPlace};
+use crate::http2_head;
+use crate::place::State;
+use crate::request_head::OutgoingFraming;
+use crate::sending::{SendError, Sending};
+use crate::server::Server;
 
 /// Bytes of a body that are handed over at once.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -69,7 +72,9 @@ pub(crate) async fn exchange(
             Some(Box::pin(send_file(stream, Rc::clone(file), *length, trailers.clone(), limit)))
         }
         Content::Streamed { .. } => match std::mem::replace(content, Content::Spent) {
-            Content::Streamed { first, body } => Some(Box::pin(send_streamed(stream, first, body, limit))),
+            Content::Streamed { first, body } => {
+                Some(Box::pin(send_streamed(stream, first, body, limit)))
+            }
             _ => None,
         },
     };
@@ -84,7 +89,9 @@ pub(crate) async fn exchange(
         match waiting.next(call).await {
             Event::Head(head) => break head.map_err(|error| of_stream(&error))?,
             Event::Informational(head) => {
-                let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 4;
+                let line = |(name, value): (&HeaderName, &HeaderValue)| {
+                    name.as_str().len() + value.len() + 4
+                };
                 if !informational.take(head.headers().iter().map(line).sum()) {
                     return Err(Failure::TooManyInformational);
                 }
@@ -102,7 +109,9 @@ pub(crate) async fn exchange(
             }
             Event::Sent(Ok(())) | Event::Informed => {}
             Event::Sent(Err(SendError::Client(error))) => return Err(error.into()),
-            Event::Sent(Err(SendError::Server(error))) if error.kind() == io::ErrorKind::TimedOut => {
+            Event::Sent(Err(SendError::Server(error)))
+                if error.kind() == io::ErrorKind::TimedOut =>
+            {
                 return Err(Failure::SendTimeout);
             }
             // It may have said why, or will fail there.
@@ -153,11 +162,11 @@ fn respond(status: StatusCode, fields: FieldLines, body: Body) -> Response {
     Response { status, fields, body, place: Place::Proxy }
 }
 
-/// What a stream's error says of the request. One that the server has refused, or that a GOAWAY leaves out, it has not seen
-/// (RFC 9113 sections 8.7 and 6.8).
+/// What a stream's error says of the request. One that the server has refused, or that a GOAWAY
+/// leaves out, it has not seen (RFC 9113 sections 8.7 and 6.8).
 fn of_stream(error: &h2::Error) -> Failure {
-    let unseen =
-        error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM));
+    let unseen = error.is_remote()
+        && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM));
     let error = io::Error::other(error.to_string());
     if unseen { Failure::NotSent(error) } else { Failure::Stream(error) }
 }
@@ -270,7 +279,10 @@ struct Http2Body {
 }
 
 impl BodyStream for Http2Body {
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+    fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, StreamError>>> {
         if let Some(sending) = &mut self.sending
             && let Poll::Ready(sent) = sending.as_mut().poll(context)
         {
@@ -327,8 +339,10 @@ impl Http2Body {
                 None => break,
             }
         }
-        let fields = ready!(self.received.poll_trailers(context)).map_err(|error| error.to_string())?;
-        let trailers = fields.map(Trailers::from_http2).transpose().map_err(|error| error.to_string())?;
+        let fields =
+            ready!(self.received.poll_trailers(context)).map_err(|error| error.to_string())?;
+        let trailers =
+            fields.map(Trailers::from_http2).transpose().map_err(|error| error.to_string())?;
         self.trailers = trailers.filter(|trailers| !trailers.is_empty());
         Poll::Ready(Ok(None))
     }
@@ -364,7 +378,8 @@ async fn send_file(
         let mut piece = vec![0; (length - offset).min(PIECE_BYTES as u64) as usize];
         file.read_exact_at(&mut piece, offset).map_err(SendError::Server)?;
         offset += piece.len() as u64;
-        send(&mut stream, Bytes::from(piece), offset == length && trailers.is_none(), limit).await?;
+        send(&mut stream, Bytes::from(piece), offset == length && trailers.is_none(), limit)
+            .await?;
     }
     trailers.map_or(Ok(()), |trailers| end(&mut stream, Some(trailers)))
 }

@@ -1,14 +1,17 @@
-//! Heads in HTTP/2's form: requests made of what `request_head` has encoded, responses as they go on to the client. No I/O.
+//! Heads in HTTP/2's form: requests made of what `request_head` has encoded, responses as they go
+//! on to the client. No I/O.
 
-use crate::address::Scheme;
-use crate::request_head::{OutgoingFraming, OutgoingHead};
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TE, TRAILER};
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, Request, Uri, Version};
 use kirin_http::FieldLines;
 use kirin_http::response_head::BadResponse;
 
-/// Fields of a connection, which a response of HTTP/2 must not have (RFC 9113 section 8.2.2); and those of a proxy.
+use crate::address::Scheme;
+use crate::request_head::{OutgoingFraming, OutgoingHead};
+
+/// Fields of a connection, which a response of HTTP/2 must not have (RFC 9113 section 8.2.2); and
+/// those of a proxy.
 const OF_A_CONNECTION: [&str; 8] = [
     "connection",
     "keep-alive",
@@ -20,7 +23,8 @@ const OF_A_CONNECTION: [&str; 8] = [
     "proxy-authentication-info",
 ];
 
-/// The request of `head` to a server whose own host is `authority`; `None` if HTTP/2 has no place for its target or host.
+/// The request of `head` to a server whose own host is `authority`; `None` if HTTP/2 has no place
+/// for its target or host.
 pub(crate) fn request(
     head: &OutgoingHead,
     scheme: Scheme,
@@ -32,15 +36,20 @@ pub(crate) fn request(
     *request.version_mut() = Version::HTTP_2;
     let host = head.host().filter(|host| !host.is_empty()).unwrap_or(authority);
     let mut uri = http::uri::Parts::default();
-    uri.scheme =
-        Some(if scheme == Scheme::Https { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP });
+    uri.scheme = Some(if scheme == Scheme::Https {
+        http::uri::Scheme::HTTPS
+    } else {
+        http::uri::Scheme::HTTP
+    });
     uri.authority = Some(Authority::try_from(host).ok()?);
     uri.path_and_query = Some(PathAndQuery::try_from(head.target()).ok()?);
     *request.uri_mut() = Uri::from_parts(uri).ok()?;
     let fields = request.headers_mut();
     for (name, value) in head.fields() {
         // They were field lines before.
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+        {
             fields.try_append(name, value).ok()?;
         }
     }
@@ -58,7 +67,8 @@ pub(crate) fn request(
 
 /// The fields of a response that go on to the client. `via`: our name in `Via`.
 pub(crate) fn fields(headers: &HeaderMap, via: Option<&str>) -> Result<FieldLines, BadResponse> {
-    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>();
+    let bytes =
+        headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>();
     let mut fields = FieldLines::with_capacity(bytes + 32);
     for (name, value) in headers {
         if name != CONTENT_LENGTH && !OF_A_CONNECTION.contains(&name.as_str()) {
@@ -72,7 +82,10 @@ pub(crate) fn fields(headers: &HeaderMap, via: Option<&str>) -> Result<FieldLine
 }
 
 /// Adds the trailers that a response announces.
-pub(crate) fn announce_trailers(headers: &HeaderMap, fields: &mut FieldLines) -> Result<(), BadResponse> {
+pub(crate) fn announce_trailers(
+    headers: &HeaderMap,
+    fields: &mut FieldLines,
+) -> Result<(), BadResponse> {
     for names in headers.get_all(TRAILER) {
         fields.try_push(b"Trailer", names.as_bytes())?;
     }

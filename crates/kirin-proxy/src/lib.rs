@@ -1,15 +1,19 @@
 #![forbid(unsafe_code)]
 //! Other HTTP servers behind Kirin: `proxy:NAME` in a route.
 //!
-//! An [`Upstream`] is shared by all event loops: its configuration, and its [`Server`]s, each one address. Each loop has a
-//! [`ProxyPlace`] with connections of its own; [`ProxyPlace::answer`] is what a route calls for each request.
+//! An [`Upstream`] is shared by all event loops: its configuration, and its [`Server`]s, each one
+//! address. Each loop has a
+//! [`ProxyPlace`] with connections of its own; [`ProxyPlace::answer`] is what a route calls for
+//! each request.
 //!
-//! A request's way: `request_head` encodes the head, `content` looks at the body, `choose` picks a server (or the request waits:
-//! `queueing`), `pool` gives a connection that is idle or `connect` a new one, `exchange` sends the request and reads the
-//! response's head, `response_body` is read at the client's pace. Servers that speak HTTP/2 have an `http2_connection` a loop, or
-//! a few, and `http2_exchange` a stream for each request.
+//! A request's way: `request_head` encodes the head, `content` looks at the body, `choose` picks a
+//! server (or the request waits: `queueing`), `pool` gives a connection that is idle or `connect` a
+//! new one, `exchange` sends the request and reads the response's head, `response_body` is read at
+//! the client's pace. Servers that speak HTTP/2 have an `http2_connection` a loop, or a few, and
+//! `http2_exchange` a stream for each request.
 //!
-//! Servers that speak FastCGI, SCGI or uwsgi have the same exchange; `cgi` has what is different there.
+//! Servers that speak FastCGI, SCGI or uwsgi have the same exchange; `cgi` has what is different
+//! there.
 
 mod address;
 mod cgi;
@@ -42,8 +46,8 @@ pub mod upstream_response;
 
 pub use address::{AddressError, Location, Scheme, ServerAddress};
 pub use config::{
-    Balancing, BodyBuffering, FastCgiConfig, ForwardedPolicy, HashKey, HealthConfig, HostPolicy, PoolLimits,
-    QueueLimits, ServerConfig, Timeouts, UpstreamConfig,
+    Balancing, BodyBuffering, FastCgiConfig, ForwardedPolicy, HashKey, HealthConfig, HostPolicy,
+    PoolLimits, QueueLimits, ServerConfig, Timeouts, UpstreamConfig,
 };
 pub use kirin_balance::{Availability, Method, Observed, QueueObserved};
 pub use place::ProxyPlace;

@@ -1,4 +1,17 @@
-//! An upstream as a place of routes on one event loop: its connections, and the answer to a request.
+//! An upstream as a place of routes on one event loop: its connections, and the answer to a
+//! request.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use kirin_balance::{Attempt, Claim};
+use kirin_cgi::MetaVariables;
+use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response, Version};
 
 use crate::address::Scheme;
 use crate::cgi::{self, CgiRequest, Records, ScriptFiles};
@@ -17,16 +30,6 @@ use crate::request_head::{HeadPolicy, encode};
 use crate::server::Server;
 use crate::socket::Socket;
 use crate::upstream::Upstream;
-use kirin_balance::{Attempt, Claim};
-use kirin_cgi::MetaVariables;
-use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response, Version};
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::future::poll_fn;
-use std::rc::{Rc, Weak};
-use std::sync::Arc;
-use std::task::Poll;
-use std::time::{Duration, Instant};
 
 /// Servers at most that are tried for one request when they cannot be reached.
 const MAX_SERVERS_TRIED: usize = 3;
@@ -76,9 +79,9 @@ impl ProxyPlace {
         }))
     }
 
-    /// Answers one request, of which the servers get `target` as path and query. Call on an event loop. `meta` is for servers that
-    /// speak FastCGI, SCGI or uwsgi. `buffering`: whether the request's body is read whole before
-    /// a server hears of it.
+    /// Answers one request, of which the servers get `target` as path and query. Call on an event
+    /// loop. `meta` is for servers that speak FastCGI, SCGI or uwsgi. `buffering`: whether the
+    /// request's body is read whole before a server hears of it.
     pub fn answer(
         &self,
         request: &RequestHead<'_>,
@@ -98,8 +101,11 @@ impl ProxyPlace {
             Ok(cgi) => cgi,
             Err(response) => return Answer::Now(response),
         };
-        let policy =
-            HeadPolicy { host: &config.host, forwarded: config.forwarded, via: config.via.as_deref() };
+        let policy = HeadPolicy {
+            host: &config.host,
+            forwarded: config.forwarded,
+            via: config.via.as_deref(),
+        };
         let mut head = encode(request, target, origin, policy);
         head.expects_continue &= !buffered && cgi.is_none();
         let call = Call { head, cgi, informational: None, client: None };
@@ -116,7 +122,8 @@ impl ProxyPlace {
 
 /// Whether a request is a call of gRPC, which takes HTTP/2 on both sides.
 fn is_grpc(request: &RequestHead<'_>, config: &UpstreamConfig) -> bool {
-    let speaks_http2 = |server: &ServerConfig| matches!(server.address.scheme, Scheme::H2c | Scheme::Https);
+    let speaks_http2 =
+        |server: &ServerConfig| matches!(server.address.scheme, Scheme::H2c | Scheme::Https);
     request.version == Version::Http2
         && request.field("content-type").is_some_and(|kind| kind.starts_with(b"application/grpc"))
         && config.servers.iter().all(speaks_http2)
@@ -131,7 +138,12 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     fn link(&self, connection: Connection, links: &Rc<Links>) -> Link {
-        Link { connection, server: Arc::clone(self.server), attempt: self.sent(), links: Rc::clone(links) }
+        Link {
+            connection,
+            server: Arc::clone(self.server),
+            attempt: self.sent(),
+            links: Rc::clone(links),
+        }
     }
 
     /// The request is sent now.
@@ -189,7 +201,8 @@ impl State {
         // CGI has to know the length.
         let buffered = buffered || (call.cgi.is_some() && body.length() == BodyLength::Chunked);
         let spool = buffered.then_some(self.config().spool_directory.as_path());
-        // What is boxed here and below is rare and large: a request without it is small enough for the allocator's quick way.
+        // What is boxed here and below is rare and large: a request without it is small enough for
+        // the allocator's quick way.
         let content = match body.length() {
             BodyLength::None => Ok(Content::Nothing),
             _ => Box::pin(Content::prepare(body, spool, call.head.expects_continue)).await,
@@ -219,7 +232,8 @@ impl State {
                 Ok(response) => return self.stick(response, &choice, set.known.id(index)),
                 Err(failure) => failure,
             };
-            // A server that has looked at nothing may do so at the second time: it was about to go, or had too much to do.
+            // A server that has looked at nothing may do so at the second time: it was about to go,
+            // or had too much to do.
             if matches!(failure, Failure::NotSent(_))
                 && content.is_whole()
                 && !std::mem::replace(&mut repeated, true)
@@ -233,7 +247,8 @@ impl State {
             // Who waits for another server holds none.
             drop(attempt);
             choice.add_tried(index);
-            let is_safe = failure.is_unsent() || (failure.is_unanswered() && call.head.is_idempotent());
+            let is_safe =
+                failure.is_unsent() || (failure.is_unanswered() && call.head.is_idempotent());
             let may_go_on = is_safe
                 && content.is_whole()
                 && choice.tried() < MAX_SERVERS_TRIED
@@ -274,7 +289,8 @@ impl State {
         response
     }
 
-    /// Has `server` answer; by a new connection if one that was there has been ended in the moment in which it was used.
+    /// Has `server` answer; by a new connection if one that was there has been ended in the moment
+    /// in which it was used.
     async fn ask(
         self: &Rc<Self>,
         asked: &Asked<'_>,
@@ -291,7 +307,8 @@ impl State {
             }
         }
         let limits = &self.config().pool;
-        let idle = poll_fn(|context| Poll::Ready(links.idle.take(&self.deadlines, limits, context))).await;
+        let idle =
+            poll_fn(|context| Poll::Ready(links.idle.take(&self.deadlines, limits, context))).await;
         if let Some(connection) = idle {
             match exchange(self, asked.link(connection, &links), call, content).await {
                 Err(Failure::NotSent(_)) if content.is_whole() => {}
@@ -302,7 +319,8 @@ impl State {
         Box::pin(self.ask_anew(&links, asked, call, content, http1_only)).await
     }
 
-    /// The same by a new connection. Where HTTP/2 is known to be spoken, requests that come meanwhile wait for it and share it.
+    /// The same by a new connection. Where HTTP/2 is known to be spoken, requests that come
+    /// meanwhile wait for it and share it.
     async fn ask_anew(
         self: &Rc<Self>,
         links: &Rc<Links>,
@@ -312,7 +330,8 @@ impl State {
         http1_only: bool,
     ) -> Result<Response, Failure> {
         let (server, limit) = (asked.server, self.config().timeouts.connect);
-        let is_shared = !http1_only && (server.scheme() == Scheme::H2c || links.http2.is_known.get());
+        let is_shared =
+            !http1_only && (server.scheme() == Scheme::H2c || links.http2.is_known.get());
         let mut connecting = None;
         if is_shared {
             let turn = tokio::time::timeout(limit, links.http2.connecting.lock()).await;
@@ -325,7 +344,8 @@ impl State {
         let stream = match connect(server, &self.config().tls, http1_only, limit).await {
             Ok(stream) => stream,
             Err(failure) => {
-                // One more was wanted because those that there are have no room: there is a place to wait.
+                // One more was wanted because those that there are have no room: there is a place
+                // to wait.
                 let full = is_shared.then(|| links.http2.take_full(self.deadlines.now())).flatten();
                 drop(connecting);
                 return match full {
@@ -335,14 +355,15 @@ impl State {
             }
         };
         if server.scheme() == Scheme::H2c || stream.has_chosen_http2() {
-            let begun = tokio::time::timeout(limit, links.http2.begin(stream, self.deadlines.now())).await;
+            let begun =
+                tokio::time::timeout(limit, links.http2.begin(stream, self.deadlines.now())).await;
             let sender = begun.map_err(|_| Failure::ConnectTimeout)??;
             drop(connecting);
             return self.ask_by_http2(links, sender, asked, call, content).await;
         }
         drop(connecting);
-        let records =
-            (server.scheme() == Scheme::FastCgi).then(|| Records::new(self.upstream.name(), server));
+        let records = (server.scheme() == Scheme::FastCgi)
+            .then(|| Records::new(self.upstream.name(), server));
         let socket = Rc::new(Socket::new(stream, records));
         self.deadlines.add(&socket);
         let connection = Connection { socket, served: 0, born: self.deadlines.now() };
@@ -361,7 +382,9 @@ impl State {
         let answered =
             http2_exchange::exchange(self, sender, asked.server, asked.sent(), call, content).await;
         // One that takes nothing or says nothing may have lost the way to the server.
-        if let Err(Failure::NotSent(_) | Failure::SendTimeout | Failure::FirstByteTimeout) = &answered {
+        if let Err(Failure::NotSent(_) | Failure::SendTimeout | Failure::FirstByteTimeout) =
+            &answered
+        {
             links.http2.give_up(number);
         }
         answered
@@ -404,7 +427,11 @@ impl State {
         let (now, limits) = (self.deadlines.now(), &self.config().pool);
         self.links.borrow_mut().retain(|id, links| {
             links.idle.sweep(now, limits);
-            links.http2.sweep(now, limits.idle_time.as_secs(), limits.max_age.map(|age| age.as_secs()));
+            links.http2.sweep(
+                now,
+                limits.idle_time.as_secs(),
+                limits.max_age.map(|age| age.as_secs()),
+            );
             let is_there = set.servers.iter().any(|server| server.id == *id);
             if !is_there {
                 links.idle.clear();

@@ -1,13 +1,14 @@
-//! Connections to one server that wait for the next request, on one loop. The one that was used last is taken first, so that
-//! those that are not needed grow old.
+//! Connections to one server that wait for the next request, on one loop. The one that was used
+//! last is taken first, so that those that are not needed grow old.
 
-use crate::config::PoolLimits;
-use crate::deadlines::Deadlines;
-use crate::socket::Socket;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Duration;
+
+use crate::config::PoolLimits;
+use crate::deadlines::Deadlines;
+use crate::socket::Socket;
 
 /// A connection. Whoever holds it has it for itself.
 pub(crate) struct Connection {
@@ -45,8 +46,8 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection for the next request, if it is good for one. `server_time` is for how long the server says that it
-    /// keeps it.
+    /// Keeps a connection for the next request, if it is good for one. `server_time` is for how
+    /// long the server says that it keeps it.
     pub(crate) fn put(
         &self,
         connection: Connection,

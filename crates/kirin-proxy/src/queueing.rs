@@ -1,18 +1,21 @@
-//! A request's turn: at once where there is room, and otherwise after a time in the upstream's queue (`kirin-balance`).
+//! A request's turn: at once where there is room, and otherwise after a time in the upstream's
+//! queue (`kirin-balance`).
 
-use crate::choose::{Choice, ServerSet};
-use crate::failure::Failure;
-use crate::place::State;
-use kirin_balance::{Attempt, Claim, Entered, Leaving, Refused};
-use kirin_http::ClientWatch;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use kirin_balance::{Attempt, Claim, Entered, Leaving, Refused};
+use kirin_http::ClientWatch;
+
+use crate::choose::{Choice, ServerSet};
+use crate::failure::Failure;
+use crate::place::State;
+
 impl State {
-    /// A server of `set` for a request, when it is its turn; of other servers if there are others by then. The turn does not come
-    /// if the client goes before.
+    /// A server of `set` for a request, when it is its turn; of other servers if there are others
+    /// by then. The turn does not come if the client goes before.
     pub(crate) async fn take_turn(
         &self,
         set: &mut Arc<ServerSet>,

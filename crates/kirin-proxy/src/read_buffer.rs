@@ -1,4 +1,5 @@
-//! Buffers that exchanges read into. A loop keeps some; a connection that waits for its server has none.
+//! Buffers that exchanges read into. A loop keeps some; a connection that waits for its server has
+//! none.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,17 +1,21 @@
-//! Request heads as upstreams get them, made from a [`RequestHead`] that still borrows from the client's read buffer.
+//! Request heads as upstreams get them, made from a [`RequestHead`] that still borrows from the
+//! client's read buffer.
 //!
-//! Pure: encoded once a request by the place. What is between the client and us stays there (RFC 9110 section 7.6.1), and the
-//! framing is our own, so that nothing that can be read in two ways is ever passed on.
+//! Pure: encoded once a request by the place. What is between the client and us stays there (RFC
+//! 9110 section 7.6.1), and the framing is our own, so that nothing that can be read in two ways is
+//! ever passed on.
 
-use crate::config::{ForwardedPolicy, HostPolicy};
-use crate::forwarding_fields;
+use std::collections::HashSet;
+use std::ops::Range;
+
 use http::Method;
 use http::header::HeaderName;
 use kirin_http::field_list::members;
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::{BodyLength, Origin, RequestHead, Version, proxy_field};
-use std::collections::HashSet;
-use std::ops::Range;
+
+use crate::config::{ForwardedPolicy, HostPolicy};
+use crate::forwarding_fields;
 
 /// What of a configuration decides about request heads.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +44,8 @@ pub enum OutgoingFraming {
 pub struct OutgoingHead {
     /// The method.
     pub method: Method,
-    /// Request line and field lines up to `fields.end`; behind that what [`OutgoingHead::finish`] has added.
+    /// Request line and field lines up to `fields.end`; behind that what [`OutgoingHead::finish`]
+    /// has added.
     bytes: Vec<u8>,
     target: Range<usize>,
     /// None if the server's own host is wanted.
@@ -98,7 +103,8 @@ pub fn encode(
         match between_us(field.name) {
             Hop::Upgrade if of_connection.upgrade => add_upgrade(&mut upgrade, field.value),
             Hop::Te => {
-                takes_trailers |= members(field.value).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+                takes_trailers |=
+                    members(field.value).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
             }
             Hop::Trailer => add(&mut trailer, field.value),
             Hop::Upgrade | Hop::Ours => {}
@@ -155,7 +161,9 @@ impl OutgoingHead {
         }
         match framing {
             // Who has a body by nature says that there is none (RFC 9110 section 8.6).
-            OutgoingFraming::Nothing if [Method::POST, Method::PUT, Method::PATCH].contains(&self.method) => {
+            OutgoingFraming::Nothing
+                if [Method::POST, Method::PUT, Method::PATCH].contains(&self.method) =>
+            {
                 bytes.extend_from_slice(b"Content-Length: 0\r\n");
             }
             OutgoingFraming::Nothing => {}
@@ -205,7 +213,8 @@ impl OutgoingHead {
 
     /// Names and values of the fields, but for host and framing.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let lines = self.bytes.get(self.fields.clone()).unwrap_or_default().split(|byte| *byte == b'\n');
+        let lines =
+            self.bytes.get(self.fields.clone()).unwrap_or_default().split(|byte| *byte == b'\n');
         lines.filter_map(|line| {
             let colon = line.iter().position(|byte| *byte == b':')?;
             Some((line.get(..colon)?, line.get(colon + 1..)?.trim_ascii()))
@@ -214,7 +223,10 @@ impl OutgoingHead {
 
     /// Path and query.
     pub fn target(&self) -> &str {
-        self.bytes.get(self.target.clone()).and_then(|target| std::str::from_utf8(target).ok()).unwrap_or("/")
+        self.bytes
+            .get(self.target.clone())
+            .and_then(|target| std::str::from_utf8(target).ok())
+            .unwrap_or("/")
     }
 
     /// Whether a 101 may follow.
@@ -222,7 +234,8 @@ impl OutgoingHead {
         self.upgrade.is_some()
     }
 
-    /// Whether the request may be sent again when it is not known what became of it (RFC 9110 section 9.2.2).
+    /// Whether the request may be sent again when it is not known what became of it (RFC 9110
+    /// section 9.2.2).
     pub fn is_idempotent(&self) -> bool {
         self.method.is_idempotent() && self.upgrade.is_none()
     }
@@ -238,7 +251,8 @@ impl OutgoingHead {
 struct OfConnection<'a> {
     upgrade: bool,
     named: Vec<&'a [u8]>,
-    /// The same in lower case, if there are more than a few: otherwise every field would be compared with all of them.
+    /// The same in lower case, if there are more than a few: otherwise every field would be
+    /// compared with all of them.
     many: HashSet<Vec<u8>>,
 }
 
@@ -248,7 +262,9 @@ const FEW_OPTIONS: usize = 8;
 impl<'a> OfConnection<'a> {
     fn of(request: &RequestHead<'a>) -> Self {
         let mut of_connection = Self::default();
-        for field in request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("connection")) {
+        for field in
+            request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("connection"))
+        {
             for option in members(field.value) {
                 if option.eq_ignore_ascii_case(b"upgrade") {
                     of_connection.upgrade = true;
@@ -260,7 +276,8 @@ impl<'a> OfConnection<'a> {
             }
         }
         if of_connection.named.len() > FEW_OPTIONS {
-            of_connection.many = of_connection.named.iter().map(|name| name.to_ascii_lowercase()).collect();
+            of_connection.many =
+                of_connection.named.iter().map(|name| name.to_ascii_lowercase()).collect();
         }
         of_connection
     }
@@ -294,7 +311,8 @@ fn between_us(name: &str) -> Hop {
         7 if name.eq_ignore_ascii_case("upgrade") => return Hop::Upgrade,
         7 if name.eq_ignore_ascii_case("trailer") => return Hop::Trailer,
         4 => &["host"],
-        // `Proxy` would become `HTTP_PROXY` in a CGI program, which HTTP client libraries obey (CVE-2016-5388).
+        // `Proxy` would become `HTTP_PROXY` in a CGI program, which HTTP client libraries obey
+        // (CVE-2016-5388).
         5 => &["proxy"],
         6 => &["expect"],
         10 => &["connection", "keep-alive"],

@@ -1,8 +1,10 @@
-use super::*;
+use std::mem::MaybeUninit;
+
 use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
 use kirin_http::{Client, ForwardedFields, ListenAddress, Peer, TrustedProxy};
 use proptest::prelude::*;
-use std::mem::MaybeUninit;
+
+use super::*;
 
 const CLIENT_HOST: HostPolicy = HostPolicy::Client;
 const PLAIN: HeadPolicy<'static> =
@@ -19,13 +21,21 @@ const STRANGER: From = From { peer: "192.0.2.7:4711", proxy: None, secure: false
 fn encode_text(request: &str, from: &From, policy: HeadPolicy<'_>) -> OutgoingHead {
     let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let parsed = parse(request.as_bytes(), &mut storage, &HeadLimits::default());
-    let Ok(Parsed::Complete(head, _)) = parsed else { panic!("not a request: {request:?} {parsed:?}") };
+    let Ok(Parsed::Complete(head, _)) = parsed else {
+        panic!("not a request: {request:?} {parsed:?}")
+    };
     let peer = Peer::Tcp(from.peer.parse().unwrap());
     let proxy = from.proxy.map(|(address, fields)| (Peer::Tcp(address.parse().unwrap()), fields));
     let proxy = proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields: *fields });
     let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
-    let origin =
-        Origin { peer: &peer, local: &local, secure: from.secure, client: Client::NotAsked, proxy, now: 0 };
+    let origin = Origin {
+        peer: &peer,
+        local: &local,
+        secure: from.secure,
+        client: Client::NotAsked,
+        proxy,
+        now: 0,
+    };
     encode(&head, head.target, origin, policy)
 }
 
@@ -35,7 +45,10 @@ fn wire(mut head: OutgoingHead, framing: OutgoingFraming) -> String {
 }
 
 fn forwarded(request: &str, from: &From, forwarded: ForwardedPolicy) -> String {
-    let text = wire(encode_text(request, from, HeadPolicy { forwarded, ..PLAIN }), OutgoingFraming::Nothing);
+    let text = wire(
+        encode_text(request, from, HeadPolicy { forwarded, ..PLAIN }),
+        OutgoingFraming::Nothing,
+    );
     text.split_once("Host: h\r\n").expect(&text).1.to_owned()
 }
 
@@ -61,7 +74,13 @@ fn what_is_between_the_client_and_us_stays_there() {
 fn a_server_hears_who_takes_trailers_and_which_are_to_come() {
     let chunked = "Transfer-Encoding: chunked\r\n";
     for (version, fields, framing, expected, passes) in [
-        ("1.1", "TE: trailers\r\n", OutgoingFraming::Nothing, "Connection: TE\r\nTE: trailers\r\n", true),
+        (
+            "1.1",
+            "TE: trailers\r\n",
+            OutgoingFraming::Nothing,
+            "Connection: TE\r\nTE: trailers\r\n",
+            true,
+        ),
         (
             "1.1",
             "te: deflate;q=0.5, Trailers\r\n",
@@ -95,13 +114,22 @@ fn a_server_hears_who_takes_trailers_and_which_are_to_come() {
         ),
         ("1.1", "Trailer: X-A\r\n", OutgoingFraming::Nothing, "", false),
     ] {
-        let head = encode_text(&format!("GET / HTTP/{version}\r\nHost: h\r\n{fields}\r\n"), &STRANGER, PLAIN);
+        let head = encode_text(
+            &format!("GET / HTTP/{version}\r\nHost: h\r\n{fields}\r\n"),
+            &STRANGER,
+            PLAIN,
+        );
         assert_eq!(head.passes_trailers, passes, "{version} {fields}");
         let text = wire(head, framing);
-        assert_eq!(text, format!("GET / HTTP/1.1\r\nHost: h\r\n{expected}\r\n"), "{version} {fields}");
+        assert_eq!(
+            text,
+            format!("GET / HTTP/1.1\r\nHost: h\r\n{expected}\r\n"),
+            "{version} {fields}"
+        );
     }
-    let request =
-        format!("POST / HTTP/1.1\r\nHost: h\r\n{chunked}Connection: X-Hop, close, a b\r\nX-Hop: 1\r\n\r\n");
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: h\r\n{chunked}Connection: X-Hop, close, a b\r\nX-Hop: 1\r\n\r\n"
+    );
     assert_eq!(encode_text(&request, &STRANGER, PLAIN).no_trailers, ["x-hop"]);
 }
 
@@ -128,8 +156,11 @@ fn a_head_can_be_finished_again_for_another_server() {
         assert_eq!(std::str::from_utf8(head.as_http1()), Ok(expected.as_str()));
     }
     let name = HostPolicy::Name("site".into());
-    let head =
-        encode_text("GET / HTTP/1.1\r\nHost: h\r\n\r\n", &STRANGER, HeadPolicy { host: &name, ..PLAIN });
+    let head = encode_text(
+        "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+        &STRANGER,
+        HeadPolicy { host: &name, ..PLAIN },
+    );
     assert_eq!(wire(head, OutgoingFraming::Nothing), "GET / HTTP/1.1\r\nHost: site\r\n\r\n");
 }
 
@@ -181,8 +212,11 @@ fn what_a_trusted_proxy_says_is_added_to() {
         "X-Forwarded-For: 10.0.0.9, 192.0.2.7, 10.0.0.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: site\r\n\
          X-Forwarded-Port: 443\r\nForwarded: for=192.0.2.7;proto=https;host=\"h\", for=10.0.0.1\r\n\r\n"
     );
-    let by_forwarded =
-        From { peer: "[2001:db8::1]:1", proxy: Some(("[::1]:9", ForwardedFields::Forwarded)), secure: true };
+    let by_forwarded = From {
+        peer: "[2001:db8::1]:1",
+        proxy: Some(("[::1]:9", ForwardedFields::Forwarded)),
+        secure: true,
+    };
     assert_eq!(
         forwarded(request, &by_forwarded, ForwardedPolicy::Both),
         "X-Forwarded-For: 2001:db8::1, ::1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: h\r\n\
@@ -236,22 +270,36 @@ fn heads_cost_no_more_than_their_bytes() {
         };
         let (peer, local) = (Peer::Unix, ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap()));
         let proxy = None;
-        let origin =
-            Origin { peer: &peer, local: &local, secure: false, client: Client::NotAsked, proxy, now: 0 };
+        let origin = Origin {
+            peer: &peer,
+            local: &local,
+            secure: false,
+            client: Client::NotAsked,
+            proxy,
+            now: 0,
+        };
         let policy = HeadPolicy { forwarded: ForwardedPolicy::Both, ..PLAIN };
         encode(&head, "/", origin, policy).fields().count()
     };
     let alike = "a".repeat(50);
     // Fields and options grow together, up to what a head can have of each.
     let both = |count: usize| {
-        let options: String = (0..count * 100).map(|number| format!("{alike}{number:06},")).collect();
-        let fields: String = (0..count).map(|number| format!("{alike}x{number:05}: z\r\n")).collect();
+        let options: String =
+            (0..count * 100).map(|number| format!("{alike}{number:06},")).collect();
+        let fields: String =
+            (0..count).map(|number| format!("{alike}x{number:05}: z\r\n")).collect();
         head(format!("Connection: {options}\r\n{fields}"))
     };
     table.check("fields and options", 12, both, encode);
-    for (name, piece) in [("Connection", "x,"), ("Upgrade", "a/b, "), ("TE", "trailers,"), ("Trailer", "a,")]
+    for (name, piece) in
+        [("Connection", "x,"), ("Upgrade", "a/b, "), ("TE", "trailers,"), ("Trailer", "a,")]
     {
-        table.check(name, 300, |count| head(format!("{name}: {}\r\n", piece.repeat(count))), encode);
+        table.check(
+            name,
+            300,
+            |count| head(format!("{name}: {}\r\n", piece.repeat(count))),
+            encode,
+        );
         table.check(
             &format!("{name} in lines"),
             12,

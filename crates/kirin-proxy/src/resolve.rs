@@ -1,12 +1,13 @@
 //! Names of servers and their addresses, looked up off the event loops and again after a while.
 
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
 use crate::address::Location;
 use crate::config::ServerConfig;
 use crate::server::{Endpoint, Server};
 use crate::upstream::Upstream;
-use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 /// How long the start waits for names; they are looked up on after that.
 const START_TIME: Duration = Duration::from_secs(5);
@@ -14,8 +15,11 @@ const START_TIME: Duration = Duration::from_secs(5);
 /// Looks up the names of `upstream`, and again after each of its intervals if there are any.
 pub(crate) async fn begin(upstream: &Arc<Upstream>) {
     upstream.set_servers(known(upstream, &[]));
-    let has_names =
-        upstream.config().servers.iter().any(|server| matches!(server.address.location, Location::Name(..)));
+    let has_names = upstream
+        .config()
+        .servers
+        .iter()
+        .any(|server| matches!(server.address.location, Location::Name(..)));
     if !has_names {
         return;
     }
@@ -39,7 +43,9 @@ async fn keep(upstream: Weak<Upstream>, interval: Duration) {
 fn known(upstream: &Upstream, old: &[Arc<Server>]) -> Vec<Arc<Server>> {
     let servers = upstream.config().servers.iter();
     servers
-        .filter_map(|server| Some(kept_or_new(old, server, Endpoint::of(&server.address.location)?)))
+        .filter_map(|server| {
+            Some(kept_or_new(old, server, Endpoint::of(&server.address.location)?))
+        })
         .collect()
 }
 
@@ -54,13 +60,17 @@ async fn look_up(upstream: &Upstream) {
             continue;
         };
         // getaddrinfo(3), on a thread of its own.
-        let found = tokio::net::lookup_host((name.as_str(), *port)).await.map(Iterator::collect::<Vec<_>>);
+        let found =
+            tokio::net::lookup_host((name.as_str(), *port)).await.map(Iterator::collect::<Vec<_>>);
         match found {
             Ok(found) if !found.is_empty() => servers.extend(of_name(old, server, found)),
             failed => {
-                let error =
-                    failed.err().map(|error| error.to_string()).unwrap_or_else(|| "no address".into());
-                let kept: Vec<_> = old.iter().filter(|old| old.address == server.address).cloned().collect();
+                let error = failed
+                    .err()
+                    .map(|error| error.to_string())
+                    .unwrap_or_else(|| "no address".into());
+                let kept: Vec<_> =
+                    old.iter().filter(|old| old.address == server.address).cloned().collect();
                 let consequence =
                     if kept.is_empty() { "it gets no requests" } else { "its old addresses stay" };
                 tracing::warn!(
@@ -73,7 +83,8 @@ async fn look_up(upstream: &Upstream) {
             }
         }
     }
-    let is_same = servers.len() == old.len() && servers.iter().zip(old.iter()).all(|(a, b)| a.id == b.id);
+    let is_same =
+        servers.len() == old.len() && servers.iter().zip(old.iter()).all(|(a, b)| a.id == b.id);
     if !is_same {
         let list: Vec<String> = servers.iter().map(ToString::to_string).collect();
         tracing::info!(upstream = upstream.name(), servers = list.join(", "), "addresses");
@@ -82,13 +93,18 @@ async fn look_up(upstream: &Upstream) {
 }
 
 /// The servers of a name. In one order whatever the order of the answer, which changes with each.
-fn of_name(old: &[Arc<Server>], config: &ServerConfig, mut found: Vec<SocketAddr>) -> Vec<Arc<Server>> {
+fn of_name(
+    old: &[Arc<Server>],
+    config: &ServerConfig,
+    mut found: Vec<SocketAddr>,
+) -> Vec<Arc<Server>> {
     found.sort_unstable();
     found.dedup();
     found.into_iter().map(|socket| kept_or_new(old, config, Endpoint::Tcp(socket))).collect()
 }
 
-/// A server that is still there is the same as before, with its connections and what is known of it.
+/// A server that is still there is the same as before, with its connections and what is known of
+/// it.
 fn kept_or_new(old: &[Arc<Server>], config: &ServerConfig, endpoint: Endpoint) -> Arc<Server> {
     let kept = old.iter().find(|server| server.is_at(config, &endpoint)).cloned();
     kept.unwrap_or_else(|| Arc::new(Server::new(config, endpoint)))
@@ -111,8 +127,9 @@ mod tests {
             max_in_flight: None,
         };
         let address = named("a.test:80");
-        let sockets =
-            |last: &[u8]| last.iter().map(|last| SocketAddr::from(([127, 0, 0, *last], 80))).collect();
+        let sockets = |last: &[u8]| {
+            last.iter().map(|last| SocketAddr::from(([127, 0, 0, *last], 80))).collect()
+        };
         let first = of_name(&[], &address, sockets(&[2, 1]));
         assert_eq!(
             ids(&of_name(&first, &address, sockets(&[1, 2, 1]))),

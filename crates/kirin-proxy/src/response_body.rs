@@ -1,18 +1,21 @@
-//! Response bodies that are longer than what came with the head. Nothing is read from the server before the client has taken
-//! what was read: what is between them is one piece, and what the kernel holds.
+//! Response bodies that are longer than what came with the head. Nothing is read from the server
+//! before the client has taken what was read: what is between them is one piece, and what the
+//! kernel holds.
 
-use crate::place::{Link, State};
-use crate::read_buffer::ReadBuffer;
-use crate::sending::{SendError, Sending};
-use crate::socket::Socket;
-use bytes::{Bytes, BytesMut};
-use http::header::HeaderName;
-use kirin_http::{BodyDecoder, BodyStream, StreamError, Trailers};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use http::header::HeaderName;
+use kirin_http::{BodyDecoder, BodyStream, StreamError, Trailers};
+
+use crate::place::{Link, State};
+use crate::read_buffer::ReadBuffer;
+use crate::sending::{SendError, Sending};
+use crate::socket::Socket;
 
 /// Bytes read at once of a body without chunks, which are read to where they stay.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -46,7 +49,10 @@ pub(crate) struct ResponseBody {
 }
 
 impl BodyStream for ResponseBody {
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+    fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, StreamError>>> {
         let chunk = self.poll_next(context);
         self.set_deadline(chunk.is_pending());
         chunk.map(|chunk| match chunk {
@@ -58,7 +64,9 @@ impl BodyStream for ResponseBody {
     fn spliceable(&self) -> u64 {
         match (&self.decoder, &self.link) {
             (BodyDecoder::Length { left }, Some(link))
-                if self.data.is_empty() && self.sending.is_none() && link.connection.socket.is_plain() =>
+                if self.data.is_empty()
+                    && self.sending.is_none()
+                    && link.connection.socket.is_plain() =>
             {
                 *left
             }
@@ -91,13 +99,17 @@ impl BodyStream for ResponseBody {
 }
 
 /// The trailers that go on to the client, when the body is complete.
-pub(crate) fn take_trailers(decoder: &mut BodyDecoder, no_trailers: &[HeaderName]) -> Option<Trailers> {
+pub(crate) fn take_trailers(
+    decoder: &mut BodyDecoder,
+    no_trailers: &[HeaderName],
+) -> Option<Trailers> {
     let mut trailers = decoder.take_trailers()?;
     trailers.remove(no_trailers);
     Some(trailers).filter(|trailers| !trailers.is_empty())
 }
 
-/// A body that is here, and what follows it. Its length is not said, so that the client gets it in chunks.
+/// A body that is here, and what follows it. Its length is not said, so that the client gets it in
+/// chunks.
 pub(crate) struct WithTrailers {
     data: Bytes,
     trailers: Option<Trailers>,
@@ -163,7 +175,9 @@ impl ResponseBody {
                         let decoded = self.decoder.decode(self.buffer.unused(), &mut self.data);
                         match decoded {
                             Ok(used) => self.buffer.consume(used),
-                            Err(error) => return Poll::Ready(Err(Cut::by_server(error.to_string()))),
+                            Err(error) => {
+                                return Poll::Ready(Err(Cut::by_server(error.to_string())));
+                            }
                         }
                     }
                     read
@@ -180,10 +194,15 @@ impl ResponseBody {
             };
             match read {
                 Ok(1..) => {}
-                Ok(_) if socket.has_ended_response() && matches!(self.decoder, BodyDecoder::UntilClose) => {
+                Ok(_)
+                    if socket.has_ended_response()
+                        && matches!(self.decoder, BodyDecoder::UntilClose) =>
+                {
                     self.end();
                 }
-                Ok(_) if matches!(self.decoder, BodyDecoder::UntilClose) && !socket.is_overdue() => {
+                Ok(_)
+                    if matches!(self.decoder, BodyDecoder::UntilClose) && !socket.is_overdue() =>
+                {
                     self.link = None;
                 }
                 end => return Poll::Ready(Err(Cut::of(socket, end))),

@@ -1,14 +1,7 @@
-//! Sending a request. What the socket takes at once is sent at once; the rest is a future beside the reading of the response,
-//! which may come before the request has been sent (RFC 9112 section 9.5).
+//! Sending a request. What the socket takes at once is sent at once; the rest is a future beside
+//! the reading of the response, which may come before the request has been sent (RFC 9112 section
+//! 9.5).
 
-use crate::cgi::{MAX_RECORD_BYTES, in_records, stdin_header};
-use crate::content::{Content, in_chunks};
-use crate::deadlines::Deadlines;
-use crate::request_head::OutgoingFraming;
-use crate::socket::Socket;
-use bytes::Bytes;
-use kirin_http::chunked::{LAST_CHUNK, write_chunk_head, write_end};
-use kirin_http::{BodyError, RequestBody, Trailers};
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -17,6 +10,16 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
+
+use bytes::Bytes;
+use kirin_http::chunked::{LAST_CHUNK, write_chunk_head, write_end};
+use kirin_http::{BodyError, RequestBody, Trailers};
+
+use crate::cgi::{MAX_RECORD_BYTES, in_records, stdin_header};
+use crate::content::{Content, in_chunks};
+use crate::deadlines::Deadlines;
+use crate::request_head::OutgoingFraming;
+use crate::socket::Socket;
 
 /// Bytes of a spool file that are read at once.
 const PIECE_BYTES: u64 = 64 * 1024;
@@ -60,8 +63,8 @@ enum Framing {
 }
 
 impl Writer {
-    /// Begins to send `head` and `content`, which the head says to be framed like this. An error means that nothing of it has
-    /// been sent.
+    /// Begins to send `head` and `content`, which the head says to be framed like this. An error
+    /// means that nothing of it has been sent.
     pub(crate) async fn begin(
         self,
         head: &[u8],
@@ -75,7 +78,12 @@ impl Writer {
             Content::Memory { bytes, trailers: None, .. } => bytes.clone(),
             Content::File { file, length, trailers, .. } => {
                 let (head, file, length) = (Bytes::copy_from_slice(head), Rc::clone(file), *length);
-                return Ok(Begun::Sending(Box::pin(self.send_file(head, file, length, trailers.clone()))));
+                return Ok(Begun::Sending(Box::pin(self.send_file(
+                    head,
+                    file,
+                    length,
+                    trailers.clone(),
+                ))));
             }
             Content::Streamed { .. } => {
                 let framing = match framing {
@@ -84,12 +92,16 @@ impl Writer {
                     _ => Framing::Nothing,
                 };
                 let head = Bytes::copy_from_slice(head);
-                let Content::Streamed { first, body } = std::mem::replace(content, Content::Spent) else {
+                let Content::Streamed { first, body } = std::mem::replace(content, Content::Spent)
+                else {
                     return Ok(Begun::Sent);
                 };
                 if hold {
                     let body = self.clone().send_stream(Bytes::new(), None, body, framing);
-                    return Ok(Begun::Held(Box::pin(self.send_rest([head, Bytes::new()])), Box::pin(body)));
+                    return Ok(Begun::Held(
+                        Box::pin(self.send_rest([head, Bytes::new()])),
+                        Box::pin(body),
+                    ));
                 }
                 return Ok(Begun::Sending(Box::pin(self.send_stream(head, first, body, framing))));
             }
@@ -170,7 +182,12 @@ impl Writer {
     }
 
     /// A piece of a body, behind `head` if that is still to be sent.
-    async fn write_piece(&self, head: Bytes, mut piece: Bytes, framing: Framing) -> Result<(), SendError> {
+    async fn write_piece(
+        &self,
+        head: Bytes,
+        mut piece: Bytes,
+        framing: Framing,
+    ) -> Result<(), SendError> {
         match framing {
             Framing::Nothing => self.write_all([head, piece, Bytes::new()]).await,
             Framing::Chunks => {
@@ -183,14 +200,19 @@ impl Writer {
                 while !piece.is_empty() {
                     let part = piece.split_to(piece.len().min(MAX_RECORD_BYTES));
                     start.extend_from_slice(&stdin_header(part.len()));
-                    self.write_all([Bytes::from(std::mem::take(&mut start)), part, Bytes::new()]).await?;
+                    self.write_all([Bytes::from(std::mem::take(&mut start)), part, Bytes::new()])
+                        .await?;
                 }
                 Ok(())
             }
         }
     }
 
-    async fn write_end(&self, framing: Framing, trailers: Option<Trailers>) -> Result<(), SendError> {
+    async fn write_end(
+        &self,
+        framing: Framing,
+        trailers: Option<Trailers>,
+    ) -> Result<(), SendError> {
         let end = match (framing, trailers) {
             (Framing::Nothing, _) => return Ok(()),
             (Framing::Chunks, None) => Bytes::from_static(LAST_CHUNK),

@@ -1,15 +1,18 @@
 //! One address that requests can be sent to.
 
-use crate::address::{Location, Scheme, ServerAddress};
-use crate::config::ServerConfig;
-use kirin_balance::ServerSettings;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A server of an upstream, shared by all event loops. A name that has several addresses stands for as many servers.
+use kirin_balance::ServerSettings;
+
+use crate::address::{Location, Scheme, ServerAddress};
+use crate::config::ServerConfig;
+
+/// A server of an upstream, shared by all event loops. A name that has several addresses stands for
+/// as many servers.
 #[derive(Debug)]
 pub struct Server {
     /// Tells it from all others, and from one that had the same address before.

@@ -1,20 +1,22 @@
 //! One server's socket: the only file that reads from or writes to a server.
 
-use crate::cgi::Records;
-use bytes::BufMut;
-use bytes::BytesMut;
-use bytes::buf::Limit;
-use rustix::net::Shutdown;
-use rustix::pipe::SpliceFlags;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+
+use bytes::BufMut;
+use bytes::BytesMut;
+use bytes::buf::Limit;
+use rustix::net::Shutdown;
+use rustix::pipe::SpliceFlags;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
+
+use crate::cgi::Records;
 
 /// A connected socket.
 pub(crate) enum Stream {
@@ -39,7 +41,9 @@ impl Stream {
     pub(crate) fn has_chosen_http2(&self) -> bool {
         match self {
             Stream::Tcp(_) | Stream::Unix(_) => false,
-            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(crate::tls::ALPN_HTTP2),
+            Stream::Tls(stream) => {
+                stream.get_ref().1.alpn_protocol() == Some(crate::tls::ALPN_HTTP2)
+            }
         }
     }
 }
@@ -56,7 +60,11 @@ impl AsyncRead for Stream {
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         with_stream!(self.get_mut(), stream => Pin::new(stream).poll_write(context, bytes))
     }
 
@@ -81,7 +89,8 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// A socket with how long it is waited for. Shared by what sends a request and what reads its response.
+/// A socket with how long it is waited for. Shared by what sends a request and what reads its
+/// response.
 pub(crate) struct Socket {
     stream: RefCell<Stream>,
     /// Second of the place's clock at which reading, and writing, has taken too long; 0 for never.
@@ -118,7 +127,8 @@ impl Socket {
         self.overdue.get()
     }
 
-    /// Ends it if it is waited for too long at second `now`. Who waits for it wakes up and sees its end.
+    /// Ends it if it is waited for too long at second `now`. Who waits for it wakes up and sees its
+    /// end.
     pub(crate) fn end_if_overdue(&self, now: u64) {
         let is_over = |deadline: u64| deadline != 0 && deadline <= now;
         if is_over(self.read_deadline.get()) || is_over(self.write_deadline.get()) {
@@ -155,7 +165,11 @@ impl Socket {
     }
 
     /// Reads what is there into `buffer`, which has room; 0 at the end.
-    pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_read(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
         if let Some(records) = &self.records {
             let read = |input: &mut BytesMut| self.poll_input(context, input);
             return records.borrow_mut().poll_response(read, |there| {
@@ -224,7 +238,11 @@ impl Socket {
     }
 
     /// Reads records, or pieces of them, behind what is in `input`.
-    fn poll_input(&self, context: &mut Context<'_>, input: &mut BytesMut) -> Poll<io::Result<usize>> {
+    fn poll_input(
+        &self,
+        context: &mut Context<'_>,
+        input: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
         with_stream!(&mut *self.stream.borrow_mut(), stream => pin!(stream.read_buf(input)).poll(context))
     }
 
@@ -237,7 +255,9 @@ impl Socket {
         let stream = &mut *self.stream.borrow_mut();
         match slices {
             [slice] => with_stream!(stream, stream => Pin::new(stream).poll_write(context, slice)),
-            slices => with_stream!(stream, stream => Pin::new(stream).poll_write_vectored(context, slices)),
+            slices => {
+                with_stream!(stream, stream => Pin::new(stream).poll_write_vectored(context, slices))
+            }
         }
     }
 

@@ -1,12 +1,13 @@
 //! TLS to servers: whom to believe, and what to show.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The protocols in the handshake's choice (RFC 7301).
 pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
@@ -47,7 +48,9 @@ pub enum ClientTlsError {
         problem: String,
     },
     /// The system has none.
-    #[error("there are no certificates of authorities on this system (package ca-certificates), and no `ca`")]
+    #[error(
+        "there are no certificates of authorities on this system (package ca-certificates), and no `ca`"
+    )]
     NoRoots,
     /// Not a name.
     #[error("`{0}` is not a name that a certificate can be for")]
@@ -72,8 +75,11 @@ impl ClientTls {
         let mut config = match &settings.certificate {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => {
-                let key = PrivateKeyDer::from_pem_file(key).map_err(|error| problem(key, &error))?;
-                builder.with_client_auth_cert(certificates(chain)?, key).map_err(ClientTlsError::Pair)?
+                let key =
+                    PrivateKeyDer::from_pem_file(key).map_err(|error| problem(key, &error))?;
+                builder
+                    .with_client_auth_cert(certificates(chain)?, key)
+                    .map_err(ClientTlsError::Pair)?
             }
         };
         config.alpn_protocols = vec![ALPN_HTTP1.to_vec()];
@@ -111,7 +117,8 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore, ClientTlsError> {
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientTlsError> {
     let read = CertificateDer::pem_file_iter(path).map_err(|error| problem(path, &error))?;
-    let certificates: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| problem(path, &error))?;
+    let certificates: Vec<_> =
+        read.collect::<Result<_, _>>().map_err(|error| problem(path, &error))?;
     if certificates.is_empty() {
         return Err(problem(path, &"there is no certificate in it"));
     }
@@ -144,7 +151,12 @@ impl ServerCertVerifier for Unverified {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -153,7 +165,12 @@ impl ServerCertVerifier for Unverified {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

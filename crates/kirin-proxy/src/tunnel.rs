@@ -1,12 +1,14 @@
 //! A server that has switched to another protocol: the connection is the client's until it ends.
 
-use crate::pool::Connection;
-use crate::read_buffer::ReadBuffer;
-use kirin_balance::Attempt;
-use kirin_http::Tunnel;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+
+use kirin_balance::Attempt;
+use kirin_http::Tunnel;
+
+use crate::pool::Connection;
+use crate::read_buffer::ReadBuffer;
 
 /// The server's side of a tunnel.
 pub(crate) struct ProxyTunnel {
@@ -18,7 +20,11 @@ pub(crate) struct ProxyTunnel {
 }
 
 impl Tunnel for ProxyTunnel {
-    fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
         if let Some(unused) = &mut self.unused {
             let count = unused.unused().len().min(buffer.len());
             buffer[..count].copy_from_slice(&unused.unused()[..count]);

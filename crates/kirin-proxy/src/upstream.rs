@@ -1,14 +1,16 @@
 //! A running upstream: what the event loops share of it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use kirin_balance::{Observed, QueueObserved, RetryBudget, Servers, Settings};
+
 use crate::choose::ServerSet;
 use crate::config::UpstreamConfig;
 use crate::server::Server;
 use crate::{health, resolve};
-use arc_swap::ArcSwap;
-use kirin_balance::{Observed, QueueObserved, RetryBudget, Servers, Settings};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
 
 /// Servers that answer the same requests.
 pub struct Upstream {
@@ -21,8 +23,8 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Looks up the servers' names, and has a task on the current runtime do so again and again. A name without an address is
-    /// in the log and has no server until it gets one.
+    /// Looks up the servers' names, and has a task on the current runtime do so again and again. A
+    /// name without an address is in the log and has no server until it gets one.
     pub async fn start(config: UpstreamConfig) -> Arc<Self> {
         let now = Instant::now();
         let (balancing, health) = (&config.balancing, &config.health);

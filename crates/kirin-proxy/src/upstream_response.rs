@@ -1,9 +1,10 @@
 //! Response heads as servers send them: what goes on to the client, and what comes after. No I/O.
 
+use std::time::Duration;
+
 use http::header::HeaderName;
 use kirin_http::response_head::{self, BadResponse, Field, Framing};
 use kirin_http::{FieldLines, Response, StatusCode, Version};
-use std::time::Duration;
 
 /// A head as it comes from a server.
 #[derive(Debug)]
@@ -52,7 +53,8 @@ pub enum UpstreamBody {
     Framed(Framing),
 }
 
-/// Reads the head at the start of `input`; `None` when it is not all there. `via`: our name in `Via`.
+/// Reads the head at the start of `input`; `None` when it is not all there. `via`: our name in
+/// `Via`.
 pub fn read_head(
     input: &[u8],
     is_head: bool,
@@ -163,8 +165,11 @@ mod tests {
 
     #[test]
     fn a_switch_says_to_what() {
-        let text = b"HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nA: b\r\n\r\nraw";
-        let Ok(Some((AnyHead::Switched { fields }, length))) = read_head(text, false, None) else { panic!() };
+        let text =
+            b"HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nA: b\r\n\r\nraw";
+        let Ok(Some((AnyHead::Switched { fields }, length))) = read_head(text, false, None) else {
+            panic!()
+        };
         assert_eq!((fields.get("upgrade"), length), (Some(&b"websocket"[..]), text.len() - 3));
     }
 

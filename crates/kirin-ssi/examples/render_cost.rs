@@ -2,11 +2,14 @@
 //!
 //! Each figure is the best of many rounds, so that other work on the machine matters little.
 
-use bytes::Bytes;
-use kirin_ssi::{Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Template, Zone};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use kirin_ssi::{
+    Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Template, Zone,
+};
 
 /// A fragment under every key, and a value for every variable.
 struct Site(Arc<Template>);
@@ -41,7 +44,8 @@ fn best_of(rounds: usize, mut work: impl FnMut()) -> Duration {
 fn main() {
     const REPEATS: u32 = 1000;
     let both = Syntax { ssi: true, esi: true };
-    let compile = |page: &str| Arc::new(Template::compile(&Bytes::copy_from_slice(page.as_bytes()), both));
+    let compile =
+        |page: &str| Arc::new(Template::compile(&Bytes::copy_from_slice(page.as_bytes()), both));
     let text = "<p>Some text of a page, as pages have it.</p>\n".repeat(10);
     let part = format!("{text}<!--# include part -->");
     let nested = compile(&format!("{text}<!--# set var=\"a\" value=\"1\" -->{text}"));
@@ -52,8 +56,10 @@ fn main() {
         ("30 includes, each with a directive", part.repeat(30), nested),
         (
             "3 includes, 3 echoes, 3 conditions",
-            format!("{part}<!--# echo var=\"a\" --><!--# if expr=\"$a = /v(.)l/\" -->x<!--# endif -->")
-                .repeat(3),
+            format!(
+                "{part}<!--# echo var=\"a\" --><!--# if expr=\"$a = /v(.)l/\" -->x<!--# endif -->"
+            )
+            .repeat(3),
             compile("fragment"),
         ),
     ] {

@@ -1,13 +1,15 @@
 //! Compiling: from the bytes of a page to instructions, in one pass.
 
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
 use crate::condition::Condition;
 use crate::directive::Directive;
 use crate::elements::{Element, Elements};
 use crate::ssi;
 use crate::syntax::Syntax;
 use crate::template::{Block, Instruction, Stub, Template};
-use bytes::Bytes;
-use std::collections::HashMap;
 
 /// Regular expressions in one page, at most: each takes time to compile and memory to keep.
 const MAX_REGEXES: usize = 256;
@@ -115,7 +117,8 @@ impl Compiler {
         Some(condition)
     }
 
-    /// Defines the block that is open. Of several with the same name, the first that is carried out counts.
+    /// Defines the block that is open. Of several with the same name, the first that is carried out
+    /// counts.
     fn end_block(&mut self) {
         let Some((name, outer)) = self.around.take() else { return };
         let instructions = std::mem::replace(&mut self.code, outer).finish();

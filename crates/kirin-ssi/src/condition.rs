@@ -1,18 +1,21 @@
 //! `if expr="…"`: what nginx takes for an expression.
 
-use crate::scope::Scope;
-use crate::text::{self, Text};
-use crate::value::Value;
 use bytes::Bytes;
 use regex::bytes::{Regex, RegexBuilder};
 
-/// Memory that one compiled expression may take, in bytes: a page must not fill the store's memory with them.
+use crate::scope::Scope;
+use crate::text::{self, Text};
+use crate::value::Value;
+
+/// Memory that one compiled expression may take, in bytes: a page must not fill the store's memory
+/// with them.
 const REGEX_BYTES: usize = 64 * 1024;
 
 /// Names of the variables that captures go to; `$0` is all that matched.
 const NUMBERS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
-/// A compiled expression: `$name`, `$name = text`, `$name != text`, `$name = /regex/`, `$name != /regex/`.
+/// A compiled expression: `$name`, `$name = text`, `$name != text`, `$name = /regex/`, `$name !=
+/// /regex/`.
 #[derive(Debug)]
 pub(crate) struct Condition {
     left: Text,
@@ -34,11 +37,12 @@ enum Test {
 }
 
 impl Condition {
-    /// None if it is malformed, or has a regular expression when the page has room for no more of them. An expression that is
-    /// empty holds never.
+    /// None if it is malformed, or has a regular expression when the page has room for no more of
+    /// them. An expression that is empty holds never.
     pub(crate) fn parse(expression: &Bytes, room_for_regex: bool) -> Option<Self> {
         let expression = expression.slice_ref(expression.trim_ascii());
-        let operator = expression.iter().position(|byte| !is_operand(*byte)).unwrap_or(expression.len());
+        let operator =
+            expression.iter().position(|byte| !is_operand(*byte)).unwrap_or(expression.len());
         let left = Text::parse(&expression.slice(..operator));
         let rest = expression[operator..].trim_ascii_start();
         let (right, wanted) = match rest {
@@ -50,7 +54,9 @@ impl Condition {
         let right = expression.slice_ref(right.trim_ascii_start());
         let test = match &right[..] {
             [b'/', .., b'/'] if !room_for_regex => return None,
-            [b'/', pattern @ .., b'/'] => Test::Matches { regex: Box::new(compile(pattern)?), wanted },
+            [b'/', pattern @ .., b'/'] => {
+                Test::Matches { regex: Box::new(compile(pattern)?), wanted }
+            }
             [b'/', _, ..] => return None,
             // What starts like a regular expression and is none.
             [b'\\', b'/', ..] => Test::Equals { right: Text::parse(&right.slice(1..)), wanted },
@@ -64,8 +70,13 @@ impl Condition {
         matches!(self.test, Test::Matches { .. })
     }
 
-    /// Whether it holds. Captures of a regular expression that matches become variables: `$1` to `$9` and their names.
-    pub(crate) fn holds(&self, scope: &mut Scope, mut outside: impl FnMut(&str) -> Option<Value>) -> bool {
+    /// Whether it holds. Captures of a regular expression that matches become variables: `$1` to
+    /// `$9` and their names.
+    pub(crate) fn holds(
+        &self,
+        scope: &mut Scope,
+        mut outside: impl FnMut(&str) -> Option<Value>,
+    ) -> bool {
         let left = self.left.evaluate(|name| scope.get(name).or_else(|| outside(name)));
         match &self.test {
             Test::Present => !left.bytes.is_empty(),
@@ -93,8 +104,8 @@ impl Condition {
         }
     }
 
-    /// Memory beside the page, in bytes; of a regular expression what it may take at most is unknown, so it is counted with
-    /// a fixed sum.
+    /// Memory beside the page, in bytes; of a regular expression what it may take at most is
+    /// unknown, so it is counted with a fixed sum.
     pub(crate) fn memory_bytes(&self) -> usize {
         let test = match &self.test {
             Test::Present => 0,
@@ -110,12 +121,18 @@ fn is_operand(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'$' | b'{' | b'}' | b'_' | b'.' | b'"' | b'\'')
 }
 
-/// Backslashes in front of quotes, dollar signs and backslashes go first, as everywhere. Variables in a pattern are
-/// refused: a visitor could write patterns with them, and they could not be compiled ahead.
+/// Backslashes in front of quotes, dollar signs and backslashes go first, as everywhere. Variables
+/// in a pattern are refused: a visitor could write patterns with them, and they could not be
+/// compiled ahead.
 fn compile(pattern: &[u8]) -> Option<Regex> {
     let pattern = unescape_pattern(pattern)?;
     let pattern = std::str::from_utf8(&pattern).ok()?;
-    RegexBuilder::new(pattern).unicode(false).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES).build().ok()
+    RegexBuilder::new(pattern)
+        .unicode(false)
+        .size_limit(REGEX_BYTES)
+        .dfa_size_limit(REGEX_BYTES)
+        .build()
+        .ok()
 }
 
 fn unescape_pattern(pattern: &[u8]) -> Option<Vec<u8>> {
@@ -149,11 +166,9 @@ mod tests {
         scope.set("name", Value::authors(Bytes::from_static(b"miki")));
         scope.set("empty", Value::default());
         let condition = Condition::parse(&Bytes::copy_from_slice(expression.as_bytes()), true)?;
-        Some(
-            condition.holds(&mut scope, |name| {
-                (name == "outside").then(|| Value::authors(Bytes::from_static(b"o")))
-            }),
-        )
+        Some(condition.holds(&mut scope, |name| {
+            (name == "outside").then(|| Value::authors(Bytes::from_static(b"o")))
+        }))
     }
 
     #[test]
@@ -202,8 +217,12 @@ mod tests {
     #[test]
     fn captures_become_variables() {
         let mut scope = Scope::default();
-        let condition = Condition::parse(&Bytes::from_static(b"$x = /(?P<Year>\\d+)-(\\d+)/"), true).unwrap();
-        assert!(condition.holds(&mut scope, |_| Some(Value::authors(Bytes::from_static(b"in 2026-11.")))));
+        let condition =
+            Condition::parse(&Bytes::from_static(b"$x = /(?P<Year>\\d+)-(\\d+)/"), true).unwrap();
+        assert!(
+            condition
+                .holds(&mut scope, |_| Some(Value::authors(Bytes::from_static(b"in 2026-11."))))
+        );
         let no_year = Condition::parse(&Bytes::from_static(b"$x = /no/"), true).unwrap();
         assert!(!no_year.holds(&mut scope, |_| None));
         for (name, value) in [("0", "2026-11"), ("1", "2026"), ("2", "11"), ("year", "2026")] {
@@ -211,7 +230,10 @@ mod tests {
         }
         let fewer = Condition::parse(&Bytes::from_static(b"$x = /(n)|(x)/"), true).unwrap();
         assert!(fewer.holds(&mut scope, |_| Some(Value::authors(Bytes::from_static(b"in")))));
-        assert_eq!((scope.get("1"), scope.get("2")), (Some(Value::authors(Bytes::from_static(b"n"))), None));
+        assert_eq!(
+            (scope.get("1"), scope.get("2")),
+            (Some(Value::authors(Bytes::from_static(b"n"))), None)
+        );
         assert_eq!(scope.get("year").unwrap().bytes, "2026");
     }
 }

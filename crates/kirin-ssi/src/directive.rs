@@ -5,8 +5,8 @@ use bytes::Bytes;
 /// What a directive starts with.
 pub(crate) const OPENING: &[u8] = b"<!--#";
 
-/// Parameters of one directive. No directive has as many; the limit keeps a page of directives that do not end from being
-/// read again and again.
+/// Parameters of one directive. No directive has as many; the limit keeps a page of directives that
+/// do not end from being read again and again.
 const MAX_PARAMETERS: usize = 16;
 
 /// A directive, cut into its parts; they share the page's memory.
@@ -16,8 +16,8 @@ pub(crate) struct Directive {
     pub(crate) parameters: Vec<Parameter>,
 }
 
-/// `NAME="VALUE"`. A value that stands alone, as recaro's `include KEY` has it, comes with an empty name. Backslashes are
-/// still in the value.
+/// `NAME="VALUE"`. A value that stands alone, as recaro's `include KEY` has it, comes with an empty
+/// name. Backslashes are still in the value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Parameter {
     pub(crate) name: Bytes,
@@ -27,12 +27,16 @@ pub(crate) struct Parameter {
 impl Directive {
     /// The value of the parameter `name`.
     pub(crate) fn value(&self, name: &str) -> Option<&Bytes> {
-        self.parameters.iter().find(|parameter| parameter.name == name).map(|parameter| &parameter.value)
+        self.parameters
+            .iter()
+            .find(|parameter| parameter.name == name)
+            .map(|parameter| &parameter.value)
     }
 
     /// Whether all parameters are among `names`, and none is there twice.
     pub(crate) fn has_only(&self, names: &[&str]) -> bool {
-        let is_first = |index: usize, name: &Bytes| self.parameters[..index].iter().all(|it| it.name != name);
+        let is_first =
+            |index: usize, name: &Bytes| self.parameters[..index].iter().all(|it| it.name != name);
         let allowed = |name: &Bytes| names.iter().any(|other| *name == *other);
         self.parameters
             .iter()

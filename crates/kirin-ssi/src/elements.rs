@@ -1,14 +1,16 @@
 //! Where in a page something has to be done: directives, tags and variables between the text.
 
+use std::ops::Range;
+
+use bytes::Bytes;
+use memchr::memmem;
+
 use crate::directive::{self, Directive};
 use crate::encoding::Encoding;
 use crate::esi::{self, Tag};
 use crate::syntax::Syntax;
 use crate::template::Instruction;
 use crate::text::Text;
-use bytes::Bytes;
-use memchr::memmem;
-use std::ops::Range;
 
 /// What a comment for ESI starts with. It and its end go, what is between them is page.
 const COMMENT: &[u8] = b"<!--esi";
@@ -25,7 +27,8 @@ pub(crate) enum Element {
     Nothing,
 }
 
-/// All of a page, in order, each with the bytes that it takes. What does not end is text, and is not looked at twice.
+/// All of a page, in order, each with the bytes that it takes. What does not end is text, and is
+/// not looked at twice.
 pub(crate) struct Elements<'a> {
     page: &'a Bytes,
     at: usize,
@@ -99,8 +102,12 @@ impl<'a> Elements<'a> {
 
     fn directive(&mut self, start: usize) -> Option<(Element, usize)> {
         match directive::read(self.page, start) {
-            directive::Found::Directive(directive, end) => Some((Element::Directive(directive), end)),
-            directive::Found::Malformed(end) => Some((Element::Instruction(Instruction::Malformed), end)),
+            directive::Found::Directive(directive, end) => {
+                Some((Element::Directive(directive), end))
+            }
+            directive::Found::Malformed(end) => {
+                Some((Element::Instruction(Instruction::Malformed), end))
+            }
             directive::Found::Unended => {
                 self.ssi = false;
                 None
@@ -134,7 +141,8 @@ impl<'a> Elements<'a> {
         Some((element, end))
     }
 
-    /// Where the page goes on behind what the tag that ends at `start` has removed. One that does not end shows what it has.
+    /// Where the page goes on behind what the tag that ends at `start` has removed. One that does
+    /// not end shows what it has.
     fn removed(&mut self, start: usize) -> Option<usize> {
         let length = self.removes.then(|| memmem::find(&self.page[start..], REMOVE_END)).flatten();
         self.removes = length.is_some();

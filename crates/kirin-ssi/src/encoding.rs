@@ -11,7 +11,8 @@ pub(crate) enum Encoding {
     Url,
     /// With HTML's characters as references: what echo does if nothing else is said.
     Entity,
-    /// For one segment or one value in a request's target: percent-encoded, but what is so already stays.
+    /// For one segment or one value in a request's target: percent-encoded, but what is so already
+    /// stays.
     Component,
     /// The same for an argument as it was sent, in which a `+` is a space.
     Argument,
@@ -21,7 +22,8 @@ pub(crate) enum Encoding {
     Path,
     /// For a host with a port.
     Host,
-    /// For a whole path or query in a request's target: only what cannot stand there is percent-encoded.
+    /// For a whole path or query in a request's target: only what cannot stand there is
+    /// percent-encoded.
     Target,
 }
 
@@ -43,17 +45,31 @@ impl Encoding {
                 byte.is_ascii_graphic()
                     && !matches!(
                         byte,
-                        b'"' | b'#' | b'%' | b'\'' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
+                        b'"' | b'#'
+                            | b'%'
+                            | b'\''
+                            | b'<'
+                            | b'>'
+                            | b'\\'
+                            | b'^'
+                            | b'`'
+                            | b'{'
+                            | b'|'
+                            | b'}'
                     )
             }),
             Self::Entity => with_references(value),
             Self::Component => percent_encode(value, true, is_of_one_place),
-            Self::Argument => percent_encode(value, true, |byte| is_of_one_place(byte) || byte == b'+'),
-            Self::Whole => percent_encode(value, false, is_of_one_place),
-            Self::Path => percent_encode(value, false, |byte| is_of_one_place(byte) || byte == b'/'),
-            Self::Host => {
-                percent_encode(value, false, |byte| is_of_one_place(byte) || matches!(byte, b'[' | b']'))
+            Self::Argument => {
+                percent_encode(value, true, |byte| is_of_one_place(byte) || byte == b'+')
             }
+            Self::Whole => percent_encode(value, false, is_of_one_place),
+            Self::Path => {
+                percent_encode(value, false, |byte| is_of_one_place(byte) || byte == b'/')
+            }
+            Self::Host => percent_encode(value, false, |byte| {
+                is_of_one_place(byte) || matches!(byte, b'[' | b']')
+            }),
             Self::Target => percent_encode(value, true, |byte| {
                 byte.is_ascii_graphic()
                     && !matches!(byte, b'"' | b'<' | b'>' | b'#' | b'\\' | b'^' | b'`' | b'%')
@@ -102,12 +118,14 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// What separates nothing, neither in a path nor in a query (RFC 3986 section 3.3, without `&`, `+`, `;` and `=`).
+/// What separates nothing, neither in a path nor in a query (RFC 3986 section 3.3, without `&`,
+/// `+`, `;` and `=`).
 fn is_of_one_place(byte: u8) -> bool {
     is_unreserved(byte) || b"!$'()*,:@".contains(&byte)
 }
 
-/// The character reference for a byte that means something in HTML; also inside attributes of either quote.
+/// The character reference for a byte that means something in HTML; also inside attributes of
+/// either quote.
 fn reference(byte: u8) -> Option<&'static [u8]> {
     match byte {
         b'&' => Some(b"&amp;"),
@@ -138,7 +156,11 @@ mod tests {
             (Encoding::Component, "../a&b%20%2%zz%", "..%2Fa%26b%20%252%25zz%25"),
             (Encoding::Target, "a=1&b=/%20 \r\n%é#\"", "a=1&b=/%20%20%0D%0A%25%C3%A9%23%22"),
         ] {
-            assert_eq!(encoding.encode(Bytes::copy_from_slice(value.as_bytes())), written, "{encoding:?}");
+            assert_eq!(
+                encoding.encode(Bytes::copy_from_slice(value.as_bytes())),
+                written,
+                "{encoding:?}"
+            );
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The language of ESI 1.0 (W3C note of 4 August 2001): tags, their attributes, variables.
 
+use bytes::Bytes;
+
 use crate::encoding::Encoding;
 use crate::template::{Include, Instruction, Target};
 use crate::text::{Text, Variable, name};
-use bytes::Bytes;
 
-/// Attributes of one tag; the limit keeps a page of tags that do not end from being read again and again.
+/// Attributes of one tag; the limit keeps a page of tags that do not end from being read again and
+/// again.
 const MAX_ATTRIBUTES: usize = 16;
 
 /// Longest variable with its key and default, in bytes.
@@ -73,7 +75,8 @@ impl Scanner<'_> {
     }
 
     fn name(&mut self) -> Option<Bytes> {
-        let name = self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b':'));
+        let name = self
+            .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b':'));
         (!name.is_empty()).then_some(name)
     }
 
@@ -124,13 +127,14 @@ fn text(value: &Bytes) -> Text {
     text
 }
 
-/// The variable that `rest` starts with: `$(NAME)`, `$(NAME{KEY})`, each with `|DEFAULT` or `|'DEFAULT'` before the end;
-/// and the bytes that it takes. Names are in capitals, so that `$(document)` of a script stays. It is written in
-/// this `encoding`.
+/// The variable that `rest` starts with: `$(NAME)`, `$(NAME{KEY})`, each with `|DEFAULT` or
+/// `|'DEFAULT'` before the end; and the bytes that it takes. Names are in capitals, so that
+/// `$(document)` of a script stays. It is written in this `encoding`.
 pub(crate) fn variable(rest: &[u8], encoding: Encoding) -> Option<(Variable, usize)> {
     let all = &rest[..rest.len().min(MAX_VARIABLE_BYTES)];
     let mut inside = all.strip_prefix(b"$(")?;
-    let length = inside.iter().take_while(|byte| byte.is_ascii_uppercase() || **byte == b'_').count();
+    let length =
+        inside.iter().take_while(|byte| byte.is_ascii_uppercase() || **byte == b'_').count();
     let (family, after) = inside.split_at(length);
     inside = after;
     let mut key = None;
@@ -158,7 +162,8 @@ pub(crate) fn variable(rest: &[u8], encoding: Encoding) -> Option<(Variable, usi
     Some((variable, all.len() - after.len()))
 }
 
-/// The name that SSI has for it. A family of names that there is not is kept as it is written, which nothing is named.
+/// The name that SSI has for it. A family of names that there is not is kept as it is written,
+/// which nothing is named.
 fn variable_name(family: &[u8], key: Option<&[u8]>) -> Option<Box<str>> {
     let Some(key) = key else { return name(family) };
     let name_of = |prefix: &[u8], suffix: &[u8]| name(&[prefix, key, suffix].concat());

@@ -1,10 +1,12 @@
 //! What pages with ESI come to.
 
-use crate::test_site::{Site, compile, render};
-use crate::{Rendering, Syntax, Template};
+use std::sync::Arc;
+
 use bytes::Bytes;
 use proptest::prelude::*;
-use std::sync::Arc;
+
+use crate::test_site::{Site, compile, render};
+use crate::{Rendering, Syntax, Template};
 
 const ERROR: &str = "[an error occurred while processing the directive]";
 
@@ -34,11 +36,17 @@ fn pages_come_out_as_esi_1_0_has_them() {
         ("<esi:include src=\"/refused\" alt=\"/refused\" onerror=\"continue\"/>.", "."),
         // Values in targets fill a place and make no other.
         ("<esi:include src=\"/x/$(QUERY_STRING{v_a?c&d%20})\"/>", "</x/a%3Fc%26d%20>"),
-        ("<esi:include src=\"/x?y=$(QUERY_STRING{v_a/../b?c&d%20})\"/>", "</x?y=a%2F..%2Fb%3Fc%26d%20>"),
+        (
+            "<esi:include src=\"/x?y=$(QUERY_STRING{v_a/../b?c&d%20})\"/>",
+            "</x?y=a%2F..%2Fb%3Fc%26d%20>",
+        ),
         ("<esi:include src=\"/x/$(QUERY_STRING{v_a/../b})\"/>.", ERROR_DOT),
         ("<esi:include src=\"/x/$(V_..%2F)\"/>.", "</x/$(V_..%2F)>."),
         ("<esi:include src=\"/x/$(QUERY_STRING{v_../b})\" alt=\"/y\"/>", "</y>"),
-        ("<esi:include src=\"/fail/x\" alt=\"/y/$(QUERY_STRING{v_..})\" onerror=\"continue\"/>.", "."),
+        (
+            "<esi:include src=\"/fail/x\" alt=\"/y/$(QUERY_STRING{v_..})\" onerror=\"continue\"/>.",
+            ".",
+        ),
         ("<esi:include src=\"/x?$(V_A=1&B=2)\"/>", "</x?$(V_A=1&B=2)>"),
         ("<esi:include src=\"/x?$(V_AB)\"/>", "</x?ab>"),
         ("<esi:include src=\"/x/$(NONE|d)/$(NONE)\"/>", "</x/d/>"),

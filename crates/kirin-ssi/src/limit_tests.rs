@@ -1,11 +1,13 @@
-//! Pages that are made to take long. None of these tests would end if something looked at the rest of a page once for each
-//! directive.
+//! Pages that are made to take long. None of these tests would end if something looked at the rest
+//! of a page once for each directive.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
 
 use crate::test_site::{Site, compile};
 use crate::value::Value;
 use crate::{Progress, Rendering, Syntax, Template};
-use bytes::Bytes;
-use std::sync::Arc;
 
 const MEGABYTES: usize = 4 << 20;
 
@@ -61,7 +63,8 @@ fn regular_expressions_of_a_page_are_limited_in_size_and_number() {
 #[test]
 fn values_that_double_end_at_a_megabyte() {
     let doubling = "<!--# set var=\"a\" value=\"$a$a\" -->".repeat(64);
-    let page = format!("<!--# set var=\"a\" value=\"0123456789\" -->{doubling}<!--# echo var=\"a\" -->");
+    let page =
+        format!("<!--# set var=\"a\" value=\"0123456789\" -->{doubling}<!--# echo var=\"a\" -->");
     let mut rendering = Rendering::new(compile(&page));
     assert_eq!(rendering.run(&mut Site::default()), Progress::Done);
     assert!(rendering.take_ready().concat().len() <= 1 << 20);
@@ -114,7 +117,8 @@ fn pages_cost_no_more_than_their_bytes() {
         let _ = rendering.run(&mut Site::default());
         rendering.take_ready().len()
     };
-    for start in ["", "<esi:vars>", "<!--esi ", "<!--# if expr=\"$v_a\" -->", "<!--# set var=\"a\" value=\""]
+    for start in
+        ["", "<esi:vars>", "<!--esi ", "<!--# if expr=\"$v_a\" -->", "<!--# set var=\"a\" value=\""]
     {
         for piece in pieces {
             // No more than the includes and regular expressions that one page may have.
@@ -154,15 +158,17 @@ fn values_and_conditions_cost_no_more_than_their_bytes() {
         for name in ["arg_a", "uri", "request_uri", "args", "http_host"] {
             let value = |count: usize| Value::outside(name, Bytes::from(piece.repeat(count)));
             table.check(&format!("{name} {piece}"), 100, value, |value| {
-                let path =
-                    Value::concat([Value::authors(Bytes::from_static(b"/p/")), value.clone()].into_iter());
+                let path = Value::concat(
+                    [Value::authors(Bytes::from_static(b"/p/")), value.clone()].into_iter(),
+                );
                 path.target().is_ok()
             });
         }
     }
     for pattern in ["^(a*)*b", "(a|aa)+x", "(.*)(.*)(.*)y", "a{1,50}z"] {
         let condition =
-            crate::condition::Condition::parse(&Bytes::from(format!("$v = /{pattern}/")), true).unwrap();
+            crate::condition::Condition::parse(&Bytes::from(format!("$v = /{pattern}/")), true)
+                .unwrap();
         let text = |count: usize| Bytes::from("a".repeat(count));
         table.check(&format!("pattern {pattern}"), 300, text, |text| {
             condition.holds(&mut crate::Scope::default(), |_| Some(Value::authors(text.clone())))

@@ -1,8 +1,10 @@
-//! Includes name what this server has: `http://HOST/PATH` is `/PATH` if the host is the one that was asked, and refused
-//! otherwise. A page must not make the server ask others on its behalf; that is what a `proxy` route is for.
+//! Includes name what this server has: `http://HOST/PATH` is `/PATH` if the host is the one that
+//! was asked, and refused otherwise. A page must not make the server ask others on its behalf; that
+//! is what a `proxy` route is for.
+
+use bytes::Bytes;
 
 use crate::render::Source;
-use bytes::Bytes;
 
 /// `name`, or the path in it; none if it names another server. A relative path stays one.
 pub(crate) fn local_target(name: &Bytes, source: &mut impl Source) -> Option<Bytes> {
@@ -18,10 +20,14 @@ pub(crate) fn local_target(name: &Bytes, source: &mut impl Source) -> Option<Byt
         b"https" => ":443",
         _ => return None,
     };
-    let path =
-        authority.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(authority.len());
-    let without_port = |host: &[u8]| host.strip_suffix(port.as_bytes()).unwrap_or(host).to_ascii_lowercase();
-    let is_ours = without_port(source.variable("http_host")?.as_ref()) == without_port(&authority[..path]);
+    let path = authority
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?' | b'#'))
+        .unwrap_or(authority.len());
+    let without_port =
+        |host: &[u8]| host.strip_suffix(port.as_bytes()).unwrap_or(host).to_ascii_lowercase();
+    let is_ours =
+        without_port(source.variable("http_host")?.as_ref()) == without_port(&authority[..path]);
     let target = name.slice_ref(&authority[path..]);
     match target.first() {
         _ if !is_ours => None,

@@ -1,7 +1,14 @@
 //! Rendering: from a compiled page to the pieces that are sent.
 //!
-//! A rendering stops where it needs what is not there yet, and goes on where it stopped: the frames of a page inside a
-//! page are a list, not a recursion. Content that comes later leaves a [`Hole`], in which there is what stands in for it.
+//! A rendering stops where it needs what is not there yet, and goes on where it stopped: the frames
+//! of a page inside a page are a list, not a recursion. Content that comes later leaves a [`Hole`],
+//! in which there is what stands in for it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
 
 use crate::ERROR_MESSAGE;
 use crate::local_target::local_target;
@@ -9,16 +16,12 @@ use crate::scope::Scope;
 use crate::template::{Echo, Include, Instruction, Stub, Target, Template};
 use crate::text::Text;
 use crate::value::{LeadsElsewhere, Value};
-use bytes::Bytes;
-use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
 
 /// Includes inside includes, at most. A cycle ends here too.
 pub const MAX_DEPTH: usize = 16;
 
-/// Includes in one page with all that it includes, at most: a few items that include each other twice must not
-/// make an endless page.
+/// Includes in one page with all that it includes, at most: a few items that include each other
+/// twice must not make an endless page.
 const MAX_INCLUDES: usize = 4096;
 
 /// Requests that one page may start.
@@ -38,8 +41,9 @@ pub trait Source {
     /// The time now, in a format of strftime(3).
     fn date(&mut self, zone: Zone, format: &str) -> Bytes;
 
-    /// Starts a request for what an include names; its answer goes to [`Rendering::fill`] with this `id`. If it fails
-    /// later and there is an `alternate`, the answer to that is wanted in its place. `scope` is what the page has set so far.
+    /// Starts a request for what an include names; its answer goes to [`Rendering::fill`] with this
+    /// `id`. If it fails later and there is an `alternate`, the answer to that is wanted in its
+    /// place. `scope` is what the page has set so far.
     fn request(&mut self, include: Requesting<'_>, scope: &Scope, id: usize) -> Requested;
 
     /// What an include names is not asked for.
@@ -154,7 +158,8 @@ enum Then {
     EndHole(usize),
 }
 
-/// A place for the answer to a request. Its pieces are shown if there is none; the first of them is always empty.
+/// A place for the answer to a request. Its pieces are shown if there is none; the first of them is
+/// always empty.
 struct Hole {
     id: usize,
     start: usize,
@@ -219,8 +224,8 @@ impl Rendering {
         }
     }
 
-    /// Carries out instructions of the last frame, until an include makes another frame or has to be waited for. Whether
-    /// the frame has come to its end.
+    /// Carries out instructions of the last frame, until an include makes another frame or has to
+    /// be waited for. Whether the frame has come to its end.
     fn run_frame(&mut self, source: &mut impl Source) -> bool {
         let depth = self.frames.len();
         let Some(frame) = self.frames.last() else { return false };
@@ -243,9 +248,13 @@ impl Rendering {
                     self.scope.set(variable, value);
                 }
                 Instruction::ErrorMessage(message) => self.error_message = message.clone(),
-                Instruction::TimeFormat(format) => self.time_format = Cow::Owned(format.to_string()),
+                Instruction::TimeFormat(format) => {
+                    self.time_format = Cow::Owned(format.to_string())
+                }
                 Instruction::JumpUnless(condition, to) => {
-                    if !condition.holds(&mut self.scope, |name| outside(name, &self.time_format, source)) {
+                    if !condition
+                        .holds(&mut self.scope, |name| outside(name, &self.time_format, source))
+                    {
                         at = *to;
                     }
                 }
@@ -273,7 +282,8 @@ impl Rendering {
         }
     }
 
-    /// What the part that has answered to the request `id` has set. It is the page's own if that has waited for it.
+    /// What the part that has answered to the request `id` has set. It is the page's own if that
+    /// has waited for it.
     pub fn adopt(&mut self, id: usize, scope: &Scope) {
         if self.awaited == Some(id) {
             self.scope.adopt(scope);
@@ -285,7 +295,8 @@ impl Rendering {
         &self.scope
     }
 
-    /// The pieces that are final and have not been taken yet, for sending a page while the rest of it is made.
+    /// The pieces that are final and have not been taken yet, for sending a page while the rest of
+    /// it is made.
     pub fn take_ready(&mut self) -> Vec<Bytes> {
         let unsettled = self.holes.iter().find(|hole| !hole.settled && hole.start >= self.taken);
         let captured = self.frames.iter().find_map(|frame| match &frame.then {
@@ -434,8 +445,9 @@ impl Rendering {
         let first = here(name);
         let second = alternate.as_ref().and_then(|alternate| here(alternate).ok());
         let id = self.requests;
-        let mut ask =
-            |name: &Bytes, alternate| source.request(Requesting { target, name, alternate }, &self.scope, id);
+        let mut ask = |name: &Bytes, alternate| {
+            source.request(Requesting { target, name, alternate }, &self.scope, id)
+        };
         match (first, second) {
             (Ok(first), None) => ask(&first, None),
             (Ok(first), Some(second)) => match ask(&first, Some(&second)) {

@@ -1,9 +1,10 @@
 //! What pages come to, directive by directive.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::Syntax;
 use crate::test_site::{Site, compile, render};
-use proptest::prelude::*;
 
 const ERROR: &str = "[an error occurred while processing the directive]";
 
@@ -28,8 +29,14 @@ fn pages_come_out_as_nginx_would_have_them() {
         // Conditions, nested too.
         ("<!--# if expr=\"$v_x\" -->a<!--# else -->b<!--# endif -->c", "ac"),
         ("<!--# if expr=\"$none\" -->a<!--# else -->b<!--# endif -->c", "bc"),
-        ("<!--# if expr=\"$none\" -->a<!--# elif expr=\"$v_x = x\" -->b<!--# else -->c<!--# endif -->", "b"),
-        ("<!--# if expr=\"$none\" -->a<!--# elif expr=\"$none\" -->b<!--# else -->c<!--# endif -->d", "cd"),
+        (
+            "<!--# if expr=\"$none\" -->a<!--# elif expr=\"$v_x = x\" -->b<!--# else -->c<!--# endif -->",
+            "b",
+        ),
+        (
+            "<!--# if expr=\"$none\" -->a<!--# elif expr=\"$none\" -->b<!--# else -->c<!--# endif -->d",
+            "cd",
+        ),
         ("<!--# if expr=\"$none\" -->a<!--# endif -->b", "b"),
         (
             "<!--# if expr=\"$v_x\" --><!--# if expr=\"$none\" -->a<!--# else -->b<!--# endif -->c<!--# else -->d<!--# endif -->",
@@ -54,13 +61,25 @@ fn pages_come_out_as_nginx_would_have_them() {
         ("a<!--# include virtual=\"/x?$v_y\" -->b", "a</x?y>b"),
         ("<!--#include file=\"f.html\"-->", "<f.html>"),
         ("<!--# include virtual=\"/x\" wait=\"yes\" -->b", "</x>b"),
-        ("<!--# include virtual=\"/fail\" -->b", "[an error occurred while processing the directive]b"),
-        ("<!--# include virtual=\"/refused\" -->b", "[an error occurred while processing the directive]b"),
-        ("<!--# include virtual=\"/x\" set=\"a\" -->b<!--# echo var=\"a\" encoding=\"none\" -->", "b</x>"),
+        (
+            "<!--# include virtual=\"/fail\" -->b",
+            "[an error occurred while processing the directive]b",
+        ),
+        (
+            "<!--# include virtual=\"/refused\" -->b",
+            "[an error occurred while processing the directive]b",
+        ),
+        (
+            "<!--# include virtual=\"/x\" set=\"a\" -->b<!--# echo var=\"a\" encoding=\"none\" -->",
+            "b</x>",
+        ),
         ("<!--# include virtual=\"/fail\" set=\"a\" -->[<!--# echo var=\"a\" -->]", "[]"),
         ("<!--# include a set=\"x\" -->[<!--# echo var=\"x\" -->]", "[A]"),
         ("<!--# include nested set=\"x\" -->[<!--# echo var=\"x\" -->]", "[(A)]"),
-        ("<!--# include remote set=\"x\" -->[<!--# echo var=\"x\" encoding=\"none\" -->]", "[(</r>)]"),
+        (
+            "<!--# include remote set=\"x\" -->[<!--# echo var=\"x\" encoding=\"none\" -->]",
+            "[(</r>)]",
+        ),
         ("<!--# include setter --><!--# echo var=\"s\" -->", "1"),
         // Stubs.
         ("<!--# block name=\"b\" -->no <!--# echo var=\"v_x\" --><!--# endblock -->-", "-"),
@@ -78,7 +97,10 @@ fn pages_come_out_as_nginx_would_have_them() {
         ),
         ("<!--# block name=\"b\" -->no<!--# endblock --><!--# include gone stub=\"b\" -->.", "no."),
         ("<!--# block name=\"b\" -->no<!--# endblock --><!--# include void stub=\"b\" -->.", "no."),
-        ("<!--# block name=\"b\" --><!--# endblock --><!--# include virtual=\"/fail\" stub=\"b\" -->.", "."),
+        (
+            "<!--# block name=\"b\" --><!--# endblock --><!--# include virtual=\"/fail\" stub=\"b\" -->.",
+            ".",
+        ),
         (
             "<!--# block name=\"b\" --><!--# include virtual=\"/y\" --><!--# endblock --><!--# include virtual=\"/x\" stub=\"b\" -->.",
             "</x>.",
@@ -165,10 +187,14 @@ fn a_page_starts_a_limited_number_of_requests() {
 #[test]
 fn requests_start_before_the_first_is_answered_and_pieces_leave_in_order() {
     let mut site = Site::new(&[]);
-    let mut rendering =
-        Rendering::new(compile("a<!--# include virtual=\"/1\" -->b<!--# include virtual=\"/2\" -->c"));
+    let mut rendering = Rendering::new(compile(
+        "a<!--# include virtual=\"/1\" -->b<!--# include virtual=\"/2\" -->c",
+    ));
     assert_eq!(rendering.run(&mut site), Progress::Done);
-    assert_eq!(site.requested, [(Target::Virtual, "/1".to_owned()), (Target::Virtual, "/2".to_owned())]);
+    assert_eq!(
+        site.requested,
+        [(Target::Virtual, "/1".to_owned()), (Target::Virtual, "/2".to_owned())]
+    );
     assert_eq!(rendering.take_ready().concat(), b"a");
     rendering.fill(1, Some(vec![Bytes::from_static(b"two")]));
     assert_eq!(rendering.take_ready().concat(), b"");
@@ -227,7 +253,8 @@ fn what_a_part_has_set_is_the_pages_if_that_has_waited_for_it() {
             "<!--# set var=\"a\" value=\"page\" --><!--# include virtual=\"/1\" {wait} --><!--# echo var=\"a\" -->"
         );
         let mut rendering = Rendering::new(compile(&page));
-        let mut part = Rendering::within(compile("<!--# set var=\"a\" value=\"part\" -->"), Scope::default());
+        let mut part =
+            Rendering::within(compile("<!--# set var=\"a\" value=\"part\" -->"), Scope::default());
         assert_eq!(part.run(&mut site), Progress::Done);
         rendering.run(&mut site);
         rendering.adopt(0, part.scope());
@@ -259,7 +286,10 @@ fn a_block_in_a_branch_is_defined_if_the_branch_is_carried_out() {
     for (page, shown) in [
         (block("$none", "b", "no") + stub, ERROR),
         (block("$v_x", "b", "yes") + stub, "yes"),
-        (block("$none", "b", "1") + &block("$v_x", "b", "2") + &block("$v_x", "b", "3") + stub, "2"),
+        (
+            block("$none", "b", "1") + &block("$v_x", "b", "2") + &block("$v_x", "b", "3") + stub,
+            "2",
+        ),
         (block("$none", "b", "no") + always + stub, "always"),
         (always.to_owned() + &block("$v_x", "b", "late") + stub, "always"),
         (block("$v_x", "other", "no") + stub, ERROR),
@@ -287,7 +317,10 @@ fn what_a_visitor_has_sent_stays_his_in_other_variables() {
             "<!--# set var=\"t\" value=\"/p/$v_a\" --><!--# include virtual=\"$t/x\" -->",
             "</p/a/x>".to_owned(),
         ),
-        ("<!--# set var=\"t\" value=\"/p/..\" --><!--# include virtual=\"$t/x\" -->", "</p/../x>".to_owned()),
+        (
+            "<!--# set var=\"t\" value=\"/p/..\" --><!--# include virtual=\"$t/x\" -->",
+            "</p/../x>".to_owned(),
+        ),
     ] {
         assert_eq!(render(page, &[]).0, shown, "{page}");
     }

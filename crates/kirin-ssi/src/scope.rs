@@ -2,11 +2,13 @@
 
 use crate::value::Value;
 
-/// Variables of one page at most, and the bytes of all their values: a circle of includes must not fill memory.
+/// Variables of one page at most, and the bytes of all their values: a circle of includes must not
+/// fill memory.
 const MAX_VARIABLES: usize = 256;
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// The variables of one rendering, shared by a page and what it includes, as nginx shares them. Few, so a list is searched.
+/// The variables of one rendering, shared by a page and what it includes, as nginx shares them.
+/// Few, so a list is searched.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     variables: Vec<(Box<str>, Value)>,

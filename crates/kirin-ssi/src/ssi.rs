@@ -1,13 +1,18 @@
-//! Instructions from directives of SSI. None of these functions gives one for a directive that is not understood.
+//! Instructions from directives of SSI. None of these functions gives one for a directive that is
+//! not understood.
+
+use bytes::Bytes;
 
 use crate::directive::Directive;
 use crate::encoding::Encoding;
 use crate::template::{Echo, Include, Instruction, Stub, Target};
 use crate::text::{Text, name, unescape};
-use bytes::Bytes;
 
 /// `include`. `block` knows the blocks above it.
-pub(crate) fn include(directive: &Directive, block: impl Fn(&Bytes) -> Option<Stub>) -> Option<Instruction> {
+pub(crate) fn include(
+    directive: &Directive,
+    block: impl Fn(&Bytes) -> Option<Stub>,
+) -> Option<Instruction> {
     if !directive.has_only(&["", "key", "virtual", "file", "wait", "set", "stub"]) {
         return None;
     }
@@ -56,10 +61,12 @@ pub(crate) fn include(directive: &Directive, block: impl Fn(&Bytes) -> Option<St
 
 /// `echo`. Its default is text in which a `$` is a dollar sign, as with nginx.
 pub(crate) fn echo(directive: &Directive) -> Option<Instruction> {
-    let variable = directive.value("var").filter(|_| directive.has_only(&["var", "default", "encoding"]))?;
+    let variable =
+        directive.value("var").filter(|_| directive.has_only(&["var", "default", "encoding"]))?;
     // What cannot be a name is the name of nothing.
     let variable = name(variable).unwrap_or_default();
-    let encoding = directive.value("encoding").map_or(Encoding::Entity, |name| Encoding::parse(name));
+    let encoding =
+        directive.value("encoding").map_or(Encoding::Entity, |name| Encoding::parse(name));
     let default = directive.value("default").map_or(Bytes::from_static(b"(none)"), unescape);
     Some(Instruction::Echo(Box::new(Echo { variable, default, encoding })))
 }
@@ -77,7 +84,9 @@ pub(crate) fn config(directive: &Directive) -> Option<impl Iterator<Item = Instr
         return None;
     }
     let time_format = |format: &Bytes| String::from_utf8_lossy(&unescape(format)).into();
-    let format = directive.value("timefmt").map(|format| Instruction::TimeFormat(time_format(format)));
-    let message = directive.value("errmsg").map(|message| Instruction::ErrorMessage(unescape(message)));
+    let format =
+        directive.value("timefmt").map(|format| Instruction::TimeFormat(time_format(format)));
+    let message =
+        directive.value("errmsg").map(|message| Instruction::ErrorMessage(unescape(message)));
     Some(format.into_iter().chain(message))
 }

@@ -1,6 +1,7 @@
 //! Which directives mean something in a page.
 
-/// The syntaxes that [`Template::compile`](crate::Template::compile) looks for; both may be on in one page.
+/// The syntaxes that [`Template::compile`](crate::Template::compile) looks for; both may be on in
+/// one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Syntax {
     /// `<!--# … -->`.

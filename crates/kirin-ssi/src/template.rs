@@ -1,11 +1,12 @@
 //! A compiled page: instructions, whatever syntax they were written in.
 
+use bytes::Bytes;
+
 use crate::compiler;
 use crate::condition::Condition;
 use crate::encoding::Encoding;
 use crate::syntax::Syntax;
 use crate::text::Text;
-use bytes::Bytes;
 
 /// A compiled page. Its literals share the page's memory.
 #[derive(Debug, Default)]
@@ -95,8 +96,9 @@ pub(crate) struct Echo {
 }
 
 impl Template {
-    /// Cuts `page` at its directives. One that is unknown or malformed becomes the error message; one that does not end is
-    /// text; an `if` or `block` that does not end goes to the end of the page.
+    /// Cuts `page` at its directives. One that is unknown or malformed becomes the error message;
+    /// one that does not end is text; an `if` or `block` that does not end goes to the end of the
+    /// page.
     pub fn compile(page: &Bytes, syntax: Syntax) -> Self {
         compiler::compile(page, syntax)
     }

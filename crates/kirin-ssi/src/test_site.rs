@@ -1,13 +1,17 @@
 //! What pages are rendered from in this crate's tests.
 
-use crate::{
-    Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Target, Template, Trouble, Zone,
-};
-use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Items of a store, variables named `v_VALUE` and `arg_v_VALUE`, and requests that are answered when the test says so.
+use bytes::Bytes;
+
+use crate::{
+    Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Target, Template, Trouble,
+    Zone,
+};
+
+/// Items of a store, variables named `v_VALUE` and `arg_v_VALUE`, and requests that are answered
+/// when the test says so.
 #[derive(Default)]
 pub(crate) struct Site {
     pub(crate) items: HashMap<String, Arc<Template>>,
@@ -34,7 +38,8 @@ impl Source for Site {
             "evil" => Some(self.evil),
             _ => None,
         };
-        let value = host.or_else(|| name.strip_prefix("v_")).or_else(|| name.strip_prefix("arg_v_"));
+        let value =
+            host.or_else(|| name.strip_prefix("v_")).or_else(|| name.strip_prefix("arg_v_"));
         value.map(|value| Bytes::copy_from_slice(value.as_bytes()))
     }
 
@@ -63,11 +68,14 @@ impl Source for Site {
 }
 
 pub(crate) fn compile(page: &str) -> Arc<Template> {
-    Arc::new(Template::compile(&Bytes::copy_from_slice(page.as_bytes()), Syntax { ssi: true, esi: true }))
+    Arc::new(Template::compile(
+        &Bytes::copy_from_slice(page.as_bytes()),
+        Syntax { ssi: true, esi: true },
+    ))
 }
 
-/// Renders, in both syntaxes; each request is answered `<TARGET>`, `/fail…` fails, `/empty` is empty. Requests that nothing waits for are
-/// answered at the end, the last first.
+/// Renders, in both syntaxes; each request is answered `<TARGET>`, `/fail…` fails, `/empty` is
+/// empty. Requests that nothing waits for are answered at the end, the last first.
 pub(crate) fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<Trouble>) {
     let mut site = Site::new(items);
     let mut rendering = Rendering::new(compile(page));

@@ -1,8 +1,9 @@
 //! Values that are put together when a page is rendered: text with variables in it.
 
+use bytes::Bytes;
+
 use crate::encoding::Encoding;
 use crate::value::Value;
-use bytes::Bytes;
 
 /// Longest name of a variable in bytes. A longer one is no variable but text.
 const MAX_NAME_BYTES: usize = 256;
@@ -27,8 +28,9 @@ pub(crate) struct Variable {
 }
 
 impl Text {
-    /// Cuts a value of SSI at `$variable` and `${variable}`, which are filled in as they are. A `$` that no name follows is
-    /// a dollar sign. A `\` makes a dollar sign, a quote or a `\` of what follows it, and stays in front of anything else.
+    /// Cuts a value of SSI at `$variable` and `${variable}`, which are filled in as they are. A `$`
+    /// that no name follows is a dollar sign. A `\` makes a dollar sign, a quote or a `\` of what
+    /// follows it, and stays in front of anything else.
     pub(crate) fn parse(value: &Bytes) -> Self {
         let mut text = Self::default();
         let (mut literal_start, mut at) = (0, 0);
@@ -62,7 +64,8 @@ impl Text {
         self.0.push(Part::Variable(Box::new(variable)));
     }
 
-    /// The value, with `lookup` for its variables; those that are not there are empty. It ends at a megabyte.
+    /// The value, with `lookup` for its variables; those that are not there are empty. It ends at a
+    /// megabyte.
     pub(crate) fn evaluate(&self, mut lookup: impl FnMut(&str) -> Option<Value>) -> Value {
         let mut part = |part: &Part| match part {
             Part::Literal(bytes) => Value::authors(bytes.clone()),
@@ -102,7 +105,8 @@ pub(crate) fn unescape(value: &Bytes) -> Bytes {
     let mut unescaped = Vec::with_capacity(value.len());
     let mut bytes = value.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
-        let escaped = bytes.next_if(|next| byte == b'\\' && matches!(next, b'\\' | b'$' | b'"' | b'\''));
+        let escaped =
+            bytes.next_if(|next| byte == b'\\' && matches!(next, b'\\' | b'$' | b'"' | b'\''));
         unescaped.push(escaped.unwrap_or(byte));
     }
     Bytes::from(unescaped)
@@ -117,8 +121,8 @@ pub(crate) fn variable(rest: &[u8]) -> Option<(Box<str>, usize)> {
         let is_name = inside.iter().all(|byte| allowed(byte) || matches!(byte, b'.' | b'-'));
         return is_name.then(|| name(inside)).flatten().map(|name| (name, end + 1));
     }
-    // Without braces a name ends where letters end, so that `$a.html` means what it looks like. `session.` is a family of
-    // names.
+    // Without braces a name ends where letters end, so that `$a.html` means what it looks like.
+    // `session.` is a family of names.
     let family = if rest.starts_with(b"session.") { 8 } else { 0 };
     let length = family + rest[family..].iter().take_while(|byte| allowed(byte)).count();
     Some((name(&rest[..length])?, length))
@@ -157,7 +161,8 @@ mod tests {
             ("$$a", "$[a]"),
         ] {
             let text = Text::parse(&Bytes::from_static(value.as_bytes()));
-            let got = text.evaluate(|name| Some(Value::authors(Bytes::from(format!("[{name}]"))))).bytes;
+            let got =
+                text.evaluate(|name| Some(Value::authors(Bytes::from(format!("[{name}]"))))).bytes;
             assert_eq!(got, filled, "{value}");
         }
     }

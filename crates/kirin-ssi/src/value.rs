@@ -1,20 +1,26 @@
 //! Values of variables that remember which of their bytes the page's author has not written.
 //!
-//! Such bytes come from the visitor: arguments, cookies, fields, the path. In the target of an include they may fill one
-//! place, a segment of the path or a value of the query, and never choose another part. So they are percent-encoded there,
-//! and a target is refused if the encoding cannot hold them: an encoded slash or dot segment means what a plain one does.
+//! Such bytes come from the visitor: arguments, cookies, fields, the path. In the target of an
+//! include they may fill one place, a segment of the path or a value of the query, and never choose
+//! another part. So they are percent-encoded there, and a target is refused if the encoding cannot
+//! hold them: an encoded slash or dot segment means what a plain one does.
 
-use crate::encoding::Encoding;
-use bytes::Bytes;
 use std::ops::Range;
 
-/// What one value may come to, in bytes: variables that are set to each other twice over must not fill memory.
+use bytes::Bytes;
+
+use crate::encoding::Encoding;
+
+/// What one value may come to, in bytes: variables that are set to each other twice over must not
+/// fill memory.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 
-/// Foreign parts that one value keeps apart. More of them are taken for one, with what the author has between them.
+/// Foreign parts that one value keeps apart. More of them are taken for one, with what the author
+/// has between them.
 const MAX_FOREIGN_PARTS: usize = 64;
 
-/// What kind of text a variable has that the page has not set: it decides what stays as it is in a target.
+/// What kind of text a variable has that the page has not set: it decides what stays as it is in a
+/// target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Any text; what is percent-encoded stays so, as cookies often are.
@@ -34,7 +40,8 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// The origin of the variable `name`, in lower case. None if it has one of a few values that are the server's own.
+    /// The origin of the variable `name`, in lower case. None if it has one of a few values that
+    /// are the server's own.
     pub(crate) fn of(name: &str) -> Option<Self> {
         match name {
             "is_args" => None,
@@ -61,7 +68,8 @@ impl Origin {
     }
 }
 
-/// Why a target is refused: the visitor's text in it would lead to another part than the page's author has named.
+/// Why a target is refused: the visitor's text in it would lead to another part than the page's
+/// author has named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeadsElsewhere;
 
@@ -103,7 +111,10 @@ impl Value {
                     .iter()
                     .map(|(part, origin)| {
                         let (start, end) = (part.start.max(range.start), part.end.min(range.end));
-                        (start.saturating_sub(range.start)..end.saturating_sub(range.start), *origin)
+                        (
+                            start.saturating_sub(range.start)..end.saturating_sub(range.start),
+                            *origin,
+                        )
                     })
                     .filter(|(part, _)| !part.is_empty())
                     .collect(),
@@ -123,7 +134,9 @@ impl Value {
                 let is_full = parts.len() == MAX_FOREIGN_PARTS;
                 match parts.last_mut() {
                     _ if part.is_empty() => {}
-                    Some((last, same)) if last.end == part.start && *same == origin => last.end = part.end,
+                    Some((last, same)) if last.end == part.start && *same == origin => {
+                        last.end = part.end
+                    }
                     Some((last, other)) if is_full => (last.end, *other) = (part.end, Origin::Text),
                     _ => parts.push((part, origin)),
                 }
@@ -180,8 +193,8 @@ impl Value {
     }
 }
 
-/// Whether a segment of `path` that has text at one of the places `foreign`, which are in order, is more or less than a
-/// segment when it is decoded.
+/// Whether a segment of `path` that has text at one of the places `foreign`, which are in order, is
+/// more or less than a segment when it is decoded.
 fn leads_elsewhere(path: &[u8], foreign: &[Range<usize>]) -> bool {
     let mut foreign = foreign.iter().peekable();
     let mut start = 0;
@@ -197,12 +210,14 @@ fn leads_elsewhere(path: &[u8], foreign: &[Range<usize>]) -> bool {
 /// Whether a segment, decoded, is one still. Other servers take a backslash for a slash.
 fn is_one_segment(segment: &[u8]) -> bool {
     let decoded = decoded(segment);
-    !matches!(&decoded[..], b"." | b"..") && !decoded.iter().any(|byte| matches!(byte, b'/' | b'\\' | 0))
+    !matches!(&decoded[..], b"." | b"..")
+        && !decoded.iter().any(|byte| matches!(byte, b'/' | b'\\' | 0))
 }
 
 /// `text` with its percent-encoding taken off; what is no encoding stays as it is.
 fn decoded(text: &[u8]) -> Vec<u8> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let digit =
+        |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [byte, after @ ..] = rest {
@@ -311,7 +326,8 @@ mod tests {
 
     #[test]
     fn parts_of_a_value_stay_what_they_are() {
-        let value = Value::concat([authors("/p/"), visitors("arg_a", "a/b"), authors("/c")].into_iter());
+        let value =
+            Value::concat([authors("/p/"), visitors("arg_a", "a/b"), authors("/c")].into_iter());
         assert_eq!(value.slice(0..4).target().unwrap(), "/p/a");
         assert!(value.slice(2..6).target().is_err());
         assert_eq!(value.slice(5..8).target().unwrap(), "b/c");
@@ -320,8 +336,9 @@ mod tests {
         let many = Value::concat((0..1000).flat_map(|_| pair.clone()));
         let Foreign::Parts(parts) = &many.foreign else { panic!("{many:?}") };
         assert!(parts.len() <= MAX_FOREIGN_PARTS && many.target().is_err());
-        let long =
-            Value::concat((0..3).map(|_| Value::outside("arg_a", vec![b'/'; MAX_BYTES / 2 + 1].into())));
+        let long = Value::concat(
+            (0..3).map(|_| Value::outside("arg_a", vec![b'/'; MAX_BYTES / 2 + 1].into())),
+        );
         assert!(long.bytes.len() == MAX_BYTES && long.target().is_err());
     }
 

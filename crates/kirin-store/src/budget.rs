@@ -2,8 +2,9 @@
 //!
 //! There is one budget for the whole store, not one a shard: an item of a megabyte must not empty
 //! the shard it falls into while others keep what nobody asks for. Room is made before an item goes
-//! in, so the store is within its budget at every moment. When a shard that holds more than its share
-//! needs room, its own items go; otherwise those of another one that does, if its lock is free.
+//! in, so the store is within its budget at every moment. When a shard that holds more than its
+//! share needs room, its own items go; otherwise those of another one that does, if its lock is
+//! free.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -94,8 +95,8 @@ impl Store {
         }
     }
 
-    /// Reserves `bytes` for what goes into `shard`, evicting others but not `spare`. False when there
-    /// is nothing left that could leave.
+    /// Reserves `bytes` for what goes into `shard`, evicting others but not `spare`. False when
+    /// there is nothing left that could leave.
     pub(crate) fn make_room(
         &self,
         shard: &mut ShardWrite<'_>,
@@ -179,7 +180,8 @@ impl Store {
                 if Expires::from_raw(slot.expires) != Expires::NEVER {
                     bump(&counters.evicted_nonzero);
                 }
-                let idle = now.seconds_since(Now::from_raw(slot.last_access.load(Ordering::Relaxed)));
+                let idle =
+                    now.seconds_since(Now::from_raw(slot.last_access.load(Ordering::Relaxed)));
                 self.evicted_idle_seconds.store(idle as u32, Ordering::Relaxed);
                 shard.evict(index);
             }

@@ -198,8 +198,8 @@ impl Store {
     }
 
     /// Notes when an item was stored that is freed, evicted or marked stale now: one that was begun
-    /// before must not take its place. A stale item is left out. Its number is that of the mark, and
-    /// the number under which it was stored was noted when it was marked.
+    /// before must not take its place. A stale item is left out. Its number is that of the mark,
+    /// and the number under which it was stored was noted when it was marked.
     pub(crate) fn note_leaving(&self, shard: &Shard, index: u32) {
         let number = self.changes.oldest_at_least.load(Ordering::Relaxed);
         if shard.is_stored_since(index, number) {

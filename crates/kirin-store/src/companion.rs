@@ -1,8 +1,9 @@
 //! Companions: what is computed from a value once and kept beside it, inside the budget.
 //!
 //! The web side keeps the compiled page, its response head and its ETag here, and compressed
-//! variants as they are asked for. A companion lives as long as the content it was made from; one that was made while the
-//! item's page was being filled, from a copy, until that is full: or what is asked for early would be in memory twice for good.
+//! variants as they are asked for. A companion lives as long as the content it was made from; one
+//! that was made while the item's page was being filled, from a copy, until that is full: or what
+//! is asked for early would be in memory twice for good.
 
 use std::any::Any;
 use std::sync::Arc;

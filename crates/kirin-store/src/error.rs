@@ -23,7 +23,9 @@ pub enum SnapshotError {
         supported: u32,
     },
     /// The file ends early or its checksums do not match. Nothing of it was loaded.
-    #[error("snapshot is damaged at byte {at_byte}: {what}; nothing was loaded, move the file away")]
+    #[error(
+        "snapshot is damaged at byte {at_byte}: {what}; nothing was loaded, move the file away"
+    )]
     Damaged {
         /// Offset of the damage.
         at_byte: u64,

@@ -2,8 +2,9 @@
 //!
 //! A key that comes back soon after it was evicted was evicted too early, and goes straight to the
 //! main queue. Only a fingerprint of its hash is kept, in buckets of four that forget their oldest:
-//! hashes spread evenly, so the table as a whole forgets in about the order it learnt. A wrong match
-//! (one in 16,000) sends an item to the main queue that should have been tried first; no more.
+//! hashes spread evenly, so the table as a whole forgets in about the order it learnt. A wrong
+//! match (one in 16,000) sends an item to the main queue that should have been tried first; no
+//! more.
 
 /// A fingerprint; 0 is an empty place.
 type Fingerprint = u16;
@@ -36,7 +37,9 @@ impl Ghost {
     pub(crate) fn forget(&mut self, hash: u64) -> bool {
         let (bucket, fingerprint) = self.place(hash);
         let Some(bucket) = self.buckets.get_mut(bucket) else { return false };
-        let Some(place) = bucket.iter().position(|&other| other == fingerprint) else { return false };
+        let Some(place) = bucket.iter().position(|&other| other == fingerprint) else {
+            return false;
+        };
         bucket[place..].rotate_left(1);
         bucket[BUCKET - 1] = 0;
         true
@@ -73,7 +76,10 @@ mod tests {
         let old = (0..50_000).filter(|&i| ghost.forget(hash(i))).count();
         assert!(recent > 4_000, "{recent} of the last 5,000");
         assert!(old < 500, "{old} of the first 50,000");
-        assert!(!(95_000..100_000).any(|i| ghost.forget(hash(i))), "what was forgotten is forgotten");
+        assert!(
+            !(95_000..100_000).any(|i| ghost.forget(hash(i))),
+            "what was forgotten is forgotten"
+        );
         assert!(ghost.bytes() <= 4 * 10_000);
     }
 }

@@ -75,7 +75,8 @@ impl Store {
         if due == 0 || due > now.raw() {
             return;
         }
-        let ours = self.flush_due.compare_exchange(due, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let ours =
+            self.flush_due.compare_exchange(due, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if ours {
             self.note_prefix(b"");
             self.flushed_up_to.fetch_max(self.last_number(), Ordering::Release);
@@ -93,8 +94,10 @@ impl Store {
         if sequence <= self.flushed_up_to.load(Ordering::Acquire) {
             return Verdict::Gone;
         }
-        let by_prefix = std::iter::once_with(|| self.prefixes.verdict(sequence, || shard.key(index)));
-        let by_tags = side.iter().flat_map(|side| side.tags.iter().map(|tag| tag.verdict(sequence)));
+        let by_prefix =
+            std::iter::once_with(|| self.prefixes.verdict(sequence, || shard.key(index)));
+        let by_tags =
+            side.iter().flat_map(|side| side.tags.iter().map(|tag| tag.verdict(sequence)));
         let mut verdict = Verdict::Fresh;
         for one in by_prefix.chain(by_tags) {
             match one {

@@ -49,8 +49,8 @@ pub use error::SnapshotError;
 pub use invalidate::Invalidation;
 pub use item::ItemRef;
 pub use meta::{
-    ArithmeticOutcome, ArithmeticRequest, Counted, DeleteOutcome, DeleteRequest, Direction, GetRequest,
-    MetaHit, MetaOutcome,
+    ArithmeticOutcome, ArithmeticRequest, Counted, DeleteOutcome, DeleteRequest, Direction,
+    GetRequest, MetaHit, MetaOutcome,
 };
 pub use snapshot::{SnapshotSummary, SnapshotTime, load_snapshot_file, save_snapshot_file};
 pub use stats::{ItemStats, StoreStats};

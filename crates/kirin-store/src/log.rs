@@ -1,16 +1,16 @@
 //! Keys and values of a shard, packed into pages.
 //!
-//! An allocator cannot give a page of small objects back while a few of them live on, and in a cache
-//! those few are always there: with one allocation an item, a store whose item sizes shift needs
-//! twice its budget and more (`docs/store.md` has the numbers for three allocators). So items are
-//! appended to pages of one size. What was replaced or evicted leaves a hole; when the holes add up,
-//! the emptiest page is copied together and given back whole (as log-structured memory does it:
-//! Rumble et al., FAST 2014).
+//! An allocator cannot give a page of small objects back while a few of them live on, and in a
+//! cache those few are always there: with one allocation an item, a store whose item sizes shift
+//! needs twice its budget and more (`docs/store.md` has the numbers for three allocators). So items
+//! are appended to pages of one size. What was replaced or evicted leaves a hole; when the holes
+//! add up, the emptiest page is copied together and given back whole (as log-structured memory does
+//! it: Rumble et al., FAST 2014).
 //!
 //! A page being filled is plain memory, and what is read from it is copied. When something long was
 //! read so, the page is closed early at the next sweep. A full page is never written again: readers
-//! get a reference-counted slice of it. One that is held by readers when it is given back stays in the
-//! budget until they let go.
+//! get a reference-counted slice of it. One that is held by readers when it is given back stays in
+//! the budget until they let go.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -93,7 +93,10 @@ impl Page {
             Contents::Open(region, _) => {
                 let token = Arc::new(());
                 let exists = Arc::downgrade(&token);
-                Contents::Closed(Bytes::from_owner(Full { region, _token: token }).slice(..bytes), exists)
+                Contents::Closed(
+                    Bytes::from_owner(Full { region, _token: token }).slice(..bytes),
+                    exists,
+                )
             }
             other => other,
         };
@@ -128,8 +131,9 @@ pub(crate) struct Log {
     dead_bytes: usize,
 }
 
-/// What is new leaves soon more often than not; what compaction has moved has stayed for a while already. Apart from each other
-/// they leave pages that are full of holes and pages that have none, and less has to be moved for the same room.
+/// What is new leaves soon more often than not; what compaction has moved has stayed for a while
+/// already. Apart from each other they leave pages that are full of holes and pages that have none,
+/// and less has to be moved for the same room.
 #[derive(Clone, Copy, Debug)]
 enum Fill {
     New,
@@ -172,7 +176,8 @@ impl Log {
 
     /// What the log takes from the budget.
     pub(crate) fn bytes(&self) -> usize {
-        self.allocated_pages * region_bytes(self.page_bytes) + self.pages.capacity() * size_of::<Page>()
+        self.allocated_pages * region_bytes(self.page_bytes)
+            + self.pages.capacity() * size_of::<Page>()
     }
 
     /// Bytes of all records that are needed.
@@ -182,7 +187,8 @@ impl Log {
 
     /// Whether the holes are worth copying a page together: a page's worth, and a tenth of all.
     pub(crate) fn is_worth_compacting(&self) -> bool {
-        self.dead_bytes >= self.page_bytes && self.dead_bytes * 10 >= self.allocated_pages * self.page_bytes
+        self.dead_bytes >= self.page_bytes
+            && self.dead_bytes * 10 >= self.allocated_pages * self.page_bytes
     }
 
     /// The bytes by which a record of `len` bytes of key and value will grow the log.
@@ -221,7 +227,8 @@ impl Log {
             unreachable!("a page has just been opened")
         };
         let offset = *written as u32;
-        let (key_len, value_len) = ((key.len() as u16).to_le_bytes(), (value.len() as u16).to_le_bytes());
+        let (key_len, value_len) =
+            ((key.len() as u16).to_le_bytes(), (value.len() as u16).to_le_bytes());
         for part in [&slot.to_le_bytes()[..], &key_len, &value_len, key, value] {
             region[*written..*written + part.len()].copy_from_slice(part);
             *written += part.len();
@@ -253,8 +260,8 @@ impl Log {
         self.open.iter().any(|open| open.was_copied.load(Ordering::Relaxed))
     }
 
-    /// Closes pages being filled, so that readers share what they have read. What is left of them counts as
-    /// holes.
+    /// Closes pages being filled, so that readers share what they have read. What is left of them
+    /// counts as holes.
     pub(crate) fn close_early(&mut self) {
         for open in &mut self.open {
             if std::mem::take(open.was_copied.get_mut())
@@ -270,7 +277,8 @@ impl Log {
         }
     }
 
-    /// Whether a page was closed since this was asked last: what was read from it as a copy can be shared by now.
+    /// Whether a page was closed since this was asked last: what was read from it as a copy can be
+    /// shared by now.
     pub(crate) fn was_page_closed(&mut self) -> bool {
         std::mem::take(&mut self.was_page_closed)
     }
@@ -374,8 +382,11 @@ impl Log {
     /// The full page with the largest holes.
     pub(crate) fn emptiest(&self) -> Option<u32> {
         let holes = |page: &Page| page.written().len() - page.live_bytes;
-        let full =
-            self.pages.iter().enumerate().filter(|(_, page)| matches!(page.contents, Contents::Closed(..)));
+        let full = self
+            .pages
+            .iter()
+            .enumerate()
+            .filter(|(_, page)| matches!(page.contents, Contents::Closed(..)));
         let (number, page) = full.max_by_key(|(_, page)| holes(page))?;
         (holes(page) > 0).then_some(number as u32)
     }

@@ -65,7 +65,11 @@ fn a_page_that_long_values_are_read_from_is_closed_early() {
     assert_ne!(next.page, long.page);
     log.release(short);
     log.release(long);
-    assert_eq!((log.dead_bytes, log.allocated_pages), (0, 1), "what was left of it has gone with it");
+    assert_eq!(
+        (log.dead_bytes, log.allocated_pages),
+        (0, 1),
+        "what was left of it has gone with it"
+    );
     log.release(next);
     assert_eq!((log.live_bytes(), log.dead_bytes), (0, 0));
 }

@@ -143,7 +143,8 @@ impl Store {
         let modifies =
             request.vivify.is_some() || request.touch.is_some() || request.recache_before.is_some();
         if !modifies {
-            let found = if request.no_bump { self.peek_counted(key, now) } else { self.get(key, now) };
+            let found =
+                if request.no_bump { self.peek_counted(key, now) } else { self.get(key, now) };
             match found {
                 None => return MetaOutcome::Miss,
                 Some(item) if !item.is_stale() => {
@@ -244,7 +245,8 @@ impl Store {
         self.flush_if_due(now);
         let hash = self.hash(key);
         let mut shard = self.write(hash);
-        // Under the lock: who stores an item that was begun before this has done so, or will see it.
+        // Under the lock: who stores an item that was begun before this has done so, or will see
+        // it.
         self.note_key(hash);
         let Some(index) = self.find_live(&mut shard, hash, key, now) else {
             bump(&shard.counters.delete_misses);
@@ -260,7 +262,8 @@ impl Store {
             return DeleteOutcome::Deleted;
         }
         if request.remove_value {
-            let stripped = Record { flags: 0, last_access: now, ..shard.rewritten(index, key, Vec::new()) };
+            let stripped =
+                Record { flags: 0, last_access: now, ..shard.rewritten(index, key, Vec::new()) };
             shard.replace(index, Record { side: Side::default(), ..stripped });
             self.renumber(&mut shard, index, request.new_cas);
         }
@@ -282,12 +285,18 @@ impl Store {
 
     /// `decr`.
     pub fn decr(&self, key: &[u8], delta: u64, now: Now) -> ArithmeticOutcome {
-        let request = ArithmeticRequest { direction: Direction::Down, delta, ..ArithmeticRequest::default() };
+        let request =
+            ArithmeticRequest { direction: Direction::Down, delta, ..ArithmeticRequest::default() };
         self.arithmetic(key, &request, now)
     }
 
     /// `ma`, `incr`, `decr`.
-    pub fn arithmetic(&self, key: &[u8], request: &ArithmeticRequest, now: Now) -> ArithmeticOutcome {
+    pub fn arithmetic(
+        &self,
+        key: &[u8],
+        request: &ArithmeticRequest,
+        now: Now,
+    ) -> ArithmeticOutcome {
         let outcome = self.retrying(|| self.try_arithmetic(key, request, now));
         self.keep_within_limit(now);
         outcome.unwrap_or(ArithmeticOutcome::OutOfMemory)
@@ -317,7 +326,9 @@ impl Store {
             let made = self.vivify(&mut shard, hash, key, &item, request.new_cas, now)?;
             bump(misses);
             return Ok(match made {
-                Some((_, item)) => ArithmeticOutcome::Counted(Counted { value: request.initial, item }),
+                Some((_, item)) => {
+                    ArithmeticOutcome::Counted(Counted { value: request.initial, item })
+                }
                 None => ArithmeticOutcome::OutOfMemory,
             });
         };
@@ -325,7 +336,9 @@ impl Store {
         if request.compare_cas.is_some_and(|cas| cas != 0 && cas != shard.slot(index).cas) {
             return Ok(ArithmeticOutcome::Exists);
         }
-        let Some(number) = parse_number(shard.value(index)) else { return Ok(ArithmeticOutcome::NonNumeric) };
+        let Some(number) = parse_number(shard.value(index)) else {
+            return Ok(ArithmeticOutcome::NonNumeric);
+        };
         let value = match request.direction {
             Direction::Up => number.wrapping_add(request.delta),
             Direction::Down => number.saturating_sub(request.delta),
@@ -365,8 +378,12 @@ impl Store {
         let mut value = digits.to_vec();
         value.resize(digits.len() + padding_len, b' ');
         let record = shard.rewritten(index, key, value);
-        let has_room =
-            self.make_room(shard, |shard| shard.growth_bytes(&record, Some(index)), Some(index), now)?;
+        let has_room = self.make_room(
+            shard,
+            |shard| shard.growth_bytes(&record, Some(index)),
+            Some(index),
+            now,
+        )?;
         if has_room {
             shard.replace(index, record);
         }

@@ -39,8 +39,8 @@ struct Marks {
 impl PrefixTable {
     /// Enters a prefix. False when the table is full and the prefix is not in it.
     ///
-    /// The entry takes a number of its own, so that [`PrefixTable::retire`] can tell whether a sweep
-    /// began before or after it.
+    /// The entry takes a number of its own, so that [`PrefixTable::retire`] can tell whether a
+    /// sweep began before or after it.
     pub(crate) fn invalidate(&self, prefix: &[u8], how: Invalidation, numbers: &AtomicU64) -> bool {
         let mut marks = self.marks.write();
         if marks.by_prefix.len() >= PREFIX_LIMIT && !marks.by_prefix.contains_key(prefix) {
@@ -139,6 +139,9 @@ mod tests {
             assert!(table.invalidate(format!("p{i}").as_bytes(), Invalidation::Hard, &numbers));
         }
         assert!(!table.invalidate(b"one more", Invalidation::Hard, &numbers));
-        assert!(table.invalidate(b"p7", Invalidation::Hard, &numbers), "one that is there may be renewed");
+        assert!(
+            table.invalidate(b"p7", Invalidation::Hard, &numbers),
+            "one that is there may be renewed"
+        );
     }
 }

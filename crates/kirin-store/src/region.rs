@@ -1,9 +1,9 @@
 //! Memory for pages and large values, straight from the system.
 //!
 //! An allocator keeps what is freed for itself, for a while or for good, and cuts large blocks to
-//! pieces when sizes shift. A mapping of its own goes back to the system when it is dropped: resident
-//! memory is then what the budget says, whichever allocator the program uses. Mapping and unmapping
-//! costs a few microseconds, once a page of hundreds of items or once a large value.
+//! pieces when sizes shift. A mapping of its own goes back to the system when it is dropped:
+//! resident memory is then what the budget says, whichever allocator the program uses. Mapping and
+//! unmapping costs a few microseconds, once a page of hundreds of items or once a large value.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +16,8 @@ use crate::size_class::allocated_bytes;
 /// From this size on a region is a mapping of its own.
 pub(crate) const MAPPED_FLOOR_BYTES: usize = 16 << 10;
 
-/// Mappings at one time in this process. Linux allows one 65,530 (`vm.max_map_count`) and the rest of
-/// the program needs some; past this the allocator has to do.
+/// Mappings at one time in this process. Linux allows one 65,530 (`vm.max_map_count`) and the rest
+/// of the program needs some; past this the allocator has to do.
 const MAPPED_LIMIT: usize = 30_000;
 
 const SYSTEM_PAGE_BYTES: usize = 4096;
@@ -71,8 +71,11 @@ impl Region {
 
 /// What a region of `len` bytes takes from the budget.
 pub(crate) fn region_bytes(len: usize) -> usize {
-    let block =
-        if len < MAPPED_FLOOR_BYTES { allocated_bytes(len) } else { len.next_multiple_of(SYSTEM_PAGE_BYTES) };
+    let block = if len < MAPPED_FLOOR_BYTES {
+        allocated_bytes(len)
+    } else {
+        len.next_multiple_of(SYSTEM_PAGE_BYTES)
+    };
     block + OWNER_BYTES
 }
 

@@ -1,11 +1,12 @@
 //! S3-FIFO: the order in which items leave.
 //!
-//! A new item goes into a small queue, a tenth of the shard. At its end it leaves, unless it was hit
-//! meanwhile: then it moves to the main queue, whose items go round once more for each hit they had.
-//! A key that comes back soon after it left goes straight to the main queue. So a scan only ever
-//! passes through the small queue, and a hit is a mark that a reader can set without a lock.
+//! A new item goes into a small queue, a tenth of the shard. At its end it leaves, unless it was
+//! hit meanwhile: then it moves to the main queue, whose items go round once more for each hit they
+//! had. A key that comes back soon after it left goes straight to the main queue. So a scan only
+//! ever passes through the small queue, and a hit is a mark that a reader can set without a lock.
 //!
-//! Which end of a queue is looked at depends on size as well: small items stay longer than large ones, see [`SizedFifo`].
+//! Which end of a queue is looked at depends on size as well: small items stay longer than large
+//! ones, see [`SizedFifo`].
 //!
 //! (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023. They promote after
 //! two hits in their simulator; one does better on our traces, see `docs/store.md`.)
@@ -67,7 +68,13 @@ impl Queues {
     }
 
     /// The item in a slot has another size now.
-    pub(crate) fn resize(&mut self, slab: &mut Slab, index: u32, from_bytes: usize, to_bytes: usize) {
+    pub(crate) fn resize(
+        &mut self,
+        slab: &mut Slab,
+        index: u32,
+        from_bytes: usize,
+        to_bytes: usize,
+    ) {
         self.all_bytes = self.all_bytes - from_bytes + to_bytes;
         if slab.get(index).is_in_main() {
             self.main.resize(slab, index, to_bytes);
@@ -112,7 +119,11 @@ impl Queues {
 impl Shard {
     /// The item that should leave next, but never `spare`. What is `dead` leaves as soon as it
     /// comes to the end of its queue, however often it was hit.
-    pub(crate) fn victim(&mut self, spare: Option<u32>, dead: impl Fn(&Shard, u32) -> bool) -> Option<u32> {
+    pub(crate) fn victim(
+        &mut self,
+        spare: Option<u32>,
+        dead: impl Fn(&Shard, u32) -> bool,
+    ) -> Option<u32> {
         // Each step takes a hit off an item or moves it to the main queue; more hits than these
         // nobody can have.
         for _ in 0..self.len() * (mark::HITS as usize + 2) + 2 {
@@ -144,7 +155,8 @@ impl Slot {
     pub(crate) fn count_hit(&self) {
         let marks = self.marks.load(Ordering::Relaxed);
         if marks & mark::HITS < mark::HITS {
-            let _ = self.marks.compare_exchange(marks, marks + 1, Ordering::Relaxed, Ordering::Relaxed);
+            let _ =
+                self.marks.compare_exchange(marks, marks + 1, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 }

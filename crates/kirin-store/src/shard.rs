@@ -227,7 +227,9 @@ impl Shard {
     pub(crate) fn place_value<'a>(&self, key: &[u8], value: &'a Value<'_>) -> PlacedValue<'a> {
         let slice = value.as_slice();
         match value {
-            _ if self.is_packed(key.len() + slice.len()) => PlacedValue::Packed(Cow::Borrowed(slice)),
+            _ if self.is_packed(key.len() + slice.len()) => {
+                PlacedValue::Packed(Cow::Borrowed(slice))
+            }
             Value::Buffer(FilledBuffer(whole)) => PlacedValue::Whole(whole.clone()),
             Value::Owned(_) | Value::Copied(_) => PlacedValue::Whole(Region::copy_of(slice)),
         }
@@ -244,7 +246,9 @@ impl Shard {
         self.slab.get_mut(index).address = self.log.append(index, record.key, &record.value);
         self.fill(index, record);
         let Shard { table, slab, log, hasher, queues, .. } = self;
-        table.insert_unique(hash, index, |&index| hasher.hash_one(log.entry(slab.get(index).address).key));
+        table.insert_unique(hash, index, |&index| {
+            hasher.hash_one(log.entry(slab.get(index).address).key)
+        });
         queues.insert(slab, index, hash, bytes);
         index
     }
@@ -256,10 +260,13 @@ impl Shard {
         self.take_side(index);
         let old = self.slab.get(index).address;
         match self.log.value_mut(old) {
-            Some(value) if value.len() == record.value.len() => value.copy_from_slice(&record.value),
+            Some(value) if value.len() == record.value.len() => {
+                value.copy_from_slice(&record.value)
+            }
             _ => {
                 self.log.release(old);
-                self.slab.get_mut(index).address = self.log.append(index, record.key, &record.value);
+                self.slab.get_mut(index).address =
+                    self.log.append(index, record.key, &record.value);
             }
         }
         self.fill(index, record);
@@ -325,7 +332,9 @@ impl Shard {
             }
             let is_copy = |companion: &Companion| companion.copied_bytes > 0;
             if self.side(index).is_some_and(|side| side.companions.iter().any(is_copy)) {
-                self.change_side(index, |side| side.companions.retain(|companion| !is_copy(companion)));
+                self.change_side(index, |side| {
+                    side.companions.retain(|companion| !is_copy(companion))
+                });
             }
             false
         });
@@ -341,7 +350,8 @@ impl Shard {
         }
     }
 
-    /// The value of an item, to be changed in place: when it can be and nothing was computed from it.
+    /// The value of an item, to be changed in place: when it can be and nothing was computed from
+    /// it.
     pub(crate) fn value_mut(&mut self, index: u32) -> Option<&mut [u8]> {
         let has_only_tags = |side: &Arc<Side>| side.value.is_none() && side.companions.is_empty();
         if !self.side(index).is_none_or(has_only_tags) {
@@ -401,7 +411,8 @@ impl Shard {
     /// What an item takes beside its slot and its place in the table.
     pub(crate) fn item_bytes(&self, index: u32) -> usize {
         let entry = self.entry(index);
-        record_bytes(entry.key.len() + entry.value.len()) + self.side(index).map_or(0, |side| side.bytes())
+        record_bytes(entry.key.len() + entry.value.len())
+            + self.side(index).map_or(0, |side| side.bytes())
     }
 
     /// Copies together what is needed of the emptiest page and gives that back. False when no page
@@ -438,8 +449,9 @@ impl Shard {
     pub(crate) fn shrink_table(&mut self) {
         if self.table.capacity() > 1024 && self.table.len() < self.table.capacity() / 4 {
             let Shard { table, slab, log, hasher, .. } = self;
-            table
-                .shrink_to(table.len() * 2, |&index| hasher.hash_one(log.entry(slab.get(index).address).key));
+            table.shrink_to(table.len() * 2, |&index| {
+                hasher.hash_one(log.entry(slab.get(index).address).key)
+            });
             self.sides.shrink_to_fit();
         }
     }

@@ -29,7 +29,8 @@ pub(crate) struct Companion {
     pub(crate) made: Arc<dyn Any + Send + Sync>,
     /// What its maker says it holds.
     pub(crate) bytes: usize,
-    /// Bytes of a copy that it was made from, and may hold: the item was in a page being filled. It goes when that is full.
+    /// Bytes of a copy that it was made from, and may hold: the item was in a page being filled. It
+    /// goes when that is full.
     pub(crate) copied_bytes: usize,
 }
 
@@ -42,7 +43,8 @@ impl Companion {
 }
 
 /// Allocated around every side: the `Arc` and its place in the shard's map.
-const SIDE_FIXED_BYTES: usize = size_of::<Side>() + 16 + 2 * (size_of::<u32>() + size_of::<usize>());
+const SIDE_FIXED_BYTES: usize =
+    size_of::<Side>() + 16 + 2 * (size_of::<u32>() + size_of::<usize>());
 
 impl Side {
     /// Whether there is anything in it.
@@ -66,7 +68,8 @@ impl Side {
     /// The companion of type `T`, when there is one.
     pub(crate) fn companion<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         // Asked before it is counted: most items have more than one, and readers share the counts.
-        let made = self.companions.iter().map(|companion| &companion.made).find(|made| made.is::<T>())?;
+        let made =
+            self.companions.iter().map(|companion| &companion.made).find(|made| made.is::<T>())?;
         Arc::clone(made).downcast::<T>().ok()
     }
 }

@@ -1,11 +1,12 @@
 //! A queue of items of all sizes that says which of its oldest is worth least.
 //!
-//! Bytes are what items compete for: one of 10 KB that stays costs ten of 1 KB their place. Where every request counts
-//! the same, an item should stay for as long as it is asked for again within a time that is the shorter the larger it is
-//! (the size-adjusted LRU of Aggarwal, Wolf and Yu, IEEE TKDE 1999, who keep a list for each doubling of size as this does). So
-//! items stand in one list for each doubling of size, and the next to leave is that end of a list whose age × size is largest.
-//! Size counts with an exponent of three quarters: with 1 fewest requests miss, with 0 fewest bytes do, and this has most of
-//! what there is of both (`docs/store.md` has the numbers).
+//! Bytes are what items compete for: one of 10 KB that stays costs ten of 1 KB their place. Where
+//! every request counts the same, an item should stay for as long as it is asked for again within a
+//! time that is the shorter the larger it is (the size-adjusted LRU of Aggarwal, Wolf and Yu, IEEE
+//! TKDE 1999, who keep a list for each doubling of size as this does). So items stand in one list
+//! for each doubling of size, and the next to leave is that end of a list whose age × size is
+//! largest. Size counts with an exponent of three quarters: with 1 fewest requests miss, with 0
+//! fewest bytes do, and this has most of what there is of both (`docs/store.md` has the numbers).
 //!
 //! Age is counted in [`Clock`]'s ticks, which 16 bits of the slot hold.
 
@@ -21,7 +22,8 @@ const FIRST_CLASS_LOG2: u32 = 6;
 /// What [`Slot::place`] has below the class.
 const CLASS_SHIFT: u32 = 2;
 
-const _: () = assert!(CLASSES << CLASS_SHIFT <= u8::MAX as usize && place::FLAGS < 1 << CLASS_SHIFT);
+const _: () =
+    assert!(CLASSES << CLASS_SHIFT <= u8::MAX as usize && place::FLAGS < 1 << CLASS_SHIFT);
 
 /// Ticks while as many items enter as there are.
 const TICKS_PER_TURNOVER: usize = 64;

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Times in the file are those of the wall clock, so lifetimes go on counting while the program is
-//! stopped. Reading goes over the file twice: once to check every byte of it, and only then to load it.
+//! stopped. Reading goes over the file twice: once to check every byte of it, and only then to load
+//! it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -85,7 +86,9 @@ fn shifted(moment: Now, from: Now, to: Now) -> Now {
     let last = u64::from(u32::MAX);
     match moment.unix_seconds() {
         seconds if seconds == last => moment,
-        seconds => Now::from_unix_seconds((seconds + to.unix_seconds()).saturating_sub(from.unix_seconds())),
+        seconds => Now::from_unix_seconds(
+            (seconds + to.unix_seconds()).saturating_sub(from.unix_seconds()),
+        ),
     }
 }
 
@@ -154,8 +157,10 @@ impl Store {
             summary.bytes += length as u64;
             let mut records = &block[..];
             while !records.is_empty() {
-                let record = StoredRecord::parse(&mut records)
-                    .ok_or(SnapshotError::Damaged { at_byte: 0, what: "a record does not fit its block" })?;
+                let record = StoredRecord::parse(&mut records).ok_or(SnapshotError::Damaged {
+                    at_byte: 0,
+                    what: "a record does not fit its block",
+                })?;
                 if self.load(&record, time) {
                     summary.items += 1;
                 } else {
@@ -167,9 +172,12 @@ impl Store {
 
     /// Enters one loaded item, unless it expired, is there already, or there is no room.
     fn load(&self, record: &StoredRecord<'_>, time: SnapshotTime) -> bool {
-        let expires =
-            shifted_expiry(Expires::from_raw(record.expires), |moment| time.store_moment_of(moment));
-        if expires.is_due(time.now) || !self.is_storable(record.key, record.value.len(), &record.tags) {
+        let expires = shifted_expiry(Expires::from_raw(record.expires), |moment| {
+            time.store_moment_of(moment)
+        });
+        if expires.is_due(time.now)
+            || !self.is_storable(record.key, record.value.len(), &record.tags)
+        {
             return false;
         }
         let hash = self.hash(record.key);
@@ -177,8 +185,12 @@ impl Store {
         if shard.find(hash, record.key).is_some() {
             return false;
         }
-        let item =
-            NewItem { value: Value::Copied(record.value), flags: record.flags, expires, tags: &record.tags };
+        let item = NewItem {
+            value: Value::Copied(record.value),
+            flags: record.flags,
+            expires,
+            tags: &record.tags,
+        };
         let mut entered = self.fresh(&shard, record.key, &item);
         // A CAS that a client chose says nothing of when the item was stored.
         entered.side.sequence = (record.cas > self.last_number()).then(|| self.next_number());
@@ -196,12 +208,13 @@ impl Store {
     }
 }
 
-/// Writes a snapshot to `path`: to `path.tmp` first, which is synced and then renamed, so that `path`
-/// is at any time a whole snapshot or the one before. `may_replace` is asked right before that: what
-/// is there stays if it says no, and the result is `None`.
+/// Writes a snapshot to `path`: to `path.tmp` first, which is synced and then renamed, so that
+/// `path` is at any time a whole snapshot or the one before. `may_replace` is asked right before
+/// that: what is there stays if it says no, and the result is `None`.
 ///
-/// The name of the temporary file is always the same, so that a process that is killed leaves at most
-/// one. A lock on it makes others that write to the same path wait, in this process and in others.
+/// The name of the temporary file is always the same, so that a process that is killed leaves at
+/// most one. A lock on it makes others that write to the same path wait, in this process and in
+/// others.
 pub fn save_snapshot_file(
     store: &Store,
     path: &Path,
@@ -225,8 +238,8 @@ pub fn save_snapshot_file(
 /// Opens the temporary file for this process alone, empty. Waits until nobody else has it.
 fn open_locked(temporary: &Path) -> io::Result<File> {
     loop {
-        // For nobody else to read: items are sessions and pages of one visitor, too. It does not wait
-        // for the reader of a FIFO, and does not write where a link leads.
+        // For nobody else to read: items are sessions and pages of one visitor, too. It does not
+        // wait for the reader of a FIFO, and does not write where a link leads.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
@@ -254,7 +267,9 @@ fn write_and_rename(
     time: SnapshotTime,
     may_replace: impl FnOnce() -> bool,
 ) -> Result<Option<SnapshotSummary>, SnapshotError> {
-    let cannot = |action| move |source| SnapshotError::File { path: temporary.to_path_buf(), action, source };
+    let cannot = |action| {
+        move |source| SnapshotError::File { path: temporary.to_path_buf(), action, source }
+    };
     let mut to = BufWriter::with_capacity(1 << 20, file);
     let summary = store.write_snapshot(&mut to, time)?;
     to.into_inner().map_err(|error| cannot("write it")(error.into_error()))?;
@@ -263,8 +278,11 @@ fn write_and_rename(
         return Ok(None);
     }
     fs::rename(temporary, path).map_err(cannot("rename it"))?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(cannot("sync its directory"))?;
+    let directory =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(cannot("sync its directory"))?;
     Ok(Some(summary))
 }
 
@@ -292,7 +310,11 @@ struct BlockWriter<'a, W> {
 }
 
 impl<'a, W: Write> BlockWriter<'a, W> {
-    fn begin(to: &'a mut W, time: SnapshotTime, last_number: u64) -> io::Result<BlockWriter<'a, W>> {
+    fn begin(
+        to: &'a mut W,
+        time: SnapshotTime,
+        last_number: u64,
+    ) -> io::Result<BlockWriter<'a, W>> {
         let mut header = Vec::with_capacity(HEADER_BYTES);
         header.extend_from_slice(MAGIC);
         header.extend_from_slice(&VERSION.to_le_bytes());
@@ -403,7 +425,8 @@ fn check(from: &mut impl Read) -> Result<u64, SnapshotError> {
         }
         let mut records = &block[..];
         while !records.is_empty() {
-            StoredRecord::parse(&mut records).ok_or(damaged(at_byte, "a record does not fit its block"))?;
+            StoredRecord::parse(&mut records)
+                .ok_or(damaged(at_byte, "a record does not fit its block"))?;
             items += 1;
         }
         sums.update(&sum);
@@ -478,9 +501,14 @@ fn read_array<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
 }
 
 /// Reads a field; a file that ends there is damaged.
-fn read_checked<const N: usize>(from: &mut impl Read, at_byte: u64) -> Result<[u8; N], SnapshotError> {
+fn read_checked<const N: usize>(
+    from: &mut impl Read,
+    at_byte: u64,
+) -> Result<[u8; N], SnapshotError> {
     read_array(from).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => SnapshotError::Damaged { at_byte, what: "the file ends early" },
+        io::ErrorKind::UnexpectedEof => {
+            SnapshotError::Damaged { at_byte, what: "the file ends early" }
+        }
         _ => SnapshotError::Io(error),
     })
 }

@@ -238,7 +238,13 @@ impl Store {
     /// The slot of a live item, for a writer: what is expired or gone is taken out, and what an
     /// invalidation made stale is marked so for good. As meta `md … I` does, that bumps the CAS and
     /// lets the next reader win.
-    pub(crate) fn find_live(&self, shard: &mut Shard, hash: u64, key: &[u8], now: Now) -> Option<u32> {
+    pub(crate) fn find_live(
+        &self,
+        shard: &mut Shard,
+        hash: u64,
+        key: &[u8],
+        now: Now,
+    ) -> Option<u32> {
         let index = shard.find(hash, key)?;
         match self.verdict(shard, index, now) {
             Verdict::Fresh => Some(index),

@@ -24,8 +24,8 @@ const SLOTS_PER_LOCK: u32 = 256;
 const PAGES_PER_LOCK: usize = 4;
 
 impl Store {
-    /// Looks at up to `budget_items` places for items, where the last sweep left off, and frees those
-    /// that expired or were invalidated. The program calls this once a second.
+    /// Looks at up to `budget_items` places for items, where the last sweep left off, and frees
+    /// those that expired or were invalidated. The program calls this once a second.
     pub fn sweep(&self, now: Now, budget_items: usize) -> SweepReport {
         self.flush_if_due(now);
         self.changes.prune(self.last_number());
@@ -106,7 +106,8 @@ impl Store {
 
     /// Drops the prefixes that every item has been compared with, and tags that nobody carries.
     fn retire_invalidations(&self) {
-        let applied = self.parts.iter().map(|part| part.shard.read().swept_up_to).min().unwrap_or(0);
+        let applied =
+            self.parts.iter().map(|part| part.shard.read().swept_up_to).min().unwrap_or(0);
         self.prefixes.retire(applied);
         self.budget.change(self.tags.purge(), 0);
     }

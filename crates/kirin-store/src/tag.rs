@@ -81,9 +81,12 @@ impl TagRegistry {
         if registered.table.len() >= registered.purge_at.max(PURGE_FLOOR) {
             registered.purge(&self.hasher);
         }
-        let tag = Arc::new(Tag { name: name.into(), soft: AtomicU64::new(0), hard: AtomicU64::new(0) });
+        let tag =
+            Arc::new(Tag { name: name.into(), soft: AtomicU64::new(0), hard: AtomicU64::new(0) });
         registered.tag_bytes += tag.bytes();
-        registered.table.insert_unique(hash, Arc::clone(&tag), |tag| self.hasher.hash_one(&*tag.name));
+        registered
+            .table
+            .insert_unique(hash, Arc::clone(&tag), |tag| self.hasher.hash_one(&*tag.name));
         (tag, registered.bytes() as isize - before as isize)
     }
 
@@ -91,7 +94,8 @@ impl TagRegistry {
     /// item carries the tag.
     pub(crate) fn invalidate(&self, name: &[u8], how: Invalidation, sequence: u64) -> bool {
         let registered = self.tags.read();
-        let Some(tag) = registered.table.find(self.hasher.hash_one(name), |tag| *tag.name == *name) else {
+        let Some(tag) = registered.table.find(self.hasher.hash_one(name), |tag| *tag.name == *name)
+        else {
             return false;
         };
         let mark = match how {

@@ -93,7 +93,8 @@ pub enum StoreOutcome {
         /// The item's CAS.
         cas: u64,
     },
-    /// `NOT_STORED`, `NS`: the condition of add, replace, append or prepend was not met, or something has changed since.
+    /// `NOT_STORED`, `NS`: the condition of add, replace, append or prepend was not met, or
+    /// something has changed since.
     NotStored,
     /// `EXISTS`, `EX`: the item has another CAS.
     Exists,
@@ -123,12 +124,22 @@ impl Store {
 
     /// `add`.
     pub fn add(&self, key: &[u8], item: NewItem<'_>, now: Now) -> StoreOutcome {
-        self.store(key, item, &StoreRequest { mode: StoreMode::Add, ..StoreRequest::default() }, now)
+        self.store(
+            key,
+            item,
+            &StoreRequest { mode: StoreMode::Add, ..StoreRequest::default() },
+            now,
+        )
     }
 
     /// `replace`.
     pub fn replace(&self, key: &[u8], item: NewItem<'_>, now: Now) -> StoreOutcome {
-        self.store(key, item, &StoreRequest { mode: StoreMode::Replace, ..StoreRequest::default() }, now)
+        self.store(
+            key,
+            item,
+            &StoreRequest { mode: StoreMode::Replace, ..StoreRequest::default() },
+            now,
+        )
     }
 
     /// `append`.
@@ -154,7 +165,13 @@ impl Store {
     }
 
     /// Any storage command, atomically.
-    pub fn store(&self, key: &[u8], item: NewItem<'_>, request: &StoreRequest<'_>, now: Now) -> StoreOutcome {
+    pub fn store(
+        &self,
+        key: &[u8],
+        item: NewItem<'_>,
+        request: &StoreRequest<'_>,
+        now: Now,
+    ) -> StoreOutcome {
         self.flush_if_due(now);
         let hash = self.hash(key);
         let counters = &self.parts[self.part_of(hash)].counters;
@@ -186,9 +203,12 @@ impl Store {
         }
     }
 
-    /// Tries until it works, or gives up with `None` when others hold all items that could leave for
-    /// too long.
-    pub(crate) fn retrying<T>(&self, mut try_once: impl FnMut() -> Result<T, Contended>) -> Option<T> {
+    /// Tries until it works, or gives up with `None` when others hold all items that could leave
+    /// for too long.
+    pub(crate) fn retrying<T>(
+        &self,
+        mut try_once: impl FnMut() -> Result<T, Contended>,
+    ) -> Option<T> {
         for _ in 0..CONTENDED_TRIES {
             match try_once() {
                 Ok(done) => return Some(done),
@@ -208,7 +228,9 @@ impl Store {
     ) -> Result<StoreOutcome, Contended> {
         let mut shard = self.write(hash);
         if let Some(since) = request.unchanged_since
-            && (shard.find(hash, key).is_some_and(|index| shard.is_stored_since(index, since.number()))
+            && (shard
+                .find(hash, key)
+                .is_some_and(|index| shard.is_stored_since(index, since.number()))
                 || self.hashed_change_since(since, hash, key, item.tags).is_some())
         {
             return Ok(StoreOutcome::NotStored);
@@ -238,7 +260,9 @@ impl Store {
         } else {
             match (request.mode, request.compare_cas, request.vivify) {
                 (StoreMode::Append | StoreMode::Prepend, _, Some(vivified)) => expires = vivified,
-                (StoreMode::Append | StoreMode::Prepend, _, None) => return Ok(StoreOutcome::NotStored),
+                (StoreMode::Append | StoreMode::Prepend, _, None) => {
+                    return Ok(StoreOutcome::NotStored);
+                }
                 (StoreMode::Set | StoreMode::Replace, Some(_), _) => {
                     bump(&shard.counters.cas_misses);
                     return Ok(StoreOutcome::NotFound);
@@ -291,7 +315,12 @@ impl Store {
     }
 
     /// A new item, not numbered yet.
-    pub(crate) fn fresh<'a>(&self, shard: &Shard, key: &'a [u8], item: &'a NewItem<'_>) -> Record<'a> {
+    pub(crate) fn fresh<'a>(
+        &self,
+        shard: &Shard,
+        key: &'a [u8],
+        item: &'a NewItem<'_>,
+    ) -> Record<'a> {
         let mut record = Record::new(key, shard.place_value(key, &item.value));
         let tags = item.tags.iter().map(|name| {
             let (tag, grown) = self.tags.intern(name);
@@ -304,7 +333,8 @@ impl Store {
         record
     }
 
-    /// Whether this store could take such an item at all. A protocol asks before it reads the value.
+    /// Whether this store could take such an item at all. A protocol asks before it reads the
+    /// value.
     pub fn is_storable(&self, key: &[u8], value_len: usize, tags: &[&[u8]]) -> bool {
         key.len() <= KEY_LIMIT_BYTES
             && tags.len() <= TAGS_PER_ITEM

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use kirin_store::{
-    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires, GetRequest,
-    Invalidation, MetaHit, MetaOutcome, NewItem, Now, Store, StoreConfig, StoreMode, StoreOutcome,
-    StoreRequest, ValueBuffer,
+    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires,
+    GetRequest, Invalidation, MetaHit, MetaOutcome, NewItem, Now, Store, StoreConfig, StoreMode,
+    StoreOutcome, StoreRequest, ValueBuffer,
 };
 
 const NOW: Now = Now::from_unix_seconds(1_700_000_000);
@@ -15,7 +15,9 @@ fn store() -> Store {
 }
 
 fn value(store: &Store, key: &str, now: Now) -> Option<String> {
-    store.get(key.as_bytes(), now).map(|item| String::from_utf8_lossy(item.value_slice()).into_owned())
+    store
+        .get(key.as_bytes(), now)
+        .map(|item| String::from_utf8_lossy(item.value_slice()).into_owned())
 }
 
 fn number(outcome: ArithmeticOutcome) -> u64 {
@@ -162,7 +164,8 @@ fn arithmetic_makes_a_missing_item_when_asked() {
 fn touch_changes_the_expiry_and_not_the_cas() {
     let store = store();
     assert!(!store.touch(b"k", Expires::NEVER, NOW));
-    let cas = cas_of(store.set(b"k", NewItem::new(b"v").expires(Expires::after_seconds(5, NOW)), NOW));
+    let cas =
+        cas_of(store.set(b"k", NewItem::new(b"v").expires(Expires::after_seconds(5, NOW)), NOW));
     assert!(store.touch(b"k", Expires::after_seconds(50, NOW), NOW));
     let item = store.get_and_touch(b"k", Expires::NEVER, NOW.plus_seconds(40)).expect("a hit");
     assert_eq!((item.cas(), item.expires()), (cas, Expires::NEVER));
@@ -211,7 +214,11 @@ fn a_large_value_in_a_buffer_of_the_store_is_kept_where_it_is() {
         assert!(store.set(b"k", NewItem::new(buffer), NOW).is_stored());
         let item = store.get(b"k", NOW).expect("a hit");
         assert_eq!(item.value(), vec![b'x'; len]);
-        assert_eq!(item.value().as_ptr() == written_at, len >= ValueBuffer::WORTHWHILE_BYTES, "{len}");
+        assert_eq!(
+            item.value().as_ptr() == written_at,
+            len >= ValueBuffer::WORTHWHILE_BYTES,
+            "{len}"
+        );
         assert_eq!(item.value().as_ptr(), item.value_slice().as_ptr());
     }
 }
@@ -219,7 +226,8 @@ fn a_large_value_in_a_buffer_of_the_store_is_kept_where_it_is() {
 #[test]
 fn vivify_lets_one_win_and_the_others_wait() {
     let store = store();
-    let request = GetRequest { vivify: Some(Expires::after_seconds(30, NOW)), ..GetRequest::default() };
+    let request =
+        GetRequest { vivify: Some(Expires::after_seconds(30, NOW)), ..GetRequest::default() };
     let first = hit(store.meta_get(b"k", &request, NOW));
     assert!(first.won && first.vivified && !first.item.is_won() && first.item.value_len() == 0);
     let second = hit(store.meta_get(b"k", &request, NOW));
@@ -278,12 +286,25 @@ fn an_invalidated_item_is_served_as_stale_and_one_wins() {
 fn a_client_may_choose_the_cas() {
     let store = store();
     let request = StoreRequest { new_cas: Some(77), ..StoreRequest::default() };
-    assert_eq!(store.store(b"k", NewItem::new(b"v"), &request, NOW), StoreOutcome::Stored { cas: 77 });
-    let request =
-        StoreRequest { compare_cas: Some(77), new_cas: Some(5), mode: StoreMode::Append, ..request };
-    assert_eq!(store.store(b"k", NewItem::new(b"w"), &request, NOW), StoreOutcome::Stored { cas: 5 });
+    assert_eq!(
+        store.store(b"k", NewItem::new(b"v"), &request, NOW),
+        StoreOutcome::Stored { cas: 77 }
+    );
+    let request = StoreRequest {
+        compare_cas: Some(77),
+        new_cas: Some(5),
+        mode: StoreMode::Append,
+        ..request
+    };
+    assert_eq!(
+        store.store(b"k", NewItem::new(b"w"), &request, NOW),
+        StoreOutcome::Stored { cas: 5 }
+    );
     store.flush_all(NOW, NOW);
-    assert!(store.get(b"k", NOW).is_none(), "a chosen CAS does not hide the item from invalidation");
+    assert!(
+        store.get(b"k", NOW).is_none(),
+        "a chosen CAS does not hide the item from invalidation"
+    );
     let request = StoreRequest { new_cas: Some(1), ..StoreRequest::default() };
     store.store(b"k", NewItem::new(b"v"), &request, NOW);
     assert!(store.get(b"k", NOW).is_some(), "nor does it hide what was stored after");
@@ -340,7 +361,10 @@ fn a_prefix_takes_its_items_softly_or_for_good() {
     while store.stats().curr_prefixes > 0 {
         store.sweep(NOW, 10_000);
     }
-    assert!(store.get(b"user:2:name", NOW).expect("served as stale").is_stale(), "the sweep has marked it");
+    assert!(
+        store.get(b"user:2:name", NOW).expect("served as stale").is_stale(),
+        "the sweep has marked it"
+    );
     assert!(!store.get(b"user:1:name", NOW).expect("a hit").is_stale());
 }
 
@@ -396,7 +420,8 @@ fn a_companion_is_made_once_and_goes_with_its_content() {
 fn what_is_asked_for_early_is_in_memory_once_in_the_end() {
     let value = vec![b'v'; 5_000];
     let used_by = |ask: &dyn Fn(&Store, &[u8])| {
-        let store = Store::new(StoreConfig { memory_bytes: 64 << 20, shards: 1, ..StoreConfig::default() });
+        let store =
+            Store::new(StoreConfig { memory_bytes: 64 << 20, shards: 1, ..StoreConfig::default() });
         for i in 0..2_000 {
             let key = format!("key-{i}");
             store.set(key.as_bytes(), NewItem::new(&value[..]), NOW);
@@ -411,7 +436,8 @@ fn what_is_asked_for_early_is_in_memory_once_in_the_end() {
     });
     assert!(at_once < never + 3 * (1 << 20), "{at_once} instead of {never}");
     // Nor does it add up in an item that is written over in its place.
-    let store = Store::new(StoreConfig { memory_bytes: 64 << 20, shards: 1, ..StoreConfig::default() });
+    let store =
+        Store::new(StoreConfig { memory_bytes: 64 << 20, shards: 1, ..StoreConfig::default() });
     let mut used = Vec::new();
     for _ in 0..10_000 {
         store.set(b"k", NewItem::new(&value[..]), NOW);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use kirin_store::{
-    ArithmeticOutcome, Expires, GetRequest, Invalidation, MetaOutcome, NewItem, Now, Store, StoreConfig,
-    StoreOutcome,
+    ArithmeticOutcome, Expires, GetRequest, Invalidation, MetaOutcome, NewItem, Now, Store,
+    StoreConfig, StoreOutcome,
 };
 
 const NOW: Now = Now::from_unix_seconds(1_700_000_000);
@@ -80,7 +80,8 @@ fn number_of(value: &[u8]) -> u64 {
 fn one_wins_each_miss_and_each_invalidation() {
     let store = Store::new(StoreConfig::default());
     let wins = AtomicU64::new(0);
-    let request = GetRequest { vivify: Some(Expires::after_seconds(60, NOW)), ..GetRequest::default() };
+    let request =
+        GetRequest { vivify: Some(Expires::after_seconds(60, NOW)), ..GetRequest::default() };
     for round in 0..300u64 {
         on_threads(|_| {
             let MetaOutcome::Hit(hit) = store.meta_get(&round.to_be_bytes(), &request, NOW) else {
@@ -112,7 +113,9 @@ fn a_full_store_under_load_stays_whole_and_within_its_budget() {
     on_threads(|thread| {
         let mut state = thread + 1;
         for i in 0..30_000u64 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let key = (state >> 33) % 3000;
             let len = if state.is_multiple_of(97) { 50_000 } else { (state >> 20) as usize % 700 };
             match i % 8 {

@@ -145,14 +145,19 @@ fn what_expired_leaves_before_what_is_alive() {
 
 #[test]
 fn without_eviction_a_full_store_refuses() {
-    let config = StoreConfig { memory_bytes: 100_000, evict: false, shards: 1, ..StoreConfig::default() };
+    let config =
+        StoreConfig { memory_bytes: 100_000, evict: false, shards: 1, ..StoreConfig::default() };
     let store = Store::new(config);
     let value = [b'v'; 1000];
-    let stored = (0..200).take_while(|&i| store.set(&key(i), NewItem::new(&value), NOW).is_stored()).count();
+    let stored =
+        (0..200).take_while(|&i| store.set(&key(i), NewItem::new(&value), NOW).is_stored()).count();
     assert!((40..100).contains(&stored), "{stored}");
     assert_eq!(store.add(&key(500), NewItem::new(&value), NOW), StoreOutcome::OutOfMemory);
     assert!(store.get(&key(0), NOW).is_some());
-    assert!(store.set(&key(0), NewItem::new(&value[..900]), NOW).is_stored(), "one of the same size fits");
+    assert!(
+        store.set(&key(0), NewItem::new(&value[..900]), NOW).is_stored(),
+        "one of the same size fits"
+    );
     assert_eq!(store.set(&key(0), NewItem::new(&[0; 5000]), NOW), StoreOutcome::OutOfMemory);
     assert!(store.get(&key(0), NOW).is_none(), "a set that is refused leaves no old value behind");
     let stats = store.stats();
@@ -161,7 +166,8 @@ fn without_eviction_a_full_store_refuses() {
 
 #[test]
 fn a_large_item_takes_room_from_all_shards() {
-    let store = Store::new(StoreConfig { memory_bytes: 4 << 20, shards: 16, ..StoreConfig::default() });
+    let store =
+        Store::new(StoreConfig { memory_bytes: 4 << 20, shards: 16, ..StoreConfig::default() });
     let value = [b'v'; 1000];
     for i in 0..10_000 {
         store.set(&key(i), NewItem::new(&value), NOW);
@@ -220,7 +226,9 @@ fn zipf_ranks(objects: usize, requests: usize) -> Vec<usize> {
     let mut random = 1u64;
     (0..requests)
         .map(|_| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let point = (random >> 11) as f64 / (1u64 << 53) as f64 * sum;
             cumulated.partition_point(|&sum| sum < point)
         })

@@ -50,9 +50,13 @@ fn items_come_back_as_they_were() {
     let before = small();
     let after = load(&written(&before), NOW.plus_seconds(40)).expect("a whole snapshot");
     for key in [&b"plain"[..], b"expiring", b"tagged", b""] {
-        let (old, new) = (before.peek(key, NOW).expect("there"), after.peek(key, NOW).expect("loaded"));
+        let (old, new) =
+            (before.peek(key, NOW).expect("there"), after.peek(key, NOW).expect("loaded"));
         assert_eq!(old.value_slice(), new.value_slice());
-        assert_eq!((old.flags(), old.cas(), old.expires()), (new.flags(), new.cas(), new.expires()));
+        assert_eq!(
+            (old.flags(), old.cas(), old.expires()),
+            (new.flags(), new.cas(), new.expires())
+        );
         assert_eq!(old.last_access(), new.last_access());
         assert!(old.tags().eq(new.tags()));
     }
@@ -60,7 +64,10 @@ fn items_come_back_as_they_were() {
     assert!(after.get(b"tagged", NOW).is_none(), "tags work as before");
     let newest = before.peek(b"", NOW).expect("there").cas();
     after.set(b"plain", NewItem::new(b"new"), NOW);
-    assert!(after.peek(b"plain", NOW).expect("there").cas() > newest, "numbers go on where they stopped");
+    assert!(
+        after.peek(b"plain", NOW).expect("there").cas() > newest,
+        "numbers go on where they stopped"
+    );
 }
 
 #[test]
@@ -102,7 +109,9 @@ fn a_file_torn_anywhere_is_refused_whole() {
     let file = written(&small());
     for len in 0..file.len() {
         match load(&file[..len], NOW) {
-            Err(SnapshotError::Damaged { at_byte, .. }) => assert!(at_byte <= len as u64, "{len}: {at_byte}"),
+            Err(SnapshotError::Damaged { at_byte, .. }) => {
+                assert!(at_byte <= len as u64, "{len}: {at_byte}")
+            }
             Err(SnapshotError::Foreign { .. }) => assert_eq!(len, 0),
             other => panic!("{len} of {} bytes: {other:?}", file.len()),
         }
@@ -152,7 +161,8 @@ fn a_file_is_replaced_whole_and_leaves_no_temporary_behind() {
         let item = after.get(&i.to_be_bytes(), NOW).expect("loaded");
         assert_eq!(item.value_slice(), vec![i as u8; i as usize % 5000]);
     }
-    let missing = load_snapshot_file(&after, &directory.path().join("none"), NOW).expect_err("missing");
+    let missing =
+        load_snapshot_file(&after, &directory.path().join("none"), NOW).expect_err("missing");
     assert!(missing.to_string().contains("none: cannot open it"), "{missing}");
     let nowhere = save(&before, &directory.path().join("no/such")).expect_err("no directory");
     assert!(nowhere.to_string().contains("cannot create it"), "{nowhere}");
@@ -165,7 +175,8 @@ fn a_smaller_store_loads_what_it_has_room_for() {
         before.set(&i.to_be_bytes(), NewItem::new(&[b'v'; 500]), NOW);
     }
     let file = written(&before);
-    let after = Store::new(StoreConfig { memory_bytes: 1 << 20, shards: 2, ..StoreConfig::default() });
+    let after =
+        Store::new(StoreConfig { memory_bytes: 1 << 20, shards: 2, ..StoreConfig::default() });
     let loaded = after.read_snapshot(&mut Cursor::new(file), NOW).expect("a whole snapshot");
     assert!(loaded.items > 1000 && loaded.skipped > 1000, "{loaded:?}");
     assert_eq!(loaded.items + loaded.skipped, 10_000);
@@ -184,17 +195,21 @@ fn a_snapshot_file_is_for_its_owner_alone() {
 
 #[test]
 fn times_in_a_file_are_those_of_the_wall_clock() {
-    // The store's clock is 1,000 s behind the wall clock when it writes, and 50 s before it when the
-    // next program loads, 10 s later.
+    // The store's clock is 1,000 s behind the wall clock when it writes, and 50 s before it when
+    // the next program loads, 10 s later.
     let before = small();
     let (wall, mut file) = (NOW.plus_seconds(1000), Vec::new());
     before.write_snapshot(&mut file, SnapshotTime { now: NOW, wall }).expect("written");
     let after = store();
     let time = SnapshotTime { now: wall.plus_seconds(60), wall: wall.plus_seconds(10) };
     after.read_snapshot(&mut Cursor::new(&file), time).expect("loaded");
-    let left = |key: &[u8]| after.peek(key, time.now).expect("loaded").expires().seconds_left(time.now);
+    let left =
+        |key: &[u8]| after.peek(key, time.now).expect("loaded").expires().seconds_left(time.now);
     assert_eq!((left(b"expiring"), left(b"plain")), (Some(90), None));
-    assert_eq!(after.peek(b"plain", time.now).expect("there").last_access(), NOW.plus_seconds(1050));
+    assert_eq!(
+        after.peek(b"plain", time.now).expect("there").last_access(),
+        NOW.plus_seconds(1050)
+    );
     let late = store();
     let time = SnapshotTime { now: NOW, wall: wall.plus_seconds(100) };
     late.read_snapshot(&mut Cursor::new(&file), time).expect("loaded");

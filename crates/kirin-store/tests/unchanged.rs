@@ -1,4 +1,5 @@
-//! Storing what was begun before: refused if something that it depends on has been invalidated meanwhile.
+//! Storing what was begun before: refused if something that it depends on has been invalidated
+//! meanwhile.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -10,18 +11,28 @@ use kirin_store::{
 
 const NOW: Now = Now::from_unix_seconds(1_700_000_000);
 
-fn store_since(store: &Store, key: &[u8], value: &[u8], tags: &[&[u8]], since: &Moment) -> StoreOutcome {
+fn store_since(
+    store: &Store,
+    key: &[u8],
+    value: &[u8],
+    tags: &[&[u8]],
+    since: &Moment,
+) -> StoreOutcome {
     let request = StoreRequest { unchanged_since: Some(since), ..StoreRequest::default() };
     store.store(key, NewItem::new(value).tags(tags), &request, NOW)
 }
 
-/// Whether `/a/b` with the tag `t` can be stored when `between` happens between its beginning and its end.
+/// Whether `/a/b` with the tag `t` can be stored when `between` happens between its beginning and
+/// its end.
 fn is_stored_after(between: impl FnOnce(&Store)) -> bool {
     let store = Store::new(StoreConfig { memory_bytes: 1 << 20, ..StoreConfig::default() });
     let since = store.moment();
     between(&store);
     let outcome = store_since(&store, b"/a/b", b"old", &[b"t"], &since);
-    assert_eq!(outcome.is_stored(), store.get(b"/a/b", NOW).is_some_and(|item| item.value_slice() == b"old"));
+    assert_eq!(
+        outcome.is_stored(),
+        store.get(b"/a/b", NOW).is_some_and(|item| item.value_slice() == b"old")
+    );
     assert!(outcome.is_stored() || outcome == StoreOutcome::NotStored, "{outcome:?}");
     outcome.is_stored()
 }
@@ -38,7 +49,11 @@ fn what_was_begun_before_an_invalidation_is_not_stored_after_it() {
             store.delete(b"/a/b", NOW);
         }),
         ("marked stale", |store| {
-            store.meta_delete(b"/a/b", &DeleteRequest { invalidate: true, ..DeleteRequest::default() }, NOW);
+            store.meta_delete(
+                b"/a/b",
+                &DeleteRequest { invalidate: true, ..DeleteRequest::default() },
+                NOW,
+            );
         }),
         ("tag", |store| {
             store.invalidate_tag(b"t", Invalidation::Hard);
@@ -122,7 +137,11 @@ fn what_was_invalidated_before_it_was_begun_does_not_matter() {
     for key in [b"/a/b", b"/a/c"] {
         let since = store.moment();
         assert!(store_since(&store, key, b"new", &[b"t"], &since).is_stored());
-        assert!(store.get(key, NOW).is_some_and(|item| !item.is_stale() && item.value_slice() == b"new"));
+        assert!(
+            store
+                .get(key, NOW)
+                .is_some_and(|item| !item.is_stale() && item.value_slice() == b"new")
+        );
         assert_eq!(
             store_since(&store, key, b"old", &[], &since),
             StoreOutcome::NotStored,
@@ -139,8 +158,9 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// The data is a number. Writers change it and invalidate; readers remember the moment, read it, and store what they have
-/// read. Nobody may find an older number in the store than there was when an invalidation had returned.
+/// The data is a number. Writers change it and invalidate; readers remember the moment, read it,
+/// and store what they have read. Nobody may find an older number in the store than there was when
+/// an invalidation had returned.
 #[test]
 fn nobody_gets_an_old_page_after_its_invalidation() {
     for (kind, tags) in [("tag", &[&b"t"[..]][..]), ("prefix", &[]), ("key", &[])] {
@@ -153,7 +173,8 @@ fn nobody_gets_an_old_page_after_its_invalidation() {
                     while !ended.load(Ordering::Relaxed) {
                         let since = store.moment();
                         let value = data.load(Ordering::SeqCst).to_string();
-                        if store_since(&store, b"/page", value.as_bytes(), tags, &since).is_stored() {
+                        if store_since(&store, b"/page", value.as_bytes(), tags, &since).is_stored()
+                        {
                             stored.fetch_add(1, Ordering::Relaxed);
                         }
                     }
@@ -177,7 +198,8 @@ fn nobody_gets_an_old_page_after_its_invalidation() {
                     }
                 }
                 if let Some(item) = store.get(b"/page", NOW) {
-                    let found: u64 = std::str::from_utf8(item.value_slice()).unwrap().parse().unwrap();
+                    let found: u64 =
+                        std::str::from_utf8(item.value_slice()).unwrap().parse().unwrap();
                     assert_eq!(found, change, "{kind}: an old page after its invalidation");
                 }
                 // Sometimes there is time to store a page in between, sometimes not.

@@ -15,7 +15,9 @@ const TAGS: [&str; 3] = ["front", "a", "/a"];
 
 fn store_since(store: &Store, key: &str, value: &str, tags: &[&[u8]], since: &Moment) -> bool {
     let request = StoreRequest { unchanged_since: Some(since), ..StoreRequest::default() };
-    store.store(key.as_bytes(), NewItem::new(value.as_bytes()).tags(tags), &request, NOW).is_stored()
+    store
+        .store(key.as_bytes(), NewItem::new(value.as_bytes()).tags(tags), &request, NOW)
+        .is_stored()
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +167,9 @@ fn concurrent_purges_of_all_kinds_leave_no_old_page_and_disturb_no_other() {
                     let change = sources[page].fetch_add(1, Ordering::SeqCst) + 1;
                     match random.below(4) {
                         0 => drop(store.delete(key(page).as_bytes(), NOW)),
-                        1 => drop(store.invalidate_tag(format!("t{page}").as_bytes(), Invalidation::Hard)),
+                        1 => drop(
+                            store.invalidate_tag(format!("t{page}").as_bytes(), Invalidation::Hard),
+                        ),
                         2 => {
                             let prefix = format!("/{}/", page % 2);
                             store.invalidate_prefix(prefix.as_bytes(), Invalidation::Hard, NOW);
@@ -176,7 +180,8 @@ fn concurrent_purges_of_all_kinds_leave_no_old_page_and_disturb_no_other() {
                         }
                     }
                     if let Some(item) = store.get(key(page).as_bytes(), NOW) {
-                        let found: u64 = std::str::from_utf8(item.value_slice()).unwrap().parse().unwrap();
+                        let found: u64 =
+                            std::str::from_utf8(item.value_slice()).unwrap().parse().unwrap();
                         assert!(found >= change, "{found} after the purge that followed {change}");
                     }
                     (0..random.below(300)).for_each(|_| std::hint::spin_loop());

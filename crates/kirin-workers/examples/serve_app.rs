@@ -1,13 +1,17 @@
-//! The smallest front: one event loop, one application. For looking at the hot path alone (strace, perf, wrk).
+//! The smallest front: one event loop, one application. For looking at the hot path alone (strace,
+//! perf, wrk).
 //!
 //!     cargo run --release -p kirin-workers --example serve_app -- app.psgi [workers] [host:port]
 
-use kirin_files::AppFiles;
-use kirin_http::{Answer, Handler, Limits, ListenAddress, Listener, Origin, RequestHead, Server, listener};
-use kirin_workers::{App, AppConfig};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+
+use kirin_files::AppFiles;
+use kirin_http::{
+    Answer, Handler, Limits, ListenAddress, Listener, Origin, RequestHead, Server, listener,
+};
+use kirin_workers::{App, AppConfig};
 
 struct OneApp(Arc<App>, Rc<AppFiles>);
 
@@ -30,8 +34,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for listener in Listener::bind(&address, 1)? {
             let local = listener.address()?;
             println!("{local}");
-            let server =
-                Server::new(Rc::new(OneApp(Arc::clone(&app), Rc::default())), local, Limits::default(), None);
+            let server = Server::new(
+                Rc::new(OneApp(Arc::clone(&app), Rc::default())),
+                local,
+                Limits::default(),
+                None,
+            );
             tokio::task::spawn_local(listener::accept(listener, Rc::new(server)));
         }
         tokio::signal::ctrl_c().await?;

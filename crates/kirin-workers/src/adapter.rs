@@ -1,10 +1,11 @@
 //! Finding the Perl half of Kirin.
 
-use crate::config::AppConfig;
-use crate::error::AppError;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use crate::config::AppConfig;
+use crate::error::AppError;
 
 /// The command that starts an app parent, up to its own options.
 #[derive(Debug)]
@@ -14,10 +15,11 @@ pub(crate) struct Adapter {
 }
 
 impl Adapter {
-    /// The adapter that `config` names, or the first of: beside the program, in the source tree that it was built in,
-    /// installed in Perl's `@INC`.
+    /// The adapter that `config` names, or the first of: beside the program, in the source tree
+    /// that it was built in, installed in Perl's `@INC`.
     pub(crate) fn find(config: &AppConfig) -> Result<Self, AppError> {
-        let perl = config.perl.clone().map_or_else(|| OsString::from("perl"), PathBuf::into_os_string);
+        let perl =
+            config.perl.clone().map_or_else(|| OsString::from("perl"), PathBuf::into_os_string);
         let candidates = match &config.adapter {
             Some(directory) => vec![directory.clone()],
             None => std::env::current_exe().map(|program| beside(&program)).unwrap_or_default(),
@@ -32,22 +34,26 @@ impl Adapter {
             return Ok(Self { perl, arguments });
         }
         if config.adapter.is_none() && is_installed(config, &perl)? {
-            let arguments = ["-MKirin::AppParent", "-e", "exit Kirin::AppParent->main(@ARGV)", "--"];
+            let arguments =
+                ["-MKirin::AppParent", "-e", "exit Kirin::AppParent->main(@ARGV)", "--"];
             return Ok(Self { perl, arguments: arguments.map(OsString::from).to_vec() });
         }
-        let searched: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
+        let searched: Vec<String> =
+            candidates.iter().map(|path| path.display().to_string()).collect();
         Err(AppError::NoAdapter { app: config.name.clone(), searched: searched.join(", ") })
     }
 }
 
-/// `PREFIX/share/kirin/adapters/perl` for `PREFIX/bin/kirin`, and `adapters/perl` in a directory above the program, as in
-/// `target/release/kirin` (tests are a directory deeper).
+/// `PREFIX/share/kirin/adapters/perl` for `PREFIX/bin/kirin`, and `adapters/perl` in a directory
+/// above the program, as in `target/release/kirin` (tests are a directory deeper).
 fn beside(program: &Path) -> Vec<PathBuf> {
     let mut candidates = Vec::new();
     if let Some(prefix) = program.ancestors().nth(2) {
         candidates.push(prefix.join("share/kirin/adapters/perl"));
     }
-    candidates.extend(program.ancestors().skip(1).take(4).map(|directory| directory.join("adapters/perl")));
+    candidates.extend(
+        program.ancestors().skip(1).take(4).map(|directory| directory.join("adapters/perl")),
+    );
     candidates
 }
 
@@ -60,9 +66,10 @@ fn is_installed(config: &AppConfig, perl: &OsString) -> Result<bool, AppError> {
         .stderr(Stdio::null());
     match command.status() {
         Ok(status) => Ok(status.success()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(AppError::NoPerl { app: config.name.clone(), perl: perl.to_string_lossy().into_owned() })
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(AppError::NoPerl {
+            app: config.name.clone(),
+            perl: perl.to_string_lossy().into_owned(),
+        }),
         Err(error) => Err(AppError::system(&config.name, "cannot run perl", &error)),
     }
 }

@@ -1,18 +1,11 @@
-//! An app parent that was there before Kirin: a process has loaded the application, forked, and become Kirin with exec(2),
-//! while its child serves as the app parent. `Plack::Handler::Kirin` does that.
+//! An app parent that was there before Kirin: a process has loaded the application, forked, and
+//! become Kirin with exec(2), while its child serves as the app parent. `Plack::Handler::Kirin`
+//! does that.
 //!
-//! Everything is as with a parent that Kirin has started, for it is Kirin's child and leads a process group. Parents of later
-//! generations come of the command that the first process was started with: run again with `KIRIN_APP_PARENT` set, it loads the
-//! application and becomes one.
+//! Everything is as with a parent that Kirin has started, for it is Kirin's child and leads a
+//! process group. Parents of later generations come of the command that the first process was
+//! started with: run again with `KIRIN_APP_PARENT` set, it loads the application and becomes one.
 
-use crate::adapter::Adapter;
-use crate::config::AppConfig;
-use crate::error::AppError;
-use crate::parent::{Birth, Parent, WorkerSocket};
-use crate::sendfile::SendfileRoots;
-use crate::supervisor::Event;
-use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, waitpid};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
@@ -20,8 +13,18 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, waitpid};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::UnboundedSender;
+
+use crate::adapter::Adapter;
+use crate::config::AppConfig;
+use crate::error::AppError;
+use crate::parent::{Birth, Parent, WorkerSocket};
+use crate::sendfile::SendfileRoots;
+use crate::supervisor::Event;
 
 /// The generation that is there.
 const FIRST: u64 = 1;
@@ -29,7 +32,8 @@ const FIRST: u64 = 1;
 /// How often an end that the control channel has announced is looked for.
 const WAIT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A child process that has the application loaded and speaks for it. Its control channel is Kirin's standard input.
+/// A child process that has the application loaded and speaks for it. Its control channel is
+/// Kirin's standard input.
 #[derive(Clone, Debug)]
 pub struct LoadedParent {
     /// Its process id, which is that of its process group too.
@@ -70,9 +74,15 @@ impl Launch {
     }
 
     /// The socket on which a generation's workers accept.
-    pub(crate) fn socket(&self, config: &AppConfig, generation: u64) -> Result<WorkerSocket, AppError> {
+    pub(crate) fn socket(
+        &self,
+        config: &AppConfig,
+        generation: u64,
+    ) -> Result<WorkerSocket, AppError> {
         match self {
-            Self::Adopt(loaded) if generation == FIRST => Ok(WorkerSocket::of_parent(&loaded.socket)),
+            Self::Adopt(loaded) if generation == FIRST => {
+                Ok(WorkerSocket::of_parent(&loaded.socket))
+            }
             _ => WorkerSocket::bind(config),
         }
     }
@@ -91,15 +101,19 @@ impl Launch {
         events: UnboundedSender<Event>,
     ) -> Result<Parent, AppError> {
         let loaded = match self {
-            Self::Spawn(adapter) => return Parent::spawn(config, adapter, socket, sendfile, birth, events),
+            Self::Spawn(adapter) => {
+                return Parent::spawn(config, adapter, socket, sendfile, birth, events);
+            }
             Self::Adopt(loaded) => loaded,
         };
         if birth.generation != FIRST {
             let invocation = loaded.invocation.as_ref();
-            let invocation = invocation.ok_or_else(|| AppError::LoadedBefore { app: config.name.clone() })?;
+            let invocation =
+                invocation.ok_or_else(|| AppError::LoadedBefore { app: config.name.clone() })?;
             return Parent::invoke(config, invocation, socket, birth, events);
         }
-        let failed = |error: io::Error| AppError::system(&config.name, "control channel on STDIN", &error);
+        let failed =
+            |error: io::Error| AppError::system(&config.name, "control channel on STDIN", &error);
         let pid = Pid::from_raw(loaded.pid.cast_signed())
             .ok_or_else(|| failed(io::Error::other("the process id of the app parent is 0")))?;
         let control = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;

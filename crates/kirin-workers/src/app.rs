@@ -1,5 +1,23 @@
 //! A running application: what the event loops share of it.
 
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use kirin_balance::ClientKey;
+use kirin_cgi::{MetaVariables, RequestBlock};
+use kirin_files::AppFiles;
+use kirin_http::{
+    Answer, BodyLength, ClientWatch, Method, NoRoom, Origin, RequestBody, RequestHead, Response,
+    SpoolError, SpooledBody, StatusCode, Version, address_key,
+};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot, watch};
+
 use crate::config::AppConfig;
 use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
@@ -7,30 +25,14 @@ use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
 use crate::parsed::{self, WantedByWorkers};
 use crate::pool::{Pool, Refused, Taken};
 use crate::read_ahead::ReadAhead;
-use kirin_balance::ClientKey;
-use kirin_cgi::{MetaVariables, RequestBlock};
-
 use crate::sendfile::SendfileRoots;
 use crate::supervisor::{Event, Supervisor};
 use crate::wear::Wear;
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
-use kirin_files::AppFiles;
-use kirin_http::{
-    Answer, BodyLength, ClientWatch, Method, NoRoom, Origin, RequestBody, RequestHead, Response, SpoolError,
-    SpooledBody, StatusCode, Version, address_key,
-};
-use parking_lot::Mutex;
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot, watch};
 
-/// Workers at most that a request is tried on again after the first, as long as none of them has read it.
+/// Workers at most that a request is tried on again after the first, as long as none of them has
+/// read it.
 const UNREAD_TRIES: u32 = 3;
 
 /// An application and its workers. One for each application, shared by all event loops.
@@ -67,10 +69,12 @@ pub enum AppState {
 }
 
 impl App {
-    /// Starts an application: its parent process, and a task on the current runtime that watches over it. Workers'
-    /// connections are spread over `loops`, the runtimes that will call [`App::answer`].
+    /// Starts an application: its parent process, and a task on the current runtime that watches
+    /// over it. Workers' connections are spread over `loops`, the runtimes that will call
+    /// [`App::answer`].
     ///
-    /// Returns when the process has been started; [`App::ready`] tells when the application is loaded.
+    /// Returns when the process has been started; [`App::ready`] tells when the application is
+    /// loaded.
     pub fn start(config: AppConfig, loops: Vec<Handle>) -> Result<Arc<Self>, AppError> {
         let sendfile_roots = SendfileRoots::open(&config.sendfile_roots)
             .map_err(|error| AppError::system(&config.name, "sendfile root", &error))?;
@@ -117,8 +121,8 @@ impl App {
         }
     }
 
-    /// Stops the application: no further request is taken, requests in progress may end within `limit`, then every process is
-    /// killed. Returns when none is left.
+    /// Stops the application: no further request is taken, requests in progress may end within
+    /// `limit`, then every process is killed. Returns when none is left.
     pub async fn stop(&self, limit: Duration) {
         let (done, stopped) = oneshot::channel();
         if self.supervisor.send(Event::Stop { limit, done }).is_ok() {
@@ -127,8 +131,9 @@ impl App {
         }
     }
 
-    /// Loads the application anew, beside the one that runs. It takes over when all of its workers are there; if it cannot
-    /// be loaded, or not within the start limit, the old one goes on and the log says why.
+    /// Loads the application anew, beside the one that runs. It takes over when all of its workers
+    /// are there; if it cannot be loaded, or not within the start limit, the old one goes on and
+    /// the log says why.
     pub fn reload(&self) {
         self.reloads_asked.fetch_add(1, Ordering::Relaxed);
         // An error means that the application has ended.
@@ -239,8 +244,8 @@ impl App {
                 Err(failure) => failure,
             };
             tries += 1;
-            // A worker may be told to leave in the moment in which it is given a request, so that more tries are allowed when
-            // the application has not seen it.
+            // A worker may be told to leave in the moment in which it is given a request, so that
+            // more tries are allowed when the application has not seen it.
             let may_try = match failure {
                 Failure::NotRead { .. } => tries <= UNREAD_TRIES,
                 Failure::File { .. } => !std::mem::replace(&mut files_refused, true),
@@ -277,8 +282,8 @@ impl App {
         }
     }
 
-    /// An idle worker, or the next that becomes idle when it is this request's turn. The turn does not come when the client
-    /// goes before.
+    /// An idle worker, or the next that becomes idle when it is this request's turn. The turn does
+    /// not come when the client goes before.
     async fn take_worker(
         &self,
         address: ClientKey,
@@ -331,7 +336,8 @@ impl App {
     }
 
     fn log_failure(&self, failure: &Failure, call: &Call, what: &str) {
-        let value = |name| String::from_utf8_lossy(call.block.value(name).unwrap_or_default()).into_owned();
+        let value =
+            |name| String::from_utf8_lossy(call.block.value(name).unwrap_or_default()).into_owned();
         let request = format!("{} {}", value("REQUEST_METHOD"), value("REQUEST_URI"));
         tracing::warn!(app = self.config.name, %failure, request, "{what}");
     }
@@ -371,8 +377,8 @@ impl App {
         );
     }
 
-    /// Moves what has been read of a response to its spool file; false if that cannot be written, so that the worker waits
-    /// for the client.
+    /// Moves what has been read of a response to its spool file; false if that cannot be written,
+    /// so that the worker waits for the client.
     pub(crate) fn spill_response(&self, ahead: &mut ReadAhead) -> Result<bool, NoRoom> {
         let spilled = ahead.spill(&self.spool_directory)?;
         if let Err(error) = &spilled {
@@ -455,13 +461,17 @@ impl App {
     /// The workers of a generation get no further request; the idle ones are let go.
     pub(crate) fn retire_generation(&self, generation: u64) {
         let workers = self.workers.lock();
-        workers.values().filter(|worker| worker.generation == generation).for_each(|worker| worker.leave());
+        workers
+            .values()
+            .filter(|worker| worker.generation == generation)
+            .for_each(|worker| worker.leave());
         drop(workers);
         drop(self.pool.remove_idle(|connection| connection.handle.is_leaving()));
     }
 
-    /// Workers that have lost their parent get no further request; the idle ones are let go. A process that one of them has left
-    /// behind may keep its socket open, so that its end is not seen.
+    /// Workers that have lost their parent get no further request; the idle ones are let go. A
+    /// process that one of them has left behind may keep its socket open, so that its end is not
+    /// seen.
     pub(crate) fn retire_workers(&self, pids: &HashSet<u32>) {
         let workers = self.workers.lock();
         pids.iter().filter_map(|pid| workers.get(pid)).for_each(|worker| worker.leave());
@@ -480,7 +490,8 @@ impl App {
         });
     }
 
-    /// The worker's process has ended. Its socket may still be open in a process that it left behind.
+    /// The worker's process has ended. Its socket may still be open in a process that it left
+    /// behind.
     pub(crate) fn forget_worker(&self, pid: u32) {
         self.counters.workers_ended.add(1);
         let mut workers = self.workers.lock();
@@ -497,17 +508,27 @@ impl App {
     /// The workers whose request is overdue; each is told once.
     pub(crate) fn condemn_overdue(&self) -> Vec<Arc<WorkerHandle>> {
         let now = self.now_ms();
-        self.workers.lock().values().filter(|worker| worker.condemn_if_overdue(now)).cloned().collect()
+        self.workers
+            .lock()
+            .values()
+            .filter(|worker| worker.condemn_if_overdue(now))
+            .cloned()
+            .collect()
     }
 
     pub(crate) fn expire_waiting(&self) {
         let expired = self.pool.expire(Instant::now(), self.config.queue_wait);
         if expired > 0 {
-            tracing::warn!(app = self.config.name, expired, "requests waited too long for a worker");
+            tracing::warn!(
+                app = self.config.name,
+                expired,
+                "requests waited too long for a worker"
+            );
         }
     }
 
-    /// Ends the application's service: requests that wait and come are refused, idle workers let go.
+    /// Ends the application's service: requests that wait and come are refused, idle workers let
+    /// go.
     pub(crate) fn close(&self, state: AppState) {
         self.state.send_replace(state);
         drop(self.pool.close());

@@ -1,8 +1,10 @@
-//! What an application needs to be run. The program makes it from `[app.NAME]` in the configuration file.
+//! What an application needs to be run. The program makes it from `[app.NAME]` in the configuration
+//! file.
 
-use crate::adopted_parent::LoadedParent;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::adopted_parent::LoadedParent;
 
 /// Workers of one application at most.
 pub const MAX_WORKERS: usize = 4096;
@@ -39,7 +41,8 @@ pub struct AppConfig {
     pub load: PathBuf,
     /// Working directory of parent and workers. Default: Kirin's own.
     pub directory: Option<PathBuf>,
-    /// Environment variables added to Kirin's own. `PLACK_ENV` is `deployment` unless it is set here or there.
+    /// Environment variables added to Kirin's own. `PLACK_ENV` is `deployment` unless it is set
+    /// here or there.
     pub env: Vec<(String, String)>,
     /// Number of workers, up to [`MAX_WORKERS`]. Default: 5.
     pub workers: usize,
@@ -47,8 +50,8 @@ pub struct AppConfig {
     pub preload: Preload,
     /// The Perl to run. Default: `perl` in `PATH`.
     pub perl: Option<PathBuf>,
-    /// Directory of the Perl adapter (with `bin` and `lib`). Default: searched beside the program, in its source tree and
-    /// in Perl's `@INC`.
+    /// Directory of the Perl adapter (with `bin` and `lib`). Default: searched beside the program,
+    /// in its source tree and in Perl's `@INC`.
     pub adapter: Option<PathBuf>,
     /// Requests after which a worker is replaced; up to a tenth less by lot. Default: never.
     pub max_requests: Option<u64>,
@@ -58,28 +61,29 @@ pub struct AppConfig {
     pub max_memory_bytes: Option<u64>,
     /// Longest request body, in bytes. Default: 1 GiB.
     pub body_limit_bytes: u64,
-    /// What a worker may be read ahead of a slow client, in bytes of a file, for each response; past that the worker waits for
-    /// the client. Default: 1 GiB.
+    /// What a worker may be read ahead of a slow client, in bytes of a file, for each response;
+    /// past that the worker waits for the client. Default: 1 GiB.
     pub response_spool_bytes: u64,
-    /// Where request bodies of more than 1 MiB are kept while they are read, and responses that slow clients have not taken.
-    /// Default: the system's directory for temporary files.
+    /// Where request bodies of more than 1 MiB are kept while they are read, and responses that
+    /// slow clients have not taken. Default: the system's directory for temporary files.
     pub spool_directory: Option<PathBuf>,
-    /// Where the directory of the workers' socket is made; the socket's path must stay below 108 bytes. Default: the
-    /// system's directory for temporary files.
+    /// Where the directory of the workers' socket is made; the socket's path must stay below 108
+    /// bytes. Default: the system's directory for temporary files.
     pub run_directory: Option<PathBuf>,
     /// Requests that wait for a worker at most; one more is answered 503. Default: 1,024.
     pub queue_length: usize,
     /// How long a request may wait for a worker before it is answered 503. Default: 30 s.
     pub queue_wait: Duration,
-    /// How long a worker may take from request to response before it is killed and the client gets 504. For a response that
-    /// is streamed, to its head. Default: 60 s.
+    /// How long a worker may take from request to response before it is killed and the client gets
+    /// 504. For a response that is streamed, to its head. Default: 60 s.
     pub request_deadline: Duration,
     /// How long loading and the first worker may take; in a reload, all workers. Default: 60 s.
     pub start_limit: Duration,
-    /// Directories below which files may be that the application names with `X-Sendfile`. Default: none.
+    /// Directories below which files may be that the application names with `X-Sendfile`. Default:
+    /// none.
     pub sendfile_roots: Vec<PathBuf>,
-    /// A process that has the application loaded already; `load`, `directory`, `env`, `perl` and `adapter` are not used then.
-    /// Default: Kirin starts one.
+    /// A process that has the application loaded already; `load`, `directory`, `env`, `perl` and
+    /// `adapter` are not used then. Default: Kirin starts one.
     pub loaded: Option<LoadedParent>,
 }
 

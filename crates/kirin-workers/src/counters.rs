@@ -51,7 +51,8 @@ counters! {
     overdue,
     /// Workers killed because their cleanup after a response took too long.
     overdue_cleanups,
-    /// Workers that said that they leave after a response: their number of requests was over, or the application wished it.
+    /// Workers that said that they leave after a response: their number of requests was over, or
+    /// the application wished it.
     workers_left,
     /// Workers replaced because of their age.
     replaced_by_age,

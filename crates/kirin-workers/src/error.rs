@@ -19,7 +19,9 @@ pub enum AppError {
         reason: String,
     },
     /// There is no Perl.
-    #[error("app `{app}`: there is no `{perl}` in PATH; install perl, or set `perl` to where it is")]
+    #[error(
+        "app `{app}`: there is no `{perl}` in PATH; install perl, or set `perl` to where it is"
+    )]
     NoPerl {
         /// The application's name.
         app: String,

@@ -1,19 +1,5 @@
 //! One request on one worker: send it, read the response. The hot path of the crate.
 
-use crate::app::App;
-use crate::handed_file::HandedFile;
-use crate::read_ahead::ReadAhead;
-use crate::response_pump::PumpedBody;
-use crate::sendfile::NotSent;
-use crate::worker::{WorkerConnection, WorkerTunnel};
-use crate::worker_response::{Afterwards, AnyHead, ProtocolError, WorkerBody, WorkerHead, read_head};
-use bytes::{Bytes, BytesMut};
-use kirin_cgi::RequestBlock;
-use kirin_files::{AppFile, AppFiles, NotThatFile};
-use kirin_http::{
-    Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, Method, Place,
-    RequestFields, Response, SpooledBody, StatusCode, UnknownLength,
-};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
@@ -21,6 +7,24 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use kirin_cgi::RequestBlock;
+use kirin_files::{AppFile, AppFiles, NotThatFile};
+use kirin_http::{
+    Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, Method, Place,
+    RequestFields, Response, SpooledBody, StatusCode, UnknownLength,
+};
+
+use crate::app::App;
+use crate::handed_file::HandedFile;
+use crate::read_ahead::ReadAhead;
+use crate::response_pump::PumpedBody;
+use crate::sendfile::NotSent;
+use crate::worker::{WorkerConnection, WorkerTunnel};
+use crate::worker_response::{
+    Afterwards, AnyHead, ProtocolError, WorkerBody, WorkerHead, read_head,
+};
 
 /// Responses of up to this size are taken from the worker whole, before the client gets a byte.
 const WHOLE_BYTES: u64 = 1024 * 1024;
@@ -86,11 +90,12 @@ impl Failure {
 
 /// Methods that do the same when done twice (RFC 9110 section 9.2.2).
 pub(crate) fn is_idempotent(method: &Method) -> bool {
-    [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE, Method::TRACE].contains(method)
+    [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE, Method::TRACE]
+        .contains(method)
 }
 
-/// Has `connection` answer `call`. Gives the worker back as soon as its response is read; for a large response that goes on
-/// after this has returned.
+/// Has `connection` answer `call`. Gives the worker back as soon as its response is read; for a
+/// large response that goes on after this has returned.
 pub(crate) async fn exchange(
     app: &Arc<App>,
     mut connection: WorkerConnection,
@@ -110,7 +115,12 @@ pub(crate) async fn exchange(
         Ok(Received::Switched(fields)) => {
             connection.handle.end();
             let body = Body::Tunnel(Box::new(WorkerTunnel { connection, app: Arc::clone(app) }));
-            return Ok(Response { status: StatusCode::SWITCHING_PROTOCOLS, fields, body, place: Place::App });
+            return Ok(Response {
+                status: StatusCode::SWITCHING_PROTOCOLS,
+                fields,
+                body,
+                place: Place::App,
+            });
         }
         Err(_) if connection.handle.is_killed() => return Err(Failure::Overdue { pid }),
         Err(failure) => return Err(failure),
@@ -139,14 +149,21 @@ pub(crate) async fn exchange(
                 _ => None,
             };
             let ahead = ReadAhead::new(data, share);
-            let body =
-                PumpedBody::start(Arc::clone(app), connection, decoder, ahead, head.afterwards, length);
+            let body = PumpedBody::start(
+                Arc::clone(app),
+                connection,
+                decoder,
+                ahead,
+                head.afterwards,
+                length,
+            );
             Ok(response(head, Body::Stream(Box::new(body))))
         }
     }
 }
 
-/// Gives a worker back whose response has been read, now or when it has cleaned up. Call on an event loop.
+/// Gives a worker back whose response has been read, now or when it has cleaned up. Call on an
+/// event loop.
 pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, afterwards: Afterwards) {
     match afterwards {
         Afterwards::Waits => app.release(connection),
@@ -157,7 +174,8 @@ pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, after
     }
 }
 
-/// Waits until a worker has cleaned up, for as long as a request may take. One that leaves then says nothing more.
+/// Waits until a worker has cleaned up, for as long as a request may take. One that leaves then
+/// says nothing more.
 async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
     app.begin_deadline(&connection.handle);
     while connection.buffered().is_empty() {
@@ -179,7 +197,11 @@ async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
 }
 
 /// Sends head and body; in one system call if both are in memory and fit into the socket's buffer.
-async fn send(connection: &mut WorkerConnection, call: &Call, body: &SpooledBody) -> io::Result<()> {
+async fn send(
+    connection: &mut WorkerConnection,
+    call: &Call,
+    body: &SpooledBody,
+) -> io::Result<()> {
     let head = call.block.as_bytes();
     let memory: &[u8] = match body {
         SpooledBody::Memory { bytes, .. } => bytes,
@@ -237,8 +259,9 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Recei
         }
         match poll_fn(|context| connection.poll_fill(context)).await {
             Ok(1..) => received = true,
-            // Linux resets a unix socket whose other end was closed with something unread in it (unix_release_sock). An
-            // adapter reads the whole request before it calls the application.
+            // Linux resets a unix socket whose other end was closed with something unread in it
+            // (unix_release_sock). An adapter reads the whole request before it calls the
+            // application.
             Err(error) if !received && error.kind() == io::ErrorKind::ConnectionReset => {
                 return Err(Failure::NotRead { pid });
             }
@@ -259,11 +282,15 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Recei
     }
     let mut decoder = head.body.decoder();
     let mut data = BytesMut::new();
-    let used = decoder.decode(connection.buffered(), &mut data).map_err(|error| protocol(error.into()))?;
+    let used =
+        decoder.decode(connection.buffered(), &mut data).map_err(|error| protocol(error.into()))?;
     connection.consume(used);
     head.afterwards.check_left(connection.buffered()).map_err(protocol)?;
-    let reading =
-        if decoder.is_done() { Reading::Whole(data.freeze()) } else { Reading::Begun(decoder, data) };
+    let reading = if decoder.is_done() {
+        Reading::Whole(data.freeze())
+    } else {
+        Reading::Begun(decoder, data)
+    };
     Ok(Received::Response(head, reading))
 }
 
@@ -273,7 +300,8 @@ enum Next {
     Switched(FieldLines),
 }
 
-/// Takes the final head out of what has been read, if it is there. Informational ones before it go on to the client.
+/// Takes the final head out of what has been read, if it is there. Informational ones before it go
+/// on to the client.
 async fn next_head(
     connection: &mut WorkerConnection,
     call: &Call,
@@ -286,7 +314,9 @@ async fn next_head(
         }
         match (head, &call.informational) {
             (AnyHead::Final(head), _) => return Ok(Some(Next::Final(head))),
-            (AnyHead::Switched { fields }, _) if call.upgrade => return Ok(Some(Next::Switched(fields))),
+            (AnyHead::Switched { fields }, _) if call.upgrade => {
+                return Ok(Some(Next::Switched(fields)));
+            }
             (AnyHead::Switched { .. }, _) => return Err(ProtocolError::Upgrade),
             // The front has said that itself.
             (AnyHead::Informational { status: StatusCode::CONTINUE, .. }, _)
@@ -335,8 +365,11 @@ fn file_response(
     let file = match file {
         // What another user has open, this one may be allowed to read where that one is not.
         HandedFile::Opened { path, seen } => {
-            let found =
-                if is_ours { call.files.opened(&path, &seen, now) } else { Err(NotThatFile::AnotherUser) };
+            let found = if is_ours {
+                call.files.opened(&path, &seen, now)
+            } else {
+                Err(NotThatFile::AnotherUser)
+            };
             found.map_err(|error| Failure::File { pid, path, error })?
         }
         HandedFile::Named(path) => match find_named(app, &call.files, &path, now) {
@@ -355,7 +388,12 @@ fn file_response(
 }
 
 /// The file that the application itself has named.
-fn find_named(app: &App, files: &AppFiles, path: &Path, now: Instant) -> Result<Rc<AppFile>, NotSent> {
+fn find_named(
+    app: &App,
+    files: &AppFiles,
+    path: &Path,
+    now: Instant,
+) -> Result<Rc<AppFile>, NotSent> {
     let opened = app.sendfile_roots().open_below(path)?;
     match files.named(path, opened, now) {
         Ok(Some(file)) => Ok(file),

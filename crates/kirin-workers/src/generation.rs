@@ -1,7 +1,18 @@
-//! A generation of an application: its code loaded once, the parent process, and a connection for each worker.
+//! A generation of an application: its code loaded once, the parent process, and a connection for
+//! each worker.
 //!
-//! The supervisor owns one that serves, and beside it one that starts and those that leave. What happens to a generation by
-//! itself is here; which of them gets the requests is the supervisor's affair.
+//! The supervisor owns one that serves, and beside it one that starts and those that leave. What
+//! happens to a generation by itself is here; which of them gets the requests is the supervisor's
+//! affair.
+
+use std::collections::HashSet;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 use crate::adopted_parent::Launch;
 use crate::app::App;
@@ -10,15 +21,9 @@ use crate::error::AppError;
 use crate::parent::{Birth, Parent, WorkerSocket, has_workers, signal_workers};
 use crate::supervisor::Event;
 use crate::worker::{Slot, WorkerConnection, connect};
-use rustix::process::{Pid, Signal};
-use std::collections::HashSet;
-use std::process::ExitStatus;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 
-/// A parent that lived shorter than this is restarted with a pause, which doubles from the first value to the second.
+/// A parent that lived shorter than this is restarted with a pause, which doubles from the first
+/// value to the second.
 const SHORT_LIFE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -34,7 +39,8 @@ const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 
 /// Where a generation is in its life.
 pub(crate) enum Role {
-    /// It is being loaded. It takes over with all these connections, or is given up at the deadline.
+    /// It is being loaded. It takes over with all these connections, or is given up at the
+    /// deadline.
     Starting { greeted: Vec<WorkerConnection>, deadline: Instant },
     /// Requests go to its workers.
     Serving,
@@ -115,7 +121,8 @@ impl Generation {
         self.workers_at_birth = self.workers;
         self.told_workers = None;
         let birth = Birth { generation: self.number, life, workers: self.workers };
-        let parent = launch.parent(app.config(), &self.socket, app.sendfile_roots(), birth, app.events())?;
+        let parent =
+            launch.parent(app.config(), &self.socket, app.sendfile_roots(), birth, app.events())?;
         let pid = parent.pid().as_raw_nonzero();
         tracing::info!(app = app.name(), generation = self.number, pid, "app parent started");
         self.parent = Some(parent);
@@ -154,8 +161,8 @@ impl Generation {
         self.tell_workers();
     }
 
-    /// Tells the parent to keep another number of workers. Signals of one kind are not counted, so that each waits until the
-    /// parent has answered the one before.
+    /// Tells the parent to keep another number of workers. Signals of one kind are not counted, so
+    /// that each waits until the parent has answered the one before.
     fn tell_workers(&mut self) {
         if matches!(self.role, Role::Leaving { .. }) {
             return;
@@ -167,7 +174,8 @@ impl Generation {
         }
     }
 
-    /// Opens a connection on the slot's home loop. It waits there until a worker is free to take it.
+    /// Opens a connection on the slot's home loop. It waits there until a worker is free to take
+    /// it.
     fn connect(&self, slot: usize, app: &Arc<App>, loops: &[Handle]) -> JoinHandle<()> {
         let home = &loops[slot % loops.len()];
         let slot = Slot { generation: self.number, index: slot, lost: app.events() };
@@ -181,7 +189,8 @@ impl Generation {
                         adapter = worker.greeting.adapter,
                         "worker is there"
                     );
-                    let connection = Box::new(WorkerConnection::new(worker, slot, app.config().max_age));
+                    let connection =
+                        Box::new(WorkerConnection::new(worker, slot, app.config().max_age));
                     // Nobody listens when the application is being stopped.
                     let _ = app.events().send(Event::Greeted { connection });
                 }
@@ -235,8 +244,8 @@ impl Generation {
         }
     }
 
-    /// Whether the parent has ended while something that the application has started in the background keeps the control
-    /// channel open.
+    /// Whether the parent has ended while something that the application has started in the
+    /// background keeps the control channel open.
     pub(crate) fn has_ended_unheard(&mut self, now: Instant) -> bool {
         if !self.parent.as_mut().is_some_and(Parent::has_ended) {
             self.ended_at = None;
@@ -277,7 +286,13 @@ impl Generation {
     }
 
     /// Starts a parent again when it is time to.
-    pub(crate) fn restart_if_due(&mut self, app: &App, launch: &Launch, lives: &mut u64, now: Instant) {
+    pub(crate) fn restart_if_due(
+        &mut self,
+        app: &App,
+        launch: &Launch,
+        lives: &mut u64,
+        now: Instant,
+    ) {
         if self.restart_at.is_some_and(|at| at <= now) {
             self.restart_at = None;
             *lives += 1;
@@ -301,9 +316,10 @@ impl Generation {
         self.parent.is_some()
     }
 
-    /// Has workers leave by themselves: the parent forks no more, and a worker whose connection ends leaves. Connections go on
-    /// being opened, so that one that waits for its first is found and let go as well. No signal reaches a worker, which would
-    /// interrupt what its application is waiting for.
+    /// Has workers leave by themselves: the parent forks no more, and a worker whose connection
+    /// ends leaves. Connections go on being opened, so that one that waits for its first is found
+    /// and let go as well. No signal reaches a worker, which would interrupt what its application
+    /// is waiting for.
     pub(crate) fn let_go(&self) {
         if let Some(parent) = &self.parent {
             parent.signal(Signal::QUIT);
@@ -351,7 +367,8 @@ impl Generation {
 
     /// Only if it is one of ours.
     fn signal_worker(&self, pid: u32, signal: Signal) {
-        if let (true, Some(pid)) = (self.children.contains(&pid), Pid::from_raw(pid.cast_signed())) {
+        if let (true, Some(pid)) = (self.children.contains(&pid), Pid::from_raw(pid.cast_signed()))
+        {
             let _ = rustix::process::kill_process(pid, signal);
         }
     }

@@ -1,4 +1,5 @@
-//! The line with which a worker opens its connection: `KIRIN/1 pid=123 generation=1 adapter=perl/0.001`.
+//! The line with which a worker opens its connection: `KIRIN/1 pid=123 generation=1
+//! adapter=perl/0.001`.
 
 use crate::parsed::Wanted;
 
@@ -23,7 +24,8 @@ pub(crate) enum BadGreeting {
     Missing(&'static str),
 }
 
-/// Reads a greeting without its line end. Words that are not known are ignored, so that adapters can say more.
+/// Reads a greeting without its line end. Words that are not known are ignored, so that adapters
+/// can say more.
 pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
     let mut words = line.split_ascii_whitespace();
     let protocol = words.next().unwrap_or("");
@@ -53,14 +55,19 @@ mod tests {
     #[test]
     fn a_greeting_names_pid_and_adapter_and_may_say_more() {
         let greeting = parse("KIRIN/1 pid=123 generation=1 adapter=perl/0.001 mood=good").unwrap();
-        assert_eq!(greeting, Greeting { pid: 123, adapter: "perl/0.001".into(), wanted: Wanted::default() });
+        assert_eq!(
+            greeting,
+            Greeting { pid: 123, adapter: "perl/0.001".into(), wanted: Wanted::default() }
+        );
         let greeting = parse("KIRIN/1 pid=123 adapter=x parsed=query").unwrap();
         assert_eq!(greeting.wanted, Wanted { query: true, ..Wanted::default() });
     }
 
     #[test]
     fn what_is_no_greeting_is_refused() {
-        for line in ["", "KIRIN/2 pid=1 adapter=x", "HTTP/1.1 200 OK", "KIRIN/1 adapter=x", "KIRIN/1 pid=5"] {
+        for line in
+            ["", "KIRIN/2 pid=1 adapter=x", "HTTP/1.1 200 OK", "KIRIN/1 adapter=x", "KIRIN/1 pid=5"]
+        {
             assert!(parse(line).is_err(), "{line}");
         }
         // Process 1 and 0 are never workers; signals must not reach them.

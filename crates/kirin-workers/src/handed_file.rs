@@ -1,16 +1,20 @@
-//! Files that a worker hands back for the front to send in place of a body, as its response head names them. No I/O.
+//! Files that a worker hands back for the front to send in place of a body, as its response head
+//! names them. No I/O.
 
-use kirin_files::SeenFile;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use kirin_files::SeenFile;
+
 /// A file to send.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HandedFile {
-    /// `X-Sendfile`: the application has written the name. It must be below a root that the configuration allows.
+    /// `X-Sendfile`: the application has written the name. It must be below a root that the
+    /// configuration allows.
     Named(PathBuf),
-    /// `Kirin-File`: the adapter has found the application's own open handle to be this file. The adapter has the content too.
+    /// `Kirin-File`: the adapter has found the application's own open handle to be this file. The
+    /// adapter has the content too.
     Opened { path: PathBuf, seen: SeenFile },
 }
 
@@ -25,12 +29,14 @@ impl HandedFile {
         Self::Named(path(value))
     }
 
-    /// The value of a `Kirin-File`: five decimal numbers and an absolute path, which may hold spaces.
+    /// The value of a `Kirin-File`: five decimal numbers and an absolute path, which may hold
+    /// spaces.
     pub(crate) fn parse(value: &[u8]) -> Result<Self, BadHandedFile> {
         let bad = || BadHandedFile(String::from_utf8_lossy(value).into_owned());
         let mut parts = value.splitn(6, |byte| *byte == b' ');
         let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse::<i128>().ok();
-        let mut unsigned = || number().and_then(|number| u64::try_from(number).ok()).ok_or_else(bad);
+        let mut unsigned =
+            || number().and_then(|number| u64::try_from(number).ok()).ok_or_else(bad);
         let (device, inode, size) = (unsigned()?, unsigned()?, unsigned()?);
         let mut signed = || number().and_then(|number| i64::try_from(number).ok()).ok_or_else(bad);
         let (modified, changed) = (signed()?, signed()?);

@@ -1,11 +1,12 @@
 #![forbid(unsafe_code)]
 //! Application workers: the front's half of the worker protocol, the queue, and supervision.
 //!
-//! [`App::start`] starts an application's parent process and a task that watches over it; [`App::answer`] is what a route
-//! calls for each request. `docs/worker-protocol.md` is the protocol, `adapters/perl` its other half.
+//! [`App::start`] starts an application's parent process and a task that watches over it;
+//! [`App::answer`] is what a route calls for each request. `docs/worker-protocol.md` is the
+//! protocol, `adapters/perl` its other half.
 //!
-//! A request's way: [`App::answer`] encodes the head, kirin-http spools the body, `pool` finds a worker, `exchange`
-//! sends the request and reads the response.
+//! A request's way: [`App::answer`] encodes the head, kirin-http spools the body, `pool` finds a
+//! worker, `exchange` sends the request and reads the response.
 
 mod adapter;
 mod adopted_parent;

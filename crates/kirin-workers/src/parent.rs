@@ -1,4 +1,19 @@
-//! The app parent as the front sees it: a process, its control channel, and the socket that its workers accept on.
+//! The app parent as the front sees it: a process, its control channel, and the socket that its
+//! workers accept on.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::net::unix::pipe;
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::adapter::Adapter;
 use crate::adopted_parent::{ParentInvocation, wait_for_child};
@@ -7,21 +22,9 @@ use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
 use crate::sendfile::SendfileRoots;
 use crate::supervisor::Event;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
-use std::collections::HashSet;
-use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
-use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
-use tokio::sync::mpsc::UnboundedSender;
 
-/// The socket of one generation, in a directory that only this user can enter. It stays when the parent dies: what waits on
-/// it is accepted by the next one's workers.
+/// The socket of one generation, in a directory that only this user can enter. It stays when the
+/// parent dies: what waits on it is accepted by the next one's workers.
 pub(crate) struct WorkerSocket {
     path: PathBuf,
     /// Unless the parent has made it.
@@ -30,10 +33,13 @@ pub(crate) struct WorkerSocket {
 
 impl WorkerSocket {
     pub(crate) fn bind(config: &AppConfig) -> Result<Self, AppError> {
-        let failed = |error: std::io::Error| AppError::system(&config.name, "socket for the workers", &error);
+        let failed = |error: std::io::Error| {
+            AppError::system(&config.name, "socket for the workers", &error)
+        };
         let place = config.run_directory.clone().unwrap_or_else(std::env::temp_dir);
         let private = std::fs::Permissions::from_mode(0o700);
-        let directory = tempfile::Builder::new().prefix("kirin-").permissions(private).tempdir_in(place);
+        let directory =
+            tempfile::Builder::new().prefix("kirin-").permissions(private).tempdir_in(place);
         let directory = directory.map_err(failed)?;
         let path = directory.path().join("workers");
         let listener = UnixListener::bind(&path).map_err(failed)?;
@@ -92,10 +98,13 @@ impl Parent {
         Birth { generation, life, workers }: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
-        let failed = |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
-        let listener = socket.listener().map_err(|error| failed("socket for the workers", error))?;
+        let failed =
+            |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
+        let listener =
+            socket.listener().map_err(|error| failed("socket for the workers", error))?;
         let load = config.directory.clone().unwrap_or_default().join(&config.load);
-        let load = std::path::absolute(&load).map_err(|error| failed("path of the application", error))?;
+        let load =
+            std::path::absolute(&load).map_err(|error| failed("path of the application", error))?;
         File::open(&load).map_err(|error| AppError::NoSuchFile {
             app: config.name.clone(),
             path: load.clone(),
@@ -124,8 +133,8 @@ impl Parent {
         }
         command.envs(config.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::from(OwnedFd::from(listener))).stdout(Stdio::piped());
-        // A group of its own: an interrupt from the terminal reaches Kirin alone, which then stops the application in
-        // order; and by the group a worker is known when its parent has ended.
+        // A group of its own: an interrupt from the terminal reaches Kirin alone, which then stops
+        // the application in order; and by the group a worker is known when its parent has ended.
         command.process_group(0).kill_on_drop(true);
 
         let mut child = command.spawn().map_err(|error| match error.kind() {
@@ -136,7 +145,8 @@ impl Parent {
             _ => failed("cannot start perl", error),
         })?;
         let no_pid = || failed("cannot start perl", std::io::Error::other("it has no process id"));
-        let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or_else(no_pid)?;
+        let group =
+            child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or_else(no_pid)?;
         if let Some(control) = child.stdout.take() {
             tokio::spawn(read_control(control, life, events));
         }
@@ -151,12 +161,14 @@ impl Parent {
         Birth { generation, life, workers }: Birth,
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
-        let failed = |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
+        let failed =
+            |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
         let cannot_start = |error| failed("cannot start it again", error);
         let (control, its_end) = std::io::pipe().map_err(cannot_start)?;
-        let listener = socket.listener().map_err(|error| failed("socket for the workers", error))?;
-        // Copies that are not closed on exec(2); they are gone when this function ends. Standard streams are the
-        // application's own, which may print and read while it is loaded.
+        let listener =
+            socket.listener().map_err(|error| failed("socket for the workers", error))?;
+        // Copies that are not closed on exec(2); they are gone when this function ends. Standard
+        // streams are the application's own, which may print and read while it is loaded.
         let listener = rustix::io::dup(&listener).map_err(|error| cannot_start(error.into()))?;
         let its_end = rustix::io::dup(&its_end).map_err(|error| cannot_start(error.into()))?;
         let seat = format!(
@@ -169,11 +181,14 @@ impl Parent {
         let mut command = Command::new(&invocation.program);
         command.args(&invocation.arguments).current_dir(&invocation.directory).env_clear();
         command.envs(invocation.environment.iter().map(|(name, value)| (name, value)));
-        command.envs(config.env.iter().map(|(name, value)| (name, value))).env("KIRIN_APP_PARENT", seat);
+        command
+            .envs(config.env.iter().map(|(name, value)| (name, value)))
+            .env("KIRIN_APP_PARENT", seat);
         command.stdin(Stdio::null()).process_group(0).kill_on_drop(true);
         let child = command.spawn().map_err(cannot_start)?;
         let no_pid = || cannot_start(std::io::Error::other("it has no process id"));
-        let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or_else(no_pid)?;
+        let group =
+            child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or_else(no_pid)?;
         let control = pipe::Receiver::from_owned_fd(control.into()).map_err(cannot_start)?;
         tokio::spawn(read_control(control, life, events));
         Ok(Self { process: Process::Spawned(child), group })
@@ -219,9 +234,9 @@ impl Parent {
     }
 }
 
-/// Signals the workers of a parent that has ended: those of `workers` that are still in its process group. Another process may
-/// have the number of one that has gone, but not in this group. What the application has started in the background is in the
-/// group too, and is not signalled.
+/// Signals the workers of a parent that has ended: those of `workers` that are still in its process
+/// group. Another process may have the number of one that has gone, but not in this group. What the
+/// application has started in the background is in the group too, and is not signalled.
 ///
 /// Returns whether there were any.
 pub(crate) fn signal_workers(group: Pid, workers: &HashSet<u32>, signal: Signal) -> bool {

@@ -1,17 +1,20 @@
 //! What the front parses so that an application need not: the query, a form and the cookies.
 //!
-//! Pure: called by [`crate::App::answer`] for requests to applications whose workers have asked for it in their greeting. The results
-//! are those of the Perl modules that Plack::Request parses with (WWW::Form::UrlEncoded::PP 0.26, Cookie::Baker 0.11, both
-//! without their XS companions), quirks included; `adapters/perl/t/parsed_differential.t` compares them. What cannot be said in
-//! a value of a header block is not sent, and the worker parses it as ever.
+//! Pure: called by [`crate::App::answer`] for requests to applications whose workers have asked for
+//! it in their greeting. The results are those of the Perl modules that Plack::Request parses with
+//! (WWW::Form::UrlEncoded::PP 0.26, Cookie::Baker 0.11, both without their XS companions), quirks
+//! included; `adapters/perl/t/parsed_differential.t` compares them. What cannot be said in a value
+//! of a header block is not sent, and the worker parses it as ever.
 
-use kirin_cgi::RequestBlock;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Between the parts of a value: US, the unit separator. Perl's `split` finds a single byte faster than `unpack` reads lengths
-/// (0.46 µs against 1.06 µs for five parameters), and form fields hardly ever hold it.
+use kirin_cgi::RequestBlock;
+
+/// Between the parts of a value: US, the unit separator. Perl's `split` finds a single byte faster
+/// than `unpack` reads lengths (0.46 µs against 1.06 µs for five parameters), and form fields
+/// hardly ever hold it.
 const SEPARATOR: u8 = 0x1f;
 
 /// Longer ones are not parsed: they would be sent two times over in a head that has a limit.
@@ -48,8 +51,8 @@ impl Wanted {
     }
 }
 
-/// What the workers of an application have asked for, all together: a head is made before it is known which worker gets it,
-/// and each can do without.
+/// What the workers of an application have asked for, all together: a head is made before it is
+/// known which worker gets it, and each can do without.
 #[derive(Debug, Default)]
 pub(crate) struct WantedByWorkers(AtomicU8);
 
@@ -89,11 +92,14 @@ pub(crate) fn add_form(block: &mut RequestBlock, body: &[u8]) {
 /// Appends `kirin.query` to a header block: the query as it was, then names and values.
 fn push_query(block: &mut Vec<u8>, query: &str) {
     if !query.is_empty() {
-        push_value(block, b"kirin.query", query.as_bytes(), |block| push_urlencoded(block, query.as_bytes()));
+        push_value(block, b"kirin.query", query.as_bytes(), |block| {
+            push_urlencoded(block, query.as_bytes())
+        });
     }
 }
 
-/// Appends `kirin.form`: the length of the body, then names and values. Nothing if the body is no form.
+/// Appends `kirin.form`: the length of the body, then names and values. Nothing if the body is no
+/// form.
 fn push_form(block: &mut Vec<u8>, content_type: &[u8], body: &[u8]) {
     if content_type.starts_with(FORM_TYPE) && body.len() <= MAX_PARSED_BYTES {
         let mut length = itoa::Buffer::new();
@@ -102,14 +108,16 @@ fn push_form(block: &mut Vec<u8>, content_type: &[u8], body: &[u8]) {
     }
 }
 
-/// Appends `kirin.cookies`: the field's value, then names and values, each name once. Nothing if there is no cookie.
+/// Appends `kirin.cookies`: the field's value, then names and values, each name once. Nothing if
+/// there is no cookie.
 fn push_cookies(block: &mut Vec<u8>, field: &[u8]) {
     if memchr::memchr(b'=', field).is_some() {
         push_value(block, b"kirin.cookies", field, |block| push_cookie_pairs(block, field));
     }
 }
 
-/// Appends a name, and a value of which `first` is the first part. Takes all back if it is too long or cannot be said.
+/// Appends a name, and a value of which `first` is the first part. Takes all back if it is too long
+/// or cannot be said.
 fn push_value(
     block: &mut Vec<u8>,
     name: &[u8],
@@ -136,8 +144,8 @@ fn cannot_be_said(byte: u8) -> bool {
     byte == 0 || byte == SEPARATOR
 }
 
-/// As WWW::Form::UrlEncoded::PP: pairs are separated by `&` or `;` and perhaps a space, `+` is a space, and a pair without `=`
-/// has an empty value. An empty pair counts, an empty text has none.
+/// As WWW::Form::UrlEncoded::PP: pairs are separated by `&` or `;` and perhaps a space, `+` is a
+/// space, and a pair without `=` has an empty value. An empty pair counts, an empty text has none.
 fn push_urlencoded(block: &mut Vec<u8>, text: &[u8]) -> Result<(), CannotBeSaid> {
     let mut rest = Some(text).filter(|text| !text.is_empty());
     while let Some(text) = rest {
@@ -159,8 +167,9 @@ fn push_urlencoded(block: &mut Vec<u8>, text: &[u8]) -> Result<(), CannotBeSaid>
     Ok(())
 }
 
-/// As Cookie::Baker::pp_crush_cookie: pairs are separated by `;` and perhaps a space, whitespace around a pair is taken off,
-/// one pair of double quotes around a value too, and of cookies with the same decoded name the first counts.
+/// As Cookie::Baker::pp_crush_cookie: pairs are separated by `;` and perhaps a space, whitespace
+/// around a pair is taken off, one pair of double quotes around a value too, and of cookies with
+/// the same decoded name the first counts.
 fn push_cookie_pairs(block: &mut Vec<u8>, field: &[u8]) -> Result<(), CannotBeSaid> {
     let mut names = Names::default();
     for (index, pair) in field.split(|byte| *byte == b';').enumerate() {
@@ -176,14 +185,15 @@ fn push_cookie_pairs(block: &mut Vec<u8>, field: &[u8]) -> Result<(), CannotBeSa
             block.truncate(start);
             continue;
         }
-        let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+        let value =
+            value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
         push_decoded(block, value, false)?;
     }
     Ok(())
 }
 
-/// Cookies that are compared one by one: browsers send a handful. With more of them, every name would be compared with every
-/// other, so a set takes over.
+/// Cookies that are compared one by one: browsers send a handful. With more of them, every name
+/// would be compared with every other, so a set takes over.
 const FEW_COOKIES: usize = 16;
 
 /// Decoded names of cookies.
@@ -231,7 +241,8 @@ fn trim(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Appends the separator and `text` with its percent-encoding taken off; what is no encoding stays as it is.
+/// Appends the separator and `text` with its percent-encoding taken off; what is no encoding stays
+/// as it is.
 fn push_decoded(block: &mut Vec<u8>, text: &[u8], plus_is_space: bool) -> Result<(), CannotBeSaid> {
     block.push(SEPARATOR);
     let mut bytes = text.iter();

@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 /// The parts of a value that was appended, or nothing if there is none.
 fn parts(push: impl FnOnce(&mut Vec<u8>)) -> Option<Vec<String>> {
@@ -85,8 +86,12 @@ fn a_form_is_what_plack_takes_for_one() {
     assert_eq!(form(type_, b"a=1&b").unwrap(), ["5", "a", "1", "b", ""]);
     assert_eq!(form(&format!("{type_}; charset=UTF-8"), b"a").unwrap(), ["1", "a", ""]);
     assert_eq!(form(type_, b"").unwrap(), ["0"]);
-    for other in ["", "text/plain", "Application/x-www-form-urlencoded", " application/x-www-form-urlencoded"]
-    {
+    for other in [
+        "",
+        "text/plain",
+        "Application/x-www-form-urlencoded",
+        " application/x-www-form-urlencoded",
+    ] {
         assert_eq!(form(other, b"a=1"), None, "{other}");
     }
 }
@@ -112,7 +117,9 @@ fn what_any_worker_wants_is_wanted_as_long_as_it_is_there() {
     let all = Wanted::from_list("cookies,query,mood,form");
     assert_eq!(all, Wanted { query: true, form: true, cookies: true });
     assert_eq!(wanted.get(), Wanted::default());
-    wanted.set([Wanted::from_list("query"), Wanted::default(), Wanted::from_list("cookies")].into_iter());
+    wanted.set(
+        [Wanted::from_list("query"), Wanted::default(), Wanted::from_list("cookies")].into_iter(),
+    );
     assert_eq!(wanted.get(), Wanted { query: true, form: false, cookies: true });
     wanted.set([Wanted::from_list(""), Wanted::from_list("mood")].into_iter());
     assert_eq!(wanted.get(), Wanted::default());
@@ -164,6 +171,7 @@ fn parsing_costs_no_more_than_what_is_parsed() {
 #[test]
 fn of_many_cookies_the_first_of_a_name_counts_too() {
     let field: String = (0..100).map(|number| format!("n{}={number}; ", number % 40)).collect();
-    let expected: Vec<_> = (0..40).flat_map(|number| [format!("n{number}"), number.to_string()]).collect();
+    let expected: Vec<_> =
+        (0..40).flat_map(|number| [format!("n{number}"), number.to_string()]).collect();
     assert_eq!(cookies(&field), Some(expected));
 }

@@ -1,20 +1,21 @@
-//! The workers that wait for a request and the requests that wait for a worker. At most one of the two at a time. Clients
-//! take turns in the queue ([`FairQueue`]).
+//! The workers that wait for a request and the requests that wait for a worker. At most one of the
+//! two at a time. Clients take turns in the queue ([`FairQueue`]).
 //!
-//! Shared by all event loops; the lock is held for a few instructions. Generic over what a worker is, so that its rules
-//! are tested without processes.
+//! Shared by all event loops; the lock is held for a few instructions. Generic over what a worker
+//! is, so that its rules are tested without processes.
 
-use kirin_balance::{ClientKey, FairQueue, Ticket};
-use parking_lot::Mutex;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
+
+use kirin_balance::{ClientKey, FairQueue, Ticket};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// A request may be overtaken by those that came at most this much later, if they are at home where the worker is: a worker
-/// of another event loop costs two wake-ups between threads.
+/// A request may be overtaken by those that came at most this much later, if they are at home where
+/// the worker is: a worker of another event loop costs two wake-ups between threads.
 const OVERTAKING: Duration = Duration::from_millis(5);
 
 /// Waiting requests looked at for one that is at home.
@@ -38,7 +39,8 @@ pub(crate) struct Pool<W: Pooled> {
 }
 
 struct State<W: Pooled> {
-    /// The one that worked last is last: its memory is warm, and those that are not needed stay idle.
+    /// The one that worked last is last: its memory is warm, and those that are not needed stay
+    /// idle.
     idle: Vec<W>,
     waiting: FairQueue<Waiter<W>>,
     closed: bool,
@@ -76,8 +78,13 @@ impl<W: Pooled> Pool<W> {
         Arc::new(Self { state: Mutex::new(state) })
     }
 
-    /// Takes an idle worker, preferably one that is at home `here`, or a place in the queue, where `client` has its turns.
-    pub(crate) fn take(self: &Arc<Self>, here: W::Home, client: ClientKey) -> Result<Taken<W>, Refused> {
+    /// Takes an idle worker, preferably one that is at home `here`, or a place in the queue, where
+    /// `client` has its turns.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        here: W::Home,
+        client: ClientKey,
+    ) -> Result<Taken<W>, Refused> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(Refused::Closed);
@@ -96,10 +103,12 @@ impl<W: Pooled> Pool<W> {
         Ok(Taken::Wait(Wait { pool: Arc::clone(self), ticket, receiver, answered: false }))
     }
 
-    /// Gives a worker to a request that waits, or keeps it. A closed pool drops it, and a worker that is leaving is dropped.
+    /// Gives a worker to a request that waits, or keeps it. A closed pool drops it, and a worker
+    /// that is leaving is dropped.
     pub(crate) fn release(&self, worker: W) {
         let mut state = self.state.lock();
-        // Under the lock: who marks a worker and then takes it out of the idle ones does not miss it.
+        // Under the lock: who marks a worker and then takes it out of the idle ones does not miss
+        // it.
         if worker.is_leaving() {
             drop(state);
             return;
@@ -160,19 +169,22 @@ impl<W: Pooled> Pool<W> {
 }
 
 impl<W: Pooled> State<W> {
-    /// The request whose turn it is, or one that came at nearly the same time and is at home `here`.
+    /// The request whose turn it is, or one that came at nearly the same time and is at home
+    /// `here`.
     fn next_for(&mut self, here: W::Home) -> Option<Waiter<W>> {
         let first = self.waiting.get(0)?.since;
         let near = |waiter: &&Waiter<W>| {
             let apart = waiter.since.max(first).duration_since(waiter.since.min(first));
             waiter.home == here && apart <= OVERTAKING
         };
-        let index = self.waiting.iter().take(LOOKED_AT).position(|waiter| near(&waiter)).unwrap_or(0);
+        let index =
+            self.waiting.iter().take(LOOKED_AT).position(|waiter| near(&waiter)).unwrap_or(0);
         self.waiting.serve(index)
     }
 }
 
-/// A request's place in the queue. Dropping it leaves the queue; a worker that was on its way goes to the next.
+/// A request's place in the queue. Dropping it leaves the queue; a worker that was on its way goes
+/// to the next.
 pub(crate) struct Wait<W: Pooled> {
     pool: Arc<Pool<W>>,
     ticket: Ticket,
@@ -185,7 +197,8 @@ impl<W: Pooled> Future for Wait<W> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // The sender is dropped unused only with the pool itself.
-        let result = ready!(Pin::new(&mut self.receiver).poll(context)).unwrap_or(Err(Refused::Closed));
+        let result =
+            ready!(Pin::new(&mut self.receiver).poll(context)).unwrap_or(Err(Refused::Closed));
         self.answered = true;
         Poll::Ready(result)
     }

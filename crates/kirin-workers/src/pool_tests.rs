@@ -1,7 +1,9 @@
-use super::*;
-use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
+
+use proptest::prelude::*;
+
+use super::*;
 
 /// Workers are numbers; even ones and odd ones are at home in different places.
 impl Pooled for u32 {
@@ -216,7 +218,8 @@ fn loops_that_take_wait_and_give_up_at_once_neither_lose_nor_share_a_worker() {
                 let work = |request: usize| async move {
                     let worker = match pool.take(thread % 2, None) {
                         Ok(Taken::Worker(worker)) => worker,
-                        // Some requests leave while they wait; a worker may be on its way to them by then.
+                        // Some requests leave while they wait; a worker may be on its way to them
+                        // by then.
                         Ok(Taken::Wait(wait)) if request.is_multiple_of(3) => {
                             tokio::task::yield_now().await;
                             drop(wait);

@@ -1,13 +1,14 @@
-//! What has been read from a worker and not yet been taken by the client: in memory, and past that, for clients that are
-//! slow, in a file without a name. `response_pump` fills and drains it.
+//! What has been read from a worker and not yet been taken by the client: in memory, and past that,
+//! for clients that are slow, in a file without a name. `response_pump` fills and drains it.
 
-use bytes::{Bytes, BytesMut};
-use kirin_http::{ClientShare, NoRoom, Reservation, Resource};
-use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use bytes::{Bytes, BytesMut};
+use kirin_http::{ClientShare, NoRoom, Reservation, Resource};
+use rustix::fs::FallocateFlags;
 
 /// Bytes kept in memory (and one read more).
 const MEMORY_BYTES: usize = 1024 * 1024;
@@ -32,7 +33,8 @@ pub(crate) struct ReadAhead {
     on_disk: Option<Reservation>,
 }
 
-/// The part of the file that is not taken yet is from `taken` to `written`. What is before `given_back` takes no space.
+/// The part of the file that is not taken yet is from `taken` to `written`. What is before
+/// `given_back` takes no space.
 struct Spilled {
     file: File,
     taken: u64,
@@ -74,8 +76,9 @@ impl ReadAhead {
         self.file.as_ref().map_or(0, |file| file.written - file.taken)
     }
 
-    /// Makes room in memory by writing it to the file, which is made in `directory`. If that fails, everything is as it was.
-    /// Writing is left to the page cache: it blocks the loop for as long as a copy takes.
+    /// Makes room in memory by writing it to the file, which is made in `directory`. If that fails,
+    /// everything is as it was. Writing is left to the page cache: it blocks the loop for as long
+    /// as a copy takes.
     pub(crate) fn spill(&mut self, directory: &Path) -> Result<io::Result<()>, NoRoom> {
         if self.memory.is_empty() {
             return Ok(Ok(()));

@@ -1,22 +1,24 @@
-//! Response bodies that are too large or too slow to be read whole: a task reads from the worker ahead of the client, the
-//! client's connection drains what it has read. When the client is slow the rest goes to a file, so that the worker is held only
-//! by what that may not take.
+//! Response bodies that are too large or too slow to be read whole: a task reads from the worker
+//! ahead of the client, the client's connection drains what it has read. When the client is slow
+//! the rest goes to a file, so that the worker is held only by what that may not take.
 
-use crate::app::App;
-use crate::exchange::after_response;
-use crate::read_ahead::ReadAhead;
-use crate::worker::WorkerConnection;
-use crate::worker_response::{Afterwards, ProtocolError};
-use bytes::Bytes;
-use kirin_http::{BodyDecoder, BodyStream, NoRoom, StreamError};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+
+use bytes::Bytes;
+use kirin_http::{BodyDecoder, BodyStream, NoRoom, StreamError};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
+
+use crate::app::App;
+use crate::exchange::after_response;
+use crate::read_ahead::ReadAhead;
+use crate::worker::WorkerConnection;
+use crate::worker_response::{Afterwards, ProtocolError};
 
 /// A client that has made no room for this long is slow. Others are not worth a file.
 const SLOW_AFTER: Duration = Duration::from_millis(200);
@@ -46,19 +48,31 @@ impl PumpedBody {
         afterwards: Afterwards,
         length: Option<u64>,
     ) -> Self {
-        let shared = Rc::new(RefCell::new(Shared { ahead, end: None, reader: None, drainer: None }));
-        let task = tokio::task::spawn_local(pump(app, connection, decoder, afterwards, Rc::clone(&shared)))
-            .abort_handle();
+        let shared =
+            Rc::new(RefCell::new(Shared { ahead, end: None, reader: None, drainer: None }));
+        let task = tokio::task::spawn_local(pump(
+            app,
+            connection,
+            decoder,
+            afterwards,
+            Rc::clone(&shared),
+        ))
+        .abort_handle();
         Self { shared, length, task }
     }
 }
 
 impl BodyStream for PumpedBody {
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+    fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, StreamError>>> {
         let mut shared = self.shared.borrow_mut();
         let data = match shared.ahead.take() {
             Ok(data) => data,
-            Err(error) => return Poll::Ready(Some(Err(StreamError(format!("spool file: {error}"))))),
+            Err(error) => {
+                return Poll::Ready(Some(Err(StreamError(format!("spool file: {error}")))));
+            }
         };
         if !data.is_empty() {
             if let Some(reader) = shared.reader.take() {
@@ -98,7 +112,8 @@ impl Shared {
     }
 }
 
-/// A worker whose response nobody reads any more. It ends at its next write; if it does not come to one, its deadline does.
+/// A worker whose response nobody reads any more. It ends at its next write; if it does not come to
+/// one, its deadline does.
 struct Abandoned<'a> {
     app: &'a App,
     connection: Option<WorkerConnection>,
@@ -160,8 +175,9 @@ async fn read_to_end(
     }
 }
 
-/// Waits until there is room in memory: the client has taken what was there, or it is slow and that has gone to the file.
-/// A client that holds too much to be given more is cut off: its worker is needed for others.
+/// Waits until there is room in memory: the client has taken what was there, or it is slow and that
+/// has gone to the file. A client that holds too much to be given more is cut off: its worker is
+/// needed for others.
 async fn make_room(app: &App, shared: &RefCell<Shared>) -> Result<(), NoRoom> {
     let is_counted = shared.borrow_mut().ahead.count();
     if is_counted && !shared.borrow().ahead.is_full() {

@@ -1,12 +1,13 @@
 //! Where files may be that an application names for the front to send (`X-Sendfile`).
 
-use kirin_http::StatusCode;
-use rustix::fs::{Mode, OFlags, ResolveFlags};
-use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+
+use kirin_http::StatusCode;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 
 /// The directories below which such files may be.
 pub(crate) struct SendfileRoots(Vec<Root>);
@@ -30,7 +31,9 @@ pub(crate) enum NotSent {
 impl NotSent {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            NotSent::Unreadable { error, .. } if is_exhaustion(error) => StatusCode::SERVICE_UNAVAILABLE,
+            NotSent::Unreadable { error, .. } if is_exhaustion(error) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -38,7 +41,9 @@ impl NotSent {
 
 /// No file descriptor is left, in the process or in the machine. It passes.
 pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
-    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    [Errno::MFILE, Errno::NFILE]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 impl SendfileRoots {
@@ -61,11 +66,14 @@ impl SendfileRoots {
     /// Opens `path` if it is below a root.
     pub(crate) fn open_below(&self, path: &Path) -> Result<File, NotSent> {
         let unreadable = |error: io::Error| NotSent::Unreadable { path: path.to_owned(), error };
-        // Roots are canonical, so that a path through a link to the same place is found to be below.
+        // Roots are canonical, so that a path through a link to the same place is found to be
+        // below.
         let canonical = path.canonicalize().map_err(unreadable)?;
-        let below = self.0.iter().find_map(|root| Some((root, canonical.strip_prefix(&root.path).ok()?)));
+        let below =
+            self.0.iter().find_map(|root| Some((root, canonical.strip_prefix(&root.path).ok()?)));
         let Some((root, relative)) = below else { return Err(NotSent::Outside(path.to_owned())) };
-        // A link put there since the look above does not lead out either. NONBLOCK: a named pipe must not hold the loop.
+        // A link put there since the look above does not lead out either. NONBLOCK: a named pipe
+        // must not hold the loop.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let file = rustix::fs::openat2(&root.directory, relative, flags, Mode::empty(), resolve)
@@ -97,7 +105,10 @@ mod tests {
             );
         }
         for outside in ["secret", "root/link", "root/../secret"] {
-            assert!(matches!(roots.open_below(&at(outside)), Err(NotSent::Outside(_))), "{outside}");
+            assert!(
+                matches!(roots.open_below(&at(outside)), Err(NotSent::Outside(_))),
+                "{outside}"
+            );
         }
         assert!(matches!(roots.open_below(&at("root/none")), Err(NotSent::Unreadable { .. })));
     }

@@ -1,10 +1,19 @@
 //! Watches over one application: which generation of it gets the requests, and what takes too long.
 //!
-//! One task a running application. Everything that happens reaches it as an [`Event`] through one channel.
+//! One task a running application. Everything that happens reaches it as an [`Event`] through one
+//! channel.
 //!
-//! The queue belongs to the application, workers to a generation: a request that waits is served by a worker of whichever
-//! generation is serving when one is free. A reload starts a generation beside the one that serves; with all its workers
-//! there it takes over, before that nobody sees it.
+//! The queue belongs to the application, workers to a generation: a request that waits is served by
+//! a worker of whichever generation is serving when one is free. A reload starts a generation
+//! beside the one that serves; with all its workers there it takes over, before that nobody sees
+//! it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::adopted_parent::Launch;
 use crate::app::{App, AppState};
@@ -14,16 +23,12 @@ use crate::error::AppError;
 use crate::generation::{Generation, Orphans, Role};
 use crate::parent::Birth;
 use crate::worker::WorkerConnection;
-use rustix::process::Signal;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
 
 /// How long workers whose parent has been killed may take to end.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a worker that took too long may say where it is, before it is killed. Its client has been answered.
+/// How long a worker that took too long may say where it is, before it is killed. Its client has
+/// been answered.
 const TRACE_GRACE: Duration = Duration::from_secs(1);
 
 /// How often workers' age and memory are looked at, at most.
@@ -143,7 +148,8 @@ impl Supervisor {
             Event::ControlClosed { life } => return self.parent_ended(life).await,
             Event::Greeted { connection } => self.greeted(*connection),
             Event::Lost { generation, slot } => {
-                if let Some(generation) = self.generations.iter_mut().find(|known| known.number == generation)
+                if let Some(generation) =
+                    self.generations.iter_mut().find(|known| known.number == generation)
                 {
                     generation.lost(slot, &self.app, &self.loops);
                 }
@@ -179,7 +185,9 @@ impl Supervisor {
     }
 
     fn starting(&self) -> Option<usize> {
-        self.generations.iter().position(|generation| matches!(generation.role, Role::Starting { .. }))
+        self.generations
+            .iter()
+            .position(|generation| matches!(generation.role, Role::Starting { .. }))
     }
 
     fn start_generation(&mut self) -> Result<(), AppError> {
@@ -192,8 +200,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Starts a generation with new code, or remembers to when the one that is starting has come to its end: what that has
-    /// read of the code may be older than the wish.
+    /// Starts a generation with new code, or remembers to when the one that is starting has come to
+    /// its end: what that has read of the code may be older than the wish.
     fn reload(&mut self) {
         if self.starting().is_some() {
             self.reload_again = true;
@@ -215,11 +223,14 @@ impl Supervisor {
         }
     }
 
-    /// A worker is there. The first generation serves from its first worker on, another one when all are there.
+    /// A worker is there. The first generation serves from its first worker on, another one when
+    /// all are there.
     fn greeted(&mut self, connection: WorkerConnection) {
         let number = connection.handle.generation;
         let is_first = self.serving().is_none();
-        let Some(index) = self.generations.iter().position(|known| known.number == number) else { return };
+        let Some(index) = self.generations.iter().position(|known| known.number == number) else {
+            return;
+        };
         // One that took too long may come to its end after all, and would go on.
         if self.generations[index].is_condemned(connection.handle.pid) {
             return;
@@ -243,7 +254,11 @@ impl Supervisor {
     fn resize(&mut self, more: bool) {
         let wanted = if more { self.workers + 1 } else { self.workers - 1 };
         if !(1..=MAX_WORKERS).contains(&wanted) {
-            tracing::warn!(app = self.app.name(), workers = self.workers, "the number of workers stays");
+            tracing::warn!(
+                app = self.app.name(),
+                workers = self.workers,
+                "the number of workers stays"
+            );
             return;
         }
         self.workers = wanted;
@@ -276,7 +291,8 @@ impl Supervisor {
         self.started();
     }
 
-    /// The generation's workers finish their requests and leave. They may take as long as a request may.
+    /// The generation's workers finish their requests and leave. They may take as long as a request
+    /// may.
     fn retire(&mut self, index: usize) {
         let generation = &mut self.generations[index];
         let deadline = Instant::now() + self.app.config().request_deadline;
@@ -292,10 +308,14 @@ impl Supervisor {
     /// A parent has ended by itself or has been killed.
     async fn parent_ended(&mut self, life: u64) -> Result<(), AppError> {
         let Some(index) = self.by_life(life) else { return Ok(()) };
-        let Some(end) = self.generations[index].parent_ended(&self.app).await else { return Ok(()) };
+        let Some(end) = self.generations[index].parent_ended(&self.app).await else {
+            return Ok(());
+        };
         self.orphans.push((end.orphans, Instant::now() + ORPHAN_LIMIT));
         match self.generations[index].role {
-            Role::Starting { .. } => return self.give_up(index, end.reason.into_error(&self.app)).await,
+            Role::Starting { .. } => {
+                return self.give_up(index, end.reason.into_error(&self.app)).await;
+            }
             Role::Serving if !self.launch.is_repeatable(self.generations[index].number) => {
                 return Err(end.reason.into_error(&self.app));
             }
@@ -304,7 +324,11 @@ impl Supervisor {
                 let generation = self.generations.remove(index);
                 generation.stop_connecting();
                 self.app.cut_generation(generation.number);
-                tracing::debug!(app = self.app.name(), generation = generation.number, "generation has left");
+                tracing::debug!(
+                    app = self.app.name(),
+                    generation = generation.number,
+                    "generation has left"
+                );
             }
         }
         Ok(())
@@ -365,16 +389,20 @@ impl Supervisor {
             let (app, limit) = (self.app.name().to_owned(), self.app.config().start_limit);
             self.give_up(index, AppError::TooSlow { app, limit }).await?;
         }
-        self.generations
-            .retain(|generation| !matches!(generation.role, Role::Leaving { .. }) || generation.has_parent());
+        self.generations.retain(|generation| {
+            !matches!(generation.role, Role::Leaving { .. }) || generation.has_parent()
+        });
         Ok(())
     }
 
-    /// Answers 504 for requests that took too long. Their workers are asked where they are, and killed a little later.
+    /// Answers 504 for requests that took too long. Their workers are asked where they are, and
+    /// killed a little later.
     fn condemn_overdue(&mut self) {
         for worker in self.app.condemn_overdue() {
             let (number, pid) = (worker.generation, worker.pid);
-            if let Some(generation) = self.generations.iter_mut().find(|known| known.number == number) {
+            if let Some(generation) =
+                self.generations.iter_mut().find(|known| known.number == number)
+            {
                 generation.condemn_worker(pid);
                 let events = self.app.events();
                 tokio::spawn(async move {
@@ -388,7 +416,9 @@ impl Supervisor {
     }
 
     fn grace_over(&mut self, generation: u64, pid: u32) {
-        if let Some(generation) = self.generations.iter_mut().find(|known| known.number == generation) {
+        if let Some(generation) =
+            self.generations.iter_mut().find(|known| known.number == generation)
+        {
             generation.kill_condemned(pid);
         }
     }
@@ -404,7 +434,10 @@ impl Supervisor {
         }
         let is_patient = !limit.is_zero();
         if is_patient && tokio::time::timeout(limit, self.all_ended()).await.is_err() {
-            tracing::warn!(app = self.app.name(), "workers are killed: they did not end within {limit:?}");
+            tracing::warn!(
+                app = self.app.name(),
+                "workers are killed: they did not end within {limit:?}"
+            );
         }
         for generation in &mut self.generations {
             generation.kill(&self.app).await;

@@ -1,12 +1,14 @@
 //! Workers that have served long enough: by age and by resident memory.
 //!
-//! The supervisor looks at each worker now and then, whatever language it is written in, and never ends one inside a request:
-//! a worn worker gets no further one, and its place is taken by the next that its parent forks.
+//! The supervisor looks at each worker now and then, whatever language it is written in, and never
+//! ends one inside a request: a worn worker gets no further one, and its place is taken by the next
+//! that its parent forks.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// Workers that came together do not all leave together: up to this part of the age is taken off by lot.
+/// Workers that came together do not all leave together: up to this part of the age is taken off by
+/// lot.
 const JITTER: f64 = 0.1;
 
 /// Why a worker is replaced.
@@ -29,7 +31,8 @@ pub(crate) fn draw() -> f64 {
     RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64
 }
 
-/// The resident memory of a process in bytes, as `ps` tells it: with the pages that it shares with its parent.
+/// The resident memory of a process in bytes, as `ps` tells it: with the pages that it shares with
+/// its parent.
 pub(crate) fn resident_bytes(pid: u32) -> Option<u64> {
     let pages = parse_statm(&std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?)?;
     Some(pages.saturating_mul(rustix::param::page_size() as u64))

@@ -1,13 +1,5 @@
 //! One worker's connection: the only file that reads from or writes to a worker.
 
-use crate::app::App;
-use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
-use crate::parsed::Wanted;
-use crate::pool::Pooled;
-use crate::supervisor::Event;
-use crate::wear::{self, Wear};
-use kirin_http::Tunnel;
-use rustix::net::Shutdown;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -17,15 +9,25 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
+
+use kirin_http::Tunnel;
+use rustix::net::Shutdown;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::app::App;
+use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
+use crate::parsed::Wanted;
+use crate::pool::Pooled;
+use crate::supervisor::Event;
+use crate::wear::{self, Wear};
+
 /// Bytes read from a worker at once, and the longest response head.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A generation's place for one worker. When the connection in it is dropped, whoever does it, the supervisor hears of it
-/// and opens a new one.
+/// A generation's place for one worker. When the connection in it is dropped, whoever does it, the
+/// supervisor hears of it and opens a new one.
 pub(crate) struct Slot {
     pub(crate) generation: u64,
     pub(crate) index: usize,
@@ -44,7 +46,8 @@ pub(crate) struct WorkerConnection {
     stream: UnixStream,
     buffer: Box<[u8]>,
     filled: usize,
-    /// The thread of the event loop that the socket is registered with. It may be used on another, which costs a wake-up.
+    /// The thread of the event loop that the socket is registered with. It may be used on another,
+    /// which costs a wake-up.
     home: ThreadId,
     pub(crate) handle: Arc<WorkerHandle>,
     _slot: Slot,
@@ -67,7 +70,8 @@ pub(crate) struct WorkerHandle {
     /// It is to end when its request has ended.
     leaving: AtomicBool,
     socket: OwnedFd,
-    /// Milliseconds on the application's clock at which the request in progress is overdue; 0 for none, `KILLED` after that.
+    /// Milliseconds on the application's clock at which the request in progress is overdue; 0 for
+    /// none, `KILLED` after that.
     deadline: AtomicU64,
 }
 
@@ -96,7 +100,8 @@ impl WorkerHandle {
         *self.same_user.get_or_init(|| runs_as_us(self.pid).unwrap_or(self.greeted_as_same_user))
     }
 
-    /// It gets no further request. To be followed by taking it out of the pool, where it may be idle.
+    /// It gets no further request. To be followed by taking it out of the pool, where it may be
+    /// idle.
     pub(crate) fn leave(&self) {
         self.leaving.store(true, Ordering::Relaxed);
     }
@@ -120,12 +125,16 @@ impl WorkerHandle {
         self.deadline.load(Ordering::Relaxed) == KILLED
     }
 
-    /// Marks the worker as killed if its request is overdue. The request cannot end between this and the kill.
+    /// Marks the worker as killed if its request is overdue. The request cannot end between this
+    /// and the kill.
     pub(crate) fn condemn_if_overdue(&self, now_ms: u64) -> bool {
         let deadline = self.deadline.load(Ordering::Relaxed);
         let overdue = deadline != 0 && deadline != KILLED && deadline < now_ms;
         overdue
-            && self.deadline.compare_exchange(deadline, KILLED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            && self
+                .deadline
+                .compare_exchange(deadline, KILLED, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
     }
 }
 
@@ -134,7 +143,8 @@ fn runs_as_us(pid: u32) -> Option<bool> {
     effective_user(pid).map(|user| user == rustix::process::geteuid().as_raw())
 }
 
-/// The effective user id of a process (proc_pid_status(5): `Uid:`, then the real and the effective one).
+/// The effective user id of a process (proc_pid_status(5): `Uid:`, then the real and the effective
+/// one).
 fn effective_user(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
@@ -185,8 +195,8 @@ impl WorkerConnection {
         }
     }
 
-    /// Whether the worker waits for a request: nothing has come from it, not even the end. Costs no system call as long as
-    /// nothing has.
+    /// Whether the worker waits for a request: nothing has come from it, not even the end. Costs no
+    /// system call as long as nothing has.
     pub(crate) fn poll_is_waiting(&mut self, context: &mut Context<'_>) -> Poll<bool> {
         loop {
             match self.stream.poll_read_ready(context) {
@@ -220,8 +230,9 @@ impl WorkerConnection {
         self.stream.async_io(Interest::WRITABLE, send).await
     }
 
-    /// Reads what has come behind what is buffered; 0 at the end. Must not be called with a full buffer. A short read tells
-    /// tokio that the socket is empty, so that no second `read` is needed to find out.
+    /// Reads what has come behind what is buffered; 0 at the end. Must not be called with a full
+    /// buffer. A short read tells tokio that the socket is empty, so that no second `read` is
+    /// needed to find out.
     pub(crate) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut read = ReadBuf::new(&mut self.buffer[self.filled..]);
         debug_assert!(read.remaining() > 0, "a full buffer reads as the end");
@@ -266,7 +277,11 @@ pub(crate) struct WorkerTunnel {
 }
 
 impl Tunnel for WorkerTunnel {
-    fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
         let connection = &mut self.connection;
         if connection.filled == 0 {
             return connection.poll_read(context, buffer);
@@ -289,7 +304,8 @@ impl Tunnel for WorkerTunnel {
 }
 
 impl Drop for WorkerTunnel {
-    /// From here on the worker has as long as for a request. One that does not come back for another is killed.
+    /// From here on the worker has as long as for a request. One that does not come back for
+    /// another is killed.
     fn drop(&mut self) {
         self.app.begin_deadline(&self.connection.handle);
     }

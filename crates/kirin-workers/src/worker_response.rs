@@ -1,9 +1,10 @@
 //! Response heads as workers send them. No I/O.
 
-use crate::handed_file::{BadHandedFile, HandedFile};
 use kirin_http::chunked::ChunkedError;
 use kirin_http::response_head::{self, BadResponse, Field, Framing};
 use kirin_http::{BodyDecoder, FieldLines, NoRoom, Response, StatusCode};
+
+use crate::handed_file::{BadHandedFile, HandedFile};
 
 /// A head as it comes from a worker.
 #[derive(Debug)]
@@ -33,14 +34,16 @@ pub(crate) struct WorkerHead {
 pub(crate) enum Afterwards {
     /// It waits for the next request.
     Waits,
-    /// It goes on with work that the client does not wait for, and says with a line end when that is done.
+    /// It goes on with work that the client does not wait for, and says with a line end when that
+    /// is done.
     CleansUp,
     /// It leaves.
     Leaves,
 }
 
 impl Afterwards {
-    /// What is left over behind a response must be nothing, or the word of a worker that has cleaned up already.
+    /// What is left over behind a response must be nothing, or the word of a worker that has
+    /// cleaned up already.
     pub(crate) fn check_left(self, left: &[u8]) -> Result<(), ProtocolError> {
         match (self, left) {
             (_, []) | (Afterwards::CleansUp, [b'\n']) => Ok(()),
@@ -52,7 +55,8 @@ impl Afterwards {
 /// The body that a worker sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkerBody {
-    /// None, because of the method or status; the length that it would have, if the application said so.
+    /// None, because of the method or status; the length that it would have, if the application
+    /// said so.
     Withheld(Option<u64>),
     /// So many bytes.
     Length(u64),
@@ -86,7 +90,10 @@ pub(crate) enum ProtocolError {
 }
 
 /// Reads the head at the start of `input`; `None` when it is not all there.
-pub(crate) fn read_head(input: &[u8], is_head: bool) -> Result<Option<(AnyHead, usize)>, ProtocolError> {
+pub(crate) fn read_head(
+    input: &[u8],
+    is_head: bool,
+) -> Result<Option<(AnyHead, usize)>, ProtocolError> {
     let mut file = None;
     let mut cleans_up = false;
     let parsed = response_head::parse(input, |name, value| {
@@ -181,7 +188,10 @@ mod tests {
         let text = format!("{first}HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n");
         let (found, length) = read_head(text.as_bytes(), false).unwrap().unwrap();
         let AnyHead::Informational { status, fields } = found else { panic!("{found:?}") };
-        assert_eq!((status.as_u16(), fields.get("link"), length), (103, Some(&b"</a>"[..]), first.len()));
+        assert_eq!(
+            (status.as_u16(), fields.get("link"), length),
+            (103, Some(&b"</a>"[..]), first.len())
+        );
         let text = b"HTTP/1.1 101\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nraw";
         let (found, length) = read_head(text, false).unwrap().unwrap();
         let AnyHead::Switched { fields } = found else { panic!("{found:?}") };
@@ -199,9 +209,10 @@ mod tests {
             "X-Sendfile: /x\r\nKirin-File: 1 2 3 4 5 /y\r\n",
             "Kirin-File: 1 2 3 4 5 /y\r\nX-Sendfile: /x\r\n",
         ] {
-            let (head, _) = self::head(&format!("HTTP/1.1 200\r\n{lines}Content-Length: 0\r\n\r\n"), false)
-                .unwrap()
-                .unwrap();
+            let (head, _) =
+                self::head(&format!("HTTP/1.1 200\r\n{lines}Content-Length: 0\r\n\r\n"), false)
+                    .unwrap()
+                    .unwrap();
             assert!(matches!(head.file, Some(HandedFile::Opened { .. })), "{:?}", head.file);
             assert_eq!(head.fields.len_bytes(), 0);
         }
@@ -215,9 +226,13 @@ mod tests {
 
     #[test]
     fn a_worker_says_that_it_cleans_up_and_the_client_does_not_hear_of_it() {
-        let text = "HTTP/1.1 200\r\nKirin-Cleanup: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        let text =
+            "HTTP/1.1 200\r\nKirin-Cleanup: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
         let (head, _) = head(text, false).unwrap().unwrap();
-        assert_eq!((head.afterwards, head.fields.get("kirin-cleanup")), (Afterwards::CleansUp, None));
+        assert_eq!(
+            (head.afterwards, head.fields.get("kirin-cleanup")),
+            (Afterwards::CleansUp, None)
+        );
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 mod support;
 
+use std::time::Duration;
+
 use kirin_workers::AppError;
 use rustix::process::Signal;
-use std::time::Duration;
+
 use support::{Site, eventually, is_alive, kill, parent_of};
 
 const HELLO: &str = "sub { [200, [], [\"$$\"]] }";
@@ -36,26 +38,34 @@ fn an_application_that_exits_while_it_is_loaded_is_reported_with_its_status() {
 
 #[test]
 fn an_application_that_loads_too_long_is_given_up() {
-    let error = Site::start_with("sleep 1 while 1", |config| config.start_limit = Duration::from_millis(200))
-        .err()
-        .unwrap();
+    let error = Site::start_with("sleep 1 while 1", |config| {
+        config.start_limit = Duration::from_millis(200)
+    })
+    .err()
+    .unwrap();
     assert!(matches!(error, AppError::TooSlow { .. }), "{error}");
 }
 
 #[test]
 fn a_missing_file_perl_or_adapter_is_an_error_that_names_it() {
-    let error = Site::start_with(HELLO, |config| config.load = "/nonexistent.psgi".into()).err().unwrap();
-    assert!(
-        matches!(&error, AppError::NoSuchFile { .. }) && error.to_string().contains("/nonexistent.psgi"),
-        "{error}"
-    );
     let error =
-        Site::start_with(HELLO, |config| config.perl = Some("/nonexistent/perl".into())).err().unwrap();
+        Site::start_with(HELLO, |config| config.load = "/nonexistent.psgi".into()).err().unwrap();
     assert!(
-        matches!(&error, AppError::NoPerl { .. }) && error.to_string().contains("/nonexistent/perl"),
+        matches!(&error, AppError::NoSuchFile { .. })
+            && error.to_string().contains("/nonexistent.psgi"),
         "{error}"
     );
-    let error = Site::start_with(HELLO, |config| config.adapter = Some("/nonexistent".into())).err().unwrap();
+    let error = Site::start_with(HELLO, |config| config.perl = Some("/nonexistent/perl".into()))
+        .err()
+        .unwrap();
+    assert!(
+        matches!(&error, AppError::NoPerl { .. })
+            && error.to_string().contains("/nonexistent/perl"),
+        "{error}"
+    );
+    let error = Site::start_with(HELLO, |config| config.adapter = Some("/nonexistent".into()))
+        .err()
+        .unwrap();
     assert!(
         matches!(&error, AppError::NoAdapter { .. }) && error.to_string().contains("/nonexistent"),
         "{error}"
@@ -77,8 +87,9 @@ fn stopping_leaves_no_process_behind() {
 
 #[test]
 fn a_request_in_progress_ends_before_the_application_does() {
-    let site =
-        Site::start("sub { open my $h, '>', 'begun'; select undef, undef, undef, 0.3; [200, [], ['done']] }");
+    let site = Site::start(
+        "sub { open my $h, '>', 'begun'; select undef, undef, undef, 0.3; [200, [], ['done']] }",
+    );
     let mut client = site.connect();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     eventually("the request has begun", || site.directory.path().join("begun").exists());
@@ -88,7 +99,8 @@ fn a_request_in_progress_ends_before_the_application_does() {
 
 #[test]
 fn a_worker_that_does_not_stop_is_killed_after_the_limit() {
-    let site = Site::start("sub { $SIG{TERM} = 'IGNORE'; open my $h, '>', 'begun'; sleep 1 while 1 }");
+    let site =
+        Site::start("sub { $SIG{TERM} = 'IGNORE'; open my $h, '>', 'begun'; sleep 1 while 1 }");
     let pid = site.worker();
     let mut client = site.connect();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
@@ -136,9 +148,10 @@ fn the_application_runs_with_its_directory_and_environment() {
 
 #[test]
 fn many_requests_at_once_are_all_answered_and_none_twice() {
-    let site =
-        Site::start_with("my $n = 0; sub { [200, [], [\"$$ \" . ++$n]] }", |config| config.workers = 3)
-            .unwrap();
+    let site = Site::start_with("my $n = 0; sub { [200, [], [\"$$ \" . ++$n]] }", |config| {
+        config.workers = 3
+    })
+    .unwrap();
     let answers = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -203,7 +216,9 @@ fn a_front_that_is_killed_leaves_no_process_behind() {
     front.kill().unwrap();
     front.wait().unwrap();
     // The busy worker may finish what it is at; the others have nothing to wait for.
-    eventually("the idle ones have ended", || pids.iter().filter(|pid| is_alive(**pid)).count() <= 2);
+    eventually("the idle ones have ended", || {
+        pids.iter().filter(|pid| is_alive(**pid)).count() <= 2
+    });
     std::fs::write(std::path::Path::new(directory).join("gate"), "").unwrap();
     for pid in pids {
         eventually("the process has ended", || !is_alive(pid));

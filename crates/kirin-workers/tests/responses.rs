@@ -1,8 +1,10 @@
-//! What an application answers arrives at the client as it was meant, and a request arrives as it was sent.
+//! What an application answers arrives at the client as it was meant, and a request arrives as it
+//! was sent.
 
 mod support;
 
 use std::io::{Read, Write};
+
 use support::{PATIENCE, Site, eventually};
 
 #[test]
@@ -79,7 +81,10 @@ fn a_body_of_any_size_and_coding_reaches_the_application_whole() {
 fn a_body_longer_than_the_limit_is_answered_413() {
     let site = Site::start_with(DIGEST, |config| config.body_limit_bytes = 1000).unwrap();
     for request in [
-        format!("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1001\r\n\r\n{}", "a".repeat(1001)),
+        format!(
+            "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1001\r\n\r\n{}",
+            "a".repeat(1001)
+        ),
         format!(
             "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n{}\r\n0\r\n\r\n",
             "a".repeat(1001)
@@ -90,14 +95,18 @@ fn a_body_longer_than_the_limit_is_answered_413() {
         assert_eq!(client.reply().status, 413);
     }
     let mut client = site.connect();
-    client.send(format!("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1000\r\n\r\n{}", "a".repeat(1000)));
+    client.send(format!(
+        "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1000\r\n\r\n{}",
+        "a".repeat(1000)
+    ));
     assert_eq!(client.reply().status, 200);
 }
 
 #[test]
 fn a_body_that_cannot_be_spooled_is_an_error_and_serving_goes_on() {
     let site =
-        Site::start_with(DIGEST, |config| config.spool_directory = Some("/nonexistent".into())).unwrap();
+        Site::start_with(DIGEST, |config| config.spool_directory = Some("/nonexistent".into()))
+            .unwrap();
     let mut client = site.connect();
     client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 2000000\r\n\r\n");
     let mut body = client.stream.try_clone().unwrap();
@@ -189,7 +198,12 @@ fn every_kind_of_response_arrives_and_the_worker_goes_on() {
             client.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
             let reply = client.reply();
             assert_eq!(reply.status, status, "{path}: {reply:?}");
-            assert!(reply.text() == body, "{path}: {} bytes {:.100}", reply.body.len(), reply.text());
+            assert!(
+                reply.text() == body,
+                "{path}: {} bytes {:.100}",
+                reply.body.len(),
+                reply.text()
+            );
         }
         assert_eq!(site.worker(), worker, "{path} cost the worker its life");
     }
@@ -210,7 +224,11 @@ fn the_answer_to_head_is_the_head_of_get() {
     ] {
         client.send(format!("HEAD {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
         let reply = client.reply_to_head();
-        assert_eq!((reply.status, reply.field("Content-Length")), (200, length), "{path}: {reply:?}");
+        assert_eq!(
+            (reply.status, reply.field("Content-Length")),
+            (200, length),
+            "{path}: {reply:?}"
+        );
     }
     client.send("GET /many HTTP/1.1\r\nHost: test\r\n\r\n");
     assert_eq!(client.reply().text(), "abcde");
@@ -323,7 +341,11 @@ fn a_file_below_a_root_is_sent_in_place_of_the_body() {
     let site = Site::start_with(&program, |config| config.sendfile_roots = vec![root]).unwrap();
     for path in ["/header", "/object"] {
         let reply = site.get(path);
-        assert_eq!((reply.status, reply.text().as_str()), (200, "from the file"), "{path}: {reply:?}");
+        assert_eq!(
+            (reply.status, reply.text().as_str()),
+            (200, "from the file"),
+            "{path}: {reply:?}"
+        );
         assert_eq!(reply.field("Content-Type"), Some("text/x-test"));
         assert_eq!(reply.field("X-Sendfile"), None);
     }

@@ -1,15 +1,17 @@
 //! The `basic_auth` of a route: who may see it (RFC 7617).
 //!
-//! Asked by the router before any place. A password that was right a short while ago is let in at once; any other takes a
-//! check, which is waited for.
+//! Asked by the router before any place. A password that was right a short while ago is let in at
+//! once; any other takes a check, which is waited for.
 
-use crate::password_checks::{Busy, PasswordChecks};
-use crate::password_file::{Account, PasswordFile};
+use std::path::Path;
+use std::sync::Arc;
+
 use http::StatusCode;
 use kirin_balance::ClientKey;
 use kirin_http::{BasicCredentials, Peer, RequestHead, Response, address_key};
-use std::path::Path;
-use std::sync::Arc;
+
+use crate::password_checks::{Busy, PasswordChecks};
+use crate::password_file::{Account, PasswordFile};
 
 /// What `basic_auth` and `basic_auth_realm` say.
 #[derive(Debug)]

@@ -1,8 +1,10 @@
 //! The accounts of bytes that are held for clients: one of the process, and one of each listener.
 
-use crate::config::Site;
-use kirin_http::{ClientBytes, ListenerBytes};
 use std::sync::Arc;
+
+use kirin_http::{ClientBytes, ListenerBytes};
+
+use crate::config::Site;
 
 /// All accounts, for who serves and for who reports.
 #[derive(Clone)]

@@ -1,5 +1,6 @@
-//! What a content coding does to the fields of a response: which responses may be coded at all, and how their `Vary`, `ETag`
-//! and `Content-Encoding` read then. For pages of the store and for what applications answer.
+//! What a content coding does to the fields of a response: which responses may be coded at all, and
+//! how their `Vary`, `ETag` and `Content-Encoding` read then. For pages of the store and for what
+//! applications answer.
 
 use http::StatusCode;
 use kirin_compress::{Coding, is_compressible};
@@ -10,11 +11,12 @@ use kirin_http::{FieldLines, Response};
 const OF_THE_BYTES: [&[u8]; 5] =
     [b"content-range", b"content-md5", b"content-digest", b"repr-digest", b"digest"];
 
-/// Trailers that do; a response is coded before it is known that it has them, so that it goes on without.
+/// Trailers that do; a response is coded before it is known that it has them, so that it goes on
+/// without.
 pub const TRAILERS_OF_THE_BYTES: [&str; 4] = ["content-digest", "repr-digest", "digest", "etag"];
 
-/// Whether a response with these fields may be coded: a compressible type, not coded already, and nothing in the fields that
-/// forbids it. 206 is a part of something that is not coded.
+/// Whether a response with these fields may be coded: a compressible type, not coded already, and
+/// nothing in the fields that forbids it. 206 is a part of something that is not coded.
 pub fn may_be_coded(status: StatusCode, fields: &FieldLines) -> bool {
     if status == StatusCode::PARTIAL_CONTENT || Response::is_bodiless_status(status) {
         return false;
@@ -26,7 +28,9 @@ pub fn may_be_coded(status: StatusCode, fields: &FieldLines) -> bool {
             12 if is(b"content-type") => compressible = is_compressible(value),
             16 if is(b"content-encoding") => return false,
             // "an intermediary MUST NOT transform the content" (RFC 9111 section 5.2.2.6)
-            13 if is(b"cache-control") && members(value).any(|m| m.eq_ignore_ascii_case(b"no-transform")) => {
+            13 if is(b"cache-control")
+                && members(value).any(|m| m.eq_ignore_ascii_case(b"no-transform")) =>
+            {
                 return false;
             }
             _ if OF_THE_BYTES.iter().any(|known| is(known)) => return false,
@@ -43,8 +47,9 @@ pub fn varying(fields: &FieldLines) -> FieldLines {
     for (name, value) in fields.iter() {
         let is_vary = name.eq_ignore_ascii_case(b"vary");
         let names_it = |value| {
-            members(value)
-                .any(|member: &[u8]| member == b"*" || member.eq_ignore_ascii_case(b"accept-encoding"))
+            members(value).any(|member: &[u8]| {
+                member == b"*" || member.eq_ignore_ascii_case(b"accept-encoding")
+            })
         };
         // They were field lines before, so they can be again.
         let _ = if !is_vary || is_named {
@@ -52,7 +57,10 @@ pub fn varying(fields: &FieldLines) -> FieldLines {
         } else if names_it(value) {
             is_named = true;
             varying.try_push(name, value)
-        } else if fields.iter().any(|(name, value)| name.eq_ignore_ascii_case(b"vary") && names_it(value)) {
+        } else if fields
+            .iter()
+            .any(|(name, value)| name.eq_ignore_ascii_case(b"vary") && names_it(value))
+        {
             // Another line of the list does.
             varying.try_push(name, value)
         } else {
@@ -67,8 +75,8 @@ pub fn varying(fields: &FieldLines) -> FieldLines {
     varying
 }
 
-/// The fields of the response coded: with the tag that this variant has, and without `Accept-Ranges`, as ranges are of the
-/// original.
+/// The fields of the response coded: with the tag that this variant has, and without
+/// `Accept-Ranges`, as ranges are of the original.
 pub fn coded(fields: &FieldLines, coding: Coding) -> FieldLines {
     let mut coded = FieldLines::new();
     for (name, value) in varying(fields).iter() {
@@ -84,17 +92,19 @@ pub fn coded(fields: &FieldLines, coding: Coding) -> FieldLines {
     coded
 }
 
-/// The tag of a variant: two codings of one page are two representations, and a strong tag must tell them apart (RFC 9110
-/// section 8.8.3.3).
+/// The tag of a variant: two codings of one page are two representations, and a strong tag must
+/// tell them apart (RFC 9110 section 8.8.3.3).
 pub fn coded_tag(tag: &[u8], coding: Coding) -> Vec<u8> {
     match tag.strip_suffix(b"\"") {
-        Some(open) if open.contains(&b'"') => [open, b"-", coding.name().as_bytes(), b"\""].concat(),
+        Some(open) if open.contains(&b'"') => {
+            [open, b"-", coding.name().as_bytes(), b"\""].concat()
+        }
         _ => tag.to_vec(),
     }
 }
 
-/// A list of tags as the application knows them: those of coded variants without what [`coded_tag`] has added. `None` if that
-/// changes nothing.
+/// A list of tags as the application knows them: those of coded variants without what [`coded_tag`]
+/// has added. `None` if that changes nothing.
 pub fn plain_tags(list: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::with_capacity(list.len());
     let mut rest = list;
@@ -179,7 +189,9 @@ mod tests {
 
     #[test]
     fn tags_go_to_the_client_with_the_coding_and_come_back_without() {
-        for (tag, coded) in [("\"a\"", "\"a-gzip\""), ("W/\"a\"", "W/\"a-gzip\""), ("a", "a"), ("\"", "\"")] {
+        for (tag, coded) in
+            [("\"a\"", "\"a-gzip\""), ("W/\"a\"", "W/\"a-gzip\""), ("a", "a"), ("\"", "\"")]
+        {
             assert_eq!(coded_tag(tag.as_bytes(), Coding::Gzip), coded.as_bytes(), "{tag}");
         }
         for (list, plain) in [

@@ -1,19 +1,21 @@
 //! The command line.
 
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
 use crate::admin::client::Target;
 use crate::config::default::Entrances;
 use crate::config::load::Source;
 use crate::config::{self, ConfigError, Site, default};
-use clap::{Args, Parser, Subcommand};
-use std::path::{Path, PathBuf};
 
 /// Where `kirin serve TARGET` listens if nobody says.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 /// And with `--domain`.
 const DEFAULT_HTTPS_ADDRESS: &str = "*:443";
 
-/// One program in front of your application: it keeps every connection, serves what is in memory, and hands only the
-/// requests that need code to the application's workers.
+/// One program in front of your application: it keeps every connection, serves what is in memory,
+/// and hands only the requests that need code to the application's workers.
 #[derive(Parser)]
 #[command(
     name = "kirin",
@@ -43,10 +45,12 @@ pub enum Command {
         #[arg(long, short, default_value = "kirin.toml")]
         config: PathBuf,
     },
-    /// Serve an application that the program which has become Kirin had loaded; see Plack::Handler::Kirin
+    /// Serve an application that the program which has become Kirin had loaded; see
+    /// Plack::Handler::Kirin
     #[command(hide = true)]
     ServeLoaded {
-        /// A directory made for this Kirin, with a configuration and the socket of the workers; Kirin removes it in the end
+        /// A directory made for this Kirin, with a configuration and the socket of the workers;
+        /// Kirin removes it in the end
         #[arg(long)]
         directory: PathBuf,
         /// The child process that has the application loaded; its control channel is standard input
@@ -62,7 +66,8 @@ pub enum Command {
   kirin purge --tag memo-7 --tag user-3 --config /etc/kirin/kirin.toml
   kirin purge --prefix /blog/ --soft")]
     Purge {
-        /// An item, by its key: of a page its path and query. May be given more than once, as the others
+        /// An item, by its key: of a page its path and query. May be given more than once, as the
+        /// others
         #[arg(long = "key", short, required_unless_present_any = ["prefixes", "tags"], value_name = "KEY")]
         keys: Vec<String>,
         /// All items whose keys begin so
@@ -118,17 +123,20 @@ impl Running {
 /// Arguments of `kirin serve`.
 #[derive(Args)]
 pub struct Serve {
-    /// A PSGI file, a directory or the address of a server, such as http://127.0.0.1:3000; default: the configuration file kirin.toml
+    /// A PSGI file, a directory or the address of a server, such as http://127.0.0.1:3000; default:
+    /// the configuration file kirin.toml
     target: Option<String>,
     /// A configuration file
     #[arg(long, short, conflicts_with = "target")]
     config: Option<PathBuf>,
-    /// Where to listen: HOST:PORT, PORT (on 127.0.0.1), *:PORT (all addresses) or unix:PATH [default: the sockets that
-    /// start_server or systemd hands over, or else 127.0.0.1:8080; with --domain *:443]
+    /// Where to listen: HOST:PORT, PORT (on 127.0.0.1), *:PORT (all addresses) or unix:PATH
+    /// [default: the sockets that start_server or systemd hands over, or else 127.0.0.1:8080; with
+    /// --domain *:443]
     #[arg(long, short, requires = "target")]
     listen: Option<String>,
-    /// Serve https with a certificate for this name, from Let's Encrypt, to whose terms of service you agree; more names in
-    /// more of this option. Listens on *:443, and on *:80 for those who come by HTTP
+    /// Serve https with a certificate for this name, from Let's Encrypt, to whose terms of service
+    /// you agree; more names in more of this option. Listens on *:443, and on *:80 for those who
+    /// come by HTTP
     #[arg(long, requires = "target")]
     domain: Vec<String>,
     /// With --domain: where to listen for HTTP. Port 80 of the names must lead there

@@ -1,20 +1,24 @@
 //! The `compress` filter of a route: codes what an application answers.
 //!
-//! A whole body is coded at once, a stream chunk by chunk, each flushed so that the client sees it when it comes. The worker
-//! is free as early as without: the front takes its bytes off it first. Called by the router around an application's
-//! answer.
+//! A whole body is coded at once, a stream chunk by chunk, each flushed so that the client sees it
+//! when it comes. The worker is free as early as without: the front takes its bytes off it first.
+//! Called by the router around an application's answer.
 
-use crate::coded_fields;
-use crate::compress_threads::CompressThreads;
-use crate::config::PlaceCodings;
+use std::task::{Context, Poll, ready};
+
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use httparse::Header;
 use kirin_compress::{AcceptEncoding, Coding, Encoder, MIN_BYTES};
 use kirin_http::body::{BodyStream, StreamError};
 use kirin_http::entity_tag;
-use kirin_http::{Answer, Body, ClientShare, RequestHead, Reservation, Resource, Response, Trailers};
-use std::task::{Context, Poll, ready};
+use kirin_http::{
+    Answer, Body, ClientShare, RequestHead, Reservation, Resource, Response, Trailers,
+};
+
+use crate::coded_fields;
+use crate::compress_threads::CompressThreads;
+use crate::config::PlaceCodings;
 
 /// Bytes of a chunk that are coded before the connection gets to write: some 0.5 ms.
 const SLICE_BYTES: usize = 64 * 1024;
@@ -30,7 +34,8 @@ pub struct Compress {
 }
 
 impl Compress {
-    /// Has `ask` give an answer to `request`, with its body in one of `codings` if the client takes that.
+    /// Has `ask` give an answer to `request`, with its body in one of `codings` if the client takes
+    /// that.
     pub fn around(
         request: &RequestHead<'_>,
         codings: impl Into<PlaceCodings>,
@@ -64,12 +69,16 @@ impl Compress {
         };
         match answer {
             // What the front says itself.
-            Answer::Now(mut response) if response.body.length().is_some_and(|length| length < MIN_BYTES) => {
+            Answer::Now(mut response)
+                if response.body.length().is_some_and(|length| length < MIN_BYTES) =>
+            {
                 compress.restore_tag(&mut response);
                 Answer::Now(response)
             }
             Answer::Now(response) => {
-                Answer::later(move |body| async move { compress.response(response, body.share()).await })
+                Answer::later(
+                    move |body| async move { compress.response(response, body.share()).await },
+                )
             }
             Answer::Later(later) => Answer::later(move |body| async move {
                 let share = body.share().clone();
@@ -96,7 +105,8 @@ impl Compress {
             return response;
         }
         let uncoded = coded_fields::varying(&response.fields);
-        let Some(coding) = self.accept.choose(&Coding::BY_SPEED, |coding| codings.has(coding)) else {
+        let Some(coding) = self.accept.choose(&Coding::BY_SPEED, |coding| codings.has(coding))
+        else {
             response.fields = uncoded;
             return response;
         };
@@ -115,7 +125,9 @@ impl Compress {
                     .map_err(std::io::Error::other)
                     .and_then(|reserved| Encoder::new(coding).map(|encoder| (encoder, reserved)));
                 match encoder {
-                    Ok(encoder) => response.body = Body::Stream(Box::new(CodedStream::new(stream, encoder))),
+                    Ok(encoder) => {
+                        response.body = Body::Stream(Box::new(CodedStream::new(stream, encoder)))
+                    }
                     Err(error) => {
                         tracing::debug!(%error, "a response is not compressed");
                         (response.fields, response.body) = (uncoded, Body::Stream(stream));
@@ -142,7 +154,9 @@ impl Compress {
         if response.status != StatusCode::NOT_MODIFIED {
             return;
         }
-        let (Some(list), Some(tag)) = (&self.if_none_match, response.fields.get("etag")) else { return };
+        let (Some(list), Some(tag)) = (&self.if_none_match, response.fields.get("etag")) else {
+            return;
+        };
         let quoted = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
         if entity_tag::weakly_in(&quoted(tag), list) {
             return;
@@ -213,7 +227,8 @@ impl CodedStream {
         Self { source, encoder: Some(encoder), _reserved: reserved, chunk: Bytes::new() }
     }
 
-    /// Codes a slice of the chunk; flushed at its end, so that nothing that has come waits for what has not.
+    /// Codes a slice of the chunk; flushed at its end, so that nothing that has come waits for what
+    /// has not.
     fn code_slice(&mut self) -> std::io::Result<Vec<u8>> {
         let Some(encoder) = &mut self.encoder else { return Ok(Vec::new()) };
         let slice = self.chunk.split_to(self.chunk.len().min(SLICE_BYTES));
@@ -226,7 +241,10 @@ impl CodedStream {
 }
 
 impl BodyStream for CodedStream {
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+    fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, StreamError>>> {
         loop {
             let coded = if !self.chunk.is_empty() {
                 self.code_slice()

@@ -1,13 +1,15 @@
 //! The filter with made-up applications; tests/tests/compression.rs has real ones.
 
-use super::*;
-use kirin_compress::Codings;
-use kirin_http::request::{self, Parsed};
-use kirin_http::{ClientShare, FieldLines, Place};
 use std::collections::VecDeque;
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::task::Waker;
+
+use kirin_compress::Codings;
+use kirin_http::request::{self, Parsed};
+use kirin_http::{ClientShare, FieldLines, Place};
+
+use super::*;
 
 struct Chunks(VecDeque<Poll<Option<Result<Bytes, StreamError>>>>);
 
@@ -39,7 +41,8 @@ fn response(status: u16, lines: &str, body: Body) -> Response {
 fn filter(head: &str, response: Response) -> Response {
     let text = format!("{head}\r\nHost: x\r\n\r\n");
     let mut storage = [const { MaybeUninit::uninit() }; request::MAX_FIELDS];
-    let Ok(Parsed::Complete(head, _)) = request::parse(text.as_bytes(), &mut storage, &Default::default())
+    let Ok(Parsed::Complete(head, _)) =
+        request::parse(text.as_bytes(), &mut storage, &Default::default())
     else {
         panic!("{text}")
     };
@@ -101,7 +104,13 @@ fn what_is_not_to_be_coded_stays_as_it_is() {
             long(),
             Some("Accept-Encoding"),
         ),
-        ("HEAD / HTTP/1.1", 200, "Content-Type: text/html", Body::Withheld(1000), Some("Accept-Encoding")),
+        (
+            "HEAD / HTTP/1.1",
+            200,
+            "Content-Type: text/html",
+            Body::Withheld(1000),
+            Some("Accept-Encoding"),
+        ),
     ] {
         let before = body.length();
         let after = filter(head, response(status, lines, body));
@@ -143,12 +152,17 @@ fn each_chunk_of_a_stream_is_there_before_the_next() {
             other => panic!("{other:?}"),
         };
         let (first, second, end) = (next(), next(), next());
-        assert!(matches!(coded.poll_chunk(&mut Context::from_waker(Waker::noop())), Poll::Ready(None)));
+        assert!(matches!(
+            coded.poll_chunk(&mut Context::from_waker(Waker::noop())),
+            Poll::Ready(None)
+        ));
         if coding == Coding::Gzip {
             let mut decoder = flate2::write::GzDecoder::new(Vec::new());
-            for (bytes, so_far) in
-                [(first, "data: 1\n\n"), (second, "data: 1\n\ndata: 2\n\n"), (end, "data: 1\n\ndata: 2\n\n")]
-            {
+            for (bytes, so_far) in [
+                (first, "data: 1\n\n"),
+                (second, "data: 1\n\ndata: 2\n\n"),
+                (end, "data: 1\n\ndata: 2\n\n"),
+            ] {
                 std::io::Write::write_all(&mut decoder, &bytes).unwrap();
                 std::io::Write::flush(&mut decoder).unwrap();
                 assert_eq!(String::from_utf8_lossy(decoder.get_ref()), so_far);
@@ -165,7 +179,9 @@ fn a_stream_that_is_cut_has_no_end() {
         Poll::Ready(Some(Err(StreamError("cut".into())))),
     ]));
     let body = Body::Stream(Box::new(chunks));
-    let Body::Stream(mut coded) = filter(GZIP, response(200, "Content-Type: text/plain", body)).body else {
+    let Body::Stream(mut coded) =
+        filter(GZIP, response(200, "Content-Type: text/plain", body)).body
+    else {
         panic!("no stream")
     };
     let mut poll = || coded.poll_chunk(&mut Context::from_waker(Waker::noop()));
@@ -209,15 +225,21 @@ fn a_304_names_the_variant_that_the_client_holds() {
 fn the_application_gets_the_tags_that_it_knows() {
     let text = "PUT / HTTP/1.1\r\nHost: x\r\nIf-Match: \"a-gzip\"\r\nIf-None-Match: \"b\"\r\nIf-None-Match: \"c-br\"\r\nIf-Range: \"d-gzip\"\r\n\r\n";
     let mut storage = [const { MaybeUninit::uninit() }; request::MAX_FIELDS];
-    let Ok(Parsed::Complete(head, _)) = request::parse(text.as_bytes(), &mut storage, &Default::default())
+    let Ok(Parsed::Complete(head, _)) =
+        request::parse(text.as_bytes(), &mut storage, &Default::default())
     else {
         panic!("{text}")
     };
     let mut seen = Vec::new();
     Compress::around(&head, Codings::ALL, &CompressThreads::default(), |request| {
-        let line = |field: &Header<'_>| format!("{}: {}", field.name, String::from_utf8_lossy(field.value));
+        let line = |field: &Header<'_>| {
+            format!("{}: {}", field.name, String::from_utf8_lossy(field.value))
+        };
         seen = request.fields.iter().map(line).collect();
         Answer::Now(Response::error(StatusCode::NOT_FOUND))
     });
-    assert_eq!(seen, ["Host: x", "If-Match: \"a\"", "If-None-Match: \"b\", \"c\"", "If-Range: \"d-gzip\""]);
+    assert_eq!(
+        seen,
+        ["Host: x", "If-Match: \"a\"", "If-None-Match: \"b\", \"c\"", "If-Range: \"d-gzip\""]
+    );
 }

@@ -1,6 +1,12 @@
-//! The doors of the program: each listening socket, and what goes for the connections that come by it, for each loop.
+//! The doors of the program: each listening socket, and what goes for the connections that come by
+//! it, for each loop.
 //!
 //! Opened by `program.rs` at the start, before the loops run.
+
+use std::sync::Arc;
+
+use kirin_http::{Admission, ConnectionCount, Limits as HttpLimits, ListenAddress, Listener};
+use tokio::sync::watch;
 
 use crate::client_accounts::ClientAccounts;
 use crate::config::check::Site;
@@ -9,11 +15,9 @@ use crate::logs::{self, Logs};
 use crate::program::ProgramError;
 use crate::run_directory::RunDirectory;
 use crate::sockets::Sockets;
-use kirin_http::{Admission, ConnectionCount, Limits as HttpLimits, ListenAddress, Listener};
-use std::sync::Arc;
-use tokio::sync::watch;
 
-/// Opens the listeners for each loop; the outer list is by loop. Also gives their addresses, as clients name them.
+/// Opens the listeners for each loop; the outer list is by loop. Also gives their addresses, as
+/// clients name them.
 pub fn open_doors(
     site: &Site,
     sockets: &mut Sockets,
@@ -70,7 +74,8 @@ pub fn open_memcached(
     let mut by_loop: Vec<Vec<StoreDoor>> = (0..site.threads).map(|_| Vec::new()).collect();
     for address in &site.store.memcached {
         let opened = sockets.open(address, site.threads)?;
-        let has_successor = if opened.is_inherited { watch::channel(true).1 } else { has_successor.clone() };
+        let has_successor =
+            if opened.is_inherited { watch::channel(true).1 } else { has_successor.clone() };
         for (doors, listeners) in by_loop.iter_mut().zip(opened.by_loop) {
             let door = |listener| {
                 let has_predecessor = upgrades && opened.is_inherited;

@@ -1,10 +1,11 @@
 //! Every parser of this crate costs no more than its input (`kirin-doubling`).
 
+use kirin_doubling::Table;
+
 use crate::path_rest::{meant_path, rest_below, without_dots};
 use crate::purge::Purge;
 use crate::push::dictionary;
 use crate::ssi::unescaped;
-use kirin_doubling::Table;
 
 #[test]
 fn paths_cost_no_more_than_their_bytes() {
@@ -27,9 +28,13 @@ fn structured_fields_cost_no_more_than_their_bytes() {
     table.check("members", 300, different, |value| dictionary::parse(value.as_bytes()).is_ok());
     for piece in ["a=1, ", "a=\"b\", ", "a,", " ", "a=\"", "\\\"", "a", "1"] {
         let value = |count: usize| piece.repeat(count);
-        table.check(&format!("dictionary {piece}"), 300, value, |value| dictionary::parse(value.as_bytes()));
+        table.check(&format!("dictionary {piece}"), 300, value, |value| {
+            dictionary::parse(value.as_bytes())
+        });
         let tags = |count: usize| format!("tags=\"{}\"", piece.replace('"', "x").repeat(count));
-        table.check(&format!("tags {piece}"), 300, tags, |value| Purge::parse(value.as_bytes()).is_ok());
+        table.check(&format!("tags {piece}"), 300, tags, |value| {
+            Purge::parse(value.as_bytes()).is_ok()
+        });
         let keys = |count: usize| format!("keys=\"{}\"", "/a ".repeat(count));
         table.check("keys", 300, keys, |value| Purge::parse(value.as_bytes()).is_ok());
     }

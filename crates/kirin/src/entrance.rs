@@ -1,11 +1,14 @@
-//! What a listener does with every request and response that passes it, before and behind the routes.
+//! What a listener does with every request and response that passes it, before and behind the
+//! routes.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::StatusCode;
+use kirin_http::{Answer, Body, Handler, Origin, Place, RequestHead, Response};
 
 use crate::acme::{CHALLENGE_PATH, Challenges};
 use crate::router::Router;
-use http::StatusCode;
-use kirin_http::{Answer, Body, Handler, Origin, Place, RequestHead, Response};
-use std::rc::Rc;
-use std::sync::Arc;
 
 /// A listener's side of the routes.
 pub struct Entrance {
@@ -39,11 +42,13 @@ impl Handler for Entrance {
     }
 }
 
-/// Whether an authority may ask for this path. A token is of the base64url alphabet (RFC 8555 section 8.3), so that the
-/// path means what it says: with `..` or `%2F` in it, it would be another page of the site.
+/// Whether an authority may ask for this path. A token is of the base64url alphabet (RFC 8555
+/// section 8.3), so that the path means what it says: with `..` or `%2F` in it, it would be another
+/// page of the site.
 fn is_challenge(path: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    path.strip_prefix(CHALLENGE_PATH).is_some_and(|token| !token.is_empty() && token.bytes().all(is_part))
+    path.strip_prefix(CHALLENGE_PATH)
+        .is_some_and(|token| !token.is_empty() && token.bytes().all(is_part))
 }
 
 /// 308 keeps method and body (RFC 9110 section 15.4.9).

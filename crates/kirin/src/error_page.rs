@@ -1,7 +1,7 @@
 //! The `error_pages` of a route: which page stands in for which error.
 //!
-//! Pure: the router (`router/error_pages.rs`) looks the page up, as it would for a GET of its path, and has it [`clothe`] the
-//! error.
+//! Pure: the router (`router/error_pages.rs`) looks the page up, as it would for a GET of its path,
+//! and has it [`clothe`] the error.
 
 use http::StatusCode;
 use kirin_http::{FieldLines, Place, Response};
@@ -60,9 +60,12 @@ impl ErrorPages {
         if status < 400 {
             return None;
         }
-        // What an application or a stored response says is content, unless the configuration says otherwise.
-        let is_content =
-            matches!(response.place, Place::App | Place::Lua | Place::Store | Place::Cache | Place::Proxy);
+        // What an application or a stored response says is content, unless the configuration says
+        // otherwise.
+        let is_content = matches!(
+            response.place,
+            Place::App | Place::Lua | Place::Store | Place::Cache | Place::Proxy
+        );
         if !self.intercept && is_content {
             return None;
         }
@@ -76,7 +79,8 @@ impl ErrorPages {
 
 /// Fields that belong to a body, and not to the answer.
 fn is_of_body(name: &[u8]) -> bool {
-    let of_body = ["content-type", "content-encoding", "content-language", "content-disposition", "vary"];
+    let of_body =
+        ["content-type", "content-encoding", "content-language", "content-disposition", "vary"];
     of_body.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
 }
 
@@ -86,7 +90,8 @@ fn is_of_file(name: &[u8]) -> bool {
     of_file.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
 }
 
-/// The error with the body of `page`: status, place and fields such as `Allow` and `WWW-Authenticate` stay.
+/// The error with the body of `page`: status, place and fields such as `Allow` and
+/// `WWW-Authenticate` stay.
 pub fn clothe(error: &Response, page: Response) -> Response {
     let mut fields = FieldLines::new();
     let kept = error.fields.iter().filter(|(name, _)| !is_of_body(name) && !is_of_file(name));
@@ -164,7 +169,10 @@ mod tests {
     #[test]
     fn what_is_no_error_or_no_path_is_refused() {
         for errors in ["200", "399", "600", "40", "0404", "6xx", "404 ", "", "+404"] {
-            assert!(ErrorPages::default().add(errors, "/x").unwrap_err().contains("4xx"), "{errors}");
+            assert!(
+                ErrorPages::default().add(errors, "/x").unwrap_err().contains("4xx"),
+                "{errors}"
+            );
         }
         for path in ["", "x.html", "/a b", "/a?b", "/\r\n", "/\u{e9}"] {
             assert!(

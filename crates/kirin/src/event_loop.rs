@@ -1,7 +1,22 @@
-//! An event loop: one thread, one tokio runtime, its own sockets, connections, open files and router.
+//! An event loop: one thread, one tokio runtime, its own sockets, connections, open files and
+//! router.
 //!
-//! Started by the program, once a core. Nothing on the way of a request is shared with another loop but the store and
-//! the applications' queues.
+//! Started by the program, once a core. Nothing on the way of a request is shared with another loop
+//! but the store and the applications' queues.
+
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use kirin_http::{
+    AccessLog, Forwarding, Limits, ListenAddress, Listener, LogFile, Server, listener,
+};
+use kirin_proxy::Upstream;
+use kirin_store::Store;
+use kirin_workers::App;
+use tokio::runtime::{Handle, LocalRuntime};
+use tokio::sync::{Barrier, oneshot, watch};
 
 use crate::acme::Challenges;
 use crate::admin::{self, Admin};
@@ -11,19 +26,10 @@ use crate::config::tls::TlsSite;
 use crate::entrance::Entrance;
 use crate::route::PlaceError;
 use crate::router::Router;
-use kirin_http::{AccessLog, Forwarding, Limits, ListenAddress, Listener, LogFile, Server, listener};
-use kirin_proxy::Upstream;
-use kirin_store::Store;
-use kirin_workers::App;
-use std::rc::Rc;
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
-use std::time::Duration;
-use tokio::runtime::{Handle, LocalRuntime};
-use tokio::sync::{Barrier, oneshot, watch};
 
-/// Address space for a loop's stack; only what is used of it takes memory. Functions of a script that call each other through C
-/// take more than the usual 2 MB before Lua finds that they nest too deep.
+/// Address space for a loop's stack; only what is used of it takes memory. Functions of a script
+/// that call each other through C take more than the usual 2 MB before Lua finds that they nest too
+/// deep.
 const STACK_BYTES: usize = 16 << 20;
 
 /// What all loops are to do; only ever goes forward.
@@ -61,10 +67,12 @@ pub struct Door {
 pub struct StoreDoor {
     /// The socket.
     pub listener: Listener,
-    /// Whether clients find another Kirin there when this one ends. They are sent to it at once then, since what they write here
-    /// is lost to it. Otherwise they are served until the last response is sent: applications need the store for it.
+    /// Whether clients find another Kirin there when this one ends. They are sent to it at once
+    /// then, since what they write here is lost to it. Otherwise they are served until the last
+    /// response is sent: applications need the store for it.
     pub has_successor: watch::Receiver<bool>,
-    /// Whether another Kirin, whose store this one will get, serves clients there until this one serves.
+    /// Whether another Kirin, whose store this one will get, serves clients there until this one
+    /// serves.
     pub has_predecessor: bool,
 }
 
@@ -120,8 +128,8 @@ pub struct EventLoop {
 }
 
 impl EventLoop {
-    /// Starts a loop on a thread of its own. It runs what is given to its handle, and serves nothing yet: applications
-    /// need the handle to be made, and the routes need the applications.
+    /// Starts a loop on a thread of its own. It runs what is given to its handle, and serves
+    /// nothing yet: applications need the handle to be made, and the routes need the applications.
     pub fn start(index: usize) -> Result<Self, LoopError> {
         let (parts, given) = oneshot::channel();
         let (report, opened) = mpsc::channel();
@@ -130,7 +138,8 @@ impl EventLoop {
             .name(format!("loop-{index}"))
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                // Not a `LocalSet`: that would be a scheduler of tasks inside the scheduler, and each wake-up would pass by both.
+                // Not a `LocalSet`: that would be a scheduler of tasks inside the scheduler, and
+                // each wake-up would pass by both.
                 let runtime = match LocalRuntime::new() {
                     Ok(runtime) => runtime,
                     Err(error) => {
@@ -182,7 +191,9 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), PlaceError>>) {
         })
         .collect();
     let (listeners, answering) = parts.admin;
-    let admin = |listener| tokio::task::spawn_local(admin::serve(listener, answering.clone(), stage.clone()));
+    let admin = |listener| {
+        tokio::task::spawn_local(admin::serve(listener, answering.clone(), stage.clone()))
+    };
     let admin: Vec<_> = listeners.into_iter().map(admin).collect();
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
         return;
@@ -222,15 +233,17 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), PlaceError>>) {
             tracing::error!(%error, "accepting failed");
         }
     }
-    let draining: Vec<_> =
-        servers.into_iter().map(|server| tokio::task::spawn_local(listener::drain(server, limit))).collect();
+    let draining: Vec<_> = servers
+        .into_iter()
+        .map(|server| tokio::task::spawn_local(listener::drain(server, limit)))
+        .collect();
     for drained in draining.into_iter().chain(admin) {
         if let Err(error) = drained.await {
             tracing::error!(%error, "draining failed");
         }
     }
-    // A response on another loop may come from a worker whose connection is registered with this one's reactor: it would be
-    // lost with it.
+    // A response on another loop may come from a worker whose connection is registered with this
+    // one's reactor: it would be lost with it.
     let _ = tokio::time::timeout(limit, parts.drained.wait()).await;
     memcached.iter().for_each(tokio::task::JoinHandle::abort);
 }

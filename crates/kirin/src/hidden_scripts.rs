@@ -1,5 +1,6 @@
-//! Scripts of FastCGI servers that lie beside files: their source must never be served, so a `files:` place does not know
-//! them. The route goes on to its next place, which may be the server that runs them.
+//! Scripts of FastCGI servers that lie beside files: their source must never be served, so a
+//! `files:` place does not know them. The route goes on to its next place, which may be the server
+//! that runs them.
 
 use crate::config::check::Site;
 use crate::path_rest::meant_path;
@@ -8,8 +9,9 @@ use crate::path_rest::meant_path;
 pub struct HiddenScripts(Vec<String>);
 
 impl HiddenScripts {
-    /// The extensions of all FastCGI upstreams of the site. They count for every directory: scripts include files from
-    /// directories beside their root, and a second copy of an application has the passwords of the first.
+    /// The extensions of all FastCGI upstreams of the site. They count for every directory: scripts
+    /// include files from directories beside their root, and a second copy of an application has
+    /// the passwords of the first.
     pub fn of(site: &Site) -> Self {
         let mut extensions: Vec<String> = Vec::new();
         for fastcgi in site.upstreams.iter().filter_map(|upstream| upstream.fastcgi.as_ref()) {
@@ -20,7 +22,8 @@ impl HiddenScripts {
         Self(extensions)
     }
 
-    /// Whether `path`, as it was sent, names such a file. On a file system that takes `.PHP` for `.php`, so does this.
+    /// Whether `path`, as it was sent, names such a file. On a file system that takes `.PHP` for
+    /// `.php`, so does this.
     pub fn hide(&self, path: &str) -> bool {
         if self.0.is_empty() {
             return false;

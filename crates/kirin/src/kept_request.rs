@@ -1,4 +1,5 @@
-//! A request that outlives the connection's read buffer, for when an answer begins with waiting: a password check.
+//! A request that outlives the connection's read buffer, for when an answer begins with waiting: a
+//! password check.
 //!
 //! A copy of the head; taken only then.
 
@@ -43,7 +44,11 @@ impl KeptRequest {
             path: request.path.into(),
             query: request.query.map(Into::into),
             host: request.host.into(),
-            fields: request.fields.iter().map(|field| (field.name.into(), field.value.into())).collect(),
+            fields: request
+                .fields
+                .iter()
+                .map(|field| (field.name.into(), field.value.into()))
+                .collect(),
             version: request.version,
             body: request.body,
             persistent: request.persistent,
@@ -82,7 +87,8 @@ impl KeptRequest {
             KeptClient::Anonymous => Client::Anonymous,
             KeptClient::Verified(certificate) => Client::Verified(certificate),
         };
-        let proxy = self.proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields: *fields });
+        let proxy =
+            self.proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields: *fields });
         let (secure, now) = (self.secure, self.now);
         work(&request, Origin { peer: &self.peer, local: &self.local, secure, client, proxy, now })
     }

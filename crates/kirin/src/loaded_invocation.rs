@@ -1,10 +1,12 @@
-//! The file in which `Plack::Handler::Kirin` tells how the process was started that has become this program: the working
-//! directory, the number of arguments, the arguments, and the environment, each followed by NUL.
+//! The file in which `Plack::Handler::Kirin` tells how the process was started that has become this
+//! program: the working directory, the number of arguments, the arguments, and the environment,
+//! each followed by NUL.
 
-use kirin_workers::ParentInvocation;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+
+use kirin_workers::ParentInvocation;
 
 /// Reads it. There is none if starting that again would not lead here.
 pub fn read(path: &Path) -> Option<ParentInvocation> {
@@ -30,7 +32,12 @@ fn parse(content: &[u8]) -> Option<ParentInvocation> {
         let equals = field.iter().position(|byte| *byte == b'=')?;
         Some((text(&field[..equals]), text(&field[equals + 1..])))
     });
-    Some(ParentInvocation { directory, program, arguments, environment: environment.collect::<Option<_>>()? })
+    Some(ParentInvocation {
+        directory,
+        program,
+        arguments,
+        environment: environment.collect::<Option<_>>()?,
+    })
 }
 
 #[cfg(test)]
@@ -42,7 +49,10 @@ mod tests {
         let read = parse(b"/srv/app\x003\0perl\0-e\0a\nb\xff\0A=1=2\0B=\0").unwrap();
         assert_eq!(read.directory, Path::new("/srv/app"));
         assert_eq!(read.program, "perl");
-        assert_eq!(read.arguments, [OsString::from("-e"), OsString::from_vec(b"a\nb\xff".to_vec())]);
+        assert_eq!(
+            read.arguments,
+            [OsString::from("-e"), OsString::from_vec(b"a\nb\xff".to_vec())]
+        );
         assert_eq!(read.environment, [("A".into(), "1=2".into()), ("B".into(), "".into())]);
     }
 
@@ -52,7 +62,11 @@ mod tests {
         assert!(parse(whole).is_some());
         // At 11 it is whole, with an empty environment.
         for length in [0, 1, 2, 3, 4, 6, 9, 10, 12, 13] {
-            assert!(parse(&whole[..length]).is_none(), "{:?}", whole[..length].escape_ascii().to_string());
+            assert!(
+                parse(&whole[..length]).is_none(),
+                "{:?}",
+                whole[..length].escape_ascii().to_string()
+            );
         }
     }
 }

@@ -1,15 +1,18 @@
-//! Access logs: each is opened once, however many listeners write to it, and anew when somebody has renamed it.
+//! Access logs: each is opened once, however many listeners write to it, and anew when somebody has
+//! renamed it.
 
-use crate::config::check::LogTarget;
-use crate::parent_directory::ParentDirectory;
-use crate::user::{self, User};
-use kirin_http::LogFile;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+
+use kirin_http::LogFile;
+
+use crate::config::check::LogTarget;
+use crate::parent_directory::ParentDirectory;
+use crate::user::{self, User};
 
 /// The access logs that are open.
 pub type Logs = HashMap<LogTarget, Arc<LogFile>>;
@@ -19,12 +22,18 @@ pub type Logs = HashMap<LogTarget, Arc<LogFile>>;
 #[error("cannot open the access log {0}: {1}{hint}", hint = user::what_to_do(.0.as_ref(), .1))]
 pub struct LogError(String, #[source] io::Error);
 
-/// Opens a log once, however many listeners write to it. If root opens it for `user`, a new log belongs to that user.
-pub fn open(target: &LogTarget, user: Option<&User>, open: &mut Logs) -> Result<Arc<LogFile>, LogError> {
+/// Opens a log once, however many listeners write to it. If root opens it for `user`, a new log
+/// belongs to that user.
+pub fn open(
+    target: &LogTarget,
+    user: Option<&User>,
+    open: &mut Logs,
+) -> Result<Arc<LogFile>, LogError> {
     if let Some(file) = open.get(target) {
         return Ok(Arc::clone(file));
     }
-    let stream = |stream: io::Result<OwnedFd>| stream.map(|stream| LogFile::stream(File::from(stream)));
+    let stream =
+        |stream: io::Result<OwnedFd>| stream.map(|stream| LogFile::stream(File::from(stream)));
     let (name, opened) = match target {
         LogTarget::Stdout => ("stdout".into(), stream(io::stdout().as_fd().try_clone_to_owned())),
         LogTarget::Stderr => ("stderr".into(), stream(io::stderr().as_fd().try_clone_to_owned())),
@@ -49,7 +58,8 @@ fn open_as_root(path: &Path, user: &User) -> io::Result<LogFile> {
     Ok(LogFile::of(file, path))
 }
 
-/// Opens logs anew after they have been renamed. One that cannot be opened is written on under its old name.
+/// Opens logs anew after they have been renamed. One that cannot be opened is written on under its
+/// old name.
 pub fn reopen(logs: &Logs) {
     for log in logs.values() {
         let Some(path) = log.path() else { continue };

@@ -1,7 +1,27 @@
-//! The place `lua:FILE`: a script of this loop answers, passes, or waits for what the program gets it.
+//! The place `lua:FILE`: a script of this loop answers, passes, or waits for what the program gets
+//! it.
 //!
-//! A script that waits for nothing answers at once, without a task. Subrequests are answered by the routes themselves: what they
-//! find in memory is there at once, too, and only what takes waiting is waited for, all of it together. Called by the router.
+//! A script that waits for nothing answers at once, without a task. Subrequests are answered by the
+//! routes themselves: what they find in memory is there at once, too, and only what takes waiting
+//! is waited for, all of it together. Called by the router.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use kirin_http::{
+    Answer, Body, BodyLength, FieldLines, Origin, Place, RequestBody, RequestHead, Response,
+};
+use kirin_lua::{
+    Called, Fetch, Fetched, Host, Limits, LuaError, ScriptFile, Step, Supply, Suspended, Wanted,
+};
+use kirin_store::{Now, Store};
+use kirin_workers::MetaVariables;
 
 use crate::kept_request::KeptRequest;
 use crate::path_rest::meant_path;
@@ -9,20 +29,6 @@ use crate::router::{At, Lookup, Routes};
 use crate::script_turns::{ScriptTurns, Turn};
 use crate::session;
 use crate::subrequest::{self, CollectError, Lineage, Parent};
-use bytes::Bytes;
-use http::{Method, StatusCode};
-use kirin_http::{Answer, Body, BodyLength, FieldLines, Origin, Place, RequestBody, RequestHead, Response};
-use kirin_lua::{
-    Called, Fetch, Fetched, Host, Limits, LuaError, ScriptFile, Step, Supply, Suspended, Wanted,
-};
-use kirin_store::{Now, Store};
-use kirin_workers::MetaVariables;
-use std::path::PathBuf;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
 
 /// A script, opened.
 pub struct LuaPlace {
@@ -41,7 +47,12 @@ struct Program {
 
 impl Host for Program {
     fn session(&self, request: &Called, now: Now) -> Option<Bytes> {
-        session::item_of_cookies(request.field_values("cookie"), self.cookie.as_deref()?, &self.store, now)
+        session::item_of_cookies(
+            request.field_values("cookie"),
+            self.cookie.as_deref()?,
+            &self.store,
+            now,
+        )
     }
 
     fn ran(&self, time: Duration) {
@@ -75,8 +86,8 @@ enum Progress {
 }
 
 impl LuaPlace {
-    /// Loads the script `file`. `session_cookie` names visitors' sessions, `body_limit_bytes` is the route's own. `turns` are
-    /// those of the loop's scripts.
+    /// Loads the script `file`. `session_cookie` names visitors' sessions, `body_limit_bytes` is
+    /// the route's own. `turns` are those of the loop's scripts.
     pub fn open(
         file: PathBuf,
         store: &Arc<Store>,
@@ -86,8 +97,11 @@ impl LuaPlace {
         turns: &Rc<ScriptTurns>,
     ) -> Result<Self, LuaError> {
         let turns = Rc::clone(turns);
-        let program =
-            Rc::new(Program { store: Arc::clone(store), cookie: session_cookie, turns: Rc::clone(&turns) });
+        let program = Rc::new(Program {
+            store: Arc::clone(store),
+            cookie: session_cookie,
+            turns: Rc::clone(&turns),
+        });
         let script = ScriptFile::open(file, Arc::clone(store), program, limits)?;
         let body_limit_bytes = body_limit_bytes.unwrap_or(u64::MAX).min(limits.body_bytes);
         let fetch_limit_bytes = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
@@ -114,7 +128,9 @@ impl LuaPlace {
         let called = Called::of(lookup.seen, origin, &path, lookup.meta.user);
         if !self.turns.is_free() {
             let (routes, kept) = (Rc::clone(routes), KeptLookup::of(lookup, origin));
-            return Some(Answer::later(move |body| go_on(routes, at, kept, Next::Begin(called), body)));
+            return Some(Answer::later(move |body| {
+                go_on(routes, at, kept, Next::Begin(called), body)
+            }));
         }
         let now = Now::from_unix_seconds(origin.now);
         let step = self.script.call(called, now);
@@ -174,12 +190,14 @@ impl LuaPlace {
                 length => BodyLength::Exact(length),
             };
             let answer = parent.ask(&fetch.method, fetch.target.as_bytes(), &fields, length);
-            let answer = answer.map_err(|refused| format!("fetch `{}`: {refused}", fetch.target))?;
+            let answer =
+                answer.map_err(|refused| format!("fetch `{}`: {refused}", fetch.target))?;
             let is_head = fetch.method == Method::HEAD;
             Ok(match answer {
                 Answer::Now(response) => fetched_now(response, is_head, limit, &fetch.target),
                 Answer::Later(later) => {
-                    let (body, target) = (RequestBody::of_bytes(fetch.body.clone()), fetch.target.clone());
+                    let (body, target) =
+                        (RequestBody::of_bytes(fetch.body.clone()), fetch.target.clone());
                     Asked::Coming(Box::pin(async move {
                         let response = later(body).await;
                         fetched(response, is_head, limit, &target).await
@@ -205,14 +223,19 @@ fn fetched_now(mut response: Response, is_head: bool, limit: usize, target: &str
     Asked::Coming(Box::pin(async move { fetched(response, is_head, limit, &target).await }))
 }
 
-async fn fetched(response: Response, is_head: bool, limit: usize, target: &str) -> Result<Fetched, String> {
+async fn fetched(
+    response: Response,
+    is_head: bool,
+    limit: usize,
+    target: &str,
+) -> Result<Fetched, String> {
     let (status, fields) = (response.status, response.fields);
     let body = if is_head { Body::Empty } else { response.body };
     match subrequest::collect(body, limit).await {
         Ok(pieces) => Ok(whole(status, fields, pieces)),
-        Err(CollectError::TooLarge(limit)) => {
-            Err(format!("fetch `{target}`: the answer is larger than `lua.body_limit`, {limit} bytes"))
-        }
+        Err(CollectError::TooLarge(limit)) => Err(format!(
+            "fetch `{target}`: the answer is larger than `lua.body_limit`, {limit} bytes"
+        )),
         Err(error) => Err(format!("fetch `{target}`: {error}")),
     }
 }
@@ -243,11 +266,16 @@ async fn go_on(
             Next::Begin(called) => Box::new(|now| place.script.call(called, now)),
             Next::Resume(suspended, awaited) => {
                 let supply = match awaited {
-                    Awaited::Answers(asked) => all(asked).await.map_or_else(Supply::Refused, Supply::Fetched),
+                    Awaited::Answers(asked) => {
+                        all(asked).await.map_or_else(Supply::Refused, Supply::Fetched)
+                    }
                     Awaited::Body => match body.read_whole(place.body_limit_bytes).await {
                         Ok(bytes) => Supply::Body(read.insert(bytes).clone()),
                         Err(error) => {
-                            return Response { place: Place::Lua, ..Response::error(error.status()) };
+                            return Response {
+                                place: Place::Lua,
+                                ..Response::error(error.status())
+                            };
                         }
                     },
                 };
@@ -257,12 +285,13 @@ async fn go_on(
         let turn = place.turn().await;
         let now = Now::from_unix_seconds(kirin_clock::steady_seconds());
         let step = work(now);
-        let progress =
-            kept.with(|lookup, origin| place.advance(step, now, routes.parent_at(at, &lookup, origin)));
+        let progress = kept
+            .with(|lookup, origin| place.advance(step, now, routes.parent_at(at, &lookup, origin)));
         drop(turn);
         match progress {
             Progress::Answered(response) => {
-                let answer = kept.with(|lookup, origin| routes.filtered(at, &lookup, origin, response));
+                let answer =
+                    kept.with(|lookup, origin| routes.filtered(at, &lookup, origin, response));
                 return answer.response(RequestBody::empty()).await;
             }
             Progress::Waits(waiting, what) => next = Next::Resume(waiting, what),
@@ -315,7 +344,8 @@ impl KeptLookup {
         let is_rewritten = !std::ptr::eq(lookup.seen, lookup.sent);
         Self {
             request: KeptRequest::of(lookup.sent, origin),
-            seen: is_rewritten.then(|| (lookup.seen.target.to_owned(), lookup.seen.path.to_owned())),
+            seen: is_rewritten
+                .then(|| (lookup.seen.target.to_owned(), lookup.seen.path.to_owned())),
             script_name: lookup.meta.script_name.to_owned(),
             path: lookup.meta.path.map(Into::into),
             user: lookup.meta.user.map(Into::into),
@@ -330,8 +360,11 @@ impl KeptLookup {
             user: self.user.as_deref(),
         };
         self.request.with(|sent, origin| {
-            let rewritten =
-                self.seen.as_ref().map(|(target, path)| RequestHead { target, path, ..sent.clone() });
+            let rewritten = self.seen.as_ref().map(|(target, path)| RequestHead {
+                target,
+                path,
+                ..sent.clone()
+            });
             let seen = rewritten.as_ref().unwrap_or(sent);
             work(Lookup { sent, seen, meta, lineage: &self.lineage }, origin)
         })

@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! The program: command line, configuration, and the wiring of the other crates into one running server.
+//! The program: command line, configuration, and the wiring of the other crates into one running
+//! server.
 
 mod acme;
 mod admin;
@@ -59,15 +60,17 @@ mod systemd;
 mod upgrade;
 mod user;
 
-use clap::Parser;
-use command_line::{Command, CommandLine};
-use config::load::Source;
-use kirin_inherited::Inherited;
-use program::Start;
-use purge::Purge;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use clap::Parser;
+use kirin_inherited::Inherited;
+
+use command_line::{Command, CommandLine};
+use config::load::Source;
+use program::Start;
+use purge::Purge;
 
 fn main() -> ExitCode {
     let command_line = CommandLine::parse();
@@ -132,10 +135,15 @@ fn purge(target: &admin::client::Target, purge: Purge) -> Result<(), String> {
     print(&admin::client::describe(&purge, purged))
 }
 
-fn serve_loaded(directory: &Path, app_parent: u32, pid_file: Option<PathBuf>) -> Result<(), String> {
+fn serve_loaded(
+    directory: &Path,
+    app_parent: u32,
+    pid_file: Option<PathBuf>,
+) -> Result<(), String> {
     let inherited = Inherited::take().map_err(|error| error.to_string())?;
     let source = Source::read(&directory.join(run_directory::CONFIGURATION));
-    let site = source.and_then(|source| command_line::site(&source)).map_err(|error| error.to_string())?;
+    let site =
+        source.and_then(|source| command_line::site(&source)).map_err(|error| error.to_string())?;
     let start = Start { inherited, listens_where_told: false, pid_file };
     program::run_loaded(site, directory, app_parent, start).map_err(|error| error.to_string())
 }

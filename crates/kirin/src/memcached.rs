@@ -1,11 +1,13 @@
 //! The memcached port on an event loop.
 
-use kirin_http::Listener;
-use kirin_memcache::Server;
 use std::io;
 use std::sync::Arc;
 
-/// Serves memcached clients until `stop` completes, which ends their connections, or the task is dropped.
+use kirin_http::Listener;
+use kirin_memcache::Server;
+
+/// Serves memcached clients until `stop` completes, which ends their connections, or the task is
+/// dropped.
 pub async fn serve(listener: Listener, server: Arc<Server>, stop: impl Future<Output = ()>) {
     match into_tokio(listener) {
         Ok(listener) => kirin_memcache::serve(listener, server, stop).await,

@@ -1,13 +1,11 @@
 //! Pages: how an item of the store is read as something to serve.
 //!
-//! Two formats have a head: `media/type CRLF body`, and a whole HTTP response (status line, field lines, empty line,
-//! body). Everything else is a fragment: it can be included but not requested, so that a session or a counter never leaves
-//! by its key.
+//! Two formats have a head: `media/type CRLF body`, and a whole HTTP response (status line, field
+//! lines, empty line, body). Everything else is a fragment: it can be included but not requested,
+//! so that a session or a counter never leaves by its key.
 
-use crate::coded_fields;
-use crate::page_renewal::PageRenewal;
-use crate::protection::Protection;
-use crate::push::store_field::{STORE, syntax_of};
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::StatusCode;
 use kirin_cache::{storable, surrogate};
@@ -16,8 +14,12 @@ use kirin_http::FieldLines;
 use kirin_http::date::parse_date;
 use kirin_http::response_head::{self, Field, Framing};
 use kirin_ssi::{Syntax, Template};
-use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
+
+use crate::coded_fields;
+use crate::page_renewal::PageRenewal;
+use crate::protection::Protection;
+use crate::push::store_field::{STORE, syntax_of};
 
 /// The longest `media/type` line.
 const MAX_MEDIA_TYPE_BYTES: usize = 200;
@@ -52,7 +54,8 @@ pub struct PageHead {
     pub etag: Vec<u8>,
     /// `Last-Modified` in seconds since the epoch, when the page has no includes.
     pub last_modified: Option<u64>,
-    /// Whether `Cache-Control`, `Expires` or `Vary` is among the fields: a page that includes this one has to know.
+    /// Whether `Cache-Control`, `Expires` or `Vary` is among the fields: a page that includes this
+    /// one has to know.
     pub says_cacheability: bool,
     /// How the stored response is coded already.
     pub stored_coding: Option<StoredCoding>,
@@ -68,12 +71,14 @@ pub enum StoredCoding {
 }
 
 impl StoredCoding {
-    /// Whether a client with this `Accept-Encoding` takes it. One that does not say takes anything (RFC 9110 section
-    /// 12.5.3).
+    /// Whether a client with this `Accept-Encoding` takes it. One that does not say takes anything
+    /// (RFC 9110 section 12.5.3).
     pub fn is_taken_by(self, accept_encoding: Option<&[u8]>) -> bool {
         match (self, accept_encoding) {
             (_, None) | (StoredCoding::Unknown, _) => true,
-            (StoredCoding::Known(coding), Some(value)) => AcceptEncoding::parse(Some(value)).takes(coding),
+            (StoredCoding::Known(coding), Some(value)) => {
+                AcceptEncoding::parse(Some(value)).takes(coding)
+            }
         }
     }
 }
@@ -116,7 +121,8 @@ impl Page {
             None => true,
         };
         // A response that was stored on its way keeps as text what was text in its first answer.
-        let allowed = head.as_ref().map_or(Syntax { ssi: true, esi: true }, |(_, fields)| syntax_of(fields));
+        let allowed =
+            head.as_ref().map_or(Syntax { ssi: true, esi: true }, |(_, fields)| syntax_of(fields));
         let counts = match may_include {
             true => Syntax { ssi: syntax.ssi && allowed.ssi, esi: syntax.esi && allowed.esi },
             false => Syntax::default(),
@@ -128,7 +134,8 @@ impl Page {
             if syntax.esi { fields.without("surrogate-control") } else { fields }
         };
         let head = head.map(|(status, fields)| (status, without_ours(fields)));
-        let head = head.map(|(status, fields)| PageHead::of(status, fields, &template, digest, body.len()));
+        let head = head
+            .map(|(status, fields)| PageHead::of(status, fields, &template, digest, body.len()));
         let head_bytes = head.as_ref().map_or(0, PageHead::memory_bytes);
         let memory_bytes = size_of::<Page>() + template.memory_bytes() + head_bytes + 64;
         let renewal = PageRenewal::default();
@@ -136,8 +143,9 @@ impl Page {
         (Page { head, template, body, digest, protection, renewal, edge: None }, memory_bytes)
     }
 
-    /// Reads a stored response that is served as it is: one that the cache has kept. The second part is whether the place that
-    /// it is from can be asked if it is still good, the third the memory it takes in bytes. `None` if it is no response.
+    /// Reads a stored response that is served as it is: one that the cache has kept. The second
+    /// part is whether the place that it is from can be asked if it is still good, the third the
+    /// memory it takes in bytes. `None` if it is no response.
     pub fn of_response(value: &Bytes) -> Option<(Page, bool, usize)> {
         let (status, mut fields, body) = split_response(value)?;
         let has_validator = storable::has_validator(&fields);
@@ -149,7 +157,8 @@ impl Page {
         let (template, renewal) = (Arc::new(template), PageRenewal::default());
         // The cache has rules of its own for what was sent with a password.
         let protection = Protection::default();
-        let page = Page { head: Some(head), template, edge: None, body, digest, protection, renewal };
+        let page =
+            Page { head: Some(head), template, edge: None, body, digest, protection, renewal };
         Some((page, has_validator, memory_bytes))
     }
 }
@@ -163,9 +172,9 @@ impl PageHead {
         body_bytes: usize,
     ) -> Self {
         let stored_coding = fields.get("content-encoding").map(<[u8]>::to_ascii_lowercase);
-        let stored_coding = stored_coding
-            .filter(|name| name != b"identity")
-            .map(|name| Coding::from_name(&name).map_or(StoredCoding::Unknown, StoredCoding::Known));
+        let stored_coding = stored_coding.filter(|name| name != b"identity").map(|name| {
+            Coding::from_name(&name).map_or(StoredCoding::Unknown, StoredCoding::Known)
+        });
         if stored_coding.is_some() {
             // Who does not take it gets the answer of another place.
             fields = coded_fields::varying(&fields);
@@ -208,7 +217,8 @@ impl PageHead {
 /// Whether there can be directives in `content`: a look that costs little.
 pub fn may_be_dynamic(content: &[u8], syntax: Syntax) -> bool {
     let has = |mark: &[u8]| memchr::memmem::find(content, mark).is_some();
-    (syntax.ssi && has(b"<!--#")) || (syntax.esi && (has(b"<esi:") || has(b"</esi:") || has(b"<!--esi")))
+    (syntax.ssi && has(b"<!--#"))
+        || (syntax.esi && (has(b"<esi:") || has(b"</esi:") || has(b"<!--esi")))
 }
 
 /// Status, field lines and body of a value that is a page.
@@ -227,8 +237,8 @@ fn split_head(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
     Some((StatusCode::OK, fields, value.slice(line_end + 2..)))
 }
 
-/// A stored response: framed by the item, whatever its own fields say; a length that contradicts the item shows that it
-/// was cut.
+/// A stored response: framed by the item, whatever its own fields say; a length that contradicts
+/// the item shows that it was cut.
 fn split_response(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
     let (head, length) = response_head::parse(value, |_, _| Field::Keep).ok()??;
     let body = value.slice(length..);
@@ -318,7 +328,11 @@ mod tests {
     #[test]
     fn a_stored_response_that_was_cut_is_not_served() {
         assert!(compile("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\ngon").head.is_none());
-        assert!(compile("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").head.is_none());
+        assert!(
+            compile("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+                .head
+                .is_none()
+        );
         assert!(compile("HTTP/1.1 100 Continue\r\n\r\n").head.is_none());
     }
 

@@ -1,20 +1,24 @@
-//! Coded variants of a page: made when they are first asked for, and kept beside the item inside the store's budget.
+//! Coded variants of a page: made when they are first asked for, and kept beside the item inside
+//! the store's budget.
 //!
-//! What is small is compressed at once; for the rest a thread does it, and until then clients get the page as it is. Of a page
-//! with includes the last assembly is kept: it is the next one too until a part changes. Called by the `store` place.
+//! What is small is compressed at once; for the rest a thread does it, and until then clients get
+//! the page as it is. Of a page with includes the last assembly is kept: it is the next one too
+//! until a part changes. Called by the `store` place.
 
-use crate::coded_fields;
-use crate::compress_threads::CompressThreads;
-use crate::page::{Page, PageHead};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use kirin_compress::{Coding, Effort, INLINE_BYTES, encode};
 use kirin_http::FieldLines;
 use kirin_store::{ItemRef, Now, Store};
 use parking_lot::Mutex;
-use std::cell::RefCell;
-use std::collections::HashSet;
-use std::rc::Rc;
-use std::sync::Arc;
+
+use crate::coded_fields;
+use crate::compress_threads::CompressThreads;
+use crate::page::{Page, PageHead};
 
 /// A page in one coding.
 #[derive(Clone)]
@@ -25,8 +29,8 @@ pub struct PageVariant {
     pub body: Bytes,
 }
 
-/// The companion of an item that is its variant in the coding of this index; `None` when that would be no smaller. A type of
-/// its own for each coding, as the store keeps one companion of a type.
+/// The companion of an item that is its variant in the coding of this index; `None` when that would
+/// be no smaller. A type of its own for each coding, as the store keeps one companion of a type.
 struct Kept<const CODING: usize>(Option<PageVariant>);
 
 /// The companion of an item that is the last assembly of its page, coded.
@@ -55,7 +59,8 @@ pub struct PageVariants {
 }
 
 impl PageVariants {
-    /// The variant of `page`, which was compiled from `item`; `None` if there is none yet, or it would be no smaller.
+    /// The variant of `page`, which was compiled from `item`; `None` if there is none yet, or it
+    /// would be no smaller.
     pub fn get(
         &self,
         store: &Arc<Store>,
@@ -118,7 +123,13 @@ pub fn last_assembly(item: &ItemRef, coding: Coding, digest: u128) -> Option<Byt
 }
 
 /// Keeps `assembly` as the last one.
-pub fn keep_assembly(store: &Store, item: &ItemRef, now: Now, coding: Coding, assembly: KeptAssembly) {
+pub fn keep_assembly(
+    store: &Store,
+    item: &ItemRef,
+    now: Now,
+    coding: Coding,
+    assembly: KeptAssembly,
+) {
     match coding.index() {
         0 => keep_assembly_of::<0>(store, item, now, assembly),
         1 => keep_assembly_of::<1>(store, item, now, assembly),
@@ -126,7 +137,12 @@ pub fn keep_assembly(store: &Store, item: &ItemRef, now: Now, coding: Coding, as
     }
 }
 
-fn keep_assembly_of<const CODING: usize>(store: &Store, item: &ItemRef, now: Now, assembly: KeptAssembly) {
+fn keep_assembly_of<const CODING: usize>(
+    store: &Store,
+    item: &ItemRef,
+    now: Now,
+    assembly: KeptAssembly,
+) {
     // The item is as it was found; the store may have a companion of it by now.
     let kept = store.companion(item, now, |_| {
         // Parts change, and the page with them is seldom exactly as long.
@@ -149,7 +165,8 @@ fn make<const CODING: usize>(page: &Page, coding: Coding) -> (Kept<CODING>, usiz
         encoded.shrink_to_fit();
         PageVariant { fields: variant_fields(head, coding), body: Bytes::from(encoded) }
     });
-    let held = variant.as_ref().map_or(0, |variant| variant.body.len() + variant.fields.len_bytes() + 64);
+    let held =
+        variant.as_ref().map_or(0, |variant| variant.body.len() + variant.fields.len_bytes() + 64);
     (Kept(variant), size_of::<Kept<CODING>>() + held)
 }
 
@@ -179,14 +196,19 @@ mod tests {
         let variants = PageVariants::default();
         let mut used = store.used_bytes();
         for coding in Coding::ALL {
-            let get =
-                |item| variants.get(&store, item, &page, coding, NOW, &CompressThreads::default()).unwrap();
+            let get = |item| {
+                variants.get(&store, item, &page, coding, NOW, &CompressThreads::default()).unwrap()
+            };
             let made = get(&item);
             assert_eq!(made.fields.get("content-encoding"), Some(coding.name().as_bytes()));
             assert!(store.used_bytes() >= used + made.body.len(), "{coding:?}");
             used = store.used_bytes();
             let kept = get(&store.get(b"/p", NOW).unwrap());
-            assert_eq!((kept.body.as_ptr(), store.used_bytes()), (made.body.as_ptr(), used), "{coding:?}");
+            assert_eq!(
+                (kept.body.as_ptr(), store.used_bytes()),
+                (made.body.as_ptr(), used),
+                "{coding:?}"
+            );
         }
         store.delete(b"/p", NOW);
         assert!(store.used_bytes() < used - 1000);
@@ -196,7 +218,9 @@ mod tests {
     fn what_compression_makes_no_smaller_is_tried_once() {
         let (store, item, page) = stored("text/html\r\n0");
         let variants = PageVariants::default();
-        let get = |item| variants.get(&store, item, &page, Coding::Gzip, NOW, &CompressThreads::default());
+        let get = |item| {
+            variants.get(&store, item, &page, Coding::Gzip, NOW, &CompressThreads::default())
+        };
         assert!(get(&item).is_none());
         let item = store.get(b"/p", NOW).unwrap();
         assert!(item.companion::<Kept<2>>().is_some_and(|kept| kept.0.is_none()));
@@ -206,7 +230,8 @@ mod tests {
     #[test]
     fn the_last_assembly_is_kept_within_the_room_that_was_counted() {
         let (store, item, _) = stored("text/html\r\n<!--# include a -->");
-        let assembly = |digest, length| KeptAssembly { digest, body: Bytes::from(vec![b'x'; length]) };
+        let assembly =
+            |digest, length| KeptAssembly { digest, body: Bytes::from(vec![b'x'; length]) };
         let length = |digest| {
             let item = store.get(b"/p", NOW).unwrap();
             last_assembly(&item, Coding::Zstd, digest).map(|body| body.len())

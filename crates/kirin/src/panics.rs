@@ -1,12 +1,13 @@
-//! Panics: mistakes of the program. Each ends the task that it happened in, a connection as a rule, and no
-//! more. It is logged and counted.
+//! Panics: mistakes of the program. Each ends the task that it happened in, a connection as a rule,
+//! and no more. It is logged and counted.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// Logs panics from now on, instead of writing them to standard error, which would fail or wait with it.
+/// Logs panics from now on, instead of writing them to standard error, which would fail or wait
+/// with it.
 pub fn log_and_count() {
     std::panic::set_hook(Box::new(|panic| {
         COUNT.fetch_add(1, Ordering::Relaxed);

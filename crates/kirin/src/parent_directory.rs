@@ -1,13 +1,10 @@
 //! Finding files as root, on paths that another user may have changed.
 //!
-//! Kirin started as root opens its logs before it becomes the `user` of the configuration, and the directories of these
-//! files often belong to that user. Root must not follow a symbolic link that somebody else has put there: the link may
-//! lead to any file of the machine. So each directory of the path is opened in its turn, and a link counts only in a
-//! directory that root alone can write.
+//! Kirin started as root opens its logs before it becomes the `user` of the configuration, and the
+//! directories of these files often belong to that user. Root must not follow a symbolic link that
+//! somebody else has put there: the link may lead to any file of the machine. So each directory of
+//! the path is opened in its turn, and a link counts only in a directory that root alone can write.
 
-use crate::user::{self, User};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, readlinkat, statat};
-use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,6 +13,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use crate::user::{self, User};
 
 /// As many links as the kernel follows on one path (path_resolution(7)).
 const MAX_LINKS: usize = 40;
@@ -36,7 +38,8 @@ pub struct ParentDirectory {
 }
 
 impl ParentDirectory {
-    /// Opens the directory of `path`. Fails at a symbolic link that somebody else than root can have made.
+    /// Opens the directory of `path`. Fails at a symbolic link that somebody else than root can
+    /// have made.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
         let mut rest: VecDeque<OsString> = names(&path).collect();
@@ -60,15 +63,18 @@ impl ParentDirectory {
                 Err(Errno::INVAL | Errno::NOENT) if rest.is_empty() && name != ".." => {
                     return Ok(Self { directory, name, is_roots });
                 }
-                Err(Errno::INVAL) => directory = openat(&directory, &name, DIRECTORY, Mode::empty())?,
+                Err(Errno::INVAL) => {
+                    directory = openat(&directory, &name, DIRECTORY, Mode::empty())?
+                }
                 Err(error) => return Err(error.into()),
             }
         }
         Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))
     }
 
-    /// Looks at the path of what root is to create for `user`: a socket, a directory or the file of the process id. Nothing
-    /// is looked at if the program is not root or serves as root, and nothing that is not there yet.
+    /// Looks at the path of what root is to create for `user`: a socket, a directory or the file of
+    /// the process id. Nothing is looked at if the program is not root or serves as root, and
+    /// nothing that is not there yet.
     pub fn check(path: &Path, user: Option<&User>) -> io::Result<()> {
         if user.is_none() || !user::is_root() {
             return Ok(());
@@ -79,17 +85,19 @@ impl ParentDirectory {
         }
     }
 
-    /// Opens the file for appending and creates it if it is not there. The second value is whether it has been created.
+    /// Opens the file for appending and creates it if it is not there. The second value is whether
+    /// it has been created.
     pub fn open_log(&self) -> io::Result<(File, bool)> {
-        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+        let flags =
+            OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
         let new = flags | OFlags::CREATE | OFlags::EXCL;
         match openat(&self.directory, &self.name, new, LOG_MODE) {
             Ok(file) => return Ok((file.into(), true)),
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
-        // A FIFO is opened for reading, too: it need not have a reader yet. Nothing waits for one, whatever it has become
-        // meanwhile.
+        // A FIFO is opened for reading, too: it need not have a reader yet. Nothing waits for one,
+        // whatever it has become meanwhile.
         let stat = statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)?;
         let is_fifo = FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
         let access = if is_fifo { OFlags::RDWR } else { OFlags::WRONLY };
@@ -108,15 +116,18 @@ impl ParentDirectory {
 }
 
 fn names(path: &Path) -> impl Iterator<Item = OsString> + '_ {
-    let is_name =
-        |component: &Component<'_>| matches!(component, Component::Normal(_) | Component::ParentDir);
+    let is_name = |component: &Component<'_>| {
+        matches!(component, Component::Normal(_) | Component::ParentDir)
+    };
     path.components().filter(is_name).map(|component| component.as_os_str().to_owned())
 }
 
-/// Whether only root can make and rename files in `directory`. A sticky directory such as `/tmp` is everybody's.
+/// Whether only root can make and rename files in `directory`. A sticky directory such as `/tmp` is
+/// everybody's.
 fn is_roots(directory: impl AsFd) -> io::Result<bool> {
     let stat = fstat(directory)?;
-    let (others, group) = (stat.st_mode & 0o002 != 0, stat.st_mode & 0o020 != 0 && stat.st_gid != 0);
+    let (others, group) =
+        (stat.st_mode & 0o002 != 0, stat.st_mode & 0o020 != 0 && stat.st_gid != 0);
     Ok(stat.st_uid == 0 && !others && !group)
 }
 
@@ -165,7 +176,8 @@ mod tests {
         symlink(at("gone"), at("dangling")).unwrap();
         symlink(at("logs"), at("directory")).unwrap();
         fs::hard_link(at("target"), at("second")).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
+            .unwrap();
         for (name, why) in [
             ("link", "is a symbolic link"),
             ("dangling", "is a symbolic link"),

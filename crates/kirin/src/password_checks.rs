@@ -1,28 +1,34 @@
-//! Password checks, which are made to be expensive: done on threads of their own, a few at a time, and not again for a
-//! while when they have succeeded. Clients take turns, so that one that guesses delays only itself.
+//! Password checks, which are made to be expensive: done on threads of their own, a few at a time,
+//! and not again for a while when they have succeeded. Clients take turns, so that one that guesses
+//! delays only itself.
 //!
 //! One for the program, so that the bound holds however many loops and routes there are.
 
-use crate::password_file::Account;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
 use hmac::{Hmac, KeyInit, Mac};
 use kirin_balance::{ClientKey, FairQueue};
 use kirin_http::BasicCredentials;
 use parking_lot::Mutex;
 use sha2::Sha256;
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// How long a success is remembered, in seconds. A changed hash is another key, so that a new password counts at once.
+use crate::password_file::Account;
+
+/// How long a success is remembered, in seconds. A changed hash is another key, so that a new
+/// password counts at once.
 const REMEMBERED_SECONDS: u64 = 300;
 
 /// Successes remembered.
 const REMEMBERED: usize = 4096;
 
-/// Checks that may wait for their turn. One more is answered 503: a flood of guesses must not fill the memory.
+/// Checks that may wait for their turn. One more is answered 503: a flood of guesses must not fill
+/// the memory.
 const MAX_WAITING: usize = 256;
 
-/// A digest that stands for a user, a password and a hash; worth nothing without the key, which is made at the start.
+/// A digest that stands for a user, a password and a hash; worth nothing without the key, which is
+/// made at the start.
 type Digest = [u8; 32];
 
 /// Checks and remembers.
@@ -47,7 +53,8 @@ struct Turn(Arc<Mutex<Turns>>);
 pub struct Busy;
 
 impl PasswordChecks {
-    /// Checks as many at a time as half of the `cores`, so that guessing leaves the rest for serving.
+    /// Checks as many at a time as half of the `cores`, so that guessing leaves the rest for
+    /// serving.
     pub fn new(cores: usize) -> Result<Self, String> {
         let mut key = Digest::default();
         getrandom::fill(&mut key).map_err(|error| format!("no random numbers: {error}"))?;
@@ -66,7 +73,8 @@ impl PasswordChecks {
         account.exists && self.recent.lock().has(&self.digest(account, credentials), now)
     }
 
-    /// Whether the password that `client` has sent is right. Takes as long for users that are not there.
+    /// Whether the password that `client` has sent is right. Takes as long for users that are not
+    /// there.
     pub async fn check(
         &self,
         client: ClientKey,
@@ -92,7 +100,9 @@ impl PasswordChecks {
     }
 
     fn digest(&self, account: &Account, credentials: &BasicCredentials) -> Digest {
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else { return Digest::default() };
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else {
+            return Digest::default();
+        };
         for part in [account.hash.as_bytes(), &credentials.user, &credentials.password] {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part);
@@ -108,7 +118,8 @@ impl std::fmt::Debug for PasswordChecks {
 }
 
 impl Turn {
-    /// Waits until it is the turn of a check of `client`. An error if its place is wanted by another.
+    /// Waits until it is the turn of a check of `client`. An error if its place is wanted by
+    /// another.
     async fn take(turns: &Arc<Mutex<Turns>>, client: ClientKey) -> Result<Self, Busy> {
         let receiver = {
             let mut state = turns.lock();
@@ -179,7 +190,12 @@ mod tests {
         BasicCredentials { user: user.into(), password: password.into() }
     }
 
-    fn check(checks: &PasswordChecks, exists: bool, user: &str, password: &str) -> Result<bool, Busy> {
+    fn check(
+        checks: &PasswordChecks,
+        exists: bool,
+        user: &str,
+        password: &str,
+    ) -> Result<bool, Busy> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(checks.check(None, account(exists), &credentials(user, password), 100))
     }
@@ -196,7 +212,8 @@ mod tests {
         assert!(!checks.knows(&account(true), &credentials("bo", "bopensesame"), 100));
         assert!(!checks.knows(&account(true), &credentials("bob", "opensesam"), 100));
         assert!(!checks.knows(&account(false), &right, 100));
-        let other = PasswordHash::parse("$5$abc$nLqWOK0qJLCJKZMXLNybgoG547cshuV27v9Qm1qzJl4").unwrap();
+        let other =
+            PasswordHash::parse("$5$abc$nLqWOK0qJLCJKZMXLNybgoG547cshuV27v9Qm1qzJl4").unwrap();
         assert!(!checks.knows(&Account { hash: other, exists: true }, &right, 100));
     }
 

@@ -2,13 +2,15 @@
 //!
 //! [`Accounts`] is pure; [`PasswordFile`] reads the file anew when it has changed.
 
-use crate::password_hash::PasswordHash;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::password_hash::PasswordHash;
 
 /// A larger file is not a password file.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
@@ -83,7 +85,8 @@ struct State {
     looked: u64,
 }
 
-/// What changes when a file is written or replaced: device, inode, size, and the time of the last change in nanoseconds.
+/// What changes when a file is written or replaced: device, inode, size, and the time of the last
+/// change in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp(u64, u64, u64, i64, i64);
 
@@ -115,7 +118,9 @@ impl PasswordFile {
                         state.accounts = Arc::new(accounts);
                     }
                     Err(error) => {
-                        tracing::error!("password file is not taken, the accounts before stay: {error}")
+                        tracing::error!(
+                            "password file is not taken, the accounts before stay: {error}"
+                        )
                     }
                 }
             }
@@ -126,7 +131,13 @@ impl PasswordFile {
 
 fn stamp(path: &Path) -> io::Result<Stamp> {
     let metadata = std::fs::metadata(path)?;
-    Ok(Stamp(metadata.dev(), metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()))
+    Ok(Stamp(
+        metadata.dev(),
+        metadata.ino(),
+        metadata.size(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+    ))
 }
 
 fn read(path: &Path) -> Result<Accounts, String> {
@@ -149,7 +160,8 @@ mod tests {
 
     #[test]
     fn names_have_hashes_and_unknown_ones_a_decoy() {
-        let accounts = Accounts::parse(&format!("# staff\n\nzo\u{eb}:{BCRYPT}\r\nbob:{OTHER}\n")).unwrap();
+        let accounts =
+            Accounts::parse(&format!("# staff\n\nzo\u{eb}:{BCRYPT}\r\nbob:{OTHER}\n")).unwrap();
         let bob = accounts.account("bob");
         assert!(bob.exists && bob.hash.as_bytes() == OTHER.as_bytes());
         assert!(accounts.account("zo\u{eb}").exists);

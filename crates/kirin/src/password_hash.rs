@@ -1,6 +1,8 @@
-//! Hashed passwords as they stand in a password file: which schemes are good enough, and checking one.
+//! Hashed passwords as they stand in a password file: which schemes are good enough, and checking
+//! one.
 //!
-//! Checking takes from milliseconds to a quarter of a second: [`crate::password_checks`] has it done beside the event loop.
+//! Checking takes from milliseconds to a quarter of a second: [`crate::password_checks`] has it
+//! done beside the event loop.
 
 use argon2::password_hash::PasswordVerifier;
 use argon2::{Argon2, PasswordHash as Argon2Hash};
@@ -46,7 +48,11 @@ impl PasswordHash {
             bytes if bytes.starts_with(b"$y$") || bytes.starts_with(b"$7$") => {
                 return Err("yescrypt and scrypt are not supported".into());
             }
-            _ => return Err("it is no hash that is known: crypt(3) by DES, or not hashed at all".into()),
+            _ => {
+                return Err(
+                    "it is no hash that is known: crypt(3) by DES, or not hashed at all".into()
+                );
+            }
         };
         Ok(Self { scheme, text: text.to_owned() })
     }
@@ -55,8 +61,12 @@ impl PasswordHash {
     pub fn is_of(&self, password: &[u8]) -> bool {
         match self.scheme {
             Scheme::Bcrypt => bcrypt::verify(password, &self.text).unwrap_or(false),
-            Scheme::ShaCrypt => ShaCrypt::default().verify_password(password, self.text.as_str()).is_ok(),
-            Scheme::Argon2 => Argon2::default().verify_password(password, self.text.as_str()).is_ok(),
+            Scheme::ShaCrypt => {
+                ShaCrypt::default().verify_password(password, self.text.as_str()).is_ok()
+            }
+            Scheme::Argon2 => {
+                Argon2::default().verify_password(password, self.text.as_str()).is_ok()
+            }
         }
     }
 
@@ -94,8 +104,9 @@ fn sha_crypt(text: &str) -> Result<Scheme, String> {
         salt = parts.next().ok_or_else(malformed)?;
     }
     let hash = parts.next().ok_or_else(malformed)?;
-    let is_of_alphabet =
-        |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/'));
+    let is_of_alphabet = |text: &str| {
+        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/'))
+    };
     let is_good = (1..=16).contains(&salt.len())
         && hash.len() == hash_characters
         && is_of_alphabet(hash)
@@ -108,7 +119,9 @@ fn argon2(text: &str) -> Result<Scheme, String> {
     let hash = Argon2Hash::new(text).map_err(|_| malformed)?;
     let parameters = argon2::Params::try_from(&hash).map_err(|_| malformed)?;
     if parameters.m_cost() > MAX_ARGON2_KIB || hash.hash.is_none() || hash.salt.is_none() {
-        return Err(format!("the Argon2 hash is cut, or takes more than {MAX_ARGON2_KIB} KiB of memory"));
+        return Err(format!(
+            "the Argon2 hash is cut, or takes more than {MAX_ARGON2_KIB} KiB of memory"
+        ));
     }
     Ok(Scheme::Argon2)
 }
@@ -117,7 +130,8 @@ fn argon2(text: &str) -> Result<Scheme, String> {
 mod tests {
     use super::*;
 
-    /// Of the password `opensesame`: by `htpasswd -nbB -C 4`, three by glibc's crypt(3), by the reference `argon2`.
+    /// Of the password `opensesame`: by `htpasswd -nbB -C 4`, three by glibc's crypt(3), by the
+    /// reference `argon2`.
     #[test]
     fn hashes_of_other_programs_are_understood() {
         for hash in GOOD {
@@ -147,7 +161,10 @@ mod tests {
             ("opensesame", "not hashed"),
             ("", "not hashed"),
             ("rqXexS6ZhobKA", "DES"),
-            ("$y$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7", "yescrypt"),
+            (
+                "$y$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7",
+                "yescrypt",
+            ),
             ("$2y$05$tooshort", "bcrypt hash is malformed"),
             ("$2y$31$bvIG6Nmid91Mu9RcmmWZfO5HJIMCT8riNW0hEp8f6/FuA2/mHZFpe", "cost is 31"),
             ("$6$salt$short", "SHA-crypt hash is malformed"),

@@ -1,14 +1,18 @@
-//! Paths of requests as routes see them, and what is left of one below a route: for redirects and rewrites.
+//! Paths of requests as routes see them, and what is left of one below a route: for redirects and
+//! rewrites.
 //!
-//! Pure. What comes out of here stands in `Location` fields and is looked up below another prefix, so that it never begins
-//! with `//` (another host), never has a backslash (browsers take it for a slash) and has no `..` that could climb out.
+//! Pure. What comes out of here stands in `Location` fields and is looked up below another prefix,
+//! so that it never begins with `//` (another host), never has a backslash (browsers take it for a
+//! slash) and has no `..` that could climb out.
+
+use std::borrow::Cow;
 
 use http::StatusCode;
 use kirin_http::RequestHead;
-use std::borrow::Cow;
 
-/// The path as routes see it: decoded, and with `.`, `..` and `//` resolved, so that `/x/../admin` and `/%61dmin` come under
-/// the route of `/admin`. An encoded slash is one, as it is in `PATH_INFO`. Places get the request as it was sent.
+/// The path as routes see it: decoded, and with `.`, `..` and `//` resolved, so that `/x/../admin`
+/// and `/%61dmin` come under the route of `/admin`. An encoded slash is one, as it is in
+/// `PATH_INFO`. Places get the request as it was sent.
 pub fn meant_path(raw: &str) -> Result<Cow<'_, [u8]>, StatusCode> {
     if is_plain(raw.as_bytes()) {
         return Ok(Cow::Borrowed(raw.as_bytes()));
@@ -18,11 +22,13 @@ pub fn meant_path(raw: &str) -> Result<Cow<'_, [u8]>, StatusCode> {
 
 /// Whether the path means what it says.
 fn is_plain(path: &[u8]) -> bool {
-    memchr::memchr(b'%', path).is_none() && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.")
+    memchr::memchr(b'%', path).is_none()
+        && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.")
 }
 
-/// What is left of the path `raw` below `prefix`, percent-encoded: empty, or with one `/` at its start. `prefix` is decoded
-/// and without a slash at its end; the path is below it by [`meant_path`].
+/// What is left of the path `raw` below `prefix`, percent-encoded: empty, or with one `/` at its
+/// start. `prefix` is decoded and without a slash at its end; the path is below it by
+/// [`meant_path`].
 pub fn rest_below<'a>(raw: &'a str, prefix: &str) -> Cow<'a, str> {
     if is_plain(raw.as_bytes()) {
         let rest = raw.strip_prefix(prefix).unwrap_or("");
@@ -35,8 +41,9 @@ pub fn rest_below<'a>(raw: &'a str, prefix: &str) -> Cow<'a, str> {
     Cow::Owned(encode(path.strip_prefix(prefix.as_bytes()).unwrap_or(b"")))
 }
 
-/// The path `raw` without `.` and `..`, percent-encoded, if it has any. Applications get this one: `/members/../x` came by the
-/// route of `/x`, and must not be taken for something below `/members` by a dispatcher that compares beginnings.
+/// The path `raw` without `.` and `..`, percent-encoded, if it has any. Applications get this one:
+/// `/members/../x` came by the route of `/x`, and must not be taken for something below `/members`
+/// by a dispatcher that compares beginnings.
 pub fn without_dots(raw: &str) -> Option<String> {
     if is_plain(raw.as_bytes()) {
         return None;
@@ -45,8 +52,8 @@ pub fn without_dots(raw: &str) -> Option<String> {
     Some(encode(&resolved.with_slash()))
 }
 
-/// Path and query as another server gets them: as they were sent, but for `.` and `..`, so that it sees the path by which the
-/// route was found.
+/// Path and query as another server gets them: as they were sent, but for `.` and `..`, so that it
+/// sees the path by which the route was found.
 pub fn target<'a>(request: &RequestHead<'a>) -> Cow<'a, str> {
     let resolved = without_dots(request.path);
     if resolved.is_none() && (request.target.starts_with('/') || request.path == "*") {
@@ -80,7 +87,8 @@ impl Resolved {
     }
 }
 
-/// Malformed encodings, NUL and more `..` than segments before them are refused, as nginx refuses them.
+/// Malformed encodings, NUL and more `..` than segments before them are refused, as nginx refuses
+/// them.
 fn resolve(raw: &str) -> Result<Resolved, StatusCode> {
     let decoded = decode(raw.as_bytes()).ok_or(StatusCode::BAD_REQUEST)?;
     let mut resolved =
@@ -91,8 +99,11 @@ fn resolve(raw: &str) -> Result<Resolved, StatusCode> {
         match segment {
             b"" | b"." => {}
             b".." => {
-                let parent =
-                    resolved.path.iter().rposition(|byte| *byte == b'/').ok_or(StatusCode::BAD_REQUEST)?;
+                let parent = resolved
+                    .path
+                    .iter()
+                    .rposition(|byte| *byte == b'/')
+                    .ok_or(StatusCode::BAD_REQUEST)?;
                 resolved.path.truncate(parent);
             }
             segment => {

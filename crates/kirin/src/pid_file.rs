@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file with this process's id; dropping it removes the file, unless another Kirin has written its own there meanwhile.
+/// A file with this process's id; dropping it removes the file, unless another Kirin has written
+/// its own there meanwhile.
 pub struct PidFile {
     path: PathBuf,
 }
@@ -17,7 +18,8 @@ impl PidFile {
             .prefix(".kirin-pid-")
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
             .tempfile_in(directory)?;
-        // Not by its path: the directory may be another user's, who could have put a link in its place.
+        // Not by its path: the directory may be another user's, who could have put a link in its
+        // place.
         writeln!(temporary, "{}", std::process::id())?;
         temporary.persist(path).map_err(|error| error.error)?;
         Ok(Self { path: path.to_owned() })
@@ -44,7 +46,11 @@ mod tests {
         let path = directory.path().join("pid");
         let file = PidFile::write(&path).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");
+        assert_eq!(
+            std::fs::read_dir(directory.path()).unwrap().count(),
+            1,
+            "no temporary file is left"
+        );
         drop(file);
         assert!(!path.exists());
 

@@ -2,6 +2,25 @@
 //!
 //! Runs on the main thread, which supervises and serves nothing itself.
 
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kirin_http::ConnectionCount;
+use kirin_http::listener::ListenError;
+use kirin_http::panics::{catch, catch_in};
+use kirin_inherited::{Inherited, Source};
+use kirin_memcache::codec::Limits;
+use kirin_memcache::{ServerOptions, SnapshotFile, SnapshotFileError};
+use kirin_proxy::Upstream;
+use kirin_store::{Now, Store, StoreConfig};
+use kirin_workers::{App, AppConfig, AppError, LoadedParent};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::runtime::Handle;
+use tokio::sync::{Barrier, watch};
+use tokio::task::JoinSet;
+
 use crate::acme::{Acme, AcmeError};
 use crate::admin::{self, Admin};
 use crate::cache::counters::CacheCounters;
@@ -21,23 +40,6 @@ use crate::sockets::{SocketError, Sockets};
 use crate::systemd::Systemd;
 use crate::upgrade::{self, Invocation, Predecessor, Upgrade, UpgradeError};
 use crate::user::{self, User, UserError};
-use kirin_http::ConnectionCount;
-use kirin_http::listener::ListenError;
-use kirin_http::panics::{catch, catch_in};
-use kirin_inherited::{Inherited, Source};
-use kirin_memcache::codec::Limits;
-use kirin_memcache::{ServerOptions, SnapshotFile, SnapshotFileError};
-use kirin_proxy::Upstream;
-use kirin_store::{Now, Store, StoreConfig};
-use kirin_workers::{App, AppConfig, AppError, LoadedParent};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::runtime::Handle;
-use tokio::sync::{Barrier, watch};
-use tokio::task::JoinSet;
 
 /// How long responses in progress may take after TERM or QUIT.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
@@ -104,8 +106,14 @@ pub fn run(site: Site, start: Start) -> Result<(), ProgramError> {
     run_in(site, start, &RunDirectory::create()?, None)
 }
 
-/// Serves `site`, whose only application is loaded already, until a signal ends it or the application does.
-pub fn run_loaded(site: Site, directory: &Path, pid: u32, start: Start) -> Result<(), ProgramError> {
+/// Serves `site`, whose only application is loaded already, until a signal ends it or the
+/// application does.
+pub fn run_loaded(
+    site: Site,
+    directory: &Path,
+    pid: u32,
+    start: Start,
+) -> Result<(), ProgramError> {
     let invocation = loaded_invocation::read(&directory.join(INVOCATION));
     let loaded = LoadedParent { pid, socket: directory.join(WORKERS_SOCKET), invocation };
     run_in(site, start, &RunDirectory::take_over(directory)?, Some(loaded))
@@ -125,7 +133,8 @@ fn run_in(
     ended
 }
 
-/// Every connection takes a descriptor, and the soft limit is 1,024 by tradition: takes what the hard limit allows.
+/// Every connection takes a descriptor, and the soft limit is 1,024 by tradition: takes what the
+/// hard limit allows.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -134,7 +143,8 @@ fn raise_descriptor_limit() {
     }
 }
 
-/// Descriptors that are not for clients, if there are so many: for files, workers and what the libraries open.
+/// Descriptors that are not for clients, if there are so many: for files, workers and what the
+/// libraries open.
 const OTHER_DESCRIPTORS: u64 = 512;
 
 /// The descriptors but an eighth, or but [`OTHER_DESCRIPTORS`].
@@ -192,7 +202,8 @@ async fn supervise(
     }
     let memcached_options = ServerOptions {
         limits: Limits { item_size_bytes: site.store.item_limit_bytes, ..Limits::default() },
-        // What serves other things as well has its memory from the configuration, and not from a client.
+        // What serves other things as well has its memory from the configuration, and not from a
+        // client.
         memory_ceiling_bytes: site.store.memory_bytes,
         stampede_guard: site.store.stampede_guard,
         snapshot: snapshot.clone(),
@@ -336,12 +347,16 @@ async fn supervise(
     match ended {
         Some(Ending::Signal(end)) => tracing::info!("stopping: {}", end.description()),
         Some(Ending::Successor(pid)) => {
-            tracing::info!(pid, "upgraded: the new program serves, responses in progress are finished here");
+            tracing::info!(
+                pid,
+                "upgraded: the new program serves, responses in progress are finished here"
+            );
         }
         None => {}
     }
-    let drained =
-        tokio::task::spawn_blocking(move || threads.into_iter().all(|thread| thread.join().is_ok()));
+    let drained = tokio::task::spawn_blocking(move || {
+        threads.into_iter().all(|thread| thread.join().is_ok())
+    });
     tokio::select! {
         drained = drained => if !matches!(drained, Ok(true)) {
             tracing::error!("an event loop ended by a panic");
@@ -418,12 +433,17 @@ fn plan_upgrade(
 fn listen_where_told(site: &mut Site, sockets: &Sockets) {
     let addresses = sockets.inherited_addresses();
     if let (Some(listener), false) = (site.listeners.first().cloned(), addresses.is_empty()) {
-        site.listeners =
-            addresses.into_iter().map(|address| ListenerSite { address, ..listener.clone() }).collect();
+        site.listeners = addresses
+            .into_iter()
+            .map(|address| ListenerSite { address, ..listener.clone() })
+            .collect();
     }
 }
 
-fn write_pid_file(path: Option<&Path>, user: Option<&User>) -> Result<Option<PidFile>, ProgramError> {
+fn write_pid_file(
+    path: Option<&Path>,
+    user: Option<&User>,
+) -> Result<Option<PidFile>, ProgramError> {
     let Some(path) = path else { return Ok(None) };
     ParentDirectory::check(path, user)
         .and_then(|()| PidFile::write(path))

@@ -1,14 +1,16 @@
 //! The log of the program itself, which goes to standard error. `KIRIN_LOG=debug` shows more.
 //!
-//! Nobody waits for standard error, and nothing ends because of it: its disk may be full, its terminal
-//! closed, its reader stuck. Lines are queued and written by a thread; those that cannot be are counted.
+//! Nobody waits for standard error, and nothing ends because of it: its disk may be full, its
+//! terminal closed, its reader stuck. Lines are queued and written by a thread; those that cannot
+//! be are counted.
 
-use kirin_http::queued_writer::{Output, QueuedWriter, write_patiently};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
+
+use kirin_http::queued_writer::{Output, QueuedWriter, write_patiently};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -25,8 +27,8 @@ const ALLOWED: &str = "use a level (off, error, warn, info, debug or trace), or 
 
 static QUEUE: OnceLock<QueuedWriter> = OnceLock::new();
 
-/// Begins to log. Lines are kept until [`start_thread`], since the program changes its user while it has
-/// one thread.
+/// Begins to log. Lines are kept until [`start_thread`], since the program changes its user while
+/// it has one thread.
 pub fn start() -> Result<(), String> {
     let filter = match std::env::var("KIRIN_LOG") {
         Err(std::env::VarError::NotPresent) => Targets::new().with_default(LevelFilter::INFO),
@@ -45,15 +47,16 @@ pub fn start() -> Result<(), String> {
     Ok(())
 }
 
-/// Reads `KIRIN_LOG`. A word that is no level is refused, also where the library would take it for a module:
-/// a misspelt level would silence everything.
+/// Reads `KIRIN_LOG`. A word that is no level is refused, also where the library would take it for
+/// a module: a misspelt level would silence everything.
 fn parse_filter(text: &str) -> Result<Targets, String> {
     let mut filter = Targets::new().with_default(LevelFilter::INFO);
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let level = |level: &str| {
             let is_name = level.bytes().all(|byte| byte.is_ascii_alphabetic());
             let parsed = level.parse::<LevelFilter>().ok().filter(|_| is_name && !level.is_empty());
-            parsed.ok_or_else(|| format!("KIRIN_LOG=`{text}`: `{part}` is not understood: {ALLOWED}"))
+            parsed
+                .ok_or_else(|| format!("KIRIN_LOG=`{text}`: `{part}` is not understood: {ALLOWED}"))
         };
         filter = match part.split_once('=') {
             None => filter.with_default(level(part)?),
@@ -63,7 +66,8 @@ fn parse_filter(text: &str) -> Result<Targets, String> {
     Ok(filter)
 }
 
-/// Writes what is queued from now on. Call when the program serves as the user that it is to serve as.
+/// Writes what is queued from now on. Call when the program serves as the user that it is to serve
+/// as.
 pub fn start_thread() {
     queue().start();
 }
@@ -85,7 +89,9 @@ pub fn lost_lines() -> u64 {
 }
 
 fn queue() -> &'static QueuedWriter {
-    QUEUE.get_or_init(|| QueuedWriter::new(Box::new(StandardError(copy_of_stderr().ok())), QUEUE_BYTES))
+    QUEUE.get_or_init(|| {
+        QueuedWriter::new(Box::new(StandardError(copy_of_stderr().ok())), QUEUE_BYTES)
+    })
 }
 
 /// Takes one line of the log, as the library has formatted it.
@@ -102,8 +108,8 @@ impl Write for Line {
     }
 }
 
-/// A copy of standard error, since the standard library's own handle has a lock that a stuck reader would hold. It is made at
-/// the start: a process without descriptors has to say so.
+/// A copy of standard error, since the standard library's own handle has a lock that a stuck reader
+/// would hold. It is made at the start: a process without descriptors has to say so.
 struct StandardError(Option<File>);
 
 fn copy_of_stderr() -> io::Result<File> {
@@ -124,7 +130,10 @@ impl Output for StandardError {
     }
 
     fn recovered(&mut self, lost_lines: u64) {
-        tracing::warn!(lines = lost_lines, "standard error is written again; lines of this log were lost");
+        tracing::warn!(
+            lines = lost_lines,
+            "standard error is written again; lines of this log were lost"
+        );
     }
 }
 
@@ -135,8 +144,9 @@ mod tests {
 
     #[test]
     fn levels_are_taken_and_words_that_are_none_are_refused() {
-        let enabled =
-            |text: &str, module: &str, level: &Level| parse_filter(text).unwrap().would_enable(module, level);
+        let enabled = |text: &str, module: &str, level: &Level| {
+            parse_filter(text).unwrap().would_enable(module, level)
+        };
         for (text, module, level, expected) in [
             ("", "kirin", Level::INFO, true),
             ("", "kirin", Level::DEBUG, false),

@@ -1,20 +1,24 @@
-//! What protects a page in the store: the conditions that the request passed whose response was stored.
+//! What protects a page in the store: the conditions that the request passed whose response was
+//! stored.
 //!
-//! An application stores its response with `Kirin-Store` ([`crate::push`]). If the route asked for a password, the stored
-//! response remembers which passwords, in a field that never leaves the store. The `store` place and includes serve such a
-//! page only where the same condition has been passed. Another route may reach the same key by its `rewrite`, and it must
-//! not become a way around the password.
+//! An application stores its response with `Kirin-Store` ([`crate::push`]). If the route asked for
+//! a password, the stored response remembers which passwords, in a field that never leaves the
+//! store. The `store` place and includes serve such a page only where the same condition has been
+//! passed. Another route may reach the same key by its `rewrite`, and it must not become a way
+//! around the password.
+
+use std::fmt;
+
+use kirin_http::{Client, FieldLines};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::rules::Rules;
-use kirin_http::{Client, FieldLines};
-use std::fmt;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// The field of a stored response that says what protects it.
 pub const FIELD: &str = "Kirin-Protection";
 
-/// The conditions that a request has passed, or that a page asks for. Each number is the digest of a name in the
-/// configuration, so that it is the same after a restart.
+/// The conditions that a request has passed, or that a page asks for. Each number is the digest of
+/// a name in the configuration, so that it is the same after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protection {
     /// `basic_auth`: the password file.
@@ -28,8 +32,10 @@ pub struct Protection {
 impl Protection {
     /// Returns the protection of the route at `path` with these rules.
     pub fn of_route(path: &str, rules: &Rules, has_rate_limit: bool) -> Self {
-        let password =
-            rules.basic_auth.as_ref().map(|auth| xxh3_64(auth.file_path().as_os_str().as_encoded_bytes()));
+        let password = rules
+            .basic_auth
+            .as_ref()
+            .map(|auth| xxh3_64(auth.file_path().as_os_str().as_encoded_bytes()));
         let rate = has_rate_limit.then(|| xxh3_64(path.as_bytes()));
         Self { password, rate, certificate: None }
     }
@@ -45,8 +51,8 @@ impl Protection {
         Self { certificate, ..self }
     }
 
-    /// Leaves out the limit on the rate of requests. The limit is on the work of one route; a page that this work has
-    /// stored elsewhere, under a `key` of its own, needs no limit.
+    /// Leaves out the limit on the rate of requests. The limit is on the work of one route; a page
+    /// that this work has stored elsewhere, under a `key` of its own, needs no limit.
     pub fn without_rate(self) -> Self {
         Self { rate: None, ..self }
     }
@@ -58,13 +64,15 @@ impl Protection {
 
     /// Whether a request that has passed these conditions may have the page.
     pub fn admits(self, page: Self) -> bool {
-        let passes = |passed: Option<u64>, wanted: Option<u64>| wanted.is_none() || passed == wanted;
+        let passes =
+            |passed: Option<u64>, wanted: Option<u64>| wanted.is_none() || passed == wanted;
         passes(self.password, page.password)
             && passes(self.rate, page.rate)
             && passes(self.certificate, page.certificate)
     }
 
-    /// Reads and removes the field of a stored response. A value that is not understood protects from everybody.
+    /// Reads and removes the field of a stored response. A value that is not understood protects
+    /// from everybody.
     pub fn take(fields: &mut FieldLines) -> Self {
         let Some(value) = fields.get(FIELD) else { return Self::default() };
         let protection = std::str::from_utf8(value).ok().and_then(Self::parse);
@@ -93,7 +101,8 @@ impl Protection {
 /// The value of the field; empty if nothing protects the page.
 impl fmt::Display for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let members = [("password", self.password), ("rate", self.rate), ("certificate", self.certificate)];
+        let members =
+            [("password", self.password), ("rate", self.rate), ("certificate", self.certificate)];
         let mut separator = "";
         for (name, digest) in members {
             if let Some(digest) = digest {

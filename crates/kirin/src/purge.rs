@@ -1,10 +1,12 @@
-//! What is to leave the store, or only to become stale there: keys, prefixes of keys, tags. However it is asked for: `Kirin-Purge` of an application's
-//! response, `PURGE`, the admin listener, `kirin purge`.
+//! What is to leave the store, or only to become stale there: keys, prefixes of keys, tags. However
+//! it is asked for: `Kirin-Purge` of an application's response, `PURGE`, the admin listener, `kirin
+//! purge`.
 
-use crate::push::dictionary::{self, Item};
 use kirin_cache::key::{target_prefix, target_tags};
 use kirin_store::{DeleteOutcome, DeleteRequest, Invalidation, Now, Store, TAG_LIMIT_BYTES};
 use serde::{Deserialize, Serialize};
+
+use crate::push::dictionary::{self, Item};
 
 /// Bytes of a key, as of a memcached key, and of a prefix.
 pub const MAX_KEY_BYTES: usize = 250;
@@ -84,8 +86,9 @@ impl Purge {
         self.tags.iter().try_for_each(|tag| check_tag(tag))
     }
 
-    /// Takes it out of `store`, or marks it there. When this returns nobody finds it any more, or it is stale for everybody. A key that is a target, and a prefix of some, are
-    /// also those of what routes have cached.
+    /// Takes it out of `store`, or marks it there. When this returns nobody finds it any more, or
+    /// it is stale for everybody. A key that is a target, and a prefix of some, are also those of
+    /// what routes have cached.
     pub fn apply(&self, store: &Store, now: Now) -> Purged {
         let how = if self.soft { Invalidation::Soft } else { Invalidation::Hard };
         let delete = DeleteRequest { invalidate: self.soft, ..DeleteRequest::default() };
@@ -149,9 +152,12 @@ mod tests {
 
     #[test]
     fn it_is_soft_when_it_says_so() {
-        for (value, soft) in
-            [("tags=\"a\", soft", true), ("soft=?1", true), ("soft=?0", false), ("keys=\"/\"", false)]
-        {
+        for (value, soft) in [
+            ("tags=\"a\", soft", true),
+            ("soft=?1", true),
+            ("soft=?0", false),
+            ("keys=\"/\"", false),
+        ] {
             assert_eq!(Purge::parse(value.as_bytes()).map(|purge| purge.soft), Ok(soft), "{value}");
         }
     }

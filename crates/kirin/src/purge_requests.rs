@@ -1,13 +1,15 @@
 //! The method `PURGE` on ordinary listeners, for those whom `store.purge_from` names.
 //!
-//! From anybody else it is a method as any other, which goes to the application. Called by the router before the places of a
-//! route.
+//! From anybody else it is a method as any other, which goes to the application. Called by the
+//! router before the places of a route.
 
-use crate::purge::{self, Purge};
+use std::sync::Arc;
+
 use http::StatusCode;
 use kirin_http::{Body, Origin, Place, RequestHead, Response, TrustedPeers, proxy_field};
 use kirin_store::{Now, Store};
-use std::sync::Arc;
+
+use crate::purge::{self, Purge};
 
 /// Answers PURGE on one loop.
 pub struct PurgeRequests {
@@ -51,8 +53,9 @@ impl PurgeRequests {
         Some(response)
     }
 
-    /// A browser says in `Origin` which page wants it; none may. Who comes through a proxy is somebody else than the peer seems,
-    /// unless the proxy is trusted; and if it is, a purge may still come directly.
+    /// A browser says in `Origin` which page wants it; none may. Who comes through a proxy is
+    /// somebody else than the peer seems, unless the proxy is trusted; and if it is, a purge may
+    /// still come directly.
     fn may(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> bool {
         self.from.contains(origin.peer)
             && request.field("origin").is_none()

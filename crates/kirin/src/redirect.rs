@@ -18,22 +18,26 @@ pub const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 impl Redirect {
     /// A redirect to a path or an `http` or `https` URI. The error says what is allowed.
     pub fn new(target: &str, status: u16) -> Result<Self, String> {
-        let host_and_path = target.strip_prefix("https://").or_else(|| target.strip_prefix("http://"));
+        let host_and_path =
+            target.strip_prefix("https://").or_else(|| target.strip_prefix("http://"));
         let is_uri = host_and_path.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
         let is_path = target.starts_with('/') && !target.starts_with("//");
-        let is_clean =
-            target.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}?#@".contains(&byte));
+        let is_clean = target
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}?#@".contains(&byte));
         if !(is_uri || is_path) || !is_clean {
             return Err(format!(
                 "redirect `{target}`: it must be `/PATH`, `http://HOST/…` or `https://HOST/…`, percent-encoded, without `?`, `#` and `@`"
             ));
         }
-        let status = StatusCode::from_u16(status).ok().filter(|status| STATUSES.contains(&status.as_u16()));
+        let status =
+            StatusCode::from_u16(status).ok().filter(|status| STATUSES.contains(&status.as_u16()));
         let status = status.ok_or("redirect_status: allowed are 301, 302, 303, 307 and 308")?;
         Ok(Self { target: target.to_owned(), status })
     }
 
-    /// The response to a request with this rest of the path below the route, percent-encoded, and this query.
+    /// The response to a request with this rest of the path below the route, percent-encoded, and
+    /// this query.
     pub fn respond(&self, rest: &str, query: Option<&str>) -> Response {
         let mut location = self.target.clone();
         if !rest.is_empty() {

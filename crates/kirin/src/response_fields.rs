@@ -5,7 +5,8 @@
 use http::StatusCode;
 use kirin_http::{FieldLines, Response};
 
-/// Fields that are the engine's: about the connection or the framing (RFC 9110 section 7.6.1), or true of one response only.
+/// Fields that are the engine's: about the connection or the framing (RFC 9110 section 7.6.1), or
+/// true of one response only.
 const NOT_TO_BE_SET: [&str; 11] = [
     "connection",
     "keep-alive",
@@ -20,8 +21,8 @@ const NOT_TO_BE_SET: [&str; 11] = [
     "location",
 ];
 
-/// Fields of the representation that a 304 does not carry: a cache would write them over what it has (RFC 9110 section
-/// 15.4.5).
+/// Fields of the representation that a 304 does not carry: a cache would write them over what it
+/// has (RFC 9110 section 15.4.5).
 const NOT_IN_304: [&str; 3] = ["content-type", "content-encoding", "content-language"];
 
 /// What `headers` says, ready to be applied.
@@ -33,7 +34,8 @@ pub struct ResponseFields {
 }
 
 impl ResponseFields {
-    /// Adds a field; an empty value removes it from what places send. The error says what is allowed.
+    /// Adds a field; an empty value removes it from what places send. The error says what is
+    /// allowed.
     pub fn add(&mut self, name: &str, value: &str) -> Result<(), String> {
         let lower = name.to_ascii_lowercase();
         if NOT_TO_BE_SET.contains(&lower.as_str()) {
@@ -67,7 +69,8 @@ impl ResponseFields {
         for name in &self.names {
             response.fields.remove(name);
         }
-        let set = if response.status == StatusCode::NOT_MODIFIED { &self.set_in_304 } else { &self.set };
+        let set =
+            if response.status == StatusCode::NOT_MODIFIED { &self.set_in_304 } else { &self.set };
         response.fields.append(set);
     }
 }
@@ -82,7 +85,8 @@ mod tests {
         for (name, value) in fields {
             rule.add(name, value).unwrap();
         }
-        let mut response = Response::new(Place::App, StatusCode::from_u16(status).unwrap(), Body::Empty);
+        let mut response =
+            Response::new(Place::App, StatusCode::from_u16(status).unwrap(), Body::Empty);
         response.fields.push("Server", "x");
         response.fields.push("x-powered-by", "perl");
         response.fields = response.fields.prepare();
@@ -103,7 +107,8 @@ mod tests {
     #[test]
     fn a_304_gets_no_field_of_the_representation() {
         let rule = [("Content-Type", "text/x"), ("Cache-Control", "no-cache"), ("Server", "")];
-        let names = |status| applied(status, &rule).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let names =
+            |status| applied(status, &rule).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         assert_eq!(names(304), ["x-powered-by", "Cache-Control"]);
         assert_eq!(names(200), ["x-powered-by", "Content-Type", "Cache-Control"]);
     }

@@ -12,11 +12,13 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
-    /// A rewrite to `prefix`, which is written decoded as a route's path is. The error says what is allowed.
+    /// A rewrite to `prefix`, which is written decoded as a route's path is. The error says what is
+    /// allowed.
     pub fn new(prefix: &str) -> Result<Self, String> {
-        let is_resolved =
-            !prefix.contains("//") && !prefix.split('/').any(|segment| matches!(segment, "." | ".."));
-        let is_clean = !prefix.contains(['?', '#', '%', '\\']) && !prefix.contains(char::is_control);
+        let is_resolved = !prefix.contains("//")
+            && !prefix.split('/').any(|segment| matches!(segment, "." | ".."));
+        let is_clean =
+            !prefix.contains(['?', '#', '%', '\\']) && !prefix.contains(char::is_control);
         if !prefix.starts_with('/') || !is_resolved || !is_clean {
             return Err(format!(
                 "rewrite `{prefix}`: it must begin with `/` and is written decoded, without `%`, `?`, `#`, `\\`, `//` and `..`"
@@ -39,8 +41,9 @@ impl Rewrite {
         rest.is_some_and(|rest| rest.is_empty() || matches!(rest[0], b'/' | b'?'))
     }
 
-    /// What an application sees: `SCRIPT_NAME`, and the path for `PATH_INFO`. An application whose route's path is taken off
-    /// (`rewrite = "/"`) is mounted there, as with Plack::App::URLMap, and makes right links.
+    /// What an application sees: `SCRIPT_NAME`, and the path for `PATH_INFO`. An application whose
+    /// route's path is taken off (`rewrite = "/"`) is mounted there, as with Plack::App::URLMap,
+    /// and makes right links.
     pub fn mount<'a>(&self, route_path: &'a str, rest: &str) -> (&'a str, String) {
         match self.prefix.as_str() {
             "" => (route_path, rest.to_owned()),
@@ -65,13 +68,18 @@ mod tests {
         ] {
             let rewrite = Rewrite::new(prefix).unwrap();
             assert_eq!(rewrite.path(rest), path);
-            assert_eq!(rewrite.mount("/shop", rest), (script_name, path_info.to_owned()), "{prefix} {rest}");
+            assert_eq!(
+                rewrite.mount("/shop", rest),
+                (script_name, path_info.to_owned()),
+                "{prefix} {rest}"
+            );
         }
     }
 
     #[test]
     fn a_prefix_that_is_no_decoded_path_is_refused() {
-        for prefix in ["", "x", "//x", "/a//b", "/../a", "/a/.", "/a%20b", "/a?b", "/a\\b", "/a\nb"] {
+        for prefix in ["", "x", "//x", "/a//b", "/../a", "/a/.", "/a%20b", "/a?b", "/a\\b", "/a\nb"]
+        {
             assert!(Rewrite::new(prefix).unwrap_err().contains("begin with `/`"), "{prefix:?}");
         }
     }

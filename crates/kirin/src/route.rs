@@ -1,5 +1,18 @@
 //! A route with everything it names opened.
 
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::{Method, StatusCode};
+use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
+use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
+use kirin_lua::LuaError;
+use kirin_proxy::{BodyBuffering, ProxyPlace};
+use kirin_ssi::Syntax;
+use kirin_store::{Now, Store};
+use kirin_workers::{App, MetaVariables};
+
 use crate::cache::Ask;
 use crate::cache::settings::CacheSettings;
 use crate::config;
@@ -12,17 +25,6 @@ use crate::rules::Rules;
 use crate::script_turns::ScriptTurns;
 use crate::store_place::{StorePlace, Terms};
 use crate::subrequest::Lineage;
-use http::{Method, StatusCode};
-use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
-use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
-use kirin_lua::LuaError;
-use kirin_proxy::{BodyBuffering, ProxyPlace};
-use kirin_ssi::Syntax;
-use kirin_store::{Now, Store};
-use kirin_workers::{App, MetaVariables};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Instant;
 
 /// What places without code answer, as the value of `Allow`.
 const ALLOW: &str = "GET, HEAD, OPTIONS";
@@ -95,20 +97,24 @@ impl Route {
                 PlaceSite::Files(root) => {
                     let (listing, compress) = (route.listing, route.compress.of_shared());
                     let follow_links = route.follow_links;
-                    let config = FilesConfig { follow_links, listing, compress, ..FilesConfig::new(root) };
+                    let config =
+                        FilesConfig { follow_links, listing, compress, ..FilesConfig::new(root) };
                     Place::Files(Box::new(Files::open(config)?), HiddenScripts::of(site))
                 }
                 PlaceSite::App(index) => Place::App(Arc::clone(&apps[*index])),
                 PlaceSite::Lua(file) => {
-                    let (sessions, limit) = (site.store.session_cookie.clone(), route.body_limit_bytes);
-                    let script = LuaPlace::open(file.clone(), store, sessions, site.lua, limit, turns)?;
+                    let (sessions, limit) =
+                        (site.store.session_cookie.clone(), route.body_limit_bytes);
+                    let script =
+                        LuaPlace::open(file.clone(), store, sessions, site.lua, limit, turns)?;
                     Place::Lua(Box::new(script))
                 }
                 PlaceSite::Proxy(index) => Place::Proxy(Rc::clone(&upstreams[*index])),
             });
         }
         let rules = (!route.rules.is_empty()).then(|| Arc::clone(&route.rules));
-        let protection = Protection::of_route(&route.path, &route.rules, !route.rate_limits.is_empty());
+        let protection =
+            Protection::of_route(&route.path, &route.rules, !route.rate_limits.is_empty());
         Ok(Self {
             path: route.path.clone(),
             places,
@@ -126,10 +132,12 @@ impl Route {
 
     /// Whether `path`, as it is meant, is this route's or below it.
     pub fn is_for(&self, path: &[u8]) -> bool {
-        path.strip_prefix(self.path.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+        path.strip_prefix(self.path.as_bytes())
+            .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
-    /// What directives are carried out in what files and applications answer; in pages of the store, SSI is on by itself.
+    /// What directives are carried out in what files and applications answer; in pages of the
+    /// store, SSI is on by itself.
     pub fn syntax(&self) -> Syntax {
         Syntax { ssi: self.ssi == Some(true), esi: self.esi }
     }
@@ -141,7 +149,8 @@ impl Route {
 
     /// How it wants the store asked.
     pub fn store_terms(&self, is_last: bool) -> Terms {
-        let runs_code = |place: &Place| matches!(place, Place::App(_) | Place::Lua(_) | Place::Proxy(_));
+        let runs_code =
+            |place: &Place| matches!(place, Place::App(_) | Place::Lua(_) | Place::Proxy(_));
         Terms {
             codings: self.compress.of_pages(),
             is_last,
@@ -178,7 +187,8 @@ impl Route {
         Ok(())
     }
 
-    /// The answer of an application or an upstream, which reads no more of the body than the route allows.
+    /// The answer of an application or an upstream, which reads no more of the body than the route
+    /// allows.
     pub fn limit_body(&self, answer: Answer) -> Answer {
         limit_body(answer, self.body_limit_bytes)
     }

@@ -1,10 +1,23 @@
 //! Routes: a list of places to look, in order; the first that has the answer gives it.
 //!
-//! One router a loop; it answers every request of the loop's connections. A route that only names places is answered by
-//! [`Routes::look`]; what else it says (`redirect`, `basic_auth`, `rewrite`, `error_pages`, `headers`) is done around that
-//! by [`Routes::answer_by_rules`].
+//! One router a loop; it answers every request of the loop's connections. A route that only names
+//! places is answered by
+//! [`Routes::look`]; what else it says (`redirect`, `basic_auth`, `rewrite`, `error_pages`,
+//! `headers`) is done around that by [`Routes::answer_by_rules`].
 
 mod error_pages;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::{Method, StatusCode};
+use kirin_compress::Codings;
+use kirin_files::AppFiles;
+use kirin_http::{Answer, Handler, Origin, RequestBody, RequestHead, Response};
+use kirin_proxy::{ProxyPlace, Upstream};
+use kirin_store::{Now, Store};
+use kirin_workers::{App, MetaVariables};
 
 use crate::basic_auth::Admission;
 use crate::cache::counters::CacheCounters;
@@ -23,21 +36,12 @@ use crate::rules::Rules;
 use crate::ssi::filter::SsiFilter;
 use crate::store_place::{StorePlace, key_of};
 use crate::subrequest::{Lineage, Parent};
-use http::{Method, StatusCode};
-use kirin_compress::Codings;
-use kirin_files::AppFiles;
-use kirin_http::{Answer, Handler, Origin, RequestBody, RequestHead, Response};
-use kirin_proxy::{ProxyPlace, Upstream};
-use kirin_store::{Now, Store};
-use kirin_workers::{App, MetaVariables};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Instant;
 
 /// The routes with everything they name. Answers that come later share it.
 pub struct Router(Rc<Routes>);
 
-/// All that a request can be answered by, also one that comes of another request ([`crate::subrequest`]).
+/// All that a request can be answered by, also one that comes of another request
+/// ([`crate::subrequest`]).
 pub struct Routes {
     /// The longest path first.
     routes: Vec<Route>,
@@ -76,8 +80,8 @@ pub struct At {
 }
 
 impl Router {
-    /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`, `upstreams` in that of `site.upstreams`. What the
-    /// caches do is counted in `counters`.
+    /// Opens what the routes of `site` name. `apps` are in the order of `site.apps`, `upstreams` in
+    /// that of `site.upstreams`. What the caches do is counted in `counters`.
     pub fn open(
         site: &Site,
         store: Arc<Store>,
@@ -86,14 +90,17 @@ impl Router {
         counters: Arc<CacheCounters>,
     ) -> Result<Self, PlaceError> {
         // Routes share an upstream's connections.
-        let proxies: Vec<_> =
-            upstreams.iter().map(|upstream| Rc::new(ProxyPlace::open(Arc::clone(upstream)))).collect();
+        let proxies: Vec<_> = upstreams
+            .iter()
+            .map(|upstream| Rc::new(ProxyPlace::open(Arc::clone(upstream))))
+            .collect();
         let turns = Rc::default();
         let open = |route| Route::open(route, apps, &proxies, &store, site, &turns);
         let routes = site.routes.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let threads = CompressThreads::default();
         let cache = Cache::new(Arc::clone(&store), threads.clone(), counters);
-        let (ssi, push) = (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store), &routes));
+        let (ssi, push) =
+            (SsiFilter::new(Arc::clone(&store)), Push::new(Arc::clone(&store), &routes));
         let purge_requests = PurgeRequests::new(Arc::clone(&store), site.store.purge_from.clone());
         let store = StorePlace::new(store, threads.clone());
         let has_apps = !apps.is_empty() || !upstreams.is_empty();
@@ -162,8 +169,8 @@ impl Routes {
         self.session_cookie.as_deref()
     }
 
-    /// The route with the longest path that `path` lies below. The `*` of OPTIONS is for all, which is the application of `/`
-    /// if there is one.
+    /// The route with the longest path that `path` lies below. The `*` of OPTIONS is for all, which
+    /// is the application of `/` if there is one.
     fn find(&self, path: &[u8]) -> Option<usize> {
         if path == b"*" {
             return self.find(b"/").filter(|index| self.routes[*index].answers_all());
@@ -197,9 +204,11 @@ impl Routes {
                 }
                 Place::Files(_, hidden) if hidden.hide(lookup.seen.path) => None,
                 Place::Files(files, _) if route.has_filter() => {
-                    let (parent, compress) = (self.parent(route, lookup, origin), route.compress.of_pages());
+                    let (parent, compress) =
+                        (self.parent(route, lookup, origin), route.compress.of_pages());
                     let ask = |request: &RequestHead<'_>| files.answer(request, Instant::now());
-                    match self.ssi.around_files(parent, lookup.seen, (compress, &self.threads), ask) {
+                    match self.ssi.around_files(parent, lookup.seen, (compress, &self.threads), ask)
+                    {
                         Some(answer) => return answer,
                         None => None,
                     }
@@ -209,7 +218,9 @@ impl Routes {
                     let at = At { place: index, ..first };
                     match script.answer(self, at, lookup, origin) {
                         // A later answer may be another place's, which has been filtered then.
-                        Some(Answer::Now(response)) => return self.filtered(at, lookup, origin, response),
+                        Some(Answer::Now(response)) => {
+                            return self.filtered(at, lookup, origin, response);
+                        }
                         Some(later) => return later,
                         None => None,
                     }
@@ -223,15 +234,18 @@ impl Routes {
                         return self.look_in_cache(route, settings, lookup, origin, ask);
                     }
                     return self.filter(route, lookup, origin, |request| {
-                        let answer = route.limit_body(app.answer(request, origin, &self.app_files, &meta));
+                        let answer =
+                            route.limit_body(app.answer(request, origin, &self.app_files, &meta));
                         self.push.around(lookup.seen, route.push_terms(origin), answer)
                     });
                 }
                 Place::Proxy(proxy) => {
                     let target = path_rest::target(lookup.seen);
                     let resolved = path_rest::without_dots(lookup.sent.path);
-                    let meta =
-                        MetaVariables { path: lookup.meta.path.or(resolved.as_deref()), ..lookup.meta };
+                    let meta = MetaVariables {
+                        path: lookup.meta.path.or(resolved.as_deref()),
+                        ..lookup.meta
+                    };
                     if let Some(settings) = &route.cache {
                         let path = target.split('?').next().unwrap_or(&target);
                         let ask = || route.ask_proxy(proxy, path, &meta);
@@ -251,7 +265,12 @@ impl Routes {
     }
 
     /// The request, at a place of its route, as one that others come of.
-    pub fn parent_at<'a>(self: &'a Rc<Self>, at: At, lookup: &Lookup<'a>, origin: Origin<'a>) -> Parent<'a> {
+    pub fn parent_at<'a>(
+        self: &'a Rc<Self>,
+        at: At,
+        lookup: &Lookup<'a>,
+        origin: Origin<'a>,
+    ) -> Parent<'a> {
         self.parent(&self.routes[at.route], lookup, origin)
     }
 
@@ -302,7 +321,13 @@ impl Routes {
     }
 
     /// What asks an application, also when the request has been answered.
-    fn ask_app(&self, route: &Route, app: &Arc<App>, lookup: &Lookup<'_>, meta: &MetaVariables<'_>) -> Ask {
+    fn ask_app(
+        &self,
+        route: &Route,
+        app: &Arc<App>,
+        lookup: &Lookup<'_>,
+        meta: &MetaVariables<'_>,
+    ) -> Ask {
         let (push, key) = (Rc::clone(&self.push), key_of(lookup.seen).map(<[u8]>::to_vec));
         let ask = route.ask_app(app, &self.app_files, meta);
         let (syntax, protection) = (route.syntax(), route.protection);
@@ -312,7 +337,8 @@ impl Routes {
         })
     }
 
-    /// The answer of a place that runs code, with what the route does to it: `ssi`, then `compress`.
+    /// The answer of a place that runs code, with what the route does to it: `ssi`, then
+    /// `compress`.
     fn filter(
         self: &Rc<Self>,
         route: &Route,
@@ -320,16 +346,21 @@ impl Routes {
         origin: Origin<'_>,
         ask: impl FnOnce(&RequestHead<'_>) -> Answer,
     ) -> Answer {
-        Compress::around(lookup.sent, route.compress.of_app(), &self.threads, |request| {
-            match route.has_filter() {
-                true => self.ssi.around(Parent { request, ..self.parent(route, lookup, origin) }, ask),
-                false => ask(request),
-            }
+        Compress::around(lookup.sent, route.compress.of_app(), &self.threads, |request| match route
+            .has_filter()
+        {
+            true => self.ssi.around(Parent { request, ..self.parent(route, lookup, origin) }, ask),
+            false => ask(request),
         })
     }
 
     /// The request as one that others come of.
-    fn parent<'a>(self: &'a Rc<Self>, route: &Route, lookup: &Lookup<'a>, origin: Origin<'a>) -> Parent<'a> {
+    fn parent<'a>(
+        self: &'a Rc<Self>,
+        route: &Route,
+        lookup: &Lookup<'a>,
+        origin: Origin<'a>,
+    ) -> Parent<'a> {
         let Lookup { sent: request, meta, lineage, .. } = *lookup;
         let protection = route.protection.with_client(origin.client);
         let (user, syntax) = (meta.user, route.syntax());
@@ -371,7 +402,13 @@ impl Routes {
                             Err(refused) => return refused,
                         };
                         let answer = kept.with(|request, origin| {
-                            routes.look_by_rules(index, &rules, request, (origin, &lineage), Some(&user))
+                            routes.look_by_rules(
+                                index,
+                                &rules,
+                                request,
+                                (origin, &lineage),
+                                Some(&user),
+                            )
                         });
                         match answer {
                             Answer::Now(response) => response,
@@ -396,8 +433,9 @@ impl Routes {
                 let (kept, lineage) = (KeptRequest::of(request, origin), lineage.clone());
                 Answer::later(move |body| async move {
                     let response = later(body).await;
-                    let finished = kept
-                        .with(|request, origin| routes.finish(&rules, response, request, (origin, &lineage)));
+                    let finished = kept.with(|request, origin| {
+                        routes.finish(&rules, response, request, (origin, &lineage))
+                    });
                     finished.response(RequestBody::empty()).await
                 })
             }
@@ -416,7 +454,11 @@ impl Routes {
         let (route, first) = (&self.routes[index], At { route: index, place: 0 });
         let meta = MetaVariables { user, ..MetaVariables::default() };
         let Some(rewrite) = &rules.rewrite else {
-            return self.look(first, &Lookup { sent: request, seen: request, meta, lineage }, origin);
+            return self.look(
+                first,
+                &Lookup { sent: request, seen: request, meta, lineage },
+                origin,
+            );
         };
         let rest = path_rest::rest_below(request.path, &route.path);
         let path = rewrite.path(&rest);
@@ -427,7 +469,8 @@ impl Routes {
         let (script_name, path_info) = rewrite.mount(&route.path, &rest);
         let seen = RequestHead { target: &target, path: &path, ..request.clone() };
         let meta = MetaVariables { script_name, path: Some(&path_info), ..meta };
-        let mut answer = self.look(first, &Lookup { sent: request, seen: &seen, meta, lineage }, origin);
+        let mut answer =
+            self.look(first, &Lookup { sent: request, seen: &seen, meta, lineage }, origin);
         // A directory's redirect to its own path with a slash: the client knows it by another.
         if let Answer::Now(response) = &mut answer
             && response.place == kirin_http::Place::Files

@@ -1,4 +1,5 @@
-//! What a route says besides where to look: made when the configuration is checked, shared by all loops.
+//! What a route says besides where to look: made when the configuration is checked, shared by all
+//! loops.
 
 use crate::basic_auth::BasicAuth;
 use crate::error_page::ErrorPages;

@@ -1,16 +1,19 @@
-//! The directory of a running Kirin: sockets that only its own applications use. Mode 0700, gone when Kirin ends.
+//! The directory of a running Kirin: sockets that only its own applications use. Mode 0700, gone
+//! when Kirin ends.
 //!
-//! A Kirin that is killed leaves its directory. The next one removes it. Whether a directory's Kirin
-//! still runs is told by a lock on a file in it: the kernel releases the lock when the process ends,
-//! and a process id that is used again does not mislead.
+//! A Kirin that is killed leaves its directory. The next one removes it. Whether a directory's
+//! Kirin still runs is told by a lock on a file in it: the kernel releases the lock when the
+//! process ends, and a process id that is used again does not mislead.
 
-use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What a program that hands its application to Kirin puts into the directory (`Plack::Handler::Kirin`).
+use rustix::fs::OFlags;
+
+/// What a program that hands its application to Kirin puts into the directory
+/// (`Plack::Handler::Kirin`).
 pub const CONFIGURATION: &str = "kirin.toml";
 /// The socket on which the workers of such an application accept.
 pub const WORKERS_SOCKET: &str = "workers";
@@ -35,7 +38,8 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Makes one below `$TMPDIR` or `/tmp`. Its path is short: a unix socket's path has 107 bytes at most (unix(7)).
+    /// Makes one below `$TMPDIR` or `/tmp`. Its path is short: a unix socket's path has 107 bytes
+    /// at most (unix(7)).
     pub fn create() -> io::Result<Self> {
         let private = fs::Permissions::from_mode(0o700);
         let made = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir()?;
@@ -74,7 +78,8 @@ impl Drop for RunDirectory {
     fn drop(&mut self) {
         if self.made.is_none() {
             // Nothing but what is known to be in it: a wrong path must cost nobody a file.
-            for name in [CONFIGURATION, WORKERS_SOCKET, INVOCATION, STORE_SOCKET, STORE_FILE, LOCK] {
+            for name in [CONFIGURATION, WORKERS_SOCKET, INVOCATION, STORE_SOCKET, STORE_FILE, LOCK]
+            {
                 let _ = std::fs::remove_file(self.path.join(name));
             }
             let _ = std::fs::remove_dir(&self.path);
@@ -82,8 +87,8 @@ impl Drop for RunDirectory {
     }
 }
 
-/// Makes the lock file of a directory. It has its name only when it is locked, so that no directory of a
-/// living process ever has a lock file that is free.
+/// Makes the lock file of a directory. It has its name only when it is locked, so that no directory
+/// of a living process ever has a lock file that is free.
 fn lock(directory: &Path) -> io::Result<File> {
     let new = directory.join(NEW_LOCK);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;

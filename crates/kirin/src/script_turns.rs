@@ -1,13 +1,16 @@
-//! Turns of the scripts of one event loop, so that scripts that compute long do not keep the loop from its other clients.
+//! Turns of the scripts of one event loop, so that scripts that compute long do not keep the loop
+//! from its other clients.
 //!
-//! A script holds the loop while it runs. Without turns, the loop would run every script whose request is there before it looks
-//! at its sockets again: sixty requests of 100 ms each are six seconds. So when scripts have run for [`LONG`], the next one
-//! waits until the loop has served what else there is. Scripts take turns then, and requests of one script wait in their order.
+//! A script holds the loop while it runs. Without turns, the loop would run every script whose
+//! request is there before it looks at its sockets again: sixty requests of 100 ms each are six
+//! seconds. So when scripts have run for [`LONG`], the next one waits until the loop has served
+//! what else there is. Scripts take turns then, and requests of one script wait in their order.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
+
 use tokio::sync::oneshot;
 
 /// How long scripts run until the loop serves others.
@@ -137,7 +140,8 @@ mod tests {
             let (turns, events) = (Rc::<ScriptTurns>::default(), Events::default());
             turns.ran(LONG);
             assert!(!turns.is_free());
-            let calls: Vec<_> = ["a", "b", "c"].map(|name| call(&turns, &events, 1, name, LONG)).into();
+            let calls: Vec<_> =
+                ["a", "b", "c"].map(|name| call(&turns, &events, 1, name, LONG)).into();
             let others = Rc::clone(&events);
             let other = spawn_local(async move {
                 for _ in 0..20 {

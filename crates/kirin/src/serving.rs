@@ -1,16 +1,18 @@
 //! What the main thread does while the event loops serve: it does what signals ask for.
 
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use kirin_store::Store;
+use kirin_workers::App;
+use tokio::sync::Notify;
+
 use crate::config::check::Site;
 use crate::logs::{self, Logs};
 use crate::signals::{End, Signals, Wish};
 use crate::systemd::Systemd;
 use crate::upgrade::{Upgrade, UpgradeError};
-use kirin_store::Store;
-use kirin_workers::App;
-use std::future::pending;
-use std::pin::Pin;
-use std::sync::Arc;
-use tokio::sync::Notify;
 
 /// Gives the process id of the program that has taken over.
 type Upgrading<'a> = Pin<Box<dyn Future<Output = Result<u32, UpgradeError>> + 'a>>;
@@ -95,7 +97,8 @@ impl Serving<'_> {
         });
     }
 
-    /// Reads certificates again, and has those of authorities looked after. A listener whose files cannot be used keeps those that it has.
+    /// Reads certificates again, and has those of authorities looked after. A listener whose files
+    /// cannot be used keeps those that it has.
     fn reload_certificates(&self) {
         self.ask_again.notify_waiters();
         for listener in &self.site.listeners {
@@ -103,7 +106,9 @@ impl Serving<'_> {
             match site.tls.reload() {
                 Ok(()) if site.acme.is_some() => {}
                 Ok(()) => tracing::info!("certificates of {} are read again", listener.address),
-                Err(error) => tracing::error!(%error, "certificates of {} are not changed", listener.address),
+                Err(error) => {
+                    tracing::error!(%error, "certificates of {} are not changed", listener.address)
+                }
             }
         }
     }

@@ -1,17 +1,20 @@
-//! The visitor's session: the item of the store whose key is the value of one cookie, as Plack::Middleware::Session::Kirin
-//! and Session::Simple write it.
+//! The visitor's session: the item of the store whose key is the value of one cookie, as
+//! Plack::Middleware::Session::Kirin and Session::Simple write it.
 //!
-//! A visitor chooses the cookie, so only a value that can be a session id is looked up, and only an item that is a JSON object
-//! is a session: no visitor can name a page, a counter or other data of the application. Called where pages ask for
-//! `session` variables.
+//! A visitor chooses the cookie, so only a value that can be a session id is looked up, and only an
+//! item that is a JSON object is a session: no visitor can name a page, a counter or other data of
+//! the application. Called where pages ask for `session` variables.
 
-use crate::session_item::SessionItem;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use kirin_http::RequestHead;
 use kirin_store::{Now, Store};
-use std::sync::Arc;
 
-/// Length of a session id in hexadecimal digits. Fewer than these could be guessed; 40 is Session::Kirin's.
+use crate::session_item::SessionItem;
+
+/// Length of a session id in hexadecimal digits. Fewer than these could be guessed; 40 is
+/// Session::Kirin's.
 const ID_DIGITS: std::ops::RangeInclusive<usize> = 32..=128;
 
 /// The session of one request.
@@ -56,7 +59,8 @@ pub fn is_variable(name: &str) -> bool {
     name.strip_prefix("session").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The text of the session that the values of all `Cookie` fields name: for scripts, which read all of it.
+/// The text of the session that the values of all `Cookie` fields name: for scripts, which read all
+/// of it.
 pub fn item_of_cookies<'a>(
     fields: impl Iterator<Item = &'a [u8]>,
     cookie: &str,
@@ -64,17 +68,19 @@ pub fn item_of_cookies<'a>(
     now: Now,
 ) -> Option<Bytes> {
     let item = store.get(session_id(fields, cookie)?, now)?;
-    let is_session =
-        !item.is_stale() && store.companion::<SessionItem>(&item, now, SessionItem::parse).is_session();
+    let is_session = !item.is_stale()
+        && store.companion::<SessionItem>(&item, now, SessionItem::parse).is_session();
     is_session.then(|| item.value())
 }
 
-/// The value of the first cookie of this name, if it can be a session id. The first, as in Cookie::Baker: page and
-/// application must not take two visitors for one.
+/// The value of the first cookie of this name, if it can be a session id. The first, as in
+/// Cookie::Baker: page and application must not take two visitors for one.
 fn session_id<'a>(fields: impl Iterator<Item = &'a [u8]>, cookie: &str) -> Option<&'a [u8]> {
-    let mut pairs = fields.flat_map(|field| field.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
+    let mut pairs =
+        fields.flat_map(|field| field.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
     let value = pairs.find_map(|pair| pair.strip_prefix(cookie.as_bytes())?.strip_prefix(b"="))?;
-    let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+    let value =
+        value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
     (ID_DIGITS.contains(&value.len()) && value.iter().all(u8::is_ascii_hexdigit)).then_some(value)
 }
 
@@ -146,7 +152,10 @@ mod tests {
             (ID, "text/html\r\n<p>"),
             (ID, ""),
         ] {
-            assert!(session(&store(key, value), &[&format!("sid={key}")]).is_none(), "{key} {value}");
+            assert!(
+                session(&store(key, value), &[&format!("sid={key}")]).is_none(),
+                "{key} {value}"
+            );
         }
     }
 

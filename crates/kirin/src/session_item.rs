@@ -55,8 +55,9 @@ impl SessionItem {
         self.members.is_some()
     }
 
-    /// The value at `path`: names of members, and indexes of arrays, with dots between. Pages have names of variables in lower
-    /// case: a member of exactly this name is taken, or else one that differs in case only. An object or array is true.
+    /// The value at `path`: names of members, and indexes of arrays, with dots between. Pages have
+    /// names of variables in lower case: a member of exactly this name is taken, or else one that
+    /// differs in case only. An object or array is true.
     pub fn member(&self, path: &str) -> Option<Bytes> {
         let mut steps = path.split('.');
         let mut found = in_object(self.members.as_ref()?, steps.next()?)?;
@@ -76,11 +77,17 @@ impl SessionItem {
 
 fn in_object<'a>(members: &'a [(Box<str>, Member)], name: &str) -> Option<&'a Member> {
     let exact = members.iter().find(|(other, _)| **other == *name);
-    let found = exact.or_else(|| members.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)));
+    let found =
+        exact.or_else(|| members.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)));
     found.map(|(_, member)| member)
 }
 
-fn named(name: String, value: Value, depth: usize, memory_bytes: &mut usize) -> Option<(Box<str>, Member)> {
+fn named(
+    name: String,
+    value: Value,
+    depth: usize,
+    memory_bytes: &mut usize,
+) -> Option<(Box<str>, Member)> {
     let member = Member::of(value, depth, memory_bytes)?;
     *memory_bytes += size_of::<Box<str>>() + name.len();
     Some((name.into_boxed_str(), member))
@@ -97,7 +104,8 @@ impl Member {
             Value::Object(_) | Value::Array(_) if depth == MAX_DEPTH => return None,
             Value::Object(members) => {
                 let members = members.into_iter();
-                let members = members.filter_map(|(name, value)| named(name, value, depth + 1, memory_bytes));
+                let members =
+                    members.filter_map(|(name, value)| named(name, value, depth + 1, memory_bytes));
                 return Some(Member::Object(members.collect()));
             }
             Value::Array(elements) => {

@@ -1,7 +1,8 @@
 //! Signals as an operator's wishes. `docs/signals.md` is the operator's page on them.
 
-use rustix::process::Signal as KernelSignal;
 use std::io;
+
+use rustix::process::Signal as KernelSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What a signal asks for.
@@ -86,7 +87,10 @@ impl Signals {
         loop {
             match self.next().await {
                 Wish::End(end) => return end,
-                wish => tracing::warn!(?wish, "a signal has no effect while the program starts or stops"),
+                wish => tracing::warn!(
+                    ?wish,
+                    "a signal has no effect while the program starts or stops"
+                ),
             }
         }
     }

@@ -1,18 +1,21 @@
-//! The listening sockets of the program: those that it was started with (`kirin-inherited`), and those that it binds.
+//! The listening sockets of the program: those that it was started with (`kirin-inherited`), and
+//! those that it binds.
 //!
-//! A listener of the configuration gets the sockets that listen on its address. So the same configuration serves with and
-//! without a starter.
+//! A listener of the configuration gets the sockets that listen on its address. So the same
+//! configuration serves with and without a starter.
 
-use crate::parent_directory::ParentDirectory;
-use crate::user::User;
-use kirin_http::listener::ListenError;
-use kirin_http::{InheritedSocket, ListenAddress, Listener};
-use kirin_inherited::{Inherited, Source};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use kirin_http::listener::ListenError;
+use kirin_http::{InheritedSocket, ListenAddress, Listener};
+use kirin_inherited::{Inherited, Source};
+
+use crate::parent_directory::ParentDirectory;
+use crate::user::User;
 
 /// Sockets that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +44,8 @@ pub struct Sockets {
     /// Who serves, if that is not who started the program.
     user: Option<User>,
     inherited: Vec<(String, InheritedSocket)>,
-    /// Of each listener, for a Kirin that follows: its address in the configuration, and the socket.
+    /// Of each listener, for a Kirin that follows: its address in the configuration, and the
+    /// socket.
     kept: Vec<(ListenAddress, OwnedFd)>,
     files: SocketFiles,
 }
@@ -155,10 +159,13 @@ impl Sockets {
                 ParentDirectory::check(path, self.user.as_ref())
                     .map_err(|error| ListenError::Io(wanted.clone(), error))?;
             }
-            let bound = Listener::bind(wanted, loops).map_err(|error| match (error, self.source) {
-                (ListenError::InUse(address), Some(source)) => SocketError::NotInherited(address, source),
-                (error, _) => error.into(),
-            })?;
+            let bound =
+                Listener::bind(wanted, loops).map_err(|error| match (error, self.source) {
+                    (ListenError::InUse(address), Some(source)) => {
+                        SocketError::NotInherited(address, source)
+                    }
+                    (error, _) => error.into(),
+                })?;
             bound.into_iter().map(|listener| vec![listener]).collect()
         };
         // A starter removes what it has made.
@@ -171,7 +178,8 @@ impl Sockets {
             self.kept.extend(sockets.into_iter().map(|socket| (wanted.clone(), socket)));
         } else {
             for listener in by_loop.iter().flatten() {
-                let copy = listener.try_clone().map_err(|error| ListenError::Io(wanted.clone(), error))?;
+                let copy =
+                    listener.try_clone().map_err(|error| ListenError::Io(wanted.clone(), error))?;
                 self.kept.push((wanted.clone(), copy));
                 // Loops share a unix socket.
                 if matches!(wanted, ListenAddress::Unix(_)) {
@@ -182,13 +190,16 @@ impl Sockets {
         Ok(Opened { by_loop, is_inherited })
     }
 
-    /// Takes the sockets of one address out. One that is written just so goes before one that means the same; a Kirin that this
-    /// one follows has named them as its configuration does, which may say "any free port".
+    /// Takes the sockets of one address out. One that is written just so goes before one that means
+    /// the same; a Kirin that this one follows has named them as its configuration does, which may
+    /// say "any free port".
     fn take(&mut self, wanted: &ListenAddress) -> Vec<OwnedFd> {
         let named = wanted.to_string();
         let by_name = self.source == Some(Source::Kirin);
         let is_named = |name: &str| by_name && name == named;
-        let exact = |(name, socket): &(String, InheritedSocket)| is_named(name) || socket.address() == wanted;
+        let exact = |(name, socket): &(String, InheritedSocket)| {
+            is_named(name) || socket.address() == wanted
+        };
         let mut taken: Vec<_> = self.inherited.extract_if(.., |given| exact(given)).collect();
         if taken.is_empty() {
             taken = self.inherited.extract_if(.., |(_, socket)| socket.serves(wanted)).collect();
@@ -196,8 +207,8 @@ impl Sockets {
         taken.into_iter().map(|(_, socket)| socket.into_socket()).collect()
     }
 
-    /// Sockets that no listener wants are closed if they come from a Kirin, whose configuration may have been another. Otherwise
-    /// somebody has asked for something that does not happen.
+    /// Sockets that no listener wants are closed if they come from a Kirin, whose configuration may
+    /// have been another. Otherwise somebody has asked for something that does not happen.
     pub fn refuse_unwanted(&mut self) -> Result<(), SocketError> {
         let Some(source) = self.source else { return Ok(()) };
         let unwanted: Vec<String> = self
@@ -210,7 +221,10 @@ impl Sockets {
             .collect();
         let Some(first) = unwanted.first() else { return Ok(()) };
         if source == Source::Kirin {
-            tracing::info!("no listener of the configuration wants {}: closed", unwanted.join(", "));
+            tracing::info!(
+                "no listener of the configuration wants {}: closed",
+                unwanted.join(", ")
+            );
             return Ok(());
         }
         let address = first.split(' ').next().unwrap_or(first);

@@ -1,30 +1,36 @@
 //! The `store` place: pages that the application has put into memory, served without it.
 //!
-//! The key is the request target, path and query as sent. What a page needs to be served (its head, ETag, compiled includes and
-//! coded variants) is made when it is first asked for and kept beside the item. One a loop; called by the router for every
-//! route that tries `store`.
+//! The key is the request target, path and query as sent. What a page needs to be served (its head,
+//! ETag, compiled includes and coded variants) is made when it is first asked for and kept beside
+//! the item. One a loop; called by the router for every route that tries `store`.
 
-use crate::coded_fields;
-use crate::compress::Compress;
-use crate::compress_threads::CompressThreads;
-use crate::config::PlaceCodings;
-use crate::page::{Page, PageHead};
-use crate::page_variants::{KeptAssembly, PageVariants, keep_assembly, last_assembly, variant_fields};
-use crate::protection::Protection;
-use crate::ssi::assembly::{Assembled, Assembly, KeptSurroundings, Stage};
-use crate::ssi::source::Surroundings;
-use crate::ssi::streamed;
-use crate::subrequest::Parent;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use kirin_compress::{AcceptEncoding, Coding, Codings, Effort, MIN_BYTES, encode};
 use kirin_http::byte_range::{ByteRange, Part, part_of};
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
-use kirin_http::{Answer, Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content};
+use kirin_http::{
+    Answer, Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content,
+};
 use kirin_ssi::Trouble;
 use kirin_store::{ItemRef, Now, Store};
-use std::sync::Arc;
+
+use crate::coded_fields;
+use crate::compress::Compress;
+use crate::compress_threads::CompressThreads;
+use crate::config::PlaceCodings;
+use crate::page::{Page, PageHead};
+use crate::page_variants::{
+    KeptAssembly, PageVariants, keep_assembly, last_assembly, variant_fields,
+};
+use crate::protection::Protection;
+use crate::ssi::assembly::{Assembled, Assembly, KeptSurroundings, Stage};
+use crate::ssi::source::Surroundings;
+use crate::ssi::streamed;
+use crate::subrequest::Parent;
 
 /// The longest key of memcached; a longer target cannot have been stored.
 const MAX_KEY_BYTES: usize = 250;
@@ -41,7 +47,8 @@ pub struct StorePlace {
 pub struct Terms {
     /// What it compresses in.
     pub codings: PlaceCodings,
-    /// No other place of the route could make a page anew, so that one with a part missing is better than none.
+    /// No other place of the route could make a page anew, so that one with a part missing is
+    /// better than none.
     pub is_last: bool,
     /// Whether a place behind it runs code, which can push a stale page anew.
     pub is_renewable: bool,
@@ -67,14 +74,18 @@ impl StorePlace {
         Self { store, variants: PageVariants::default(), threads }
     }
 
-    /// Whether a GET that has passed these conditions would be answered with a page. For the difference between 404 and 405.
+    /// Whether a GET that has passed these conditions would be answered with a page. For the
+    /// difference between 404 and 405.
     pub fn has(&self, request: &RequestHead<'_>, protection: Protection, now: Now) -> bool {
-        let Some(item) = key_of(request).and_then(|key| self.store.get(key, now)) else { return false };
+        let Some(item) = key_of(request).and_then(|key| self.store.get(key, now)) else {
+            return false;
+        };
         let page = self.store.companion::<Page>(&item, now, Page::compile);
         page.head.is_some() && protection.admits(page.protection)
     }
 
-    /// Answers, or passes. `parent` is the request as it was sent, on whose behalf pages include others.
+    /// Answers, or passes. `parent` is the request as it was sent, on whose behalf pages include
+    /// others.
     pub fn answer(
         &self,
         request: &RequestHead<'_>,
@@ -93,7 +104,11 @@ impl StorePlace {
             return None;
         }
         let Terms { codings, is_last, is_renewable, includes } = terms;
-        if item.is_stale() && is_renewable && request.method == Method::GET && page.renewal.is_due(now) {
+        if item.is_stale()
+            && is_renewable
+            && request.method == Method::GET
+            && page.renewal.is_due(now)
+        {
             return None;
         }
         let page = page.read_with(syntax);
@@ -111,7 +126,8 @@ impl StorePlace {
         Some(Answer::Now(self.plain(&item, &page, head, &asked)))
     }
 
-    /// The response with `page`, which was compiled from `item`: for what another has found and is served as pages are.
+    /// The response with `page`, which was compiled from `item`: for what another has found and is
+    /// served as pages are.
     pub fn stored_response(
         &self,
         item: &ItemRef,
@@ -127,12 +143,23 @@ impl StorePlace {
     }
 
     /// A page as it was stored.
-    fn plain(&self, item: &ItemRef, page: &Arc<Page>, head: &PageHead, asked: &Asked<'_>) -> Response {
+    fn plain(
+        &self,
+        item: &ItemRef,
+        page: &Arc<Page>,
+        head: &PageHead,
+        asked: &Asked<'_>,
+    ) -> Response {
         // A range is one of the page itself: its variants may be made anew with other bytes.
-        let codings =
-            if asked.fields.range.is_none() || asked.is_head { asked.codings } else { Codings::NONE };
+        let codings = if asked.fields.range.is_none() || asked.is_head {
+            asked.codings
+        } else {
+            Codings::NONE
+        };
         let variant = |coding| {
-            self.variants.get(&self.store, item, page, coding, asked.now, &self.threads).map(|v| (coding, v))
+            self.variants
+                .get(&self.store, item, page, coding, asked.now, &self.threads)
+                .map(|v| (coding, v))
         };
         let wanted = asked.accept.choose(&Coding::ALL, |coding| codings.has(coding));
         let chosen = wanted.and_then(variant);
@@ -162,7 +189,9 @@ impl StorePlace {
         let fields = asked.uncoded_fields(head).clone();
         let size = page.body.len() as u64;
         let part = match head.status {
-            StatusCode::OK => part_of(&asked.fields, asked.is_head, validators(head, &head.etag), size),
+            StatusCode::OK => {
+                part_of(&asked.fields, asked.is_head, validators(head, &head.etag), size)
+            }
             _ => Part::Whole,
         };
         if part == Part::Whole {
@@ -196,15 +225,21 @@ impl StorePlace {
             return Some(self.assembled(&item, &page, assembled, asked));
         }
         let head = page.head.as_ref()?;
-        let around =
-            KeptSurroundings { store: Arc::clone(&self.store), now: asked.now, parent: parent.keep() };
+        let around = KeptSurroundings {
+            store: Arc::clone(&self.store),
+            now: asked.now,
+            parent: parent.keep(),
+        };
         if streamed::is_wanted(&parent, &head.fields) {
             let fields = streamed::fields(asked.uncoded_fields(head));
             let body = streamed::body(assembly, around, text(item.key()));
             let response = respond(head.status, fields, body);
-            return Some(Compress::around(parent.request, asked.place_codings(), &self.threads, |_| {
-                Answer::Now(response)
-            }));
+            return Some(Compress::around(
+                parent.request,
+                asked.place_codings(),
+                &self.threads,
+                |_| Answer::Now(response),
+            ));
         }
         let (codings, now) = (asked.place_codings(), asked.now);
         Some(Answer::later(move |body| async move {
@@ -219,9 +254,17 @@ impl StorePlace {
     }
 
     /// The response with a page that has been put together.
-    fn assembled(&self, item: &ItemRef, page: &Page, assembled: Assembled, asked: &Asked<'_>) -> Answer {
+    fn assembled(
+        &self,
+        item: &ItemRef,
+        page: &Page,
+        assembled: Assembled,
+        asked: &Asked<'_>,
+    ) -> Answer {
         // A page has a head: it has been looked at before.
-        let Some(head) = page.head.as_ref() else { return Answer::Now(refusal(StatusCode::NOT_FOUND)) };
+        let Some(head) = page.head.as_ref() else {
+            return Answer::Now(refusal(StatusCode::NOT_FOUND));
+        };
         let Assembled { pieces, digest, cacheability } = assembled;
         let length: usize = pieces.iter().map(Bytes::len).sum();
         let mut fields = cacheability.apply(asked.uncoded_fields(head));
@@ -296,8 +339,8 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What the conditions come to for a page with this tag, which may be had in `codings`. `coding` is the one that would be
-    /// sent; and becomes the one that the conditions are about.
+    /// What the conditions come to for a page with this tag, which may be had in `codings`.
+    /// `coding` is the one that would be sent; and becomes the one that the conditions are about.
     fn evaluate(
         &self,
         head: &PageHead,
@@ -305,15 +348,17 @@ impl<'a> Asked<'a> {
         codings: Codings,
         coding: &mut Option<Coding>,
     ) -> Verdict {
-        // "if the response without the conditions would be other than 2xx" they count for nothing (RFC 9110 section 13.2.1).
+        // "if the response without the conditions would be other than 2xx" they count for nothing
+        // (RFC 9110 section 13.2.1).
         if !head.status.is_success() {
             return Verdict::Proceed;
         }
         if !self.fields.compare_tags() || codings.is_empty() {
             return preconditions::evaluate(&self.fields, validators(head, etag));
         }
-        let taken =
-            Coding::ALL.into_iter().filter(|coding| codings.has(*coding) && self.accept.takes(*coding));
+        let taken = Coding::ALL
+            .into_iter()
+            .filter(|coding| codings.has(*coding) && self.accept.takes(*coding));
         let identity = self.accept.takes_identity().then_some(None);
         let others: Vec<(Option<Coding>, Vec<u8>)> = std::iter::once(*coding)
             .chain(taken.map(Some))

@@ -1,26 +1,31 @@
-//! Requests that come of a request: what a page includes and what a script asks for, answered by this server's own routes.
+//! Requests that come of a request: what a page includes and what a script asks for, answered by
+//! this server's own routes.
 //!
-//! A [`Parent`] is the request that asks; its [`Parent::get`] gives the [`Answer`] of the routes, as a client would get it, and
-//! [`collect`] reads a response's body. No connection, no task: an answer from memory is there at once. Called by includes
-//! (`ssi/`).
+//! A [`Parent`] is the request that asks; its [`Parent::get`] gives the [`Answer`] of the routes,
+//! as a client would get it, and
+//! [`collect`] reads a response's body. No connection, no task: an answer from memory is there at
+//! once. Called by includes (`ssi/`).
 //!
-//! Pages ask with GET and without a body, scripts as they like. The visitor's cookies and other fields go with it; what is about the parent's
-//! own response does not (conditions, ranges, codings). Rate limits count the visitor's request alone, as in nginx. A password is
-//! asked of a subrequest, too, as Apache does it: a page may name its parts by what visitors send.
+//! Pages ask with GET and without a body, scripts as they like. The visitor's cookies and other
+//! fields go with it; what is about the parent's own response does not (conditions, ranges,
+//! codings). Rate limits count the visitor's request alone, as in nginx. A password is asked of a
+//! subrequest, too, as Apache does it: a page may name its parts by what visitors send.
 
-use crate::kept_request::KeptRequest;
-use crate::path_rest;
-use crate::protection::Protection;
-use crate::router::Routes;
-use bytes::Bytes;
-use http::Method;
-use kirin_http::{Answer, Body, BodyLength, Origin, RequestHead, StreamError};
-use kirin_ssi::{Scope, Syntax};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
+
+use bytes::Bytes;
+use http::Method;
+use kirin_http::{Answer, Body, BodyLength, Origin, RequestHead, StreamError};
+use kirin_ssi::{Scope, Syntax};
+
+use crate::kept_request::KeptRequest;
+use crate::path_rest;
+use crate::protection::Protection;
+use crate::router::Routes;
 
 /// Requests inside requests, at most. A page that includes itself ends here.
 pub const MAX_DEPTH: u8 = 8;
@@ -49,8 +54,8 @@ struct Family {
     is_cut: Cell<bool>,
 }
 
-/// What a page and a part of it have set: as in nginx and Apache, a part has the variables of the page, and the page has
-/// those of a part that it has waited for.
+/// What a page and a part of it have set: as in nginx and Apache, a part has the variables of the
+/// page, and the page has those of a part that it has waited for.
 #[derive(Default)]
 pub struct Variables {
     /// The page's, when it asked.
@@ -109,20 +114,23 @@ pub enum Refused {
     /// Too deep, or too many.
     #[error("requests go in a circle, too deep or are too many")]
     Cut {
-        /// Whether this has been said of another request of the same client's request: a page in a circle is thousands.
+        /// Whether this has been said of another request of the same client's request: a page in a
+        /// circle is thousands.
         again: bool,
     },
 }
 
 impl Parent<'_> {
-    /// Asks the routes for `target`, a path and perhaps a query. A relative path is one beside the parent's; bytes that
-    /// cannot stand in a target are percent-encoded. The answer is for a page with these variables.
+    /// Asks the routes for `target`, a path and perhaps a query. A relative path is one beside the
+    /// parent's; bytes that cannot stand in a target are percent-encoded. The answer is for a page
+    /// with these variables.
     pub fn get(&self, target: &[u8], variables: &Rc<Variables>) -> Result<Answer, Refused> {
         let lineage = Lineage { variables: Some(Rc::clone(variables)), ..self.lineage.child()? };
         self.ask_as(lineage, &Method::GET, target, &[], BodyLength::None)
     }
 
-    /// Asks with a method, fields in place of the visitor's of the same name, and a body, which is for the answer to read.
+    /// Asks with a method, fields in place of the visitor's of the same name, and a body, which is
+    /// for the answer to read.
     pub fn ask(
         &self,
         method: &Method,
@@ -148,7 +156,9 @@ impl Parent<'_> {
         };
         let mut fields: Vec<_> =
             self.request.fields.iter().filter(|field| is_kept(field.name)).copied().collect();
-        fields.retain(|field| !others.iter().any(|other| other.name.eq_ignore_ascii_case(field.name)));
+        fields.retain(|field| {
+            !others.iter().any(|other| other.name.eq_ignore_ascii_case(field.name))
+        });
         fields.extend(others.iter().filter(|other| is_own(other.name)));
         // Not left out: one who says nothing takes any coding.
         fields.push(httparse::Header { name: "Accept-Encoding", value: b"identity" });
@@ -205,17 +215,27 @@ impl KeptParent {
 
 /// Whether a field of the parent goes with its subrequests.
 pub fn is_kept(name: &str) -> bool {
-    let about_response =
-        ["range", "accept-encoding", "te", "expect", "upgrade", "connection", "keep-alive", "trailer"];
-    let begins =
-        |prefix: &str| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    let about_response = [
+        "range",
+        "accept-encoding",
+        "te",
+        "expect",
+        "upgrade",
+        "connection",
+        "keep-alive",
+        "trailer",
+    ];
+    let begins = |prefix: &str| {
+        name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
     !begins("if-")
         && !begins("content-")
         && !begins("transfer-")
         && !about_response.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
-/// Whether a script may set a field of its subrequest: framing, connection and codings are not its own.
+/// Whether a script may set a field of its subrequest: framing, connection and codings are not its
+/// own.
 fn is_own(name: &str) -> bool {
     const OTHERS: [&str; 10] = [
         "accept-encoding",
@@ -290,7 +310,8 @@ pub async fn collect(body: Body, limit_bytes: usize) -> Result<Vec<Bytes>, Colle
         Err(Body::File(range)) => {
             // Within the limit.
             let mut content = vec![0; range.length as usize];
-            let read = move || range.file.read_exact_at(&mut content, range.offset).map(|()| content);
+            let read =
+                move || range.file.read_exact_at(&mut content, range.offset).map(|()| content);
             let content = tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??;
             Ok(vec![Bytes::from(content)])
         }
@@ -329,7 +350,11 @@ mod tests {
             ("/", "", None),
             ("*", "c", None),
         ] {
-            assert_eq!(absolute_target(path, target.as_bytes()).as_deref(), absolute, "{path} {target}");
+            assert_eq!(
+                absolute_target(path, target.as_bytes()).as_deref(),
+                absolute,
+                "{path} {target}"
+            );
         }
     }
 
@@ -392,7 +417,11 @@ mod tests {
             use std::io::Write;
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(b"0hello9").unwrap();
-            Body::File(kirin_http::FileRange { file: std::sync::Arc::new(file), offset: 1, length: 5 })
+            Body::File(kirin_http::FileRange {
+                file: std::sync::Arc::new(file),
+                offset: 1,
+                length: 5,
+            })
         };
         for make in [|| Body::from("hello"), || Body::Segments(vec!["he".into(), "llo".into()])] {
             assert_eq!(collect(make(), 5).await.unwrap().concat(), b"hello");

@@ -1,7 +1,8 @@
 //! USR2: a new Kirin takes the place of this one, and no request is lost.
 //!
-//! The old one starts the program file anew, as it was started itself, and gives it the listening sockets and one end of a
-//! channel. The new one starts everything but accepting. Then they talk, a line each:
+//! The old one starts the program file anew, as it was started itself, and gives it the listening
+//! sockets and one end of a channel. The new one starts everything but accepting. Then they talk, a
+//! line each:
 //!
 //! | from | line | meaning |
 //! |---|---|---|
@@ -11,11 +12,6 @@
 //!
 //! If the channel ends before, or the time is over, the new one is ended and the old one goes on.
 
-use kirin_http::ListenAddress;
-use kirin_inherited::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE};
-use kirin_store::{Now, SnapshotError, SnapshotTime, Store, load_snapshot_file, save_snapshot_file};
-use kirin_workers::ParentInvocation;
-use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -24,6 +20,14 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
+
+use kirin_http::ListenAddress;
+use kirin_inherited::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE};
+use kirin_store::{
+    Now, SnapshotError, SnapshotTime, Store, load_snapshot_file, save_snapshot_file,
+};
+use kirin_workers::ParentInvocation;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
@@ -86,7 +90,11 @@ impl Invocation {
     /// That of this process.
     pub fn of_this_process() -> Option<Self> {
         let mut arguments = std::env::args_os();
-        Some(Self { program: arguments.next()?, arguments: arguments.collect(), surroundings: None })
+        Some(Self {
+            program: arguments.next()?,
+            arguments: arguments.collect(),
+            surroundings: None,
+        })
     }
 
     fn command(&self) -> Command {
@@ -120,13 +128,15 @@ impl Upgrade {
     pub async fn hand_over(&self, store: &Arc<Store>) -> Result<u32, UpgradeError> {
         let mut successor = self.start()?;
         let _store_file = RemovedAtEnd(&self.store_file);
-        let done = tokio::time::timeout(self.limit, successor.take_over(store, &self.store_file)).await;
+        let done =
+            tokio::time::timeout(self.limit, successor.take_over(store, &self.store_file)).await;
         let pid = done.map_err(|_| UpgradeError::TooSlow(self.limit))??;
         successor.serves = true;
         Ok(pid)
     }
 
-    /// Must not be called while another thread starts processes: they would get the sockets as well.
+    /// Must not be called while another thread starts processes: they would get the sockets as
+    /// well.
     fn start(&self) -> Result<Successor, UpgradeError> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -149,16 +159,17 @@ impl Upgrade {
         if let Some((name, value)) = self.notify.as_ref().map(NotifySocket::variable) {
             command.env(name, value);
         }
-        let failed =
-            |error| UpgradeError::Start(self.invocation.program.to_string_lossy().into_owned(), error);
+        let failed = |error| {
+            UpgradeError::Start(self.invocation.program.to_string_lossy().into_owned(), error)
+        };
         let child = command.spawn().map_err(failed)?;
         tracing::info!(pid = child.id(), "upgrading: the new program starts");
         Ok(Successor { child, channel: Channel::new(ours)?, serves: false })
     }
 }
 
-/// The file with the contents of the store. At the end it has been read, or nobody will read it: also
-/// when the upgrade is abandoned because the old program is told to end.
+/// The file with the contents of the store. At the end it has been read, or nobody will read it:
+/// also when the upgrade is abandoned because the old program is told to end.
 struct RemovedAtEnd<'a>(&'a Path);
 
 impl Drop for RemovedAtEnd<'_> {
@@ -186,10 +197,14 @@ impl Successor {
         let save = move || save_snapshot_file(&from, &to, now(), || true);
         let saved = tokio::task::spawn_blocking(save).await;
         let saved = saved.map_err(|error| io::Error::other(error.to_string()))??;
-        tracing::info!(items = saved.unwrap_or_default().items, "upgrading: the new program gets the store");
+        tracing::info!(
+            items = saved.unwrap_or_default().items,
+            "upgrading: the new program gets the store"
+        );
         self.channel.say(&[STORE, file.as_os_str().as_bytes()].concat()).await?;
         let line = self.hear().await?;
-        let pid = line.strip_prefix(SERVING).and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok());
+        let pid =
+            line.strip_prefix(SERVING).and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok());
         pid.ok_or_else(|| unexpected(&line))
     }
 
@@ -205,7 +220,8 @@ fn unexpected(line: &[u8]) -> UpgradeError {
 impl Drop for Successor {
     fn drop(&mut self) {
         if !self.serves {
-            // Not KILL: it has applications to end, which may still be loading, and a directory to remove.
+            // Not KILL: it has applications to end, which may still be loading, and a directory to
+            // remove.
             if let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
                 // Fails if it has ended.
                 let _ = kill_process(pid, Signal::TERM);
@@ -234,15 +250,16 @@ impl Predecessor {
         }
     }
 
-    /// Says that the applications are ready, and fills `store` with what the old program has. What the applications have put
-    /// there while they were loaded stays.
+    /// Says that the applications are ready, and fills `store` with what the old program has. What
+    /// the applications have put there while they were loaded stays.
     pub async fn carry_over(&mut self, store: &Arc<Store>) -> Result<(), UpgradeError> {
         let gone = |_| UpgradeError::PredecessorGone;
         self.channel.say(LOADED).await.map_err(gone)?;
         let line = self.channel.hear().await.map_err(gone)?.ok_or(UpgradeError::PredecessorGone)?;
         let path = line.strip_prefix(STORE).ok_or(UpgradeError::PredecessorGone)?.to_vec();
         let (into, path) = (Arc::clone(store), PathBuf::from(OsString::from_vec(path)));
-        let loaded = tokio::task::spawn_blocking(move || load_snapshot_file(&into, &path, now())).await;
+        let loaded =
+            tokio::task::spawn_blocking(move || load_snapshot_file(&into, &path, now())).await;
         let loaded = loaded.map_err(|error| io::Error::other(error.to_string()))??;
         tracing::info!(items = loaded.items, "the store is carried over");
         Ok(())
@@ -282,8 +299,8 @@ impl Channel {
     }
 }
 
-/// The two programs' store clocks may differ. They translate to and from the wall clock, which is the
-/// same for both.
+/// The two programs' store clocks may differ. They translate to and from the wall clock, which is
+/// the same for both.
 fn now() -> SnapshotTime {
     SnapshotTime {
         now: Now::from_unix_seconds(kirin_clock::steady_seconds()),

@@ -1,15 +1,19 @@
-//! The user that serves: Kirin opens its ports and logs as root and then becomes somebody with fewer rights.
+//! The user that serves: Kirin opens its ports and logs as root and then becomes somebody with
+//! fewer rights.
 //!
-//! Called by the configuration, which looks the name up, and by the program before it starts a thread.
+//! Called by the configuration, which looks the name up, and by the program before it starts a
+//! thread.
 
-use crate::run_directory::RunDirectory;
-use nix::fcntl::{AT_FDCWD, AtFlags};
-use nix::unistd::{self, Gid, Uid};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::{self, Gid, Uid};
+
+use crate::run_directory::RunDirectory;
 
 /// A user of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,17 +50,25 @@ impl User {
     pub fn find(name: &str) -> io::Result<Option<Self>> {
         let found = unistd::User::from_name(name).map_err(io::Error::from)?;
         let Some(user) = found else { return Ok(None) };
-        let name = CString::new(user.name).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        let name =
+            CString::new(user.name).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
         Ok(Some(Self { name, uid: user.uid, gid: user.gid }))
     }
 
-    /// Lets a file or directory, a symbolic link itself, belong to this user, if the program may still do so.
+    /// Lets a file or directory, a symbolic link itself, belong to this user, if the program may
+    /// still do so.
     pub fn give(&self, path: &Path) -> Result<(), UserError> {
         if !unistd::geteuid().is_root() {
             return Ok(());
         }
-        unistd::fchownat(AT_FDCWD, path, Some(self.uid), Some(self.gid), AtFlags::AT_SYMLINK_NOFOLLOW)
-            .map_err(|error| UserError::Give(path.to_owned(), self.name(), error.into()))
+        unistd::fchownat(
+            AT_FDCWD,
+            path,
+            Some(self.uid),
+            Some(self.gid),
+            AtFlags::AT_SYMLINK_NOFOLLOW,
+        )
+        .map_err(|error| UserError::Give(path.to_owned(), self.name(), error.into()))
     }
 
     /// Lets an open file belong to this user.
@@ -78,14 +90,16 @@ impl User {
             return Err(UserError::NotRoot { wanted: self.name(), current: current.as_raw() });
         }
         let become_user = || -> nix::Result<()> {
-            // The directory comes last: who owns it can replace what is in it, by a link to any other file.
+            // The directory comes last: who owns it can replace what is in it, by a link to any
+            // other file.
             for path in run_directory.paths().iter().rev() {
                 let no_links = AtFlags::AT_SYMLINK_NOFOLLOW;
                 unistd::fchownat(AT_FDCWD, path, Some(self.uid), Some(self.gid), no_links)?;
             }
             unistd::initgroups(&self.name, self.gid)?;
             unistd::setgid(self.gid)?;
-            // For root: the real, the effective and the saved one. There is no way back (setuid(2)).
+            // For root: the real, the effective and the saved one. There is no way back
+            // (setuid(2)).
             unistd::setuid(self.uid)
         };
         become_user().map_err(|error| UserError::Refused(self.name(), error.into()))?;
@@ -99,14 +113,15 @@ pub fn is_root() -> bool {
     unistd::geteuid().is_root()
 }
 
-/// Says what to do when this process may not write `path`; empty for other errors. A run as root leaves files that the
-/// user who serves cannot open.
+/// Says what to do when this process may not write `path`; empty for other errors. A run as root
+/// leaves files that the user who serves cannot open.
 pub fn what_to_do(path: &Path, error: &io::Error) -> String {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return String::new();
     }
     let me = name_of(unistd::geteuid().as_raw());
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_own = |metadata: &fs::Metadata| metadata.uid() == unistd::geteuid().as_raw();
     let (what, metadata) = match (fs::metadata(path), fs::metadata(directory)) {
         (Ok(file), _) if !is_own(&file) => (path, file),

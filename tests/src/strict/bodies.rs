@@ -2,10 +2,12 @@
 
 use super::{Case, case};
 
-/// A POST with these field lines and what follows them, and then a GET, which is there only if the body ends where it should.
+/// A POST with these field lines and what follows them, and then a GET, which is there only if the
+/// body ends where it should.
 fn post(name: &'static str, fields: &str, body: &str, outcomes: &[&str]) -> Case {
-    let input =
-        format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}GET /next HTTP/1.1\r\nHost: b\r\n\r\n");
+    let input = format!(
+        "POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}GET /next HTTP/1.1\r\nHost: b\r\n\r\n"
+    );
     case(name, input, outcomes)
 }
 

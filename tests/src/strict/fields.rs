@@ -1,9 +1,10 @@
-//! Field lines (RFC 9112 section 5), `Host`, `Expect`, `Connection`, and how many of them there may be.
+//! Field lines (RFC 9112 section 5), `Host`, `Expect`, `Connection`, and how many of them there may
+//! be.
 
 use super::{Case, case};
 
-/// A GET with these field lines behind `Host: a`, and a second one, which is there only if the first has ended where it
-/// should.
+/// A GET with these field lines behind `Host: a`, and a second one, which is there only if the
+/// first has ended where it should.
 fn get(name: &'static str, fields: &str, outcomes: &[&str]) -> Case {
     case(
         name,

@@ -1,5 +1,5 @@
-//! Strict HTTP/1 (RFC 9112): a table of inputs, and what becomes of them. `tests/strict` holds Kirin to it, and
-//! `examples/strict_beside_others.rs` shows what other servers make of the same.
+//! Strict HTTP/1 (RFC 9112): a table of inputs, and what becomes of them. `tests/strict` holds
+//! Kirin to it, and `examples/strict_beside_others.rs` shows what other servers make of the same.
 
 mod bodies;
 mod fields;
@@ -17,7 +17,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// The same for another target than `/`. Kirin answers there itself, so that the application does not see it.
+    /// The same for another target than `/`. Kirin answers there itself, so that the application
+    /// does not see it.
     fn to(mut self, target: &str) -> Self {
         let input = String::from_utf8(self.input).expect("UTF-8");
         self.input = input.replacen(" / ", &format!(" {target} "), 1).into_bytes();

@@ -1,7 +1,8 @@
 //! Many requests at once for what is not there.
 
-use super::{at_once, serve, status};
 use kirin_tests::{Reply, wait_for};
+
+use super::{at_once, serve, status};
 
 #[test]
 fn one_request_goes_to_the_application_and_all_get_what_it_brings() {

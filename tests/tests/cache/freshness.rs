@@ -1,7 +1,8 @@
 //! What is kept, and for how long.
 
-use super::{is_hit, serve, status, ttl};
 use kirin_tests::wait_for;
+
+use super::{is_hit, serve, status, ttl};
 
 #[test]
 fn what_is_fresh_comes_from_memory_with_its_age() {
@@ -30,7 +31,10 @@ fn what_is_fresh_comes_from_memory_with_its_age() {
     assert_eq!(client.get("/a?cc=max-age=3600&x").text(), "call 3");
     assert_eq!(tested.count("/a"), 3);
     wait_for("the access log", || {
-        std::fs::read_to_string(tested.site.path("access.log")).ok()?.contains(" cache ").then_some(())
+        std::fs::read_to_string(tested.site.path("access.log"))
+            .ok()?
+            .contains(" cache ")
+            .then_some(())
     });
     // A route without the cache has nothing of it.
     client.get("/off?cc=max-age=3600");

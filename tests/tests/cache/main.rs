@@ -1,7 +1,8 @@
 //! The cache of a route in front of an application that notes each call.
 //!
-//! The application says whatever the query asks it to: `cc` is its `Cache-Control`, other arguments are fields of those names. No
-//! test waits for time to pass: what is to be stale says that it is old (`Age`).
+//! The application says whatever the query asks it to: `cc` is its `Cache-Control`, other arguments
+//! are fields of those names. No test waits for time to pass: what is to be stale says that it is
+//! old (`Age`).
 
 mod bodies;
 mod collapse;
@@ -14,8 +15,9 @@ mod validation;
 mod variants;
 mod visitors;
 
-use kirin_tests::{Kirin, Memcached, Reply, Site};
 use std::thread;
+
+use kirin_tests::{Kirin, Memcached, Reply, Site};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n[store]\n\
     memory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 8\n\

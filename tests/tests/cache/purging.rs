@@ -1,15 +1,18 @@
 //! What throws out what is kept.
 
-use super::{APP, CONFIG, Tested, at_once, is_hit, serve, status};
+use std::process::Command;
+
 use base64::Engine as _;
 use kirin_tests::{Client, Kirin, Site, run_kirin, wait_for};
-use std::process::Command;
+
+use super::{APP, CONFIG, Tested, at_once, is_hit, serve, status};
 
 #[test]
 fn a_request_that_changes_something_throws_out_what_it_names() {
     let tested = serve();
     let mut client = tested.kirin.connect();
-    let (list, post, other) = ("/list?cc=max-age=60", "/posts/7?cc=max-age=60", "/other?cc=max-age=60");
+    let (list, post, other) =
+        ("/list?cc=max-age=60", "/posts/7?cc=max-age=60", "/other?cc=max-age=60");
     let fill = |client: &mut Client| {
         [list, post, other].map(|target| {
             client.get(target);
@@ -27,7 +30,11 @@ fn a_request_that_changes_something_throws_out_what_it_names() {
     let reply = client.post(&format!("/new?status=303&{location}"), "text/plain", b"x");
     assert_eq!(reply.field("location"), Some("/posts/7?cc=max-age=60"));
     assert!(!is_hit(&client.get(post)) && is_hit(&client.get(other)) && is_hit(&client.get(list)));
-    client.post("/new?status=303&Location=http://elsewhere/posts/7%3Fcc%3Dmax-age%3D60", "text/plain", b"x");
+    client.post(
+        "/new?status=303&Location=http://elsewhere/posts/7%3Fcc%3Dmax-age%3D60",
+        "text/plain",
+        b"x",
+    );
     assert!(is_hit(&client.get(post)));
 }
 
@@ -86,7 +93,11 @@ fn a_soft_purge_makes_it_stale_and_no_more() {
     assert_eq!(memcached.send("md k Ptag I\r\n").line(), "HD");
     let validated = client.get(good);
     assert_eq!(validated.text(), "call 1");
-    assert!(status(&validated).starts_with("Kirin; fwd=stale; fwd-status=304"), "{}", validated.head);
+    assert!(
+        status(&validated).starts_with("Kirin; fwd=stale; fwd-status=304"),
+        "{}",
+        validated.head
+    );
     assert!(is_hit(&client.get(good)));
     assert_eq!(client.get(swr).text(), "call 1");
     wait_for("it to be made anew", || (client.get(swr).text() == "call 2").then_some(()));
@@ -119,14 +130,19 @@ fn a_soft_purge_is_the_same_from_an_application_the_command_and_perl() {
                 1 => {
                     // By the memcached port: there is no admin listener.
                     let output = run_kirin(&tested.site, &["purge", "--soft", "--key", target]);
-                    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+                    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat())
+                        .into_owned();
                     assert_eq!(said, "purged softly 1 of 1 keys\n");
                 }
                 2 => perl_purges(&tested, &format!("soft => 1, keys => ['{target}']")),
                 _ => perl_purges(&tested, &format!("soft => 1, prefixes => '{}'", &target[..5])),
             }
             let next = client.get(target);
-            assert!(status(&next).starts_with("Kirin; fwd=stale"), "{kind} {target}: {}", next.head);
+            assert!(
+                status(&next).starts_with("Kirin; fwd=stale"),
+                "{kind} {target}: {}",
+                next.head
+            );
             call += 1;
         }
     }
@@ -151,9 +167,16 @@ fn perl_purges(tested: &Tested, what: &str) {
     let code = format!(
         "my $s = Kirin::Store->new(address => '{address}'); my $n = $s->purge({what}) // die $s->error; print $n"
     );
-    let output =
-        Command::new("perl").args(["-I", library, "-MKirin::Store", "-e", &code]).output().expect("perl");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "1", "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("perl")
+        .args(["-I", library, "-MKirin::Store", "-e", &code])
+        .output()
+        .expect("perl");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "1",
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]
@@ -194,8 +217,9 @@ fn what_was_purged_while_it_was_made_is_not_kept() {
 fn what_others_purge_keeps_nothing_out_and_undoes_no_waiting() {
     let tested = serve();
     let mut memcached = tested.memcached();
-    let pages: Vec<String> =
-        (0..4).map(|page| format!("/busy/{page}?cc=max-age=60&Surrogate-Key=k{page}&wait=go")).collect();
+    let pages: Vec<String> = (0..4)
+        .map(|page| format!("/busy/{page}?cc=max-age=60&Surrogate-Key=k{page}&wait=go"))
+        .collect();
     let clients: Vec<_> = pages.iter().flat_map(|page| at_once(&tested, 4, page)).collect();
     wait_for("all pages to be asked for", || (tested.calls().len() == 4).then_some(()));
     let commands: Vec<String> = (0..2000)

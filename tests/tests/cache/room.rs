@@ -1,7 +1,8 @@
 //! What is kept when there is more than there is room for.
 
-use super::{APP, CONFIG, Tested, is_hit};
 use kirin_tests::{Kirin, Site};
+
+use super::{APP, CONFIG, Tested, is_hit};
 
 #[test]
 fn what_is_asked_for_once_takes_memory_once_and_pushes_out_nothing_that_visitors_come_back_for() {
@@ -9,13 +10,15 @@ fn what_is_asked_for_once_takes_memory_once_and_pushes_out_nothing_that_visitors
     let kirin = Kirin::start(&site, &CONFIG.replace("16MB", "2MB"));
     let tested = Tested { site, kirin };
     let mut client = tested.kirin.connect();
-    let target_of = |page: usize, bytes: usize| format!("/page?cc=max-age=3600&bytes={bytes}&page={page}");
+    let target_of =
+        |page: usize, bytes: usize| format!("/page?cc=max-age=3600&bytes={bytes}&page={page}");
     let target = |page: usize| target_of(page, 8000);
     let bytes = || -> usize {
         let mut memcached = tested.memcached();
         memcached.send("stats\r\n");
-        let line =
-            std::iter::repeat_with(|| memcached.line()).find(|line| line.starts_with("STAT bytes ")).unwrap();
+        let line = std::iter::repeat_with(|| memcached.line())
+            .find(|line| line.starts_with("STAT bytes "))
+            .unwrap();
         line["STAT bytes ".len()..].trim().parse().expect("a number")
     };
     for _ in 0..3 {

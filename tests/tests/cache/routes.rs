@@ -1,7 +1,8 @@
 //! What a route says of its cache, and what is behind it.
 
-use super::{is_hit, serve, status, ttl};
 use kirin_tests::{Kirin, Site};
+
+use super::{is_hit, serve, status, ttl};
 
 #[test]
 fn a_route_says_what_is_kept_of_responses_that_do_not() {

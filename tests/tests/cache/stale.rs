@@ -1,7 +1,8 @@
 //! What is stale and used all the same.
 
-use super::{is_hit, serve, status, ttl};
 use kirin_tests::wait_for;
+
+use super::{is_hit, serve, status, ttl};
 
 #[test]
 fn what_is_stale_is_served_while_one_request_makes_it_anew() {
@@ -37,7 +38,11 @@ fn what_is_stale_covers_up_for_an_application_that_fails() {
     for target in [covered, configured] {
         let reply = client.get(target);
         assert_eq!((reply.status, reply.text().as_str()), (200, "call 1"), "{}", reply.head);
-        assert!(status(&reply).starts_with("Kirin; fwd=stale; fwd-status=500; ttl=-"), "{}", reply.head);
+        assert!(
+            status(&reply).starts_with("Kirin; fwd=stale; fwd-status=500; ttl=-"),
+            "{}",
+            reply.head
+        );
     }
     for target in [strict, short] {
         assert_eq!(client.get(target).status, 500, "{target}");

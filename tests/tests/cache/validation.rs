@@ -65,7 +65,8 @@ fn what_is_stale_is_used_again_when_the_application_says_that_it_is_still_good()
 fn clients_say_what_they_want_and_are_heard_as_far_as_the_route_allows() {
     let tested = serve();
     let mut client = tested.kirin.connect();
-    let mut get = |target: &str, cc: &str| client.request("GET", target, &format!("Cache-Control: {cc}\r\n"));
+    let mut get =
+        |target: &str, cc: &str| client.request("GET", target, &format!("Cache-Control: {cc}\r\n"));
     let missing = get("/q?cc=max-age=60", "only-if-cached");
     assert_eq!((missing.status, tested.count("/q")), (504, 0));
     assert_eq!(get("/q?cc=max-age=60", "no-store").text(), "call 1");

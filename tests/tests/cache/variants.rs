@@ -1,7 +1,8 @@
 //! What one response is made into: by `Vary`, by codings, by directives.
 
-use super::{is_hit, serve, status};
 use std::io::Read;
+
+use super::{is_hit, serve, status};
 
 #[test]
 fn each_variant_is_for_those_who_ask_for_it() {
@@ -34,8 +35,15 @@ fn hits_are_compressed_once_and_validated_by_the_tag_that_the_client_has() {
     assert_eq!(plain.body.len(), 5000);
     let reply = client.request("GET", target, "Accept-Encoding: gzip\r\n");
     assert!(is_hit(&reply), "{}", reply.head);
-    assert_eq!((reply.field("content-encoding"), reply.field("etag")), (Some("gzip"), Some("\"e-gzip\"")));
-    assert!(reply.field("vary").is_some_and(|vary| vary.contains("Accept-Encoding")), "{}", reply.head);
+    assert_eq!(
+        (reply.field("content-encoding"), reply.field("etag")),
+        (Some("gzip"), Some("\"e-gzip\""))
+    );
+    assert!(
+        reply.field("vary").is_some_and(|vary| vary.contains("Accept-Encoding")),
+        "{}",
+        reply.head
+    );
     let mut body = Vec::new();
     flate2::read::GzDecoder::new(&reply.body[..]).read_to_end(&mut body).expect("gzip");
     assert_eq!(body, plain.body);
@@ -53,7 +61,12 @@ fn hits_are_compressed_once_and_validated_by_the_tag_that_the_client_has() {
         not_modified.head
     );
     let coded = client.request("GET", other, "Accept-Encoding: gzip\r\n");
-    assert_eq!((coded.status, coded.field("content-encoding")), (200, Some("gzip")), "{}", coded.head);
+    assert_eq!(
+        (coded.status, coded.field("content-encoding")),
+        (200, Some("gzip")),
+        "{}",
+        coded.head
+    );
     assert_eq!(tested.count("/zip"), 1);
 }
 

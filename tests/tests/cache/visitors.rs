@@ -33,7 +33,9 @@ fn who_shows_who_he_is_gets_only_what_is_for_everybody() {
     }
     // With `Vary: Cookie` each has his own.
     let target = "/own?cc=max-age=60&Vary=Cookie";
-    for (cookie, text) in [("a=1", "call 1"), ("a=2", "call 2"), ("a=1", "call 1"), ("a=2", "call 2")] {
+    for (cookie, text) in
+        [("a=1", "call 1"), ("a=2", "call 2"), ("a=1", "call 1"), ("a=2", "call 2")]
+    {
         assert_eq!(client.request("GET", target, &format!("Cookie: {cookie}\r\n")).text(), text);
     }
 }
@@ -44,7 +46,12 @@ fn cookies_can_be_kept_from_an_application_that_does_not_need_them() {
     let mut client = tested.kirin.connect();
     let target = "/anonymous?cc=max-age=60&Set-Cookie=a=b";
     let first = client.request("GET", target, "Cookie: tracking=1\r\n");
-    assert_eq!((first.text().as_str(), first.field("set-cookie")), ("call 1", None), "{}", first.head);
+    assert_eq!(
+        (first.text().as_str(), first.field("set-cookie")),
+        ("call 1", None),
+        "{}",
+        first.head
+    );
     assert!(tested.calls()[0].contains(" - - -"), "{:?}", tested.calls());
     assert!(is_hit(&client.request("GET", target, "Cookie: tracking=2\r\n")));
     // What changes something has them, and so has what is not kept.

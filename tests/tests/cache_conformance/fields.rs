@@ -2,7 +2,12 @@
 
 use super::{Case, Reused, case, run};
 
-fn second_has(section: &'static str, said: &str, name: &'static str, value: Option<&'static str>) -> Case {
+fn second_has(
+    section: &'static str,
+    said: &str,
+    name: &'static str,
+    value: Option<&'static str>,
+) -> Case {
     case(section, said, &[&format!("200\nCache-Control: max-age=3600\n{said}")])
         .get("", Reused)
         .has(name, value)
@@ -58,7 +63,12 @@ fn fields_that_a_directive_names_are_not_kept() {
         second_has("5.2.2.4", "Cache-Control: no-cache=\"x-b, X-A\"\nx-a: b\nX-B: c", "x-b", None),
         second_has("5.2.2.7", "Cache-Control: private=\"x-a\"\nX-A: b", "x-a", None),
         second_has("5.2.2.7", "Cache-Control: private=\"x-b\"\nX-A: b", "x-a", Some("b")),
-        second_has("5.2.2.7", "Cache-Control: private=\"Set-Cookie\"\nSet-Cookie: a=b", "set-cookie", None),
+        second_has(
+            "5.2.2.7",
+            "Cache-Control: private=\"Set-Cookie\"\nSet-Cookie: a=b",
+            "set-cookie",
+            None,
+        ),
     ]);
 }
 

@@ -1,4 +1,5 @@
-//! For how long a response is fresh (sections 4.2 and 5.2.2), and how its directives are read (section 5.2).
+//! For how long a response is fresh (sections 4.2 and 5.2.2), and how its directives are read
+//! (section 5.2).
 
 use super::{Case, Passed, Reused, Validated, case, run, twice};
 
@@ -9,7 +10,11 @@ fn cache_control(section: &'static str, value: &str, fate: super::Fate) -> Case 
 #[test]
 fn max_age_is_a_number_of_seconds() {
     run(vec![
-        twice("4.2.2, which allows to guess; Kirin does not", "200\nLast-Modified: {-1000000}", Passed),
+        twice(
+            "4.2.2, which allows to guess; Kirin does not",
+            "200\nLast-Modified: {-1000000}",
+            Passed,
+        ),
         cache_control("5.2.2.1", "max-age=3600", Reused),
         cache_control("5.2.2.1", "max-age=0", Passed),
         cache_control("1.2.2", "max-age=2147483647", Reused),
@@ -34,7 +39,11 @@ fn max_age_is_a_number_of_seconds() {
         cache_control("4.2.1, of two the one that is stale", "max-age=3600, max-age=0", Passed),
         cache_control("4.2.1", "max-age=0, max-age=3600", Passed),
         twice("4.2.1", "200\nCache-Control: max-age=3600\nCache-Control: max-age=0", Passed),
-        twice("5.2, lines are one list", "200\nCache-Control: max-age=3600\nCache-Control: no-store", Passed),
+        twice(
+            "5.2, lines are one list",
+            "200\nCache-Control: max-age=3600\nCache-Control: no-store",
+            Passed,
+        ),
         twice("5.2", "200\ncache-control: max-age=3600\nCACHE-CONTROL: public", Reused),
     ]);
 }
@@ -72,7 +81,11 @@ fn expires_counts_where_cache_control_does_not_say() {
         twice("5.3", "200\nExpires: Thu, 18 Aug 2050 02:01:18 GMT", Reused),
         twice("RFC 9110 5.6.7", "200\nExpires: Thursday, 18-Aug-50 02:01:18 GMT", Reused),
         twice("RFC 9110 5.6.7", "200\nExpires: Thu Aug 18 02:01:18 2050", Reused),
-        twice("5.3, whatever the day is called", "200\nExpires: Mon, 18 Aug 2050 02:01:18 GMT", Reused),
+        twice(
+            "5.3, whatever the day is called",
+            "200\nExpires: Mon, 18 Aug 2050 02:01:18 GMT",
+            Reused,
+        ),
         twice("5.3", "200\nExpires: Monday, 18-Aug-50 02:01:18 GMT", Reused),
         twice("5.3", "200\nExpires: Mon Aug 18 02:01:18 2050", Reused),
         twice("5.3, in any case", "200\nExpires: THU, 18 Aug 2050 02:01:18 GMT", Reused),
@@ -85,8 +98,16 @@ fn expires_counts_where_cache_control_does_not_say() {
         twice("5.3", "200\nExpires: Thu, 18-Aug-2050 02:01:18 GMT", Passed),
         twice("5.3", "200\nExpires: Thu, 18 Aug 50 02:01:18 GMT", Passed),
         twice("5.3", "200\nExpires: Thu, 18 Aug 2050 02.01.18 GMT", Passed),
-        twice("4.2.1, of two the one that is stale", "200\nExpires: {+3600}\nExpires: {-3600}", Passed),
-        twice("4.2.1, the lifetime counts from Date", "200\nExpires: {+3600}\nDate: {+7200}", Passed),
+        twice(
+            "4.2.1, of two the one that is stale",
+            "200\nExpires: {+3600}\nExpires: {-3600}",
+            Passed,
+        ),
+        twice(
+            "4.2.1, the lifetime counts from Date",
+            "200\nExpires: {+3600}\nDate: {+7200}",
+            Passed,
+        ),
         twice("4.2.1", "200\nExpires: {+3600}\nDate: {-60}", Reused),
         twice("5.3", "200\nExpires: {+3600}\nCache-Control: max-age=0", Passed),
         twice("5.3", "200\nExpires: {-3600}\nCache-Control: max-age=3600", Reused),
@@ -98,8 +119,9 @@ fn expires_counts_where_cache_control_does_not_say() {
 
 #[test]
 fn age_is_what_has_passed_already() {
-    let said =
-        |fields: &str, fate| twice("4.2.3", &format!("200\nCache-Control: max-age=3600\n{fields}"), fate);
+    let said = |fields: &str, fate| {
+        twice("4.2.3", &format!("200\nCache-Control: max-age=3600\n{fields}"), fate)
+    };
     run(vec![
         said("Age: 1800", Reused),
         said("Age: 3600", Passed),
@@ -140,7 +162,11 @@ fn no_cache_and_no_store_are_heard() {
         cache_control("5.2.2.4", "NO-CACHE, max-age=3600", Passed),
         twice("5.2.2.4", "200\nCache-Control: no-cache\nETag: \"a\"", Validated),
         twice("5.2.2.4", "200\nCache-Control: no-cache, max-age=3600\nETag: \"a\"", Validated),
-        twice("5.2.2.4", "200\nCache-Control: max-age=3600, no-cache\nLast-Modified: {-60}", Validated),
+        twice(
+            "5.2.2.4",
+            "200\nCache-Control: max-age=3600, no-cache\nLast-Modified: {-60}",
+            Validated,
+        ),
         twice("5.2.2.4", "200\nCache-Control: no-cache=\"\", max-age=3600\nETag: \"a\"", Validated),
         cache_control("5.2.2.2, of what is fresh", "max-age=3600, must-revalidate", Reused),
         cache_control("5.2.2.8", "max-age=3600, proxy-revalidate", Reused),

@@ -4,7 +4,9 @@ use super::{Case, Fate, Passed, Reused, case, run};
 
 fn changed(method: &'static str, status: &str, fate: Fate) -> Case {
     let kept = "200\nCache-Control: max-age=3600";
-    case("4.4", &format!("{method} {status}"), &[kept, status, kept]).ask(method, "", Passed).get("", fate)
+    case("4.4", &format!("{method} {status}"), &[kept, status, kept])
+        .ask(method, "", Passed)
+        .get("", fate)
 }
 
 #[test]

@@ -1,7 +1,9 @@
-//! RFC 9111 sentence by sentence, as a shared cache has it: tables of what a server says and what then becomes of requests.
+//! RFC 9111 sentence by sentence, as a shared cache has it: tables of what a server says and what
+//! then becomes of requests.
 //!
-//! In the spirit of the public suite for HTTP caches (cache-tests.fyi), in our own words. What happened is judged by what the server
-//! has been asked and not by what Kirin says of it. Where Kirin does otherwise than it may, the row says why.
+//! In the spirit of the public suite for HTTP caches (cache-tests.fyi), in our own words. What
+//! happened is judged by what the server has been asked and not by what Kirin says of it. Where
+//! Kirin does otherwise than it may, the row says why.
 
 mod fields;
 mod freshness;
@@ -15,10 +17,11 @@ mod targeted;
 mod validation;
 mod variants;
 
-use kirin_tests::{Asked, Backend, Client, Kirin, Reply, Site};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
+
+use kirin_tests::{Asked, Backend, Client, Kirin, Reply, Site};
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +65,8 @@ struct Case {
 /// The server says `answers`; the first request for it is passed.
 fn case(section: &'static str, name: &str, answers: &[&str]) -> Case {
     let answers = answers.iter().map(|answer| dated(answer)).collect();
-    Case { section, name: name.to_owned(), answers, asks: Vec::new(), target: None }.ask("GET", "", Passed)
+    Case { section, name: name.to_owned(), answers, asks: Vec::new(), target: None }
+        .ask("GET", "", Passed)
 }
 
 /// Two plain requests.
@@ -87,7 +91,14 @@ impl Case {
     /// One more request.
     fn ask(mut self, method: &'static str, fields: &str, fate: Fate) -> Self {
         let fields = if fields.is_empty() { String::new() } else { format!("{fields}\r\n") };
-        self.asks.push(Ask { method, fields, fate, status: None, body: None, expected: Vec::new() });
+        self.asks.push(Ask {
+            method,
+            fields,
+            fate,
+            status: None,
+            body: None,
+            expected: Vec::new(),
+        });
         self
     }
 
@@ -107,7 +118,8 @@ impl Case {
         self
     }
 
-    /// The last request is answered with this body. That of the server's answers is `body` and the number.
+    /// The last request is answered with this body. That of the server's answers is `body` and the
+    /// number.
     fn body(mut self, body: &'static str) -> Self {
         self.asks.last_mut().expect("a request").body = Some(body);
         self
@@ -128,7 +140,11 @@ impl Case {
     fn check(&self, ask: &Ask, heads: &[String], reply: &Reply) -> Result<(), String> {
         let fate = match heads {
             [] => Reused,
-            [head] if ["if-none-match:", "if-modified-since:"].iter().any(|name| head.contains(name)) => {
+            [head]
+                if ["if-none-match:", "if-modified-since:"]
+                    .iter()
+                    .any(|name| head.contains(name)) =>
+            {
                 Validated
             }
             _ => Passed,
@@ -143,7 +159,8 @@ impl Case {
         if let Some(body) = ask.body.filter(|body| *body != reply.text()) {
             wrong.push(format!("body {:?} and not {body:?}", reply.text()));
         }
-        for (name, value) in ask.expected.iter().filter(|(name, value)| reply.field(name) != *value) {
+        for (name, value) in ask.expected.iter().filter(|(name, value)| reply.field(name) != *value)
+        {
             wrong.push(format!("{name} is {:?} and not {value:?}", reply.field(name)));
         }
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join(", ")) }
@@ -170,7 +187,11 @@ fn answer(script: &Mutex<Script>, asked: &Asked) -> String {
     match status {
         "304" | "204" => format!("HTTP/1.1 {status} X\r\n{lines}\r\n"),
         _ => {
-            let body = if asked.head.starts_with("HEAD") { String::new() } else { format!("body {number}") };
+            let body = if asked.head.starts_with("HEAD") {
+                String::new()
+            } else {
+                format!("body {number}")
+            };
             format!(
                 "HTTP/1.1 {status} X\r\n{lines}Content-Length: {}\r\n\r\n{body}",
                 5 + number.to_string().len()
@@ -213,7 +234,13 @@ fn run(cases: Vec<Case>) {
             before += heads.len();
         }
     }
-    assert!(wrong.is_empty(), "{} of {} are otherwise:\n{}", wrong.len(), cases.len(), wrong.join("\n\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {} are otherwise:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n\n")
+    );
 }
 
 fn request(client: &mut Client, ask: &Ask, target: &str) -> Reply {

@@ -1,4 +1,5 @@
-//! What clients ask of caches (sections 5.2.1 and 5.4). Without `reload` what only makes work is not heard, which the RFC allows.
+//! What clients ask of caches (sections 5.2.1 and 5.4). Without `reload` what only makes work is
+//! not heard, which the RFC allows.
 
 use super::{Case, Fate, Passed, Reused, Validated, case, run};
 
@@ -38,14 +39,19 @@ fn requests_say_how_old_a_response_may_be() {
             "Cache-Control: max-stale",
             Validated,
         ),
-        asked("Cache-Control: s-maxage=3600\nAge: 3700\nETag: \"a\"", "Cache-Control: max-stale", Validated),
+        asked(
+            "Cache-Control: s-maxage=3600\nAge: 3700\nETag: \"a\"",
+            "Cache-Control: max-stale",
+            Validated,
+        ),
         asked("Cache-Control: no-cache\nETag: \"a\"", "Cache-Control: max-stale", Validated),
     ]);
 }
 
 #[test]
 fn without_reload_nobody_makes_work_by_them() {
-    let asked = |fields: &str| case("5.2.1", fields, &[&format!("200\n{FRESH}")]).get(fields, Reused);
+    let asked =
+        |fields: &str| case("5.2.1", fields, &[&format!("200\n{FRESH}")]).get(fields, Reused);
     run(["no-cache", "max-age=0", "no-cache, no-store, max-age=0"]
         .map(|value| asked(&format!("Cache-Control: {value}")))
         .into_iter()

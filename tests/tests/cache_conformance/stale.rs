@@ -19,14 +19,24 @@ fn it_covers_up_for_errors_if_it_says_so() {
     for answer in ["400", "404", "501"] {
         cases.push(stale(said, answer, Validated).body("body 2"));
     }
-    cases.push(stale("Cache-Control: max-age=3600, stale-if-error=10", "503", Validated).status(503));
     cases.push(
-        stale("Cache-Control: max-age=3600, stale-if-error=1000, must-revalidate", "503", Validated)
-            .status(503),
+        stale("Cache-Control: max-age=3600, stale-if-error=10", "503", Validated).status(503),
     );
     cases.push(
-        stale("Cache-Control: max-age=3600, stale-if-error=1000, proxy-revalidate", "503", Validated)
-            .status(503),
+        stale(
+            "Cache-Control: max-age=3600, stale-if-error=1000, must-revalidate",
+            "503",
+            Validated,
+        )
+        .status(503),
+    );
+    cases.push(
+        stale(
+            "Cache-Control: max-age=3600, stale-if-error=1000, proxy-revalidate",
+            "503",
+            Validated,
+        )
+        .status(503),
     );
     cases.push(stale("Cache-Control: no-cache, stale-if-error=1000", "503", Validated).status(503));
     run(cases);
@@ -45,10 +55,13 @@ fn an_error_is_passed_on_where_what_is_stale_may_not_be_used() {
 fn it_is_used_while_it_is_made_anew_if_it_says_so() {
     let answered = |said: &str, expected: &'static str| {
         let said = format!("200\n{said}\nAge: 3700\nETag: \"a\"");
-        case("RFC 5861 3", &said, &[&said, "200\nCache-Control: no-store"]).get("", Reused).body(expected)
+        case("RFC 5861 3", &said, &[&said, "200\nCache-Control: no-store"])
+            .get("", Reused)
+            .body(expected)
     };
     let behind = |mut case: Case| {
-        // Whether the server has been asked by then is not known: it is asked behind the client's back.
+        // Whether the server has been asked by then is not known: it is asked behind the client's
+        // back.
         case.asks[1].fate = Fate::Any;
         case
     };

@@ -6,7 +6,9 @@ const PASSWORD: &str = "Authorization: Basic eDp5";
 
 /// Asked for with `fields`, and then without.
 fn by(section: &'static str, fields: &str, said: &str, fate: Fate) -> Case {
-    case(section, &format!("{fields}: {said}"), &[&format!("200\n{said}")]).first(fields).get("", fate)
+    case(section, &format!("{fields}: {said}"), &[&format!("200\n{said}")])
+        .first(fields)
+        .get("", fate)
 }
 
 /// Asked for without, and then with `fields`.
@@ -41,7 +43,8 @@ fn cookies_are_handled_with_more_care_than_the_rfc_asks_for() {
         by("7.3", "Cookie: a=b", "Cache-Control: max-age=3600, public", Reused),
         to("7.3", "Cookie: a=b", "Cache-Control: max-age=3600", Passed),
         to("7.3", "Cookie: a=b", "Cache-Control: s-maxage=3600", Reused),
-        case("7.3", "Set-Cookie", &["200\nCache-Control: max-age=3600\nSet-Cookie: a=b"]).get("", Passed),
+        case("7.3", "Set-Cookie", &["200\nCache-Control: max-age=3600\nSet-Cookie: a=b"])
+            .get("", Passed),
         case("7.3", "Set-Cookie", &["200\nCache-Control: public, max-age=3600\nSet-Cookie: a=b"])
             .get("", Passed),
     ]);
@@ -61,9 +64,14 @@ fn methods_that_ask_for_no_representation_leave_none() {
         method("FOO", Passed),
         // It is asked for by GET, so that the next GET has it.
         method("HEAD", Reused),
-        case("4", "a HEAD is answered by what a GET has left", &["200\nCache-Control: max-age=3600"])
-            .ask("HEAD", "", Reused)
-            .has("content-length", Some("6")),
-        case("4", "an OPTIONS is not", &["200\nCache-Control: max-age=3600"]).ask("OPTIONS", "", Passed),
+        case(
+            "4",
+            "a HEAD is answered by what a GET has left",
+            &["200\nCache-Control: max-age=3600"],
+        )
+        .ask("HEAD", "", Reused)
+        .has("content-length", Some("6")),
+        case("4", "an OPTIONS is not", &["200\nCache-Control: max-age=3600"])
+            .ask("OPTIONS", "", Passed),
     ]);
 }

@@ -10,7 +10,8 @@ fn targeted(said: &str, fate: Fate) -> Case {
 fn the_targeted_field_counts_in_place_of_the_others() {
     let mut cases = Vec::new();
     for name in ["CDN-Cache-Control", "Surrogate-Control"] {
-        let said = |value: &str, others: &str, fate| targeted(&format!("{name}: {value}\n{others}"), fate);
+        let said =
+            |value: &str, others: &str, fate| targeted(&format!("{name}: {value}\n{others}"), fate);
         cases.extend([
             said("max-age=3600", "Cache-Control: max-age=0", Reused),
             said("max-age=3600", "Cache-Control: no-store", Reused),
@@ -52,7 +53,11 @@ fn a_cdn_cache_control_that_is_no_structured_field_is_ignored() {
         ("max-age=3600.0", "Cache-Control: no-store", Passed),
         ("max-age=1.5, no-store", "Cache-Control: max-age=3600", Passed),
     ] {
-        cases.push(twice("RFC 9213 2.1", &format!("200\nCDN-Cache-Control: {value}\n{others}"), fate));
+        cases.push(twice(
+            "RFC 9213 2.1",
+            &format!("200\nCDN-Cache-Control: {value}\n{others}"),
+            fate,
+        ));
     }
     cases.push(twice(
         "RFC 9213 2.1",
@@ -65,10 +70,14 @@ fn a_cdn_cache_control_that_is_no_structured_field_is_ignored() {
 #[test]
 fn what_is_for_others_is_passed_on() {
     run(vec![
-        case("RFC 9213 3.1", "another CDN may be in front of us", &["200\nCDN-Cache-Control: max-age=3600"])
-            .has("cdn-cache-control", Some("max-age=3600"))
-            .get("", Reused)
-            .has("cdn-cache-control", Some("max-age=3600")),
+        case(
+            "RFC 9213 3.1",
+            "another CDN may be in front of us",
+            &["200\nCDN-Cache-Control: max-age=3600"],
+        )
+        .has("cdn-cache-control", Some("max-age=3600"))
+        .get("", Reused)
+        .has("cdn-cache-control", Some("max-age=3600")),
         case(
             "Edge Architecture 2.3",
             "what is for us alone is not",

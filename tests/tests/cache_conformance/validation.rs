@@ -1,5 +1,5 @@
-//! Asking whether what is kept is still good (section 4.3), what a 304 brings up to date (section 3.2), and the conditions of clients
-//! (section 4.3.2).
+//! Asking whether what is kept is still good (section 4.3), what a 304 brings up to date (section
+//! 3.2), and the conditions of clients (section 4.3.2).
 
 use super::{Case, Passed, Reused, Validated, case, run};
 
@@ -21,11 +21,15 @@ fn a_stale_response_is_validated_by_all_it_has() {
         said("ETag: W/\"a\"", Validated).status(200).body("body 1"),
         said("Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT", Validated).status(200).body("body 1"),
         said("ETag: \"a\"\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT", Validated).status(200),
-        case("4.3.3", "another response takes its place", &[ONE, "200\nCache-Control: max-age=3600"])
-            .get("", Validated)
-            .body("body 2")
-            .get("", Reused)
-            .body("body 2"),
+        case(
+            "4.3.3",
+            "another response takes its place",
+            &[ONE, "200\nCache-Control: max-age=3600"],
+        )
+        .get("", Validated)
+        .body("body 2")
+        .get("", Reused)
+        .body("body 2"),
         case("4.3.3", "an error is passed on", &[ONE, "500"]).get("", Validated).status(500),
     ]);
 }

@@ -65,11 +65,15 @@ fn variants_do_not_throw_each_other_out() {
             .body("body 2")
             .get("Foo: 3", Reused)
             .body("body 3"),
-        case("4.1", "one that does not vary is for all", &[said, "200\nCache-Control: max-age=3600"])
-            .first("Foo: 1")
-            .get("Foo: 2", Passed)
-            .get("Foo: 9", Reused)
-            .body("body 2"),
+        case(
+            "4.1",
+            "one that does not vary is for all",
+            &[said, "200\nCache-Control: max-age=3600"],
+        )
+        .first("Foo: 1")
+        .get("Foo: 2", Passed)
+        .get("Foo: 9", Reused)
+        .body("body 2"),
         case(
             "4.1",
             "what responses vary by may change",

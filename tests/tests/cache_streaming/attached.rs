@@ -1,10 +1,12 @@
 //! Who reads along: how the body comes, how it ends, and what ends the attaching.
 
-use super::{CHUNKED, MINUTE, is_collapsed, serve, status};
-use kirin_tests::{Client, Http2Client, Memcached, wait_for};
-use rustix::process::Signal;
 use std::net::TcpStream;
 use std::thread;
+
+use kirin_tests::{Client, Http2Client, Memcached, wait_for};
+use rustix::process::Signal;
+
+use super::{CHUNKED, MINUTE, is_collapsed, serve, status};
 
 const BIG: usize = 4 * 1024 * 1024;
 const PIECE: usize = 16 * 1024;
@@ -14,7 +16,8 @@ fn those_who_wait_and_those_who_come_later_get_each_piece_when_it_comes() {
     let tested = serve();
     let mut clients = tested.begin_many(16, "/a");
     let mut call = tested.call();
-    call.head(CHUNKED, &format!("{MINUTE}Age: 20\r\nX-Answer: 1\r\nSurrogate-Key: k\r\n")).chunk("one ");
+    call.head(CHUNKED, &format!("{MINUTE}Age: 20\r\nX-Answer: 1\r\nSurrogate-Key: k\r\n"))
+        .chunk("one ");
     let mut replies = Vec::new();
     for client in &mut clients {
         replies.push(client.read_head_reply());
@@ -48,11 +51,16 @@ fn those_who_wait_and_those_who_come_later_get_each_piece_when_it_comes() {
     // The clients' connections stay, and what has come is in memory.
     for client in &mut clients {
         let hit = client.get("/a");
-        assert_eq!((hit.text().as_str(), status(&hit).starts_with("Kirin; hit")), ("one two three", true));
+        assert_eq!(
+            (hit.text().as_str(), status(&hit).starts_with("Kirin; hit")),
+            ("one two three", true)
+        );
     }
     tested.assert_nobody_else_asked();
     let counts = tested.counts();
-    for (name, count) in [("misses", 1), ("collapsed", 31), ("stored", 1), ("hits", 32), ("not_stored", 0)] {
+    for (name, count) in
+        [("misses", 1), ("collapsed", 31), ("stored", 1), ("hits", 32), ("not_stored", 0)]
+    {
         assert_eq!(counts[name], count, "{name}: {counts}");
     }
 }
@@ -101,7 +109,8 @@ fn a_reader_that_does_not_read_keeps_nobody() {
 #[test]
 fn a_body_that_is_cut_is_cut_for_all_and_not_stored() {
     let tested = serve();
-    for (target, framing, sent) in [("/a", CHUNKED, "5\r\nbegin\r\n"), ("/b", "Content-Length: 10", "begin")]
+    for (target, framing, sent) in
+        [("/a", CHUNKED, "5\r\nbegin\r\n"), ("/b", "Content-Length: 10", "begin")]
     {
         let mut clients = tested.begin_many(4, target);
         let mut h2 = Http2Client::connect(tested.kirin.address());
@@ -150,7 +159,10 @@ fn what_turns_out_too_long_goes_to_all_who_read_it_and_to_nobody_more() {
     }
     sender.join().expect("all of it sent");
     tested.assert_nobody_else_asked();
-    assert_eq!((&tested.counts()["not_stored"], &tested.counts()["stored"]), (&1.into(), &0.into()));
+    assert_eq!(
+        (&tested.counts()["not_stored"], &tested.counts()["stored"]),
+        (&1.into(), &0.into())
+    );
     // It is known now: nobody waits for anybody.
     let others = tested.begin_many(2, "/small");
     let mut calls = [tested.call(), tested.call()];
@@ -201,7 +213,8 @@ fn others_go_on_when_the_first_client_has_gone() {
 fn a_graceful_stop_waits_for_readers_on_all_loops() {
     let mut tested = serve();
     let mut reading = Vec::new();
-    // One client is left of each eight; some of these are on another loop than the one that reads from the server.
+    // One client is left of each eight; some of these are on another loop than the one that reads
+    // from the server.
     for target in ["/a", "/b", "/c", "/d"] {
         let mut clients = tested.begin_many(8, target);
         let mut call = tested.call();
@@ -212,7 +225,9 @@ fn a_graceful_stop_waits_for_readers_on_all_loops() {
         reading.push((client, call));
     }
     tested.kirin.signal(Signal::TERM);
-    wait_for("the door to close", || TcpStream::connect(tested.kirin.address()).is_err().then_some(()));
+    wait_for("the door to close", || {
+        TcpStream::connect(tested.kirin.address()).is_err().then_some(())
+    });
     for (client, call) in &mut reading {
         call.chunk("end").last_chunk();
         assert_eq!(client.read_chunks(), b"end");
@@ -247,7 +262,10 @@ fn a_purge_while_it_comes_is_for_those_who_ask_afterwards() {
         for client in &mut clients {
             assert_eq!(client.read_chunks(), b"page", "{purge}");
             let hit = client.get(&target);
-            assert_eq!((hit.text().as_str(), status(&hit).starts_with("Kirin; hit")), ("new page", true));
+            assert_eq!(
+                (hit.text().as_str(), status(&hit).starts_with("Kirin; hit")),
+                ("new page", true)
+            );
         }
         tested.assert_nobody_else_asked();
     }

@@ -1,14 +1,16 @@
 //! Requests for what is just being stored, which are answered with it while it comes.
 //!
-//! Behind Kirin is a server whose every byte the test sends itself, when it has seen what the clients have so far.
+//! Behind Kirin is a server whose every byte the test sends itself, when it has seen what the
+//! clients have so far.
 
 mod attached;
 mod requests;
 
-use kirin_tests::{ADMIN, Asked, Backend, BackendConnection, Client, Kirin, PATIENCE, Reply, Site};
-use serde_json::Value;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
+
+use kirin_tests::{ADMIN, Asked, Backend, BackendConnection, Client, Kirin, PATIENCE, Reply, Site};
+use serde_json::Value;
 
 const CHUNKED: &str = "Transfer-Encoding: chunked";
 
@@ -52,7 +54,8 @@ fn serve() -> Tested {
 impl Tested {
     /// The next request that comes through.
     fn call(&self) -> Call {
-        let (asked, connection) = self.arrived.recv_timeout(PATIENCE).expect("a request at the server");
+        let (asked, connection) =
+            self.arrived.recv_timeout(PATIENCE).expect("a request at the server");
         Call { asked, connection }
     }
 

@@ -1,7 +1,9 @@
-//! What the requests of those who come meanwhile ask for: heads, parts, variants, codings, and who asks.
+//! What the requests of those who come meanwhile ask for: heads, parts, variants, codings, and who
+//! asks.
+
+use kirin_tests::Memcached;
 
 use super::{CHUNKED, MINUTE, is_collapsed, serve};
-use kirin_tests::Memcached;
 
 #[test]
 fn what_the_head_says_is_answered_at_once_and_a_part_when_it_has_come() {
@@ -9,12 +11,18 @@ fn what_the_head_says_is_answered_at_once_and_a_part_when_it_has_come() {
     let mut first = tested.begin("/a", "");
     let mut call = tested.call();
     let modified = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
-    call.head("Content-Length: 10", &format!("{MINUTE}ETag: \"e\"\r\n{modified}Set-Cookie2: x\r\n"))
-        .send("0123");
+    call.head(
+        "Content-Length: 10",
+        &format!("{MINUTE}ETag: \"e\"\r\n{modified}Set-Cookie2: x\r\n"),
+    )
+    .send("0123");
     first.read_until(b"0123");
     let mut client = tested.kirin.connect();
     let head = client.request("HEAD", "/a", "");
-    assert_eq!((head.status, head.field("content-length"), is_collapsed(&head)), (200, Some("10"), true));
+    assert_eq!(
+        (head.status, head.field("content-length"), is_collapsed(&head)),
+        (200, Some("10"), true)
+    );
     for (fields, expected) in [
         ("If-None-Match: W/\"e\"\r\n", 304),
         ("If-None-Match: *\r\n", 304),
@@ -24,7 +32,12 @@ fn what_the_head_says_is_answered_at_once_and_a_part_when_it_has_come() {
         ("Range: bytes=10-\r\n", 416),
     ] {
         let reply = client.request("GET", "/a", fields);
-        assert_eq!((reply.status, is_collapsed(&reply)), (expected, true), "{fields} {}", reply.head);
+        assert_eq!(
+            (reply.status, is_collapsed(&reply)),
+            (expected, true),
+            "{fields} {}",
+            reply.head
+        );
         if expected == 304 {
             assert_eq!(
                 (reply.field("etag"), reply.field("age")),
@@ -35,7 +48,12 @@ fn what_the_head_says_is_answered_at_once_and_a_part_when_it_has_come() {
         }
     }
     let part = client.request("GET", "/a", "Range: bytes=1-2\r\nIf-Range: \"e\"\r\n");
-    assert_eq!((part.status, part.text().as_str(), is_collapsed(&part)), (206, "12", true), "{}", part.head);
+    assert_eq!(
+        (part.status, part.text().as_str(), is_collapsed(&part)),
+        (206, "12", true),
+        "{}",
+        part.head
+    );
     assert_eq!(part.field("content-range"), Some("bytes 1-2/10"));
     let mut late_part = tested.begin("/a", "Range: bytes=-3\r\n");
     assert_eq!(late_part.read_head_reply().field("content-length"), Some("3"));
@@ -95,7 +113,8 @@ fn who_gets_another_variant_goes_for_it_and_is_followed_by_those_who_get_the_sam
     english.head(CHUNKED, &vary).chunk("en");
     second.read_until(b"en\r\n");
     let mut others = Vec::new();
-    for (fields, begin) in [(ja, "ja\r\n"), (en, "en\r\n"), ("Accept-Language:  en \r\n", "en\r\n")] {
+    for (fields, begin) in [(ja, "ja\r\n"), (en, "en\r\n"), ("Accept-Language:  en \r\n", "en\r\n")]
+    {
         let mut client = tested.begin("/a", fields);
         client.read_until(begin.as_bytes());
         others.push(client);
@@ -116,7 +135,8 @@ fn who_shows_who_he_is_does_not_read_along_what_is_for_strangers() {
     let mut first = tested.begin("/a", "");
     let mut call = tested.call();
     // What is in the named field is for the first client alone.
-    call.head(CHUNKED, "Cache-Control: max-age=60, no-cache=\"X-Own\"\r\nX-Own: 1\r\n").chunk("all");
+    call.head(CHUNKED, "Cache-Control: max-age=60, no-cache=\"X-Own\"\r\nX-Own: 1\r\n")
+        .chunk("all");
     assert_eq!(first.read_head_reply().field("x-own"), Some("1"));
     let mut other = tested.begin("/a", "");
     assert_eq!(other.read_head_reply().field("x-own"), None);
@@ -159,7 +179,8 @@ fn what_has_to_be_validated_is_waited_for_to_its_end() {
 fn each_reader_has_its_own_coding_and_its_own_page() {
     let tested = serve();
     let text = "0123456789 ".repeat(500);
-    let mut clients = vec![tested.begin("/zip", ""), tested.begin("/zip", "Accept-Encoding: gzip\r\n")];
+    let mut clients =
+        vec![tested.begin("/zip", ""), tested.begin("/zip", "Accept-Encoding: gzip\r\n")];
     let mut call = tested.call();
     call.head(CHUNKED, MINUTE).chunk(&text);
     clients.push(tested.begin("/zip", "Accept-Encoding: gzip\r\n"));
@@ -175,8 +196,8 @@ fn each_reader_has_its_own_coding_and_its_own_page() {
                 let mut decoder = flate2::write::GzDecoder::new(Vec::new());
                 while decoder.get_ref().len() < text.len() {
                     let line = client.read_until(b"\r\n");
-                    let size =
-                        usize::from_str_radix(String::from_utf8_lossy(&line).trim(), 16).expect("a size");
+                    let size = usize::from_str_radix(String::from_utf8_lossy(&line).trim(), 16)
+                        .expect("a size");
                     let mut chunk = Vec::new();
                     while chunk.len() < size + 2 {
                         chunk.append(&mut client.read_until(b"\n"));

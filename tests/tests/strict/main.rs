@@ -1,12 +1,13 @@
-//! Strict HTTP/1 (RFC 9112), through the built program and over raw sockets: a table of inputs, and what becomes of
-//! them ([`kirin_tests::strict`]).
+//! Strict HTTP/1 (RFC 9112), through the built program and over raw sockets: a table of inputs, and
+//! what becomes of them ([`kirin_tests::strict`]).
 //!
-//! Each is sent whole, and cut into two pieces at every place. What comes back, and what the application behind has seen,
-//! must be the same each time.
+//! Each is sent whole, and cut into two pieces at every place. What comes back, and what the
+//! application behind has seen, must be the same each time.
 
 mod runner;
 
 use kirin_tests::strict;
+
 use runner::run;
 
 #[test]

@@ -1,11 +1,12 @@
 //! Sends the cases of the table, whole and in two pieces, many connections at once.
 
-use kirin_tests::strict::Case;
-use kirin_tests::{Kirin, Site};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
+
+use kirin_tests::strict::Case;
+use kirin_tests::{Kirin, Site};
 
 /// Small limits, so that cases of every length can be cut everywhere.
 const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\nhead_limit = \"512B\"\nrequest_line_limit = \"128B\"\n\
@@ -13,7 +14,8 @@ const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\nhead
     [[route]]\npath = \"/\"\ntry = [\"app:echo\"]\n\
     [[route]]\npath = \"/files\"\ntry = [\"files:public\"]\n";
 
-/// Tells the request that it has seen, in its response and in a file, so that nothing it sees goes unnoticed.
+/// Tells the request that it has seen, in its response and in a file, so that nothing it sees goes
+/// unnoticed.
 const ECHO: &str = r#"
 use v5.16; use warnings;
 open my $seen, '>>', 'seen' or die $!;
@@ -50,7 +52,11 @@ pub(crate) fn run(cases: &[Case]) {
             match outcomes(&received) {
                 Ok(got) if got == case.outcomes => {}
                 got => {
-                    let cut = if *cut == case.input.len() { "whole".into() } else { format!("cut at {cut}") };
+                    let cut = if *cut == case.input.len() {
+                        "whole".into()
+                    } else {
+                        format!("cut at {cut}")
+                    };
                     wrong.entry(case.name).or_insert_with(|| {
                         let sent = String::from_utf8_lossy(&case.input).into_owned();
                         format!(
@@ -76,7 +82,8 @@ pub(crate) fn run(cases: &[Case]) {
     assert_eq!(seen, expected, "what the application has seen");
 }
 
-/// Opens a connection for each, sends all first pieces, then all second ones, then reads what came back.
+/// Opens a connection for each, sends all first pieces, then all second ones, then reads what came
+/// back.
 fn send_all(address: SocketAddr, runs: &[(&Case, usize)]) -> Vec<Vec<u8>> {
     let mut streams = Vec::new();
     for (case, cut) in runs {
@@ -86,7 +93,8 @@ fn send_all(address: SocketAddr, runs: &[(&Case, usize)]) -> Vec<Vec<u8>> {
         stream.write_all(&case.input[..*cut]).expect("first piece");
         streams.push(stream);
     }
-    // The loop takes what has become ready in its order: when it answers here, it has read the first pieces.
+    // The loop takes what has become ready in its order: when it answers here, it has read the
+    // first pieces.
     for _ in 0..2 {
         let mut last = TcpStream::connect(address).expect("connect");
         last.write_all(b"GET /files/a HTTP/1.0\r\n\r\n").expect("request");
@@ -107,7 +115,8 @@ fn send_all(address: SocketAddr, runs: &[(&Case, usize)]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Reads the responses on a connection: the request that the application saw, or Kirin's own status.
+/// Reads the responses on a connection: the request that the application saw, or Kirin's own
+/// status.
 fn outcomes(received: &[u8]) -> Result<Vec<String>, String> {
     let failed = || String::from_utf8_lossy(received).into_owned();
     let mut outcomes = Vec::new();
@@ -150,5 +159,9 @@ fn outcomes(received: &[u8]) -> Result<Vec<String>, String> {
 /// Bytes as Latin-1 text, so that each has a character.
 fn unhex(hex: &str) -> String {
     let digit = |byte: u8| (byte as char).to_digit(16).expect("a hexadecimal digit") as u8;
-    hex.trim().as_bytes().chunks(2).map(|pair| char::from(digit(pair[0]) << 4 | digit(pair[1]))).collect()
+    hex.trim()
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| char::from(digit(pair[0]) << 4 | digit(pair[1])))
+        .collect()
 }

@@ -1,16 +1,19 @@
-//! `kirin-crowd`: many clients with many requests each, and slow readers beside them; says what became of each request.
+//! `kirin-crowd`: many clients with many requests each, and slow readers beside them; says what
+//! became of each request.
 //!
-//! Unlike `wrk` it ends after a number of requests, has no request vanish from its counts, and notices when the server has
-//! ended a kept connection. `bench/compare.py crowd` and `restart` run it.
+//! Unlike `wrk` it ends after a number of requests, has no request vanish from its counts, and
+//! notices when the server has ended a kept connection. `bench/compare.py crowd` and `restart` run
+//! it.
 #![forbid(unsafe_code)]
 
-use clap::Parser;
-use kirin_floor::crowd::{self, Crowd};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
+
+use clap::Parser;
+use kirin_floor::crowd::{self, Crowd};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Sends a crowd of clients to a server and prints what came of it, one `name value` a line.
 #[derive(Parser)]

@@ -1,7 +1,9 @@
-//! A crowd of HTTP/1.1 clients: visitors that make many requests one after another, and slow readers beside them.
+//! A crowd of HTTP/1.1 clients: visitors that make many requests one after another, and slow
+//! readers beside them.
 //!
-//! It is made to find requests that are lost, so that each is accounted for: answered, failed in one of five ways, or not
-//! answered when the time was over. `kirin-crowd` and the end-to-end tests run it.
+//! It is made to find requests that are lost, so that each is accounted for: answered, failed in
+//! one of five ways, or not answered when the time was over. `kirin-crowd` and the end-to-end tests
+//! run it.
 
 mod outcome;
 mod response;
@@ -14,6 +16,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
+
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 

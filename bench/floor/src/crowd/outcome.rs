@@ -1,8 +1,10 @@
 //! What became of each request.
 
-use crate::latency::Latencies;
 use std::time::Duration;
+
 use tokio::task::JoinError;
+
+use crate::latency::Latencies;
 
 /// Why a request has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,8 @@ impl Failure {
 pub struct Outcome {
     /// Length of the run.
     pub elapsed: Duration,
-    /// Of each answered request, from its beginning (the connection, if one had to be made) to its answer's last byte.
+    /// Of each answered request, from its beginning (the connection, if one had to be made) to its
+    /// answer's last byte.
     pub latencies: Latencies,
     /// Failed requests, in the order of [`Failure`].
     pub failures: [usize; 5],

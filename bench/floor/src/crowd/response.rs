@@ -20,7 +20,8 @@ enum Body {
     ToEnd,
 }
 
-/// The response, once all of it is in `received`; `ended` says that no more can come. `None` wants more.
+/// The response, once all of it is in `received`; `ended` says that no more can come. `None` wants
+/// more.
 pub fn complete(received: &[u8], ended: bool) -> Result<Option<Response>, Failure> {
     let cut = if received.is_empty() { Failure::Unanswered } else { Failure::Cut };
     let none_yet = if ended { Err(cut) } else { Ok(None) };
@@ -39,7 +40,8 @@ pub fn complete(received: &[u8], ended: bool) -> Result<Option<Response>, Failur
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
             body = Body::Chunked;
         } else if field.name.eq_ignore_ascii_case("content-length") && matches!(body, Body::ToEnd) {
-            let length = std::str::from_utf8(field.value).ok().and_then(|value| value.trim().parse().ok());
+            let length =
+                std::str::from_utf8(field.value).ok().and_then(|value| value.trim().parse().ok());
             body = Body::Exact(length.ok_or(Failure::Cut)?);
         }
     }
@@ -91,7 +93,12 @@ mod tests {
             let bytes = response.as_bytes();
             for cut in 1..bytes.len() {
                 assert_eq!(complete(&bytes[..cut], false), Ok(None), "{:?}", &response[..cut]);
-                assert_eq!(complete(&bytes[..cut], true), Err(Failure::Cut), "{:?}", &response[..cut]);
+                assert_eq!(
+                    complete(&bytes[..cut], true),
+                    Err(Failure::Cut),
+                    "{:?}",
+                    &response[..cut]
+                );
             }
             assert_eq!(complete(bytes, false), Ok(Some(KEPT)), "{response:?}");
         }

@@ -1,15 +1,17 @@
 //! Slow readers: they ask for something large and read a byte a second.
 
-use super::Crowd;
 use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
+
+use super::Crowd;
 
 /// One byte in this time.
 const PACE: Duration = Duration::from_secs(1);
@@ -17,8 +19,8 @@ const PACE: Duration = Duration::from_secs(1);
 /// A receive buffer as small as it gets, so that the answer stays with the server.
 const RECEIVE_BUFFER_BYTES: u32 = 4096;
 
-/// That of Ethernet. With loopback's 64 KB the kernel gives the server a send buffer of megabytes, in which an answer would
-/// vanish that on a network would keep its worker waiting.
+/// That of Ethernet. With loopback's 64 KB the kernel gives the server a send buffer of megabytes,
+/// in which an answer would vanish that on a network would keep its worker waiting.
 const SEGMENT_BYTES: u32 = 1448;
 
 /// All slow readers, until [`SlowReaders::end`].

@@ -1,10 +1,12 @@
-//! The crowd against servers that lose requests in known ways: a tool that finds no failures must be one that can.
+//! The crowd against servers that lose requests in known ways: a tool that finds no failures must
+//! be one that can.
 
-use super::{Crowd, Failure, Outcome, run};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
+
+use super::{Crowd, Failure, Outcome, run};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 

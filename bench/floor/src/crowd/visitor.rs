@@ -1,17 +1,20 @@
 //! A visitor: one connection at a time, one request after another.
 
-use super::response::{self, Response};
-use super::{Crowd, Failure, Outcome};
 use std::io;
 use std::rc::Rc;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::response::{self, Response};
+use super::{Crowd, Failure, Outcome};
+
 /// Makes all of a visitor's requests, or as many as can be until `end`.
 pub async fn visit(crowd: Rc<Crowd>, end: Instant) -> Outcome {
     let connection = if crowd.keep_alive { "" } else { "Connection: close\r\n" };
-    let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", crowd.path, crowd.address);
+    let request =
+        format!("GET {} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", crowd.path, crowd.address);
     let mut visitor = Visitor { crowd: &crowd, request, connection: None, received: Vec::new() };
     let mut outcome = Outcome::default();
     for number in 0..crowd.requests {
@@ -31,7 +34,9 @@ pub async fn visit(crowd: Rc<Crowd>, end: Instant) -> Outcome {
                     outcome.left_over = crowd.requests - number;
                     break;
                 }
-                outcome.fail(failed.map_or(Failure::Timeout, |failed| failed.err().unwrap_or(Failure::Cut)));
+                outcome.fail(
+                    failed.map_or(Failure::Timeout, |failed| failed.err().unwrap_or(Failure::Cut)),
+                );
             }
         }
     }
@@ -46,12 +51,13 @@ struct Visitor<'a> {
 }
 
 impl Visitor<'_> {
-    /// A server may end a kept connection at any time between requests (RFC 9112, 9.5). A client that has seen the end does
-    /// not send a request into it.
+    /// A server may end a kept connection at any time between requests (RFC 9112, 9.5). A client
+    /// that has seen the end does not send a request into it.
     fn finds_its_connection_ended(&mut self) -> bool {
         let Some(connection) = &self.connection else { return false };
-        let open =
-            connection.try_read(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        let open = connection
+            .try_read(&mut [0])
+            .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
         if !open {
             self.connection = None;
         }
@@ -81,9 +87,14 @@ impl Visitor<'_> {
             }
             ended = match connection.read_buf(&mut self.received).await {
                 Ok(count) => count == 0,
-                // A reset after a whole answer that the end delimits would be no loss; every other is.
+                // A reset after a whole answer that the end delimits would be no loss; every other
+                // is.
                 Err(_) => {
-                    return Err(if self.received.is_empty() { Failure::Unanswered } else { Failure::Cut });
+                    return Err(if self.received.is_empty() {
+                        Failure::Unanswered
+                    } else {
+                        Failure::Cut
+                    });
                 }
             };
         }

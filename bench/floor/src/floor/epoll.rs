@@ -1,11 +1,13 @@
-//! One event loop: wait, read, write the canned bytes. Two system calls a request and a share of a third.
+//! One event loop: wait, read, write the canned bytes. Two system calls a request and a share of a
+//! third.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags};
-use std::io;
-use std::net::TcpListener;
-use std::os::fd::{AsRawFd, OwnedFd};
 
 struct Connection {
     socket: OwnedFd,
@@ -66,14 +68,18 @@ fn answer(
     response: &[u8],
 ) -> Result<Outcome, Errno> {
     let already_sent = match connection.state {
-        State::Reading if rustix::io::read(&connection.socket, request)? == 0 => return Ok(Outcome::Close),
+        State::Reading if rustix::io::read(&connection.socket, request)? == 0 => {
+            return Ok(Outcome::Close);
+        }
         State::Reading => 0,
         State::Writing { sent } => sent,
     };
-    let sent = match rustix::net::send(&connection.socket, &response[already_sent..], SendFlags::NOSIGNAL) {
-        Err(Errno::AGAIN) => already_sent,
-        sent => already_sent + sent?,
-    };
+    let sent =
+        match rustix::net::send(&connection.socket, &response[already_sent..], SendFlags::NOSIGNAL)
+        {
+            Err(Errno::AGAIN) => already_sent,
+            sent => already_sent + sent?,
+        };
     let (next, interest) = if sent == response.len() {
         (State::Reading, EventFlags::IN)
     } else {
@@ -87,16 +93,18 @@ fn answer(
     Ok(Outcome::Keep)
 }
 
-/// Takes one connection; while more are waiting, the listener stays readable and the loop comes back.
+/// Takes one connection; while more are waiting, the listener stays readable and the loop comes
+/// back.
 fn accept(
     listener: &TcpListener,
     epoll: &OwnedFd,
     connections: &mut Vec<Option<Connection>>,
 ) -> io::Result<()> {
-    let socket = match rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-        Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return Ok(()),
-        socket => socket?,
-    };
+    let socket =
+        match rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return Ok(()),
+            socket => socket?,
+        };
     let key = key_of(&socket);
     epoll::add(epoll, &socket, EventData::new_u64(key), EventFlags::IN)?;
     let index = key as usize;

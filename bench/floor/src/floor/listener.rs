@@ -1,8 +1,9 @@
 //! The listening socket, the same for every mode.
 
-use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
 
 /// More than the kernel's `somaxconn` is cut to it; a benchmark opens all its connections at once.
 const BACKLOG: i32 = 4096;
@@ -14,8 +15,8 @@ pub fn listen(port: u16, reuse_port: bool) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Takes `port` without listening on it. A socket that does not listen is given no connections, so with
-/// `reuse_port` this keeps a port for the processes that will.
+/// Takes `port` without listening on it. A socket that does not listen is given no connections, so
+/// with `reuse_port` this keeps a port for the processes that will.
 pub fn bind(port: u16, reuse_port: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;

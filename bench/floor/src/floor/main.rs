@@ -1,9 +1,10 @@
-//! `kirin-floor`: the least a TCP server can do, so that every other server can be measured against it.
+//! `kirin-floor`: the least a TCP server can do, so that every other server can be measured against
+//! it.
 //!
-//! It answers every read with the same canned bytes: nothing is parsed, nothing is looked up, nothing is
-//! allocated while it serves. What it costs is therefore the kernel's part of a request, and no server on
-//! the same kernel interface can be cheaper. `bench/compare.py` starts it; its three modes rerun the old
-//! question "event loop, threads, or event loops × cores".
+//! It answers every read with the same canned bytes: nothing is parsed, nothing is looked up,
+//! nothing is allocated while it serves. What it costs is therefore the kernel's part of a request,
+//! and no server on the same kernel interface can be cheaper. `bench/compare.py` starts it; its
+//! three modes rerun the old question "event loop, threads, or event loops × cores".
 #![forbid(unsafe_code)]
 
 mod epoll;
@@ -12,8 +13,9 @@ mod processes;
 mod response;
 mod threads;
 
-use clap::{Parser, ValueEnum};
 use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
 
 /// Answers every read on every connection with the same bytes, and does nothing else.
 #[derive(Parser)]

@@ -1,24 +1,29 @@
 //! One event loop in a process of its own for each core, all listening on one port.
 //!
-//! The processes are this program started again, not forked: the kernel spreads new connections over the
-//! listening sockets (`SO_REUSEPORT`), so the processes share nothing at all.
+//! The processes are this program started again, not forked: the kernel spreads new connections
+//! over the listening sockets (`SO_REUSEPORT`), so the processes share nothing at all.
 
-use crate::listener;
-use rustix::process::{Pid, WaitOptions};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, WaitOptions};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::listener;
 
 /// Serves until one of the processes ends. The others end with this one.
 pub fn serve(port: u16, body_bytes: usize) -> io::Result<()> {
     let reserved = listener::bind(port, true)?;
-    let address = reserved.local_addr()?.as_socket().ok_or_else(|| io::Error::other("not an IP address"))?;
+    let address =
+        reserved.local_addr()?.as_socket().ok_or_else(|| io::Error::other("not an IP address"))?;
     let allowed = sched_getaffinity(None)?;
     let cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
-    let processes =
-        cores.map(|core| start(address.port(), body_bytes, core)).collect::<io::Result<Vec<Child>>>()?;
+    let processes = cores
+        .map(|core| start(address.port(), body_bytes, core))
+        .collect::<io::Result<Vec<Child>>>()?;
     println!("listening on {address}");
-    // Any of them: a port served by fewer processes than cores would be measured as something it is not.
+    // Any of them: a port served by fewer processes than cores would be measured as something it is
+    // not.
     rustix::process::wait(WaitOptions::empty())?;
     Err(io::Error::other(format!("one of the {} processes ended", processes.len())))
 }

@@ -5,7 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
-/// Enough for one read buffer; the default of 2 MB would be address space only, but ten thousand times.
+/// Enough for one read buffer; the default of 2 MB would be address space only, but ten thousand
+/// times.
 const STACK_BYTES: usize = 64 * 1024;
 
 /// Serves until the listener fails or no thread can be had.

@@ -1,10 +1,11 @@
 //! One connection: connected from a chosen address, one request made, its response read to the end.
 
-use memchr::memmem;
-use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
+
+use memchr::memmem;
+use socket2::{Domain, Protocol, Socket, Type};
 
 /// A server that does not answer within this is an error, not something to wait for.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -49,7 +50,9 @@ fn read_response(connection: &mut impl Read) -> io::Result<()> {
 
 /// The length of the whole response, once all of it is there.
 fn response_length(received: &[u8]) -> io::Result<Option<usize>> {
-    let Some(head_length) = memmem::find(received, b"\r\n\r\n").map(|end| end + 4) else { return Ok(None) };
+    let Some(head_length) = memmem::find(received, b"\r\n\r\n").map(|end| end + 4) else {
+        return Ok(None);
+    };
     let head = String::from_utf8_lossy(&received[..head_length]).to_ascii_lowercase();
     if head.split(' ').nth(1) != Some("200") {
         return Err(unexpected(head.lines().next().unwrap_or_default()));

@@ -1,18 +1,20 @@
-//! `kirin-hold`: keeps idle keep-alive connections open, so that somebody can look at what they cost the
-//! server.
+//! `kirin-hold`: keeps idle keep-alive connections open, so that somebody can look at what they
+//! cost the server.
 //!
-//! Each connection makes one request and reads its answer, then does nothing until standard input ends.
-//! At the end it counts which are still open: a server that closes idle connections early looks thrifty
-//! and must not be mistaken for one that is. `bench/compare.py idle-memory` runs it.
+//! Each connection makes one request and reads its answer, then does nothing until standard input
+//! ends. At the end it counts which are still open: a server that closes idle connections early
+//! looks thrifty and must not be mistaken for one that is. `bench/compare.py idle-memory` runs it.
 #![forbid(unsafe_code)]
 
 mod connection;
 
-use clap::Parser;
-use connection::open;
 use std::io::{self, BufRead};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::ExitCode;
+
+use clap::Parser;
+
+use connection::open;
 
 /// Opens keep-alive connections, makes one request on each, prints `holding N` and holds them until
 /// standard input ends; then prints `open N closed N`.
@@ -27,7 +29,8 @@ struct Arguments {
     /// The path each connection asks for once.
     #[arg(long, default_value = "/")]
     path: String,
-    /// Connections for each source address (127.0.0.2, 127.0.0.3, …): there are 28,000 ports to one.
+    /// Connections for each source address (127.0.0.2, 127.0.0.3, …): there are 28,000 ports to
+    /// one.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..))]
     per_source: u16,
 }
@@ -46,8 +49,9 @@ fn hold(arguments: &Arguments) -> io::Result<()> {
     let mut held = Vec::with_capacity(arguments.connections);
     for number in 0..arguments.connections {
         let source = source_of(number, arguments.per_source);
-        let connection = open(source, arguments.address, &arguments.path)
-            .map_err(|error| io::Error::new(error.kind(), format!("connection {number}: {error}")))?;
+        let connection = open(source, arguments.address, &arguments.path).map_err(|error| {
+            io::Error::new(error.kind(), format!("connection {number}: {error}"))
+        })?;
         held.push(connection);
     }
     println!("holding {}", held.len());

@@ -1,10 +1,11 @@
-//! One client on one kept connection: requests in the order of the trace, each when the one before is answered.
+//! One client on one kept connection: requests in the order of the trace, each when the one before
+//! is answered.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 
 use httparse::{EMPTY_HEADER, Response, Status};
 use kirin_floor::objects::ValueSizes;
-use std::net::{SocketAddr, TcpStream};
-
-use std::io::{self, Read, Write};
 
 /// Connects when it has to.
 pub struct Client {
@@ -69,7 +70,11 @@ impl Client {
                 _ => {}
             }
             match connection.read(&mut chunk)? {
-                0 => return Err(io::Error::other(format!("{path}: the connection ended within the answer"))),
+                0 => {
+                    return Err(io::Error::other(format!(
+                        "{path}: the connection ended within the answer"
+                    )));
+                }
                 read => self.input.extend_from_slice(&chunk[..read]),
             }
         };
@@ -84,7 +89,9 @@ impl Client {
 fn head(input: &[u8]) -> io::Result<Option<(usize, usize, bool)>> {
     let mut headers = [EMPTY_HEADER; 64];
     let mut response = Response::new(&mut headers);
-    let Status::Complete(start) = response.parse(input).map_err(io::Error::other)? else { return Ok(None) };
+    let Status::Complete(start) = response.parse(input).map_err(io::Error::other)? else {
+        return Ok(None);
+    };
     if response.code != Some(200) {
         return Err(io::Error::other(format!("status {:?}", response.code)));
     }

@@ -1,18 +1,20 @@
-//! `kirin-httptrace`: plays a trace against a caching proxy, and is the server behind it, which counts what the cache has
-//! missed.
+//! `kirin-httptrace`: plays a trace against a caching proxy, and is the server behind it, which
+//! counts what the cache has missed.
 //!
-//! `bench/compare.py cache-hit-ratio` runs it against Kirin, Varnish and nginx with the same memory.
+//! `bench/compare.py cache-hit-ratio` runs it against Kirin, Varnish and nginx with the same
+//! memory.
 #![forbid(unsafe_code)]
 
 mod client;
 mod upstream;
 
-use clap::{Parser, Subcommand};
-use kirin_floor::objects::{self, ValueSizes};
-use kirin_floor::trace::{Trace, TraceArguments};
 use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use kirin_floor::objects::{self, ValueSizes};
+use kirin_floor::trace::{Trace, TraceArguments};
 
 /// A trace of HTTP requests, and what answers them.
 #[derive(Parser)]
@@ -24,7 +26,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Answers `/object/N` with that object, for a cache to keep, and `/count` with how many it has answered.
+    /// Answers `/object/N` with that object, for a cache to keep, and `/count` with how many it has
+    /// answered.
     Serve {
         /// On 127.0.0.1.
         #[arg(long)]
@@ -54,8 +57,8 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Sizes {
-    /// Size of the bodies in bytes: one number, or SMALLEST-LARGEST for sizes that are spread evenly by order of magnitude
-    /// and belong to the object.
+    /// Size of the bodies in bytes: one number, or SMALLEST-LARGEST for sizes that are spread
+    /// evenly by order of magnitude and belong to the object.
     #[arg(long, default_value = "1000-30000", value_name = "BYTES")]
     values: ValueSizes,
 }

@@ -1,11 +1,12 @@
 //! The server behind the cache: a thread a connection, blocking.
 
-use httparse::{EMPTY_HEADER, Request, Status};
-use kirin_floor::objects::ValueSizes;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use httparse::{EMPTY_HEADER, Request, Status};
+use kirin_floor::objects::ValueSizes;
 
 /// What was answered, without what asked for the count.
 #[derive(Default)]

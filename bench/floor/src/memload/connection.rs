@@ -1,10 +1,12 @@
 //! One connection's turn: a batch goes out, its replies come in.
 
-use crate::workload::Expected;
-use kirin_floor::reply::{Element, next_element};
-use socket2::Socket;
 use std::io::{self, Read, Write};
 use std::time::Instant;
+
+use kirin_floor::reply::{Element, next_element};
+use socket2::Socket;
+
+use crate::workload::Expected;
 
 /// A non-blocking connection with one batch on its way.
 pub struct Connection {
@@ -78,8 +80,8 @@ impl Connection {
         self.expected.values
     }
 
-    /// Goes on with the batch after the socket has become ready. `value_bytes` is what every value must
-    /// have.
+    /// Goes on with the batch after the socket has become ready. `value_bytes` is what every value
+    /// must have.
     pub fn proceed(&mut self, value_bytes: usize) -> io::Result<Progress> {
         if self.is_sending() && self.send()? == Progress::Sending {
             // The server may be waiting for us to read before it takes more.
@@ -171,7 +173,11 @@ mod tests {
             server.write_all(&replies[..cut]).expect("written");
             assert_eq!(connection.proceed(2).expect("replies"), Progress::Waiting, "cut at {cut}");
             server.write_all(&replies[cut..]).expect("written");
-            assert_eq!(connection.proceed(2).expect("replies"), Progress::Answered(BATCH), "cut at {cut}");
+            assert_eq!(
+                connection.proceed(2).expect("replies"),
+                Progress::Answered(BATCH),
+                "cut at {cut}"
+            );
         }
     }
 

@@ -1,15 +1,17 @@
 //! Filling the server, and the event loop that keeps every connection busy until the time is up.
 
-use crate::connection::{Connection, Progress};
-use crate::workload::{Batches, Workload};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
 use kirin_floor::address::Address;
 use kirin_floor::latency::Latencies;
 use kirin_floor::reply::next_element;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
-use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+
+use crate::connection::{Connection, Progress};
+use crate::workload::{Batches, Workload};
 
 /// What a run came to.
 #[derive(Default)]
@@ -63,8 +65,8 @@ pub fn fill(address: &Address, workload: &Workload) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps `connections` connections busy for `duration`. The first refusal or lost connection ends the run
-/// with an error: a number with failures in it is not comparable.
+/// Keeps `connections` connections busy for `duration`. The first refusal or lost connection ends
+/// the run with an error: a number with failures in it is not comparable.
 pub fn load(
     address: &Address,
     workload: &Workload,
@@ -118,7 +120,12 @@ pub fn load(
 }
 
 /// Asks for the readiness that the connection's progress depends on.
-fn wait_for(epoll: &OwnedFd, index: usize, connection: &Connection, progress: &Progress) -> io::Result<()> {
+fn wait_for(
+    epoll: &OwnedFd,
+    index: usize,
+    connection: &Connection,
+    progress: &Progress,
+) -> io::Result<()> {
     let interest = match progress {
         Progress::Sending => EventFlags::IN | EventFlags::OUT,
         Progress::Waiting | Progress::Answered(_) => EventFlags::IN,

@@ -1,19 +1,22 @@
 //! `kirin-memload`: load for a memcached server, from one event loop in one thread.
 //!
-//! Each connection sends a batch of commands in one write, waits for all the replies and sends the next
-//! batch: a closed loop, as with `wrk`, so its latencies say how long a batch took and not how long a
-//! client would have queued. `bench/compare.py memcached` runs it against Kirin and memcached.
+//! Each connection sends a batch of commands in one write, waits for all the replies and sends the
+//! next batch: a closed loop, as with `wrk`, so its latencies say how long a batch took and not how
+//! long a client would have queued. `bench/compare.py memcached` runs it against Kirin and
+//! memcached.
 #![forbid(unsafe_code)]
 
 mod connection;
 mod drive;
 mod workload;
 
-use clap::Parser;
-use kirin_floor::address::Address;
 use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
+
+use clap::Parser;
+use kirin_floor::address::Address;
+
 use workload::Workload;
 
 /// Puts load on a memcached server and prints what came of it, one `name value` a line.
@@ -51,8 +54,12 @@ fn run(arguments: &Arguments) -> io::Result<()> {
         println!("stored {}", arguments.workload.keys);
         return Ok(());
     }
-    let mut outcome =
-        drive::load(&arguments.address, &arguments.workload, arguments.connections, arguments.seconds)?;
+    let mut outcome = drive::load(
+        &arguments.address,
+        &arguments.workload,
+        arguments.connections,
+        arguments.seconds,
+    )?;
     let seconds = outcome.elapsed.as_secs_f64();
     println!("seconds {seconds:.3}");
     println!("commands {}", outcome.commands);

@@ -25,11 +25,14 @@ pub struct Workload {
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a number from 1 is needed".to_owned())
+    text.parse()
+        .ok()
+        .filter(|&number| number > 0)
+        .ok_or_else(|| "a number from 1 is needed".to_owned())
 }
 
-/// Renders batches. Everything that repeats is rendered once, so that the load costs little beside the
-/// server.
+/// Renders batches. Everything that repeats is rendered once, so that the load costs little beside
+/// the server.
 pub struct Batches {
     workload: Workload,
     keys: Vec<String>,
@@ -81,7 +84,9 @@ impl Batches {
 
     /// Appends the set of the key with this number.
     pub fn append_set(&self, key: usize, request: &mut Vec<u8>) {
-        request.extend_from_slice(format!("set {} 0 0 {}\r\n", self.keys[key], self.value.len()).as_bytes());
+        request.extend_from_slice(
+            format!("set {} 0 0 {}\r\n", self.keys[key], self.value.len()).as_bytes(),
+        );
         request.extend_from_slice(&self.value);
         request.extend_from_slice(b"\r\n");
     }

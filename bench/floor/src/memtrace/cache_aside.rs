@@ -1,11 +1,13 @@
 //! The client: a get of a batch of keys, and a set of what was missing.
 //!
-//! The sets are quiet and go out in front of the next get, in one write with it, so a batch costs one round
-//! trip. They take effect in order: the server has stored what was missing before it looks up the next batch.
+//! The sets are quiet and go out in front of the next get, in one write with it, so a batch costs
+//! one round trip. They take effect in order: the server has stored what was missing before it
+//! looks up the next batch.
+
+use std::io::{self, Read, Write};
 
 use kirin_floor::objects::{KEY_BYTES, ValueSizes, append_key, object_of};
 use kirin_floor::reply::{Element, next_element};
-use std::io::{self, Read, Write};
 
 /// What a trace came to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,8 +24,8 @@ pub struct Outcome {
     pub requested_bytes: usize,
     /// Bytes of those that were not there.
     pub missed_bytes: usize,
-    /// Misses of an object that another request of the same batch had missed: a client that makes one request
-    /// after the other would have had most of these as hits.
+    /// Misses of an object that another request of the same batch had missed: a client that makes
+    /// one request after the other would have had most of these as hits.
     pub repeated_misses: usize,
 }
 
@@ -108,7 +110,8 @@ impl<S: Read + Write> Client<S> {
         self.server.write_all(&self.request)
     }
 
-    /// Reads the values up to `END`. They come in the order of the keys, so what was passed over is missing.
+    /// Reads the values up to `END`. They come in the order of the keys, so what was passed over is
+    /// missing.
     fn receive_missing(&mut self, objects: &[u32]) -> io::Result<Vec<u32>> {
         let mut missing = Vec::new();
         let mut waiting = objects.iter().copied();
@@ -120,7 +123,8 @@ impl<S: Read + Write> Client<S> {
                 consumed += length;
                 match element {
                     Element::Value { key, bytes } => {
-                        let found = object_of(key).filter(|&object| self.values.of(object) == bytes);
+                        let found =
+                            object_of(key).filter(|&object| self.values.of(object) == bytes);
                         loop {
                             match waiting.next() {
                                 Some(object) if Some(object) == found => break,
@@ -191,9 +195,13 @@ mod tests {
                     ["get", keys @ ..] => {
                         for key in keys {
                             let object = object_of(key.as_bytes()).expect("a key");
-                            if let Some((_, bytes)) = self.kept.iter().find(|(kept, _)| *kept == object) {
+                            if let Some((_, bytes)) =
+                                self.kept.iter().find(|(kept, _)| *kept == object)
+                            {
                                 let value = "v".repeat(*bytes);
-                                self.replies.extend(format!("VALUE {key} 0 {bytes}\r\n{value}\r\n").bytes());
+                                self.replies.extend(
+                                    format!("VALUE {key} 0 {bytes}\r\n{value}\r\n").bytes(),
+                                );
                             }
                         }
                         self.replies.extend(b"END\r\n");
@@ -256,7 +264,9 @@ mod tests {
 
     #[test]
     fn a_value_that_nobody_asked_for_or_of_a_wrong_size_is_an_error() {
-        for reply in ["VALUE trace:0000000009 0 5\r\nvvvvv\r\n", "VALUE trace:0000000001 0 6\r\nvvvvvv\r\n"] {
+        for reply in
+            ["VALUE trace:0000000009 0 5\r\nvvvvv\r\n", "VALUE trace:0000000001 0 6\r\nvvvvvv\r\n"]
+        {
             let mut server = Fifo::new(9, 100);
             server.replies.extend(reply.bytes());
             let values = "5".parse().expect("a size");

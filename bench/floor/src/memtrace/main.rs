@@ -1,22 +1,23 @@
-//! `kirin-memtrace`: plays a trace against a memcached server as a cache-aside client does, get and on a
-//! miss set, and counts the misses.
+//! `kirin-memtrace`: plays a trace against a memcached server as a cache-aside client does, get and
+//! on a miss set, and counts the misses.
 //!
-//! What is asked for depends on the arguments alone and never on the answers, so two servers get the same
-//! requests in the same order. `bench/compare.py hit-ratio` runs it against Kirin and memcached with the
-//! same `-m`.
+//! What is asked for depends on the arguments alone and never on the answers, so two servers get
+//! the same requests in the same order. `bench/compare.py hit-ratio` runs it against Kirin and
+//! memcached with the same `-m`.
 #![forbid(unsafe_code)]
 
 mod cache_aside;
+
+use std::io;
+use std::process::ExitCode;
 
 use clap::Parser;
 use kirin_floor::address::Address;
 use kirin_floor::objects::{self, ValueSizes};
 use kirin_floor::trace::{Trace, TraceArguments};
-use std::io;
-use std::process::ExitCode;
 
-/// Plays a trace against a memcached server and prints what came of it, one `name value` a line. Without
-/// a server it prints what the trace consists of.
+/// Plays a trace against a memcached server and prints what came of it, one `name value` a line.
+/// Without a server it prints what the trace consists of.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -24,8 +25,8 @@ struct Arguments {
     address: Option<Address>,
     #[command(flatten)]
     trace: TraceArguments,
-    /// Size of the values in bytes: one number, or SMALLEST-LARGEST for sizes that are spread evenly by
-    /// order of magnitude and belong to the key.
+    /// Size of the values in bytes: one number, or SMALLEST-LARGEST for sizes that are spread
+    /// evenly by order of magnitude and belong to the key.
     #[arg(long, default_value = "100", value_name = "BYTES")]
     values: ValueSizes,
     /// Keys in each get. What was missing of them is stored together with the next get.
@@ -53,7 +54,8 @@ fn run(arguments: &Arguments) -> io::Result<()> {
         println!("footprint_bytes {}", footprint.bytes);
         return Ok(());
     };
-    let outcome = cache_aside::play(address.connect()?, &requests, arguments.values, arguments.batch.into())?;
+    let outcome =
+        cache_aside::play(address.connect()?, &requests, arguments.values, arguments.batch.into())?;
     println!("requests {}", outcome.requests);
     println!("misses {}", outcome.misses);
     println!("later_requests {}", outcome.later_requests);

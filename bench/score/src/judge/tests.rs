@@ -1,6 +1,8 @@
 //! Wrong answers are caught: each fake differs from a right one in one thing.
 
-use super::{Content, Fault, after_sign_out, file, for_member, for_stranger, form, own, refused, sees_other};
+use super::{
+    Content, Fault, after_sign_out, file, for_member, for_stranger, form, own, refused, sees_other,
+};
 use crate::answer::Answer;
 use crate::facts::File;
 
@@ -52,7 +54,10 @@ fn a_private_memo_on_a_public_page_is_a_breach() {
     let body = page("", "green tea <a href=\"/memo/9\">sealed-1234</a>");
     assert!(is_breach(for_stranger(&answer(&body), WORDS)));
     assert!(is_breach(for_member(&answer(&page(&bar("ann"), "green tea sealed-1")), WORDS, "ann")));
-    assert_eq!(own(&answer(&page(&bar("ann"), "green tea sealed-1")), WORDS, "ann"), Ok("of-ann".to_owned()));
+    assert_eq!(
+        own(&answer(&page(&bar("ann"), "green tea sealed-1")), WORDS, "ann"),
+        Ok("of-ann".to_owned())
+    );
 }
 
 #[test]
@@ -69,7 +74,10 @@ fn a_private_memo_shown_to_others_is_a_breach_whatever_its_status() {
 fn a_member_is_called_by_their_own_name() {
     let seen = |body: &str| for_member(&answer(body), WORDS, "ann");
     assert_eq!(seen(&page(&bar("ann"), "green tea")), Ok("of-ann".to_owned()));
-    assert!(is_breach(seen(&page(&bar("bob"), "green tea by ann"))), "the name in a memo is not enough");
+    assert!(
+        is_breach(seen(&page(&bar("bob"), "green tea by ann"))),
+        "the name in a memo is not enough"
+    );
     assert!(is_slip(seen(&page("<a href=\"/signin\">Sign in</a>", "green tea"))));
 }
 
@@ -95,10 +103,14 @@ fn a_form_without_a_token_is_none() {
 
 #[test]
 fn a_redirect_leads_where_it_should_with_or_without_a_host() {
-    let there =
-        |head: &'static str| sees_other(&Answer { status: 303, head: head.as_bytes(), body: b"" }, "/memo/");
+    let there = |head: &'static str| {
+        sees_other(&Answer { status: 303, head: head.as_bytes(), body: b"" }, "/memo/")
+    };
     assert_eq!(there("HTTP/1.1 303 x\r\nLocation: /memo/7\r\n\r\n"), Ok("/memo/7".to_owned()));
-    assert_eq!(there("HTTP/1.1 303 x\r\nLocation: http://h:1/memo/7\r\n\r\n"), Ok("/memo/7".to_owned()));
+    assert_eq!(
+        there("HTTP/1.1 303 x\r\nLocation: http://h:1/memo/7\r\n\r\n"),
+        Ok("/memo/7".to_owned())
+    );
     assert!(is_slip(there("HTTP/1.1 303 x\r\nLocation: /signin\r\n\r\n")));
     assert!(is_slip(there("HTTP/1.1 303 x\r\n\r\n")));
 }

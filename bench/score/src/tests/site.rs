@@ -91,8 +91,9 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Request> {
         }
         lines.push(line.trim_end().to_owned());
     }
-    let field =
-        |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_owned();
+    let field = |name: &str| {
+        lines.iter().find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_owned()
+    };
     let mut body = vec![0; field("Content-Length: ").parse().unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
     let form = String::from_utf8(body).ok()?;
@@ -117,7 +118,11 @@ impl Site {
                 self.cookies += 1;
                 let cookie = format!("session={}", self.cookies);
                 self.sessions.insert(cookie.clone(), request.form["name"].clone());
-                plain("303 See Other", &format!("Location: /mypage\r\nSet-Cookie: {cookie}; Path=/\r\n"), "")
+                plain(
+                    "303 See Other",
+                    &format!("Location: /mypage\r\nSet-Cookie: {cookie}; Path=/\r\n"),
+                    "",
+                )
             }
             ("POST", "/signout") => {
                 if self.flaw != Flaw::KeepsSession {
@@ -152,7 +157,11 @@ impl Site {
             return "HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n".to_owned();
         }
         let style = if self.flaw == Flaw::CutsFile { &STYLE[1..] } else { STYLE };
-        plain("200 OK", "Content-Type: text/css\r\nETag: \"1\"\r\n", &String::from_utf8_lossy(style))
+        plain(
+            "200 OK",
+            "Content-Type: text/css\r\nETag: \"1\"\r\n",
+            &String::from_utf8_lossy(style),
+        )
     }
 
     fn page(&self, path: &str, name: Option<&str>, cookie: &str) -> String {
@@ -185,7 +194,9 @@ impl Site {
                 });
                 let links = newest_first.take(100);
                 let list: String = links
-                    .map(|(id, memo)| format!("<a href=\"/memo/{id}\">{}</a> {}\n", memo.text, memo.author))
+                    .map(|(id, memo)| {
+                        format!("<a href=\"/memo/{id}\">{}</a> {}\n", memo.text, memo.author)
+                    })
                     .collect();
                 page("200 OK", "", &bar, &list)
             }
@@ -208,8 +219,9 @@ impl Site {
 }
 
 fn page(status: &str, fields: &str, bar: &str, main: &str) -> String {
-    let html =
-        format!("<!DOCTYPE html><html><body><header>{bar}</header><main>{main}</main></body></html>\n");
+    let html = format!(
+        "<!DOCTYPE html><html><body><header>{bar}</header><main>{main}</main></body></html>\n"
+    );
     plain(status, &format!("Content-Type: text/html; charset=UTF-8\r\n{fields}"), &html)
 }
 

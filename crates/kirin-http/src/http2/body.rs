@@ -1,5 +1,15 @@
 //! The body of a request: the data of its stream.
 
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::RecvStream;
+use http::StatusCode;
+
 use super::{Responder, send_informational};
 use crate::field_lines::FieldLines;
 use crate::pace::Pace;
@@ -7,14 +17,6 @@ use crate::request_body::BodyError;
 use crate::sending::{LINGER_BYTES, LINGER_SECONDS, LINGER_SILENCE_SECONDS};
 use crate::server::Deadlines;
 use crate::trailers::Trailers;
-use bytes::Bytes;
-use h2::RecvStream;
-use http::StatusCode;
-use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::rc::Rc;
-use std::time::Duration;
 
 /// What a stream's task and the body of its request tell each other.
 #[derive(Default)]
@@ -35,8 +37,9 @@ impl BodyState {
     }
 }
 
-/// Reads a body to its end for a while and drops it. A stream that is reset right behind its response looks like an
-/// error to some clients (curl 7.88), though RFC 9113 section 8.1 allows it; most stop sending when they have the response.
+/// Reads a body to its end for a while and drops it. A stream that is reset right behind its
+/// response looks like an error to some clients (curl 7.88), though RFC 9113 section 8.1 allows it;
+/// most stop sending when they have the response.
 pub(super) async fn drop_rest(mut unread: RecvStream) {
     let silence = Duration::from_secs(LINGER_SILENCE_SECONDS);
     let mut dropped = 0;
@@ -72,8 +75,9 @@ impl Drop for Http2Source {
 }
 
 impl Http2Source {
-    /// `expects_continue`: by which the client is told to go on when the body is wanted. `state` says when the
-    /// response begins. From then on the client may be silent: the two talk (a gRPC stream), and who answers says how long.
+    /// `expects_continue`: by which the client is told to go on when the body is wanted. `state`
+    /// says when the response begins. From then on the client may be silent: the two talk (a gRPC
+    /// stream), and who answers says how long.
     pub(super) fn new(
         stream: RecvStream,
         deadlines: &Rc<Deadlines>,
@@ -101,7 +105,8 @@ impl Http2Source {
         }
     }
 
-    /// The next data that is not empty. Taking it makes room for as much to come (RFC 9113 section 5.2).
+    /// The next data that is not empty. Taking it makes room for as much to come (RFC 9113 section
+    /// 5.2).
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         if let Some(responder) = self.expects_continue.take() {
             // If it cannot be sent the client has gone, which is found out at once.
@@ -133,8 +138,8 @@ impl Http2Source {
     }
 }
 
-/// Waits for the client, for as long as it may be slow; none when that is over. A stream has no place in the table of open
-/// connections, which belongs to all streams together.
+/// Waits for the client, for as long as it may be slow; none when that is over. A stream has no
+/// place in the table of open connections, which belongs to all streams together.
 pub(super) async fn within<T>(
     deadlines: &Deadlines,
     pace: &mut Pace,

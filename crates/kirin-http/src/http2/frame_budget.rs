@@ -1,8 +1,10 @@
-//! How many frames a client may send that ask for nothing: each costs us work, and none is limited by flow control.
+//! How many frames a client may send that ask for nothing: each costs us work, and none is limited
+//! by flow control.
 //!
-//! PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, unknown frames, and DATA and CONTINUATION that carry nothing, take
-//! from a budget. Requests and their bodies give to it, responses give to it, and so does time. Clients need such frames in
-//! proportion to these, so only a flood uses the budget up.
+//! PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, unknown frames, and DATA and CONTINUATION
+//! that carry nothing, take from a budget. Requests and their bodies give to it, responses give to
+//! it, and so does time. Clients need such frames in proportion to these, so only a flood uses the
+//! budget up.
 //!
 //! Pure: bytes as they go by in both directions, and seconds.
 
@@ -12,7 +14,8 @@ const MOST: u32 = 1_000;
 /// Frames a second that a client may send for ever.
 const PER_SECOND: u32 = 20;
 
-/// Frames that come with each HEADERS or DATA frame of either side, such as two WINDOW_UPDATE for it.
+/// Frames that come with each HEADERS or DATA frame of either side, such as two WINDOW_UPDATE for
+/// it.
 const PER_WORK: u32 = 4;
 
 /// Bytes of an unknown frame that count as one frame more.
@@ -90,7 +93,12 @@ impl Frames {
 impl FrameBudget {
     /// The budget of a connection whose first `preface_bytes` are no frame; `now` in seconds.
     pub(super) fn new(preface_bytes: usize, now: u64) -> Self {
-        Self { left: MOST, refilled: now, received: Frames::after(preface_bytes), sent: Frames::default() }
+        Self {
+            left: MOST,
+            refilled: now,
+            received: Frames::after(preface_bytes),
+            sent: Frames::default(),
+        }
     }
 
     /// Counts what the client has sent. False when it is too much; `now` is asked only then.
@@ -177,7 +185,12 @@ mod tests {
             frame(UNKNOWN, 0, 10),
         ] {
             for piece in [1, 2, 9, 1000] {
-                assert_eq!(allowed(&flood, piece), Some(MOST), "{:?} {piece}", &flood[..HEADER_BYTES]);
+                assert_eq!(
+                    allowed(&flood, piece),
+                    Some(MOST),
+                    "{:?} {piece}",
+                    &flood[..HEADER_BYTES]
+                );
             }
         }
         assert!(allowed(&frame(UNKNOWN, 0, 16_384), 4096) < Some(MOST / 16));
@@ -209,7 +222,10 @@ mod tests {
     fn pings_now_and_then_are_allowed_for_ever() {
         let mut budget = FrameBudget::new(0, 0);
         for second in 0..1000u64 {
-            assert!(budget.receive(&frame(PING, 0, 8).repeat(PER_SECOND as usize), || second), "{second}");
+            assert!(
+                budget.receive(&frame(PING, 0, 8).repeat(PER_SECOND as usize), || second),
+                "{second}"
+            );
         }
         assert!(!budget.receive(&frame(PING, 0, 8).repeat(2 * MOST as usize), || 1000));
     }

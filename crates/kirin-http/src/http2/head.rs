@@ -1,17 +1,21 @@
 //! Request heads: from what the h2 crate gives to a [`RequestHead`] like that of HTTP/1.
 //!
-//! h2 has refused already what RFC 9113 section 8 calls malformed: pseudo fields that are missing, twice or behind others,
-//! names in upper case, the fields of a connection, `TE` other than `trailers`, a `content-length` that the data contradicts.
+//! h2 has refused already what RFC 9113 section 8 calls malformed: pseudo fields that are missing,
+//! twice or behind others, names in upper case, the fields of a connection, `TE` other than
+//! `trailers`, a `content-length` that the data contradicts.
 
-use crate::request::{
-    BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, escape_bytes, parse_content_length,
-};
-use crate::request_target::parse_host;
+use std::borrow::Cow;
+
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use httparse::Header;
-use std::borrow::Cow;
+
+use crate::request::{
+    BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, escape_bytes,
+    parse_content_length,
+};
+use crate::request_target::parse_host;
 
 /// A request head.
 pub(super) struct Head<'a> {
@@ -92,8 +96,8 @@ impl<'a> Head<'a> {
         Ok(Self { method, target, host, fields: headers, cookie, body, expects_continue, bytes })
     }
 
-    /// The field lines, to be borrowed by [`Head::as_request`]. `Host` is one of them as in HTTP/1, and the parts of a cookie
-    /// are put together (RFC 9113 section 8.2.3).
+    /// The field lines, to be borrowed by [`Head::as_request`]. `Host` is one of them as in HTTP/1,
+    /// and the parts of a cookie are put together (RFC 9113 section 8.2.3).
     pub(super) fn field_lines(&self) -> Vec<Header<'_>> {
         let mut lines = Vec::with_capacity(self.fields.len() + 1);
         lines.push(Header { name: "host", value: self.host.as_bytes() });
@@ -130,8 +134,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// `target` with its characters beyond ASCII percent-encoded, as in HTTP/1. Other bytes above 127 do not come here: h2 takes
-/// a `:path` that is no UTF-8 for an error of the connection.
+/// `target` with its characters beyond ASCII percent-encoded, as in HTTP/1. Other bytes above 127
+/// do not come here: h2 takes a `:path` that is no UTF-8 for an error of the connection.
 fn escaped(target: &str) -> Cow<'_, str> {
     if target.is_ascii() {
         return Cow::Borrowed(target);
@@ -180,13 +184,19 @@ mod tests {
         let seen = read("https://a.test:8443/p/q?x=y?z", &fields, true, |head| {
             let lines = head.field_lines();
             let request = head.as_request(&lines);
-            assert_eq!((request.target, request.path, request.query), ("/p/q?x=y?z", "/p/q", Some("x=y?z")));
+            assert_eq!(
+                (request.target, request.path, request.query),
+                ("/p/q?x=y?z", "/p/q", Some("x=y?z"))
+            );
             assert_eq!(
                 (request.host, request.version, request.body),
                 ("a.test:8443", Version::Http2, BodyLength::None)
             );
             let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
-            lines.iter().map(|line| format!("{}: {}", line.name, text(line.value))).collect::<Vec<_>>()
+            lines
+                .iter()
+                .map(|line| format!("{}: {}", line.name, text(line.value)))
+                .collect::<Vec<_>>()
         });
         let lines = ["host: a.test:8443", "cookie: a=1; b=2", "accept: x", "accept: y"];
         assert_eq!(seen.unwrap(), lines);
@@ -218,7 +228,11 @@ mod tests {
             (&[("content-length", "0")], false, BodyLength::Chunked),
             (&[("content-length", "0")], true, BodyLength::None),
         ] {
-            assert_eq!(read("https://a/", fields, ended, |head| head.body), Ok(body), "{fields:?} {ended}");
+            assert_eq!(
+                read("https://a/", fields, ended, |head| head.body),
+                Ok(body),
+                "{fields:?} {ended}"
+            );
         }
         assert!(read("https://a/", &[("content-length", "+5")], false, |_| ()).is_err());
     }

@@ -1,13 +1,13 @@
-//! HTTP/2 (RFC 9113) on the `h2` crate: a connection's streams become the same requests, and come to the same handler, as
-//! those of HTTP/1.
+//! HTTP/2 (RFC 9113) on the `h2` crate: a connection's streams become the same requests, and come
+//! to the same handler, as those of HTTP/1.
 //!
-//! A connection comes here from [`crate::connection`], after a TLS handshake that chose `h2` or when its first bytes are the
-//! preface. Its task drives the frames; each stream is a task beside it, so that one that waits for an application holds up
-//! no other.
+//! A connection comes here from [`crate::connection`], after a TLS handshake that chose `h2` or
+//! when its first bytes are the preface. Its task drives the frames; each stream is a task beside
+//! it, so that one that waits for an application holds up no other.
 //!
-//! What a stranger may take: streams at once, the size of a header section, body bytes that nobody has read yet and bytes that
-//! wait to be sent are limited; frames that ask for nothing have a budget (`frame_budget`); streams that are reset again and
-//! again end the connection.
+//! What a stranger may take: streams at once, the size of a header section, body bytes that nobody
+//! has read yet and bytes that wait to be sent are limited; frames that ask for nothing have a
+//! budget (`frame_budget`); streams that are reset again and again end the connection.
 
 mod body;
 mod frame_budget;
@@ -18,23 +18,25 @@ mod send;
 mod socket;
 mod stream;
 
-use crate::field_lines::FieldLines;
-use crate::handler::Handler;
-use crate::io::{Io, Phase};
-use crate::sending;
-use crate::server::Server;
-use bytes::Bytes;
-use h2::Reason;
-use h2::server::{Builder, SendResponse};
-use http::{Request, StatusCode};
-use socket::{Backlog, Socket};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use stream::{Begun, Ended};
+
+use bytes::Bytes;
+use h2::Reason;
+use h2::server::{Builder, SendResponse};
+use http::{Request, StatusCode};
 use tokio::task::JoinSet;
+
+use crate::field_lines::FieldLines;
+use crate::handler::Handler;
+use crate::io::{Io, Phase};
+use crate::sending;
+use crate::server::Server;
+use socket::{Backlog, Socket};
+use stream::{Begun, Ended};
 
 pub(crate) use body::Http2Source;
 pub(crate) use stream::Responder;
@@ -64,8 +66,8 @@ const CONNECTION_WINDOW_BYTES: u32 = 512 * 1024;
 /// Bytes of a stream that wait to be sent.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Streams that a client may reset beyond those that it lets end: "rapid reset" (CVE-2023-44487) makes work and takes no
-/// place among the streams at once.
+/// Streams that a client may reset beyond those that it lets end: "rapid reset" (CVE-2023-44487)
+/// makes work and takes no place among the streams at once.
 const RESETS: u32 = 100;
 
 /// Streams reset before we have seen them, and streams that we had to reset for their errors.
@@ -171,8 +173,9 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             }
         }
     };
-    // Sending fails now in those that send. One that waits for an application waits on, as in HTTP/1: a worker whose exchange
-    // is cut is lost, and clients that go away are too many for that.
+    // Sending fails now in those that send. One that waits for an application waits on, as in
+    // HTTP/1: a worker whose exchange is cut is lost, and clients that go away are too many for
+    // that.
     drop(connection);
     streams.tasks.detach_all();
     match ended {
@@ -242,7 +245,8 @@ impl Streams {
         request: Request<h2::RecvStream>,
         respond: SendResponse<Bytes>,
     ) {
-        let rest = match stream::begin(server, io, (request, respond), &self.resets, &self.backlog) {
+        let rest = match stream::begin(server, io, (request, respond), &self.resets, &self.backlog)
+        {
             Begun::Ended(ended) => return self.resets.count(&ended),
             Begun::Goes(rest) => rest,
         };
@@ -298,7 +302,8 @@ impl Waiting {
         }
     }
 
-    /// Sets the deadline anew when there is another reason to wait, or when the client has taken something meanwhile.
+    /// Sets the deadline anew when there is another reason to wait, or when the client has taken
+    /// something meanwhile.
     fn begin<H>(&mut self, on: WaitingOn, progress: bool, server: &Server<H>, io: &Io) {
         self.is_over = true;
         let taken = progress && matches!(on, WaitingOn::Reader | WaitingOn::Socket);

@@ -1,9 +1,11 @@
-//! Response heads as h2 wants them, kept for field lines that are prepared once and sent many times (a file, a page of the
-//! store): taking a head apart, and hashing its names, costs more than copying what came of it.
+//! Response heads as h2 wants them, kept for field lines that are prepared once and sent many times
+//! (a file, a page of the store): taking a head apart, and hashing its names, costs more than
+//! copying what came of it.
+
+use std::cell::RefCell;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use std::cell::RefCell;
 
 /// Heads that are kept on a loop. A page of a site has some ten files.
 const HEADS: usize = 64;

@@ -1,12 +1,15 @@
 //! Response heads: what `response_writer` is for HTTP/1.
 
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, StatusCode};
+
 use super::prepared_heads;
 use crate::body::Body;
 use crate::clock::Clock;
 use crate::field_lines::FieldLines;
 use crate::response::Response;
-use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderMap, StatusCode};
 
 /// Fields of a connection, which HTTP/2 has no place for (RFC 9113 section 8.2.2).
 static OF_A_CONNECTION: [HeaderName; 5] = [
@@ -27,7 +30,8 @@ pub(super) fn head(response: &Response, is_head: bool, clock: &Clock) -> http::R
         head.headers_mut().insert(DATE, clock.date());
     }
     let length = match response.body {
-        // What a GET would have, a place without a body for HEAD does not say (RFC 9110 section 8.6).
+        // What a GET would have, a place without a body for HEAD does not say (RFC 9110 section
+        // 8.6).
         Body::Empty if is_head => None,
         _ if Response::is_bodiless_status(response.status) => None,
         _ => response.body.length(),
@@ -58,7 +62,8 @@ fn fields(lines: &FieldLines) -> HeaderMap {
 
 /// Field lines have been checked where they were made, so that nothing is left out here.
 fn add(fields: &mut HeaderMap, (name, value): (&[u8], &[u8])) {
-    let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) else {
+    let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+    else {
         return;
     };
     if !OF_A_CONNECTION.contains(&name) {
@@ -74,9 +79,12 @@ mod tests {
     #[test]
     fn a_head_has_date_and_length_and_nothing_of_a_connection() {
         let mut response = Response::new(Place::App, StatusCode::OK, Body::from("hello"));
-        for (name, value) in
-            [("Content-Type", "text/plain"), ("Upgrade", "x"), ("Set-Cookie", "a"), ("Set-Cookie", "b")]
-        {
+        for (name, value) in [
+            ("Content-Type", "text/plain"),
+            ("Upgrade", "x"),
+            ("Set-Cookie", "a"),
+            ("Set-Cookie", "b"),
+        ] {
             response.fields.push(name, value);
         }
         let head = head(&response, false, &Clock::default());
@@ -88,7 +96,8 @@ mod tests {
 
     #[test]
     fn statuses_without_a_body_have_no_length() {
-        let response = Response::new(Place::Files, StatusCode::NOT_MODIFIED, Body::from("left out"));
+        let response =
+            Response::new(Place::Files, StatusCode::NOT_MODIFIED, Body::from("left out"));
         assert!(!head(&response, false, &Clock::default()).headers().contains_key(CONTENT_LENGTH));
     }
 

@@ -1,5 +1,14 @@
 //! A response on a stream: at once if it is in memory and short, or else at the pace of its reader.
 
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use http::StatusCode;
+
 use super::body::within;
 use super::response;
 use super::socket::Backlog;
@@ -11,13 +20,6 @@ use crate::file_pieces::FilePieces;
 use crate::pace::Pace;
 use crate::response::Response;
 use crate::server::{Deadlines, Server};
-use bytes::Bytes;
-use h2::server::SendResponse;
-use h2::{Reason, SendStream};
-use http::StatusCode;
-use std::future::poll_fn;
-use std::rc::Rc;
-use std::task::Poll;
 
 /// A body of up to this size is handed over at once if the client has room for it: it is one frame.
 const ONE_FRAME_BYTES: usize = 16 * 1024;
@@ -48,7 +50,9 @@ impl Exchange {
 
     /// Whether nothing follows the head of `response`.
     fn ends_with_head(&self, response: &Response) -> bool {
-        self.is_head || Response::is_bodiless_status(response.status) || response.body.length() == Some(0)
+        self.is_head
+            || Response::is_bodiless_status(response.status)
+            || response.body.length() == Some(0)
     }
 
     /// Writes the log line.
@@ -88,7 +92,12 @@ pub(super) fn start<H>(
             stream.reserve_capacity(body.len());
             if stream.capacity() < body.len() {
                 // h2 would keep it for a client that does not read.
-                return Begun::Goes(Unfinished { stream, body: Body::Bytes(body), record, exchange });
+                return Begun::Goes(Unfinished {
+                    stream,
+                    body: Body::Bytes(body),
+                    record,
+                    exchange,
+                });
             }
             let body_bytes = body.len() as u64;
             match exchange.backlog.add(body.len()).map(|()| stream.send_data(body, true)) {
@@ -107,7 +116,9 @@ pub(super) fn start<H>(
                 }
             }
         }
-        (Ok(stream), Err(body)) => return Begun::Goes(Unfinished { stream, body, record, exchange }),
+        (Ok(stream), Err(body)) => {
+            return Begun::Goes(Unfinished { stream, body, record, exchange });
+        }
         // The client has reset it meanwhile.
         (Err(_), _) => {
             record = ResponseRecord::cut(status, 0, place, false);
@@ -118,7 +129,8 @@ pub(super) fn start<H>(
     Begun::Ended(ended)
 }
 
-/// A body that is in memory and fits one frame, as one piece; a frame for each of many would cost more than copying them.
+/// A body that is in memory and fits one frame, as one piece; a frame for each of many would cost
+/// more than copying them.
 fn in_one_frame(body: Body) -> Result<Bytes, Body> {
     if body.length().is_none_or(|length| length > ONE_FRAME_BYTES as u64) {
         return Err(body);
@@ -135,8 +147,14 @@ impl Unfinished {
     pub(super) async fn finish<H>(self, server: &Server<H>) -> Ended {
         let Self { stream, body, mut record, exchange } = self;
         let pace = Pace::new(server.deadlines.writing);
-        let mut sending =
-            Sending { stream, deadlines: &server.deadlines, pace, sent: 0, held: 0, exchange: &exchange };
+        let mut sending = Sending {
+            stream,
+            deadlines: &server.deadlines,
+            pace,
+            sent: 0,
+            held: 0,
+            exchange: &exchange,
+        };
         let result = match body {
             Body::Bytes(bytes) => sending.owned(bytes, true).await,
             Body::Segments(segments) => sending.segments(segments).await,
@@ -167,7 +185,8 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// Sends `bytes`, which are counted for the client while they wait, unless the store has them too.
+    /// Sends `bytes`, which are counted for the client while they wait, unless the store has them
+    /// too.
     async fn owned(&mut self, bytes: Bytes, last: bool) -> Result<(), Ended> {
         self.held = if bytes.is_unique() { bytes.len() as u64 } else { 0 };
         self.bytes(bytes, last).await
@@ -185,7 +204,8 @@ impl Sending<'_> {
 
     async fn segments(&mut self, segments: Vec<Bytes>) -> Result<(), Ended> {
         let last = segments.iter().rposition(|segment| !segment.is_empty());
-        self.held = segments.iter().filter(|segment| segment.is_unique()).map(|s| s.len() as u64).sum();
+        self.held =
+            segments.iter().filter(|segment| segment.is_unique()).map(|s| s.len() as u64).sum();
         for (index, segment) in segments.into_iter().enumerate() {
             self.bytes(segment, Some(index) == last).await?;
         }
@@ -256,7 +276,8 @@ impl Sending<'_> {
             capacity => Poll::Ready(Ok(capacity)),
         });
         // Mostly there is room, and no need for a timer.
-        let now = poll_fn(|context| Poll::Ready(std::pin::Pin::new(&mut capacity).poll(context))).await;
+        let now =
+            poll_fn(|context| Poll::Ready(std::pin::Pin::new(&mut capacity).poll(context))).await;
         match now {
             Poll::Ready(capacity) => capacity,
             Poll::Pending => {

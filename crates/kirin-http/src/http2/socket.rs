@@ -1,18 +1,21 @@
 //! A client's socket as the h2 crate wants it.
 //!
-//! h2 writes, and flushes, after each DATA frame. What it writes is gathered here instead, and the connection sends it when
-//! nothing more is to be done: the answers to all requests that came together leave in one write and one TLS record.
+//! h2 writes, and flushes, after each DATA frame. What it writes is gathered here instead, and the
+//! connection sends it when nothing more is to be done: the answers to all requests that came
+//! together leave in one write and one TLS record.
 
-use super::frame_budget::FrameBudget;
-use crate::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
-use crate::io::Io;
-use crate::server::Deadlines;
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::frame_budget::FrameBudget;
+use crate::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
+use crate::io::Io;
+use crate::server::Deadlines;
 
 /// Bytes that wait in h2 without being counted.
 const UNCOUNTED_BYTES: usize = 64 * 1024;
@@ -21,11 +24,13 @@ const UNCOUNTED_BYTES: usize = 64 * 1024;
 const GATHERED_BYTES: usize = 32 * 1024;
 
 thread_local! {
-    /// The memory of a connection that has sent everything, for the next one on this loop that has something to send.
+    /// The memory of a connection that has sent everything, for the next one on this loop that has
+    /// something to send.
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Response bytes that the streams of a connection have handed over and h2 has not written yet. More than
+/// Response bytes that the streams of a connection have handed over and h2 has not written yet.
+/// More than
 /// [`UNCOUNTED_BYTES`] are counted for the client, which reads too slowly.
 #[derive(Debug)]
 pub(super) struct Backlog {
@@ -65,8 +70,8 @@ impl Backlog {
     }
 }
 
-/// The socket of a connection. What was read before it was known for HTTP/2 comes first. The connection's task and h2 have
-/// one each.
+/// The socket of a connection. What was read before it was known for HTTP/2 comes first. The
+/// connection's task and h2 have one each.
 #[derive(Clone)]
 pub(super) struct Socket {
     io: Rc<Io>,
@@ -117,7 +122,8 @@ impl Socket {
 
     /// Counts the frames that the client has sent.
     fn count_received(&self, bytes: &[u8]) {
-        let is_within = self.state.budget.borrow_mut().receive(bytes, || self.deadlines.clock.now());
+        let is_within =
+            self.state.budget.borrow_mut().receive(bytes, || self.deadlines.clock.now());
         if !is_within {
             self.state.flooded.set(true);
         }
@@ -133,13 +139,14 @@ impl Socket {
         self.state.progress.take()
     }
 
-    /// Sends what is gathered, as the task has nothing more to do and will wait. Ready when the kernel has all of it.
+    /// Sends what is gathered, as the task has nothing more to do and will wait. Ready when the
+    /// kernel has all of it.
     pub(super) fn poll_send_and_wait(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.state.drained.set(false);
         let result = self.poll_send(context);
         if result.is_ready() {
-            // The streams hand over only what the client has room for, so h2 has nothing left. What it dropped with a stream
-            // that was reset, it has not written.
+            // The streams hand over only what the client has room for, so h2 has nothing left. What
+            // it dropped with a stream that was reset, it has not written.
             self.backlog.remove(usize::MAX);
         }
         result
@@ -244,7 +251,11 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.poll_gather(context, std::iter::once(bytes))
     }
 
@@ -290,13 +301,15 @@ mod tests {
         let stream = Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap());
         let demand = Demand { silence: 60, rate: 0 };
         let clock = Clock::default();
-        let deadlines = Deadlines { clock, keep_alive: 60, head: 60, reading: demand, writing: demand };
+        let deadlines =
+            Deadlines { clock, keep_alive: 60, head: 60, reading: demand, writing: demand };
         let backlog = Rc::new(Backlog::new(ClientShare::default()));
         (Socket::new(&Rc::new(Io::new(stream, Peer::Unix)), &Rc::new(deadlines), &backlog), theirs)
     }
 
     fn write(socket: &mut Socket, context: &mut Context<'_>, bytes: &[u8]) -> Poll<usize> {
-        let slices = [IoSlice::new(&bytes[..bytes.len() / 3]), IoSlice::new(&bytes[bytes.len() / 3..])];
+        let slices =
+            [IoSlice::new(&bytes[..bytes.len() / 3]), IoSlice::new(&bytes[bytes.len() / 3..])];
         Pin::new(socket).poll_write_vectored(context, &slices).map(Result::unwrap)
     }
 

@@ -1,5 +1,16 @@
 //! One stream: a request and how it comes to its answer, or to its end before.
 
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Instant;
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::{Method, Request};
+
 use super::body::{BodyState, drop_rest, within};
 use super::head::Head;
 use super::send::{Exchange, Unfinished, start};
@@ -17,20 +28,12 @@ use crate::request::{BodyLength, Reject};
 use crate::request_body::RequestBody;
 use crate::response::Response;
 use crate::server::{Deadlines, Server};
-use bytes::Bytes;
-use h2::RecvStream;
-use h2::server::SendResponse;
-use http::{Method, Request};
-use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
-use std::rc::Rc;
-use std::task::Poll;
-use std::time::Instant;
 
 /// A request body that nobody wanted is read and dropped up to this size.
 const SKIPPED_BODY_BYTES: usize = 64 * 1024;
 
-/// The sending half of a stream before its response has begun; the body of the request sends informational responses by it.
+/// The sending half of a stream before its response has begun; the body of the request sends
+/// informational responses by it.
 pub(crate) type Responder = Rc<RefCell<SendResponse<Bytes>>>;
 
 /// How a stream has ended.
@@ -41,7 +44,8 @@ pub(super) enum Ended {
     ResetByClient,
     /// The same, which was noticed and counted before the work for it ended.
     Abandoned,
-    /// It could not be finished: the source of the response failed, or the client was silent for too long.
+    /// It could not be finished: the source of the response failed, or the client was silent for
+    /// too long.
     Cut,
 }
 
@@ -150,13 +154,15 @@ impl Unanswered {
         let state = Rc::new(BodyState::default());
         let mut unread = None;
         let response = match answer {
-            Answer::Now(response) => match skip(received, expects_continue, &server.deadlines).await {
-                Ok(rest) => {
-                    unread = rest;
-                    response
+            Answer::Now(response) => {
+                match skip(received, expects_continue, &server.deadlines).await {
+                    Ok(rest) => {
+                        unread = rest;
+                        response
+                    }
+                    Err(ended) => return ended,
                 }
-                Err(ended) => return ended,
-            },
+            }
             Answer::Later(later) => {
                 let body = match body {
                     BodyLength::None => RequestBody::empty(),
@@ -207,16 +213,17 @@ fn ask<H: Handler>(
     })
 }
 
-/// Answers what is no acceptable request. Unlike in HTTP/1 it is clear where the next one begins, so that the connection
-/// stays.
+/// Answers what is no acceptable request. Unlike in HTTP/1 it is clear where the next one begins,
+/// so that the connection stays.
 fn refuse<H>(server: &Server<H>, io: &Io, reject: Reject) -> (Response, Option<RequestRecord>) {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
     let record = server.log.as_ref().map(|_| RequestRecord::unreadable(io.client_peer()));
     (Response::error(reject.status()), record)
 }
 
-/// Waits for the response; none when the client wants it no more. Work that has begun is waited for all the same, so that a
-/// worker can be given back; `is_gone` keeps it from going further than it must.
+/// Waits for the response; none when the client wants it no more. Work that has begun is waited for
+/// all the same, so that a worker can be given back; `is_gone` keeps it from going further than it
+/// must.
 async fn wait(
     later: Later,
     body: RequestBody,
@@ -237,15 +244,17 @@ async fn wait(
             None => {}
         }
         match &mut work {
-            Some(work) => work.as_mut().poll(context).map(|response| (!is_gone.get()).then_some(response)),
+            Some(work) => {
+                work.as_mut().poll(context).map(|response| (!is_gone.get()).then_some(response))
+            }
             None => Poll::Ready(None),
         }
     })
     .await
 }
 
-/// Drops a small body that no place wanted, as HTTP/1 does, so that what is wrong with it is found before the answer.
-/// Returns what is left of a larger one.
+/// Drops a small body that no place wanted, as HTTP/1 does, so that what is wrong with it is found
+/// before the answer. Returns what is left of a larger one.
 async fn skip(
     mut received: RecvStream,
     expects_continue: bool,

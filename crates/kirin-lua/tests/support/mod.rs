@@ -1,14 +1,15 @@
 //! Scripts without a server: a directory, a store, requests, and what becomes of them.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-use kirin_http::request::{BodyLength, Version};
-use kirin_http::{Body, Client, ListenAddress, Method, Origin, Peer, RequestHead, Response};
-use kirin_lua::{Called, Fault, Limits, LuaError, ScriptFile, Step};
-use kirin_store::{Now, Store, StoreConfig};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+
+use kirin_http::request::{BodyLength, Version};
+use kirin_http::{Body, Client, ListenAddress, Method, Origin, Peer, RequestHead, Response};
+use kirin_lua::{Called, Fault, Limits, LuaError, ScriptFile, Step};
+use kirin_store::{Now, Store, StoreConfig};
 use tempfile::TempDir;
 
 pub const NOW: Now = Now::from_unix_seconds(1_700_000_000);
@@ -21,7 +22,8 @@ pub struct Site {
 
 impl Site {
     pub fn new() -> Self {
-        let limits = Limits { time: Duration::from_secs(10), memory_bytes: 32 << 20, body_bytes: 1 << 20 };
+        let limits =
+            Limits { time: Duration::from_secs(10), memory_bytes: 32 << 20, body_bytes: 1 << 20 };
         Self {
             directory: TempDir::new().unwrap(),
             store: Arc::new(Store::new(StoreConfig::default())),
@@ -48,9 +50,12 @@ impl Site {
 }
 
 pub fn called(method: Method, target: &str, fields: &[(&str, &str)], body: BodyLength) -> Called {
-    let fields: Vec<_> =
-        fields.iter().map(|(name, value)| httparse::Header { name, value: value.as_bytes() }).collect();
-    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let fields: Vec<_> = fields
+        .iter()
+        .map(|(name, value)| httparse::Header { name, value: value.as_bytes() })
+        .collect();
+    let (path, query) =
+        target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let request = RequestHead {
         method,
         target,
@@ -63,9 +68,16 @@ pub fn called(method: Method, target: &str, fields: &[(&str, &str)], body: BodyL
         persistent: true,
         expects_continue: false,
     };
-    let (peer, local) = (Peer::Tcp("192.0.2.7:1234".parse().unwrap()), ListenAddress::Unix("x".into()));
-    let origin =
-        Origin { peer: &peer, local: &local, secure: true, client: Client::NotAsked, proxy: None, now: 0 };
+    let (peer, local) =
+        (Peer::Tcp("192.0.2.7:1234".parse().unwrap()), ListenAddress::Unix("x".into()));
+    let origin = Origin {
+        peer: &peer,
+        local: &local,
+        secure: true,
+        client: Client::NotAsked,
+        proxy: None,
+        now: 0,
+    };
     Called::of(&request, origin, path.as_bytes(), None)
 }
 

@@ -106,7 +106,9 @@ fn verbosity<'a>(tokens: &Tokens<'a>) -> Line<'a> {
 fn slabs<'a>(tokens: &Tokens<'a>) -> Line<'a> {
     match (tokens.get(1), tokens.count()) {
         (b"reassign", 4) => match (parse_i32(tokens.get(2)), parse_i32(tokens.get(3))) {
-            (Some(from), Some(to)) if from == to => answer("SAME src and dst class are identical", false),
+            (Some(from), Some(to)) if from == to => {
+                answer("SAME src and dst class are identical", false)
+            }
             (Some(_), Some(_)) => answer("BADCLASS invalid src or dst class id", false),
             _ => answer(BAD_FORMAT, false),
         },

@@ -2,7 +2,9 @@
 
 use kirin_store::{Direction, StoreMode};
 
-use super::command::{Arithmetic, Command, Exptime, KEY_LIMIT_BYTES, Key, Retrieval, Storage, Value};
+use super::command::{
+    Arithmetic, Command, Exptime, KEY_LIMIT_BYTES, Key, Retrieval, Storage, Value,
+};
 use super::number::{parse_i32, parse_u32, parse_u64};
 use super::tokens::{Keys, Tokens};
 use super::{Close, Limits, Line, PendingStore, admin, answer, error, fits};
@@ -18,7 +20,12 @@ pub(super) fn retrieval(keys: Keys<'_>, with_cas: bool) -> Line<'_> {
 }
 
 /// Any line that starts with the word `name`.
-pub(super) fn parse<'a>(name: &[u8], line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+pub(super) fn parse<'a>(
+    name: &[u8],
+    line: &'a [u8],
+    tokens: &Tokens<'a>,
+    limits: &Limits,
+) -> Line<'a> {
     match name {
         // Only lines with blanks before the name come here.
         b"get" | b"bget" => retrieval(Keys::after_words(line, 1), false),
@@ -44,12 +51,14 @@ pub(super) fn parse<'a>(name: &[u8], line: &'a [u8], tokens: &Tokens<'a>, limits
 fn unknown<'a>(tokens: &Tokens<'a>) -> Line<'a> {
     let http = tokens.from(0).last().is_some_and(|token| token.starts_with(b"HTTP/"));
     // These letters have commands of their own, and memcached looks no further.
-    let known_letter = matches!(tokens.get(0).first(), Some(b'g' | b's' | b'a' | b'c' | b'i' | b'd' | b't'));
+    let known_letter =
+        matches!(tokens.get(0).first(), Some(b'g' | b's' | b'a' | b'c' | b'i' | b'd' | b't'));
     if http && !known_letter { Line::Close(Close::Http) } else { error() }
 }
 
 fn retrieve(keys: Keys<'_>, with_cas: bool, touch: Option<Exptime>) -> Line<'_> {
-    let too_long = keys.rest().len() > KEY_LIMIT_BYTES && { keys }.any(|key| key.len() > KEY_LIMIT_BYTES);
+    let too_long =
+        keys.rest().len() > KEY_LIMIT_BYTES && { keys }.any(|key| key.len() > KEY_LIMIT_BYTES);
     if too_long {
         return answer(BAD_FORMAT, false);
     }
@@ -74,7 +83,8 @@ fn storage<'a>(mode: StoreMode, compares: bool, tokens: &Tokens<'a>, limits: &Li
     let noreply = tokens.noreply();
     let key = tokens.get(1);
     let cas = if compares { parse_u64(tokens.get(5)).map(Some) } else { Some(None) };
-    let numbers = (parse_u32(tokens.get(2)), parse_i32(tokens.get(3)), parse_i32(tokens.get(4)), cas);
+    let numbers =
+        (parse_u32(tokens.get(2)), parse_i32(tokens.get(3)), parse_i32(tokens.get(4)), cas);
     let (Some(flags), Some(exptime), Some(length), Some(compare_cas)) = numbers else {
         return answer(BAD_FORMAT, noreply);
     };
@@ -83,11 +93,13 @@ fn storage<'a>(mode: StoreMode, compares: bool, tokens: &Tokens<'a>, limits: &Li
     };
     if !fits(limits, key.len(), flags, value_bytes) {
         let key = Key { bytes: key.into(), base64: false };
-        let command = Command::TooLarge { key, remove: mode == StoreMode::Set && !compares, noreply };
+        let command =
+            Command::TooLarge { key, remove: mode == StoreMode::Set && !compares, noreply };
         return Line::Skip(command, value_bytes + 2);
     }
     let value = Value::Borrowed(b"");
-    let storage = Storage { mode, key, flags, exptime: Exptime(exptime), compare_cas, noreply, value };
+    let storage =
+        Storage { mode, key, flags, exptime: Exptime(exptime), compare_cas, noreply, value };
     Line::Block(PendingStore { command: Command::Store(storage), value_bytes })
 }
 
@@ -99,9 +111,12 @@ pub(super) fn value_length(announced: i32) -> Option<usize> {
     usize::try_from(announced).ok()
 }
 
-/// `COMMAND KEY NUMBER [noreply]`: checks what these have in common, and leaves the rest to `command`, which gets the key
-/// and whether to be silent.
-fn number_command<'a>(tokens: &Tokens<'a>, command: impl FnOnce(&'a [u8], bool) -> Line<'a>) -> Line<'a> {
+/// `COMMAND KEY NUMBER [noreply]`: checks what these have in common, and leaves the rest to
+/// `command`, which gets the key and whether to be silent.
+fn number_command<'a>(
+    tokens: &Tokens<'a>,
+    command: impl FnOnce(&'a [u8], bool) -> Line<'a>,
+) -> Line<'a> {
     if !matches!(tokens.count(), 3 | 4) {
         return error();
     }
@@ -115,7 +130,9 @@ fn number_command<'a>(tokens: &Tokens<'a>, command: impl FnOnce(&'a [u8], bool) 
 
 fn arithmetic<'a>(direction: Direction, tokens: &Tokens<'a>) -> Line<'a> {
     number_command(tokens, |key, noreply| match parse_u64(tokens.get(2)) {
-        Some(delta) => Line::Command(Command::Arithmetic(Arithmetic { direction, key, delta, noreply })),
+        Some(delta) => {
+            Line::Command(Command::Arithmetic(Arithmetic { direction, key, delta, noreply }))
+        }
         None => answer("CLIENT_ERROR invalid numeric delta argument", noreply),
     })
 }
@@ -141,7 +158,10 @@ fn delete<'a>(tokens: &Tokens<'a>) -> Line<'a> {
         _ => hold_is_zero && noreply,
     };
     if !valid {
-        return answer("CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]", noreply);
+        return answer(
+            "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]",
+            noreply,
+        );
     }
     if key.len() > KEY_LIMIT_BYTES {
         return answer(BAD_FORMAT, noreply);

@@ -18,8 +18,10 @@ const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 const MOST_TOKENS: usize = 19;
 
 /// Base64 of keys: padded, and with any last bits, as memcached takes it.
-const KEY_BASE64: GeneralPurpose =
-    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+const KEY_BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// A line whose first word is `m` and another letter.
 pub(super) fn parse<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
@@ -66,7 +68,8 @@ fn without_block<'a>(line: &'a [u8], tokens: &Tokens<'a>, verb: Verb) -> Line<'a
         return answer(text, false);
     }
     let parsed = MetaFlags::parse(Keys::after_words(line, 2)).and_then(|flags| {
-        let key = Key::decode(tokens.get(1), flags.base64).ok_or("CLIENT_ERROR error decoding key")?;
+        let key =
+            Key::decode(tokens.get(1), flags.base64).ok_or("CLIENT_ERROR error decoding key")?;
         Ok(Meta { key, flags })
     });
     let meta = match parsed {

@@ -17,7 +17,8 @@ mod number;
 mod tokens;
 
 pub use command::{
-    Arithmetic, Command, Exptime, KEY_LIMIT_BYTES, Key, Meta, MetaSet, Retrieval, StatsTopic, Storage, Value,
+    Arithmetic, Command, Exptime, KEY_LIMIT_BYTES, Key, Meta, MetaSet, Retrieval, StatsTopic,
+    Storage, Value,
 };
 pub use extension::{Extension, TAG_LIMIT_BYTES, TAGS_LIMIT, Tags};
 pub use meta_flags::MetaFlags;
@@ -155,7 +156,8 @@ pub fn unfinished_line(input: &[u8]) -> Step<'_> {
     }
     let blanks = input.iter().take_while(|byte| **byte == b' ').count();
     let text = &input[blanks..];
-    let retrieval = [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(|name| text.starts_with(name));
+    let retrieval =
+        [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(|name| text.starts_with(name));
     if blanks <= 100 && retrieval && input.len() <= RETRIEVAL_LINE_LIMIT_BYTES {
         Step::NeedLine
     } else {
@@ -200,7 +202,9 @@ impl<'a> PendingStore<'a> {
     fn with(self, bytes: Value<'a>) -> Command<'a> {
         let mut command = self.command;
         match &mut command {
-            Command::Store(Storage { value, .. }) | Command::MetaSet(MetaSet { value, .. }) => *value = bytes,
+            Command::Store(Storage { value, .. }) | Command::MetaSet(MetaSet { value, .. }) => {
+                *value = bytes
+            }
             _ => {}
         }
         command

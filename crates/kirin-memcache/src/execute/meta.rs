@@ -3,8 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kirin_store::{
-    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires, GetRequest,
-    Invalidation, MetaHit, MetaOutcome, NewItem, Now, StoreMode, StoreOutcome, StoreRequest,
+    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires,
+    GetRequest, Invalidation, MetaHit, MetaOutcome, NewItem, Now, StoreMode, StoreOutcome,
+    StoreRequest,
 };
 
 use super::{Executor, NON_NUMERIC, unstorable};
@@ -98,7 +99,10 @@ impl Executor {
                     compare_cas: flags.cas,
                     new_cas: flags.new_cas,
                     invalidate: flags.invalidate,
-                    expires: flags.ttl.filter(|_| flags.invalidate).map(|exptime| exptime.expires(now)),
+                    expires: flags
+                        .ttl
+                        .filter(|_| flags.invalidate)
+                        .map(|exptime| exptime.expires(now)),
                     remove_value: flags.empty_value,
                 };
                 self.store().meta_delete(&meta.key.bytes, &request, now)
@@ -115,7 +119,12 @@ impl Executor {
         output.push(b"\r\n");
     }
 
-    pub(super) fn meta_arithmetic(&self, meta: &Meta<'_>, direction: Direction, output: &mut Output) {
+    pub(super) fn meta_arithmetic(
+        &self,
+        meta: &Meta<'_>,
+        direction: Direction,
+        output: &mut Output,
+    ) {
         let now = self.now();
         let flags = &meta.flags;
         let at = |exptime: Exptime| exptime.expires(now);
@@ -130,7 +139,8 @@ impl Executor {
         };
         // Quiet hides the answer of a count but not that of a creation, and a `t` before the `N` or
         // `T` asks for the time left before this command: both need to know what was there.
-        let looks_back = (flags.vivify.is_some() || flags.ttl.is_some()) && (flags.quiet || flags.has(b't'));
+        let looks_back =
+            (flags.vivify.is_some() || flags.ttl.is_some()) && (flags.quiet || flags.has(b't'));
         let before = looks_back.then(|| self.store().peek(&meta.key.bytes, now));
         let created = flags.vivify.is_some() && matches!(before, Some(None));
         let quiet = flags.quiet && !created;
@@ -206,7 +216,13 @@ fn vivify_exptime(flags: &MetaFlags<'_>) -> Option<Exptime> {
     }
 }
 
-fn push_hit(hit: MetaHit, meta: &Meta<'_>, expires_before: Option<Expires>, now: Now, output: &mut Output) {
+fn push_hit(
+    hit: MetaHit,
+    meta: &Meta<'_>,
+    expires_before: Option<Expires>,
+    now: Now,
+    output: &mut Output,
+) {
     let MetaHit { item, won, vivified } = hit;
     let flags = &meta.flags;
     if flags.value {
@@ -222,7 +238,9 @@ fn push_hit(hit: MetaHit, meta: &Meta<'_>, expires_before: Option<Expires>, now:
     for (name, token) in flags.tokens() {
         match name {
             b'T' => expires = flags.ttl.map_or(expires, |exptime| exptime.expires(now)),
-            b'N' if vivified => expires = flags.vivify.map_or(expires, |exptime| exptime.expires(now)),
+            b'N' if vivified => {
+                expires = flags.vivify.map_or(expires, |exptime| exptime.expires(now))
+            }
             b't' => push_ttl(expires, now, output),
             b's' => push_number(b" s", item.value_len(), output),
             b'c' => push_number(b" c", item.cas(), output),

@@ -11,8 +11,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use kirin_store::{
-    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, NewItem, Now, Store, StoreMode, StoreOutcome,
-    StoreRequest,
+    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, NewItem, Now, Store, StoreMode,
+    StoreOutcome, StoreRequest,
 };
 
 use crate::codec::{Arithmetic, Command, Exptime, Key, Limits, Storage};
@@ -98,7 +98,9 @@ impl Executor {
             Command::MetaGet(meta) => self.meta_get(&meta, output),
             Command::MetaSet(set) => self.meta_set(set, output),
             Command::MetaDelete(meta) => self.meta_delete(&meta, output),
-            Command::MetaArithmetic(meta, direction) => self.meta_arithmetic(&meta, direction, output),
+            Command::MetaArithmetic(meta, direction) => {
+                self.meta_arithmetic(&meta, direction, output)
+            }
             Command::MetaDebug(key) => self.meta_debug(&key, output),
             Command::Delete { key, noreply } => {
                 let deleted = self.store().delete(key, self.now()) == DeleteOutcome::Deleted;
@@ -133,7 +135,9 @@ impl Executor {
             }
             Command::Stats(topic) => self.stats(topic, output),
             Command::Snapshot => output.line(self.snapshot()),
-            Command::TooLarge { key, remove, noreply } => self.refuse_value(&key, remove, noreply, output),
+            Command::TooLarge { key, remove, noreply } => {
+                self.refuse_value(&key, remove, noreply, output)
+            }
             Command::Answer(text) => reply(output, text.is_none(), text.unwrap_or_default()),
             // The session ends at this and never passes it on.
             Command::Quit => {}
@@ -149,7 +153,9 @@ impl Executor {
         match saving {
             Saving::Begun => "OK",
             Saving::Busy => "BUSY a snapshot is being written",
-            Saving::NotOwner => "SERVER_ERROR the contents of this store are another process's to save",
+            Saving::NotOwner => {
+                "SERVER_ERROR the contents of this store are another process's to save"
+            }
             Saving::Failed => "SERVER_ERROR no thread to write the snapshot",
         }
     }
@@ -162,8 +168,11 @@ impl Executor {
             expires: storage.exptime.expires(now),
             tags: &[],
         };
-        let request =
-            StoreRequest { mode: storage.mode, compare_cas: storage.compare_cas, ..StoreRequest::default() };
+        let request = StoreRequest {
+            mode: storage.mode,
+            compare_cas: storage.compare_cas,
+            ..StoreRequest::default()
+        };
         let line = match self.store().store(storage.key, item, &request, now) {
             StoreOutcome::Stored { .. } => "STORED",
             StoreOutcome::NotStored => "NOT_STORED",

@@ -160,7 +160,10 @@ impl Executor {
                 ("1:touch_hits", stats.touch_hits),
             ]);
         }
-        table.numbers([("active_slabs", u64::from(stats.curr_items > 0)), ("total_malloced", stats.bytes)]);
+        table.numbers([
+            ("active_slabs", u64::from(stats.curr_items > 0)),
+            ("total_malloced", stats.bytes),
+        ]);
     }
 
     fn stats_settings(&self, table: &mut Table<'_>) {

@@ -136,7 +136,8 @@ where
             while let Some(letter) = rest.next() {
                 if WITH_VALUE.contains(letter) {
                     let attached = rest.as_str();
-                    let value = if attached.is_empty() { words.next() } else { Some(attached.to_owned()) };
+                    let value =
+                        if attached.is_empty() { words.next() } else { Some(attached.to_owned()) };
                     options.set(letter, value)?;
                     break;
                 }
@@ -189,7 +190,9 @@ impl Options {
             }
             'B' => match value.as_str() {
                 "ascii" | "auto" => {}
-                "binary" => return Err("-B binary: Kirin speaks the text and meta protocols only".into()),
+                "binary" => {
+                    return Err("-B binary: Kirin speaks the text and meta protocols only".into());
+                }
                 _ => return Err(format!("-B {value}: one of ascii, auto")),
             },
             'o' => {
@@ -198,7 +201,11 @@ impl Options {
                 }
             }
             'f' | 'n' | 'D' | 'R' | 'N' => {}
-            'Y' => return Err("-Y: Kirin's store has no passwords; use a unix socket and its mode".into()),
+            'Y' => {
+                return Err(
+                    "-Y: Kirin's store has no passwords; use a unix socket and its mode".into()
+                );
+            }
             'e' => return Err("-e: Kirin keeps items over a restart in its own snapshot".into()),
             _ => return Err(format!("unknown option -{letter}; see -h")),
         }
@@ -228,8 +235,9 @@ impl Options {
         };
         let seconds = || -> Result<Option<Duration>, String> {
             let text = value.ok_or_else(|| format!("-o {name} needs a number of seconds"))?;
-            let seconds =
-                text.parse().map_err(|_| format!("-o {suboption}: {text:?} is not a number of seconds"))?;
+            let seconds = text
+                .parse()
+                .map_err(|_| format!("-o {suboption}: {text:?} is not a number of seconds"))?;
             Ok(Some(Duration::from_secs(seconds)).filter(|duration| !duration.is_zero()))
         };
         match name {
@@ -241,13 +249,16 @@ impl Options {
             }
             "no_maxconns_fast" => {
                 return Err(
-                    "-o no_maxconns_fast: connections over the limit are always refused at once".into()
+                    "-o no_maxconns_fast: connections over the limit are always refused at once"
+                        .into(),
                 );
             }
             name if name.starts_with("ext_") => {
                 return Err(format!("-o {name}: Kirin's store is in memory only"));
             }
-            name if name.starts_with("ssl_") => return Err(format!("-o {name}: Kirin's store has no TLS")),
+            name if name.starts_with("ssl_") => {
+                return Err(format!("-o {name}: Kirin's store has no TLS"));
+            }
             name if WITHOUT_EFFECT.contains(&name) => {}
             name => return Err(format!("Illegal suboption \"{name}\"")),
         }
@@ -306,10 +317,13 @@ fn listen_address(text: &str) -> Result<ListenAddress, String> {
     }
     match text.split_once(':') {
         // More than one colon without brackets is an IPv6 address and no port.
-        Some((_, rest)) if rest.contains(':') => Ok(ListenAddress { host: text.to_owned(), port: None }),
-        Some((host, port)) if !host.is_empty() => {
-            Ok(ListenAddress { host: host.to_owned(), port: Some(port.parse().map_err(|_| wrong())?) })
+        Some((_, rest)) if rest.contains(':') => {
+            Ok(ListenAddress { host: text.to_owned(), port: None })
         }
+        Some((host, port)) if !host.is_empty() => Ok(ListenAddress {
+            host: host.to_owned(),
+            port: Some(port.parse().map_err(|_| wrong())?),
+        }),
         Some(_) => Err(wrong()),
         None => Ok(ListenAddress { host: text.to_owned(), port: None }),
     }

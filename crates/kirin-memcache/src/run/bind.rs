@@ -45,7 +45,8 @@ impl Sockets {
         for address in addresses {
             // A port of -1 is any free one.
             let port = address.port.unwrap_or(u16::try_from(options.port).unwrap_or(0));
-            let named = |source| StartError::Bind { address: format!("{}:{port}", address.host), source };
+            let named =
+                |source| StartError::Bind { address: format!("{}:{port}", address.host), source };
             for address in (address.host.as_str(), port).to_socket_addrs().map_err(named)? {
                 let socket = bind_tcp(address, options.backlog).map_err(named)?;
                 let bound = socket.local_addr().map_err(named)?.as_socket();
@@ -61,8 +62,9 @@ impl Sockets {
 
     /// The same sockets for another loop.
     pub(super) fn share(&self) -> Result<Sockets, StartError> {
-        let again =
-            |sockets: &[Socket]| sockets.iter().map(Socket::try_clone).collect::<io::Result<Vec<_>>>();
+        let again = |sockets: &[Socket]| {
+            sockets.iter().map(Socket::try_clone).collect::<io::Result<Vec<_>>>()
+        };
         Ok(Sockets {
             tcp: again(&self.tcp).map_err(StartError::Loop)?,
             unix: again(&self.unix).map_err(StartError::Loop)?,

@@ -62,8 +62,8 @@ pub(crate) enum StartError {
     SnapshotFile(#[from] SnapshotFileError),
 }
 
-/// Carries out a command line; returns when the store has been told to stop. `has_user` is called when the
-/// process is the user that it is to be, and may have threads.
+/// Carries out a command line; returns when the store has been told to stop. `has_user` is called
+/// when the process is the user that it is to be, and may have threads.
 pub fn run(invocation: Invocation, has_user: fn()) -> ExitCode {
     let options = match invocation {
         Invocation::Help => return print(HELP),
@@ -118,7 +118,8 @@ fn run_here(options: Options, has_user: fn()) -> Result<(), StartError> {
     if let Some(snapshot) = &snapshot {
         snapshot.load(&store);
     }
-    let server = Server::new(Arc::clone(&store), server_options(&options, &sockets, snapshot.clone()));
+    let server =
+        Server::new(Arc::clone(&store), server_options(&options, &sockets, snapshot.clone()));
     let pid_file = options.pid_file.as_deref().map(PidFile::write).transpose()?;
     let (stop, stopped) = watch::channel(false);
     let mut loops = Vec::new();
@@ -221,7 +222,10 @@ fn server_options(
 ) -> ServerOptions {
     let interfaces: Vec<_> = options.listen.iter().map(|address| address.host.as_str()).collect();
     ServerOptions {
-        limits: Limits { item_size_bytes: options.item_size_bytes, flush_enabled: !options.no_flush_all },
+        limits: Limits {
+            item_size_bytes: options.item_size_bytes,
+            flush_enabled: !options.no_flush_all,
+        },
         connection_limit: options.connection_limit,
         idle_timeout: options.idle_timeout,
         stampede_guard: options.stampede_guard,
@@ -250,7 +254,11 @@ fn raise_descriptor_limit(connections: usize) {
     let allowed = limit.maximum.unwrap_or(wanted);
     limit.current = Some(wanted.min(allowed));
     if wanted > allowed {
-        tracing::warn!(connections, descriptors = allowed, "fewer file descriptors than -c asks for");
+        tracing::warn!(
+            connections,
+            descriptors = allowed,
+            "fewer file descriptors than -c asks for"
+        );
     }
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::warn!(%error, "cannot raise the limit of open files");

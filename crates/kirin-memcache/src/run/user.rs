@@ -38,7 +38,8 @@ mod tests {
 
     #[test]
     fn a_user_is_found_by_its_whole_name() {
-        let passwd = "root:x:0:0:root:/root:/bin/bash\nnobody2:x:7:7::/:/x\nnobody:x:65534:65533:n:/:/x\n";
+        let passwd =
+            "root:x:0:0:root:/root:/bin/bash\nnobody2:x:7:7::/:/x\nnobody:x:65534:65533:n:/:/x\n";
         assert_eq!(find(passwd, "nobody"), Some((65534, 65533)));
         assert_eq!(find(passwd, "nobod"), None);
     }

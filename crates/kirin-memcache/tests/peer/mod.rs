@@ -47,7 +47,8 @@ impl Kirin {
 
     pub fn with(options: ServerOptions, loops: usize) -> Kirin {
         let item_limit_bytes = options.limits.item_size_bytes;
-        let store = StoreConfig { memory_bytes: 256 << 20, item_limit_bytes, ..StoreConfig::default() };
+        let store =
+            StoreConfig { memory_bytes: 256 << 20, item_limit_bytes, ..StoreConfig::default() };
         let server = Server::new(Arc::new(Store::new(store)), options);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         listener.set_nonblocking(true).expect("a non-blocking listener");
@@ -63,7 +64,8 @@ impl Kirin {
                         .build()
                         .expect("a runtime");
                     LocalSet::new().block_on(&runtime, async move {
-                        let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+                        let listener =
+                            tokio::net::TcpListener::from_std(listener).expect("a listener");
                         let stopped = async { drop(stopped.await) };
                         serve(Listener::Tcp(listener), server, stopped).await;
                     });
@@ -249,8 +251,13 @@ fn drain(output: &mut Output, answer: &mut Vec<u8>) {
     while !output.is_empty() {
         let mut slices = [std::io::IoSlice::new(&[]); 4];
         let count = output.slices(&mut slices);
-        let ready: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.iter().copied()).collect();
-        assert!(!ready.is_empty(), "an output with {} bytes has nothing to send", output.unsent_bytes());
+        let ready: Vec<u8> =
+            slices[..count].iter().flat_map(|slice| slice.iter().copied()).collect();
+        assert!(
+            !ready.is_empty(),
+            "an output with {} bytes has nothing to send",
+            output.unsent_bytes()
+        );
         let taken = take.min(ready.len());
         answer.extend_from_slice(&ready[..taken]);
         output.advance(taken);

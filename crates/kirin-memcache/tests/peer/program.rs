@@ -24,7 +24,8 @@ impl Program {
     /// What it has in memory, in bytes.
     pub fn resident_bytes(&self) -> usize {
         let statm = fs::read_to_string(format!("/proc/{}/statm", self.0.id())).expect("statm");
-        let pages: usize = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("pages");
+        let pages: usize =
+            statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("pages");
         pages * 4096
     }
 

@@ -1,14 +1,17 @@
-//! FastCGI connections whose response is whole for the client, but whose request the server has not ended: a script that works
-//! on after its output, or says more than it has promised. Closing would end the script.
+//! FastCGI connections whose response is whole for the client, but whose request the server has not
+//! ended: a script that works on after its output, or says more than it has promised. Closing would
+//! end the script.
 
-use crate::place::{Link, State};
 use std::future::poll_fn;
 use std::rc::Rc;
+
+use crate::place::{Link, State};
 
 /// Bytes that are read and dropped before the connection is closed.
 const MAX_EXCESS_BYTES: usize = 1024 * 1024;
 
-/// Waits for the request's end, for as long as a server may be silent, and keeps the connection then.
+/// Waits for the request's end, for as long as a server may be silent, and keeps the connection
+/// then.
 pub(crate) async fn linger(link: Link, place: Rc<State>) {
     let socket = Rc::clone(&link.connection.socket);
     let mut dropped = 0;

@@ -1,11 +1,14 @@
-//! What a FastCGI server says, taken out of its records; and a request's body put into some. Beneath the socket, so that an
-//! exchange reads the response as if it were alone on the connection.
+//! What a FastCGI server says, taken out of its records; and a request's body put into some.
+//! Beneath the socket, so that an exchange reads the response as if it were alone on the
+//! connection.
 
-use crate::server::Server;
-use bytes::{Buf, Bytes, BytesMut};
-use kirin_cgi::fastcgi::{Decoder, Event, MAX_CONTENT_BYTES, stdin_header};
 use std::io;
 use std::task::{Poll, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use kirin_cgi::fastcgi::{Decoder, Event, MAX_CONTENT_BYTES, stdin_header};
+
+use crate::server::Server;
 
 /// Bytes read at once.
 const INPUT_BYTES: usize = 32 * 1024;
@@ -44,8 +47,8 @@ impl Records {
         }
     }
 
-    /// Has `take` take of the response what it has room for; 0 at its end. `read` appends what has come to the input. A
-    /// connection that ends before the response is an error.
+    /// Has `take` take of the response what it has room for; 0 at its end. `read` appends what has
+    /// come to the input. A connection that ends before the response is an error.
     pub(crate) fn poll_response(
         &mut self,
         mut read: impl FnMut(&mut BytesMut) -> Poll<io::Result<usize>>,
@@ -132,7 +135,12 @@ impl ErrorOutput {
         self.line = Vec::new();
         if let Some(dropped) = self.lines.checked_sub(MAX_LINES).filter(|dropped| *dropped > 0) {
             let (upstream, server) = (self.upstream.as_str(), self.server.as_str());
-            tracing::warn!(upstream, server, dropped, "more error output of a FastCGI server than is logged");
+            tracing::warn!(
+                upstream,
+                server,
+                dropped,
+                "more error output of a FastCGI server than is logged"
+            );
         }
         self.lines = 0;
     }
@@ -182,7 +190,12 @@ mod tests {
     }
 
     /// Reads everything, in pieces of `piece` bytes to where there is room for `room`.
-    fn response(records: &mut Records, mut wire: &[u8], piece: usize, room: usize) -> io::Result<Vec<u8>> {
+    fn response(
+        records: &mut Records,
+        mut wire: &[u8],
+        piece: usize,
+        room: usize,
+    ) -> io::Result<Vec<u8>> {
         let mut response = Vec::new();
         loop {
             let read = |input: &mut BytesMut| {
@@ -205,9 +218,13 @@ mod tests {
 
     #[test]
     fn the_response_is_the_same_however_it_comes_and_is_taken() {
-        let wire =
-            [record(6, b"Status: 200\r\n\r\n"), record(7, b"oh\nno"), record(6, b"body"), record(3, &[0; 8])]
-                .concat();
+        let wire = [
+            record(6, b"Status: 200\r\n\r\n"),
+            record(7, b"oh\nno"),
+            record(6, b"body"),
+            record(3, &[0; 8]),
+        ]
+        .concat();
         for piece in [1, 7, 1000] {
             for room in [1, 3, 1000] {
                 let mut records = records();

@@ -1,11 +1,13 @@
-//! A request for servers that speak FastCGI, SCGI or uwsgi: made once by the place, encoded for each server that gets it.
+//! A request for servers that speak FastCGI, SCGI or uwsgi: made once by the place, encoded for
+//! each server that gets it.
+
+use kirin_cgi::uwsgi::TooLong;
+use kirin_cgi::{MetaVariables, RequestBlock, Script, fastcgi, uwsgi};
+use kirin_http::{Body, Origin, Place, RequestHead, Response, StatusCode};
 
 use super::script_files::{Found, ScriptFiles};
 use crate::address::Scheme;
 use crate::config::{FastCgiConfig, UpstreamConfig};
-use kirin_cgi::uwsgi::TooLong;
-use kirin_cgi::{MetaVariables, RequestBlock, Script, fastcgi, uwsgi};
-use kirin_http::{Body, Origin, Place, RequestHead, Response, StatusCode};
 
 /// A request in variables.
 #[derive(Debug)]
@@ -19,7 +21,8 @@ pub(crate) struct CgiRequest {
     keep: bool,
 }
 
-/// The variables that applications get, and the scheme, which other web servers tell such servers and PHP programs ask for.
+/// The variables that applications get, and the scheme, which other web servers tell such servers
+/// and PHP programs ask for.
 fn encode(
     request: &RequestHead<'_>,
     origin: Origin<'_>,
@@ -31,8 +34,10 @@ fn encode(
 }
 
 impl CgiRequest {
-    /// Of `request`; none if the servers of the upstream speak HTTP. With FastCGI the path in `target` names the script, which
-    /// [`CgiRequest::find_script`] looks for; others get the path as applications do. What cannot be asked gives a response.
+    /// Of `request`; none if the servers of the upstream speak HTTP. With FastCGI the path in
+    /// `target` names the script, which
+    /// [`CgiRequest::find_script`] looks for; others get the path as applications do. What cannot
+    /// be asked gives a response.
     pub(crate) fn of(
         request: &RequestHead<'_>,
         target: &str,
@@ -62,7 +67,9 @@ impl CgiRequest {
         config: &UpstreamConfig,
         files: &ScriptFiles,
     ) -> Result<(), Response> {
-        let (Some(path), Some(fastcgi)) = (self.path.take(), &config.fastcgi) else { return Ok(()) };
+        let (Some(path), Some(fastcgi)) = (self.path.take(), &config.fastcgi) else {
+            return Ok(());
+        };
         let FastCgiConfig { root, index, .. } = fastcgi;
         let asked = named(&path, fastcgi, |_| true)?;
         let found = files.find(root, &asked.name).await;
@@ -71,7 +78,8 @@ impl CgiRequest {
             Found::Nothing => named(&path, fastcgi, |_| false)?,
         };
         if found != Found::NoRoot && !path.ends_with('/') && script.name == ["/", index].concat() {
-            // A directory with a script of its own: its links are relative to the path with a slash.
+            // A directory with a script of its own: its links are relative to the path with a
+            // slash.
             let directory = script.path_info.trim_matches('/');
             let own = ["/", directory, "/", index].concat();
             if !directory.is_empty() && files.find(root, &own).await == Found::Script {
@@ -93,7 +101,8 @@ impl CgiRequest {
     /// To the same path with a slash.
     fn with_slash(&self) -> Response {
         let mut response = Response::new(Place::Proxy, StatusCode::PERMANENT_REDIRECT, Body::Empty);
-        let uri = String::from_utf8_lossy(self.block.value("REQUEST_URI").unwrap_or_default()).into_owned();
+        let uri = String::from_utf8_lossy(self.block.value("REQUEST_URI").unwrap_or_default())
+            .into_owned();
         let (path, query) = match uri.split_once('?') {
             Some((path, query)) => (path, format!("?{query}")),
             None => (uri.as_str(), String::new()),
@@ -105,7 +114,11 @@ impl CgiRequest {
     }
 
     /// The bytes before the body, which is `content_length` long.
-    pub(crate) fn encode(&mut self, scheme: Scheme, content_length: u64) -> Result<Vec<u8>, TooLong> {
+    pub(crate) fn encode(
+        &mut self,
+        scheme: Scheme,
+        content_length: u64,
+    ) -> Result<Vec<u8>, TooLong> {
         match scheme {
             Scheme::Scgi => {
                 self.block.finish(content_length);
@@ -126,7 +139,11 @@ fn bad_request<E>(_: E) -> Response {
 }
 
 /// The script that `path` means, where `exists` says of its name whether there is one.
-fn named(path: &str, config: &FastCgiConfig, exists: impl FnOnce(&str) -> bool) -> Result<Script, Response> {
+fn named(
+    path: &str,
+    config: &FastCgiConfig,
+    exists: impl FnOnce(&str) -> bool,
+) -> Result<Script, Response> {
     let FastCgiConfig { extension, index, .. } = config;
     Script::find(path, extension, index, exists).ok_or_else(|| bad_request("path"))
 }

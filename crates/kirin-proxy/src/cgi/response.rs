@@ -1,12 +1,14 @@
 //! Response heads of servers that speak FastCGI, SCGI or uwsgi. Pure.
 
-use crate::upstream_response::{AnyHead, UpstreamBody, UpstreamHead};
 use kirin_cgi::{BadHead, parse_head};
 use kirin_http::Response;
 use kirin_http::response_head::Framing;
 
-/// Reads the head at the start of `input`; `None` when it is not all there. It is CGI's, or begins with a status line as HTTP
-/// has it: uWSGI's always does, and those of some SCGI servers. `is_kept`: the connection is good for more than one.
+use crate::upstream_response::{AnyHead, UpstreamBody, UpstreamHead};
+
+/// Reads the head at the start of `input`; `None` when it is not all there. It is CGI's, or begins
+/// with a status line as HTTP has it: uWSGI's always does, and those of some SCGI servers.
+/// `is_kept`: the connection is good for more than one.
 pub(crate) fn read_head(
     input: &[u8],
     is_head: bool,
@@ -27,7 +29,15 @@ pub(crate) fn read_head(
     };
     let (status, fields) = (head.status, head.fields);
     let (trailer, no_trailers) = (Vec::new(), Vec::new());
-    let head = UpstreamHead { status, fields, body, close: !is_kept, keep_alive: None, trailer, no_trailers };
+    let head = UpstreamHead {
+        status,
+        fields,
+        body,
+        close: !is_kept,
+        keep_alive: None,
+        trailer,
+        no_trailers,
+    };
     Ok(Some((AnyHead::Final(head), length)))
 }
 
@@ -52,12 +62,21 @@ mod tests {
                 404,
                 UpstreamBody::Framed(Framing::Length(3)),
             ),
-            ("Status: 200\r\nContent-Length: 3\r\n\r\n", true, 200, UpstreamBody::Withheld(Some(3))),
+            (
+                "Status: 200\r\nContent-Length: 3\r\n\r\n",
+                true,
+                200,
+                UpstreamBody::Withheld(Some(3)),
+            ),
             ("Status: 304\r\n\r\n", false, 304, UpstreamBody::Withheld(None)),
             ("HTTP/1.1 201 Made\r\n\r\n", false, 201, UpstreamBody::Framed(Framing::UntilClose)),
         ] {
             let head = head(text, is_head);
-            assert_eq!((head.status.as_u16(), head.body, head.close), (status, body, true), "{text}");
+            assert_eq!(
+                (head.status.as_u16(), head.body, head.close),
+                (status, body, true),
+                "{text}"
+            );
         }
     }
 

@@ -1,7 +1,8 @@
 //! Which scripts of FastCGI servers there are, as far as they are on this machine.
 //!
-//! Disks may be slow, and file systems on a network slower. So an event loop never looks itself: another thread does, and what it
-//! has found is known for a second, as with the files that are served (`kirin-files`).
+//! Disks may be slow, and file systems on a network slower. So an event loop never looks itself:
+//! another thread does, and what it has found is known for a second, as with the files that are
+//! served (`kirin-files`).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,7 +20,8 @@ const MAX_NAMES: usize = 1000;
 pub(crate) enum Found {
     Script,
     Nothing,
-    /// There is no such root: scripts are on another machine or in a container of their own, and cannot be looked for.
+    /// There is no such root: scripts are on another machine or in a container of their own, and
+    /// cannot be looked for.
     NoRoot,
 }
 
@@ -104,6 +106,9 @@ mod tests {
         assert_eq!(files.known.borrow().len(), MAX_NAMES);
         let later = now + VALIDITY;
         files.remember("/a.php", Found::Script, later);
-        assert_eq!((files.known("/a.php", later), files.known.borrow().len()), (Some(Found::Script), 1));
+        assert_eq!(
+            (files.known("/a.php", later), files.known.borrow().len()),
+            (Some(Found::Script), 1)
+        );
     }
 }

@@ -1,9 +1,10 @@
-//! Compares eviction policies on made-up traces: `cargo run --release -p kirin-store --example eviction`.
+//! Compares eviction policies on made-up traces: `cargo run --release -p kirin-store --example
+//! eviction`.
 //!
 //! Prints, as the Markdown table that `docs/store.md` carries, the share of requests that miss. A
 //! miss inserts the object, as an application does. All objects count their size in bytes against
-//! the capacity, which is a share of the bytes of all distinct objects of the trace. S3-FIFO comes in
-//! two kinds: an object goes from the small to the main queue after two hits, as in its authors'
+//! the capacity, which is a share of the bytes of all distinct objects of the trace. S3-FIFO comes
+//! in two kinds: an object goes from the small to the main queue after two hits, as in its authors'
 //! simulator, or after one.
 
 mod lru;
@@ -33,14 +34,19 @@ fn main() {
                 Box::new(s3fifo::S3Fifo::new(capacity, 2)),
                 Box::new(s3fifo::S3Fifo::new(capacity, 1)),
             ];
-            let ratios = policies.each_mut().map(|policy| miss_ratio(policy.as_mut(), &trace.requests));
+            let ratios =
+                policies.each_mut().map(|policy| miss_ratio(policy.as_mut(), &trace.requests));
             rows += 1.0;
             for (sum, ratio) in sums.iter_mut().zip(ratios) {
                 *sum += ratio;
             }
             let best = ratios.iter().copied().fold(f64::INFINITY, f64::min);
             let cells = ratios.map(|ratio| {
-                if ratio <= best * 1.005 { format!("**{ratio:.4}**") } else { format!("{ratio:.4}") }
+                if ratio <= best * 1.005 {
+                    format!("**{ratio:.4}**")
+                } else {
+                    format!("{ratio:.4}")
+                }
             });
             println!("| {} | {:.0} % | {} |", trace.name, share * 100.0, cells.join(" | "));
         }

@@ -23,7 +23,14 @@ pub struct S3Fifo {
 impl S3Fifo {
     pub fn new(capacity: u64, promote_at: u8) -> S3Fifo {
         let (small, main) = (Queue::default(), Queue::default());
-        S3Fifo { capacity, objects: Objects::default(), small, main, ghost: Ghost::default(), promote_at }
+        S3Fifo {
+            capacity,
+            objects: Objects::default(),
+            small,
+            main,
+            ghost: Ghost::default(),
+            promote_at,
+        }
     }
 
     fn evict(&mut self) {
@@ -78,7 +85,9 @@ impl Policy for S3Fifo {
             return true;
         }
         let known = self.ghost.forget(key);
-        while self.small.bytes + self.main.bytes + bytes > self.capacity && !self.objects.index.is_empty() {
+        while self.small.bytes + self.main.bytes + bytes > self.capacity
+            && !self.objects.index.is_empty()
+        {
             self.evict();
         }
         let at = self.objects.add(key, bytes, known);

@@ -92,7 +92,15 @@ fn zipf(exponent: f64, request: fn(u64) -> Request) -> Vec<Request> {
 fn scan() -> Vec<Request> {
     let (zipf, mut random) = (Zipf::new(OBJECTS, 1.0), Random(2));
     (0..REQUESTS)
-        .map(|i| if i % 100_000 >= 80_000 { unit(i as u64) } else { unit(mix(zipf.rank(&mut random))) })
+        .map(
+            |i| {
+                if i % 100_000 >= 80_000 {
+                    unit(i as u64)
+                } else {
+                    unit(mix(zipf.rank(&mut random)))
+                }
+            },
+        )
         .collect()
 }
 
@@ -113,15 +121,13 @@ fn shifting() -> Vec<Request> {
 fn one_hit_wonders() -> Vec<Request> {
     let (zipf, mut random) = (Zipf::new(OBJECTS, 1.0), Random(4));
     (0..REQUESTS)
-        .map(
-            |i| {
-                if random.next().is_multiple_of(4) {
-                    unit(i as u64)
-                } else {
-                    unit(mix(zipf.rank(&mut random)))
-                }
-            },
-        )
+        .map(|i| {
+            if random.next().is_multiple_of(4) {
+                unit(i as u64)
+            } else {
+                unit(mix(zipf.rank(&mut random)))
+            }
+        })
         .collect()
 }
 

@@ -3,12 +3,13 @@
 mod reference;
 
 use kirin_store::{
-    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires, GetRequest,
-    Invalidation, ItemRef, MetaOutcome, NewItem, Now, Store, StoreConfig, StoreMode, StoreOutcome,
-    StoreRequest, Value,
+    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires,
+    GetRequest, Invalidation, ItemRef, MetaOutcome, NewItem, Now, Store, StoreConfig, StoreMode,
+    StoreOutcome, StoreRequest, Value,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
+
 use reference::{Answer, Item, Mode, Reference, Storing};
 
 const KEYS: [&[u8]; 6] = [b"a", b"b", b"user:1", b"user:2", b"user:1:name", b""];
@@ -113,18 +114,20 @@ fn store() -> impl Strategy<Value = Command> {
         (cas(), prop::bool::weighted(0.1), any::<bool>(), proptest::option::weighted(0.2, lives()));
     let item = (value(), any::<bool>(), any::<u32>(), lives(), vec(0..TAGS.len() as u8, 0..3));
     (0..KEYS.len(), mode, item, conditions).prop_map(
-        |(key, mode, (value, owned, flags, lives, tags), (cas, new_cas, older, vivify))| Command::Store {
-            key,
-            mode,
-            value,
-            owned,
-            flags,
-            lives,
-            tags,
-            cas,
-            new_cas,
-            older,
-            vivify,
+        |(key, mode, (value, owned, flags, lives, tags), (cas, new_cas, older, vivify))| {
+            Command::Store {
+                key,
+                mode,
+                value,
+                owned,
+                flags,
+                lives,
+                tags,
+                cas,
+                new_cas,
+                older,
+                vivify,
+            }
         },
     )
 }
@@ -173,7 +176,9 @@ impl Both {
     fn expires(&self, lives: Option<u64>) -> (Expires, Option<u64>) {
         match lives {
             None => (Expires::NEVER, None),
-            Some(seconds) => (Expires::after_seconds(seconds, self.now()), Some(self.now + seconds)),
+            Some(seconds) => {
+                (Expires::after_seconds(seconds, self.now()), Some(self.now + seconds))
+            }
         }
     }
 
@@ -194,14 +199,21 @@ impl Both {
         let expected = self.reference.items.get_mut(key);
         let (Some(item), Some(expected)) = (found, expected) else {
             let there = self.reference.items.get(key);
-            assert!(found.is_none() && there.is_none(), "{key:?}: got {found:?}, expected {there:?}");
+            assert!(
+                found.is_none() && there.is_none(),
+                "{key:?}: got {found:?}, expected {there:?}"
+            );
             return;
         };
         assert_eq!(item.key(), key);
         assert_eq!(item.value_slice(), expected.value, "value of {key:?}");
         assert_eq!(item.value(), expected.value, "value of {key:?}");
         assert_eq!(item.flags(), expected.flags, "flags of {key:?}");
-        assert_eq!(item.expires().moment().map(Now::unix_seconds), expected.expires, "expiry of {key:?}");
+        assert_eq!(
+            item.expires().moment().map(Now::unix_seconds),
+            expected.expires,
+            "expiry of {key:?}"
+        );
         assert_eq!(item.is_stale(), expected.stale, "staleness of {key:?}");
         let mut tags: Vec<&[u8]> = expected.tags.iter().map(|&tag| TAGS[tag as usize]).collect();
         let mut found: Vec<&[u8]> = item.tags().collect();
@@ -256,7 +268,19 @@ impl Both {
                 let item = self.store.peek(KEYS[key], now);
                 self.same(KEYS[key], item.as_ref());
             }
-            Command::Store { key, mode, value, owned, flags, lives, tags, cas, new_cas, older, vivify } => {
+            Command::Store {
+                key,
+                mode,
+                value,
+                owned,
+                flags,
+                lives,
+                tags,
+                cas,
+                new_cas,
+                older,
+                vivify,
+            } => {
                 let key = KEYS[key];
                 self.settle(key);
                 let compare_cas = self.cas(key, cas);
@@ -283,7 +307,13 @@ impl Both {
                 let vivify = vivify.map(|lives| self.expires(lives).1);
                 let how = Storing { mode, compare_cas, invalidate_older: older, vivify };
                 let outcome = self.store.store(key, item, &request, now);
-                let new = Item { value: value.clone(), flags, expires: expires_at, tags, ..Item::default() };
+                let new = Item {
+                    value: value.clone(),
+                    flags,
+                    expires: expires_at,
+                    tags,
+                    ..Item::default()
+                };
                 let answer = self.reference.store(key, new, &how);
                 match (outcome, answer) {
                     (StoreOutcome::Stored { cas }, Answer::Stored) => self.renew(key, cas, new_cas),
@@ -306,11 +336,15 @@ impl Both {
                     compare_cas,
                     new_cas: None,
                 };
-                let (vivify, touch) =
-                    (vivify.map(|lives| self.expires(lives).1), touch.map(|lives| self.expires(lives).1));
+                let (vivify, touch) = (
+                    vivify.map(|lives| self.expires(lives).1),
+                    touch.map(|lives| self.expires(lives).1),
+                );
                 let outcome = self.store.arithmetic(key, &request, now);
                 let expected = match self.reference.items.get_mut(key) {
-                    Some(item) if compare_cas.is_some_and(|cas| cas != 0 && cas != item.cas) => Err("exists"),
+                    Some(item) if compare_cas.is_some_and(|cas| cas != 0 && cas != item.cas) => {
+                        Err("exists")
+                    }
                     Some(item) => match Reference::count(item, up, delta) {
                         Some(number) => {
                             item.expires = touch.unwrap_or(item.expires);
@@ -343,10 +377,17 @@ impl Both {
                 let key = KEYS[key];
                 self.settle(key);
                 let compare_cas = self.cas(key, cas);
-                let (expires, expires_at) =
-                    (lives.map(|lives| self.expires(lives).0), lives.map(|lives| self.expires(lives).1));
-                let request =
-                    DeleteRequest { compare_cas, new_cas: None, invalidate, expires, remove_value: strip };
+                let (expires, expires_at) = (
+                    lives.map(|lives| self.expires(lives).0),
+                    lives.map(|lives| self.expires(lives).1),
+                );
+                let request = DeleteRequest {
+                    compare_cas,
+                    new_cas: None,
+                    invalidate,
+                    expires,
+                    remove_value: strip,
+                };
                 let outcome = self.store.meta_delete(key, &request, now);
                 let Some(item) = self.reference.items.get_mut(key) else {
                     assert_eq!(outcome, DeleteOutcome::NotFound);
@@ -398,8 +439,10 @@ impl Both {
                     no_bump,
                 };
                 let recache_before = recache_seconds.map(|seconds| self.now + seconds);
-                let (vivify, touch) =
-                    (vivify.map(|lives| self.expires(lives).1), touch.map(|lives| self.expires(lives).1));
+                let (vivify, touch) = (
+                    vivify.map(|lives| self.expires(lives).1),
+                    touch.map(|lives| self.expires(lives).1),
+                );
                 let outcome = self.store.meta_get(key, &request, now);
                 match (self.reference.items.get_mut(key), vivify) {
                     (None, None) => assert!(matches!(outcome, MetaOutcome::Miss), "{outcome:?}"),
@@ -414,8 +457,7 @@ impl Both {
                     (Some(item), _) => {
                         let MetaOutcome::Hit(hit) = outcome else { panic!("{outcome:?}") };
                         item.expires = touch.unwrap_or(item.expires);
-                        let early =
-                            matches!((item.expires, recache_before), (Some(at), Some(before)) if at < before);
+                        let early = matches!((item.expires, recache_before), (Some(at), Some(before)) if at < before);
                         assert_eq!(hit.item.is_won(), item.won);
                         assert_eq!(hit.won, !item.won && (early || item.stale), "{item:?}");
                         assert!(!hit.vivified);
@@ -453,7 +495,11 @@ impl Both {
             Command::Companion(key) => {
                 let Some(item) = self.store.peek(KEYS[key], now) else { return };
                 let made = self.store.companion(&item, now, |value| (value.clone(), value.len()));
-                assert_eq!(*made, item.value(), "a companion belongs to the content it was made from");
+                assert_eq!(
+                    *made,
+                    item.value(),
+                    "a companion belongs to the content it was made from"
+                );
             }
             Command::Pass(seconds) => self.now += seconds,
         }

@@ -83,7 +83,9 @@ impl Reference {
             Mode::Append => old.value.extend(new.value),
             Mode::Prepend => old.value.splice(..0, new.value).for_each(drop),
             _ if matches => *old = new,
-            _ if how.invalidate_older && how.compare_cas.is_some_and(|cas| cas != 0 && cas < old.cas) => {
+            _ if how.invalidate_older
+                && how.compare_cas.is_some_and(|cas| cas != 0 && cas < old.cas) =>
+            {
                 *old = Item { expires: old.expires, stale: true, won: old.won, ..new };
             }
             _ => return Answer::Exists,

@@ -1,9 +1,7 @@
-//! A whole site for tests: event loops with the HTTP engine, an application in Perl behind it, a client that speaks raw HTTP.
+//! A whole site for tests: event loops with the HTTP engine, an application in Perl behind it, a
+//! client that speaks raw HTTP.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-use kirin_files::AppFiles;
-use kirin_http::{Answer, Handler, Limits, ListenAddress, Listener, Origin, RequestHead, Server, listener};
-use kirin_workers::{App, AppConfig, AppError};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -11,6 +9,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+
+use kirin_files::AppFiles;
+use kirin_http::{
+    Answer, Handler, Limits, ListenAddress, Listener, Origin, RequestHead, Server, listener,
+};
+use kirin_workers::{App, AppConfig, AppError};
 use tokio::sync::oneshot;
 
 /// Whatever a test waits for must come within this time.
@@ -40,7 +44,10 @@ impl Site {
     }
 
     /// Runs `program`; `configure` may change the configuration.
-    pub fn start_with(program: &str, configure: impl FnOnce(&mut AppConfig)) -> Result<Self, AppError> {
+    pub fn start_with(
+        program: &str,
+        configure: impl FnOnce(&mut AppConfig),
+    ) -> Result<Self, AppError> {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("app.psgi");
         std::fs::write(&file, program).unwrap();
@@ -50,7 +57,8 @@ impl Site {
         config.workers = 1;
         configure(&mut config);
 
-        let listeners = Listener::bind(&ListenAddress::Tcp("127.0.0.1:0".parse().unwrap()), 2).unwrap();
+        let listeners =
+            Listener::bind(&ListenAddress::Tcp("127.0.0.1:0".parse().unwrap()), 2).unwrap();
         let local = listeners[0].address().unwrap();
         let ListenAddress::Tcp(address) = local.clone() else { unreachable!() };
         let (mut handles, mut apps, mut stops) = (Vec::new(), Vec::new(), Vec::new());
@@ -60,7 +68,8 @@ impl Site {
             let (stop_sender, stop) = oneshot::channel::<()>();
             let local = local.clone();
             std::thread::spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                let runtime =
+                    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 handle_sender.send(runtime.handle().clone()).unwrap();
                 tokio::task::LocalSet::new().block_on(&runtime, async move {
                     let Ok(app) = app.await else { return };
@@ -76,7 +85,8 @@ impl Site {
             stops.push(stop_sender);
         }
 
-        let supervisor = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let supervisor =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (stop_sender, stop) = oneshot::channel::<()>();
         stops.push(stop_sender);
         let app = {
@@ -228,7 +238,8 @@ impl Client {
                 self.buffer.extend_from_slice(&piece[..count]);
                 Ok(())
             }
-            // A child has ended meanwhile: with a time limit on the socket no read is taken up again (signal(7)).
+            // A child has ended meanwhile: with a time limit on the socket no read is taken up
+            // again (signal(7)).
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
             Err(error) => Err(error.to_string()),
         }

@@ -1,10 +1,12 @@
-//! What authorities find when they look whether a name leads here: the challenge http-01 (RFC 8555 section 8.3).
+//! What authorities find when they look whether a name leads here: the challenge http-01 (RFC 8555
+//! section 8.3).
 //!
 //! Written by the order of a certificate, read by the event loops.
 
-use kirin_http::{Body, Method, Place, RequestHead, Response, StatusCode};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
+
+use kirin_http::{Body, Method, Place, RequestHead, Response, StatusCode};
 
 /// Where authorities look.
 pub const PATH: &str = "/.well-known/acme-challenge/";
@@ -14,8 +16,8 @@ pub const PATH: &str = "/.well-known/acme-challenge/";
 pub struct Challenges(RwLock<HashMap<String, String>>);
 
 impl Challenges {
-    /// The answer to a request whose path is below [`PATH`]; none if it is not about a challenge that is open here. The
-    /// routes may know it then: somebody may run another ACME client.
+    /// The answer to a request whose path is below [`PATH`]; none if it is not about a challenge
+    /// that is open here. The routes may know it then: somebody may run another ACME client.
     pub fn answer(&self, request: &RequestHead<'_>) -> Option<Response> {
         if request.method != Method::GET {
             return None;

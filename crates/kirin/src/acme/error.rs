@@ -1,11 +1,12 @@
 //! Why there is no certificate, and what to do about it.
 
-use instant_acme::Problem;
-use kirin_http::TlsError;
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use instant_acme::Problem;
+use kirin_http::TlsError;
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +61,9 @@ impl AcmeError {
                 }
                 "caa" => "a CAA record of the name in the DNS forbids this authority",
                 "dns" => "the DNS must know the name",
-                "invalidContact" | "unsupportedContact" => "`email` must be an address that takes mail",
+                "invalidContact" | "unsupportedContact" => {
+                    "`email` must be an address that takes mail"
+                }
                 "externalAccountRequired" => {
                     "this authority needs an account made elsewhere; take another `directory`"
                 }
@@ -81,8 +84,8 @@ impl AcmeError {
         matches!(self, Self::Refused(problem) if kind(problem) == "rateLimited")
     }
 
-    /// Whether the authority did not know a number that it had given out (RFC 8555 section 6.5). Nothing is wrong
-    /// with the request, which is to be sent again with the next number.
+    /// Whether the authority did not know a number that it had given out (RFC 8555 section 6.5).
+    /// Nothing is wrong with the request, which is to be sent again with the next number.
     pub fn is_bad_nonce(&self) -> bool {
         matches!(self, Self::Refused(problem) if kind(problem) == "badNonce")
     }
@@ -119,7 +122,8 @@ mod tests {
     #[test]
     fn a_refusal_has_the_words_of_the_authority_and_an_advice() {
         let refusal = |kind: &str| {
-            let problem = format!(r#"{{"type": "urn:ietf:params:acme:error:{kind}", "detail": "Said so."}}"#);
+            let problem =
+                format!(r#"{{"type": "urn:ietf:params:acme:error:{kind}", "detail": "Said so."}}"#);
             AcmeError::Refused(serde_json::from_str(&problem).unwrap())
         };
         assert_eq!(refusal("caa").to_string(), "Said so.");

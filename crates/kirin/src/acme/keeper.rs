@@ -1,5 +1,14 @@
 //! Keeps one certificate: gets it, serves it, and gets the next in time.
 
+use std::fs::File;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use kirin_http::{CertificateFiles, Tls};
+use tokio::sync::Notify;
+
 use super::challenges::Challenges;
 use super::error::AcmeError;
 use super::lifetime::Issued;
@@ -7,24 +16,19 @@ use super::order;
 use super::schedule::{self, BETWEEN_ATTEMPTS, BETWEEN_CERTIFICATES, Failures};
 use super::state::State;
 use crate::config::acme::AcmeSite;
-use kirin_http::{CertificateFiles, Tls};
-use std::fs::File;
-use std::path::PathBuf;
-use std::pin::pin;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::Notify;
 
 /// A conversation with the authority takes seconds; one that hangs must not be the last.
 const CONVERSATION: Duration = Duration::from_secs(600);
 
-/// How often a conversation begins anew because of a bad nonce. The library has sent each request three times by then.
+/// How often a conversation begins anew because of a bad nonce. The library has sent each request
+/// three times by then.
 const NONCE_ATTEMPTS: usize = 5;
 
 /// How often a Kirin that waits for another one looks whether it is done.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
-/// How often the authority is asked whether it wants a certificate renewed early, as when it has to revoke it.
+/// How often the authority is asked whether it wants a certificate renewed early, as when it has to
+/// revoke it.
 const BETWEEN_QUESTIONS: Duration = Duration::from_secs(6 * 3600);
 
 /// A certificate, those who serve it, and what is needed to get another.
@@ -104,9 +108,16 @@ impl Keeper {
                     self.state.keep_failures(self.first_domain(), failures);
                 }
                 Err(error) => {
-                    failures = Failures { count: failures.count.saturating_add(1), last: SystemTime::now() };
+                    failures = Failures {
+                        count: failures.count.saturating_add(1),
+                        last: SystemTime::now(),
+                    };
                     self.state.keep_failures(self.first_domain(), failures);
-                    let wait = schedule::wait_after(failures.count, error.is_rate_limit(), schedule::draw());
+                    let wait = schedule::wait_after(
+                        failures.count,
+                        error.is_rate_limit(),
+                        schedule::draw(),
+                    );
                     tracing::error!(
                         "no certificate for {names} from {}: {error} ({}; next attempt in {} min, or on HUP; {})",
                         self.site.directory,
@@ -139,12 +150,15 @@ impl Keeper {
         }
         let due = schedule::renewal(issued.lifetime, schedule::draw()).max(self.earliest);
         // The wall clock decides, which may be set, and goes on while the machine sleeps.
-        while let Ok(rest @ 1..) = due.duration_since(SystemTime::now()).map(|rest| rest.as_secs()) {
+        while let Ok(rest @ 1..) = due.duration_since(SystemTime::now()).map(|rest| rest.as_secs())
+        {
             self.rest(Duration::ZERO, Duration::from_secs(rest).min(BETWEEN_QUESTIONS)).await;
             match order::should_be_renewed(&self.site, &self.state, issued).await {
                 Ok(true) => return,
                 Ok(false) => {}
-                Err(error) => tracing::debug!(%error, "{} does not say when to renew", self.site.directory),
+                Err(error) => {
+                    tracing::debug!(%error, "{} does not say when to renew", self.site.directory)
+                }
             }
         }
     }
@@ -167,10 +181,12 @@ impl Keeper {
         }
     }
 
-    /// Serves the certificate in the directory, if it is another one than is served and need not be renewed yet.
+    /// Serves the certificate in the directory, if it is another one than is served and need not be
+    /// renewed yet.
     fn serve_what_another_got(&mut self) -> bool {
-        let Ok(kept) =
-            std::fs::read(self.file()).map_err(drop).and_then(|pem| Issued::from_pem(&pem).map_err(drop))
+        let Ok(kept) = std::fs::read(self.file())
+            .map_err(drop)
+            .and_then(|pem| Issued::from_pem(&pem).map_err(drop))
         else {
             return false;
         };
@@ -212,7 +228,9 @@ impl Keeper {
         // Is looked at before it takes the place of one that can be used.
         let issued = Issued::from_pem(pem.as_bytes())?;
         if !issued.is_for(&self.site.domains) {
-            return Err(AcmeError::Certificate("it is not for the names that were asked for".into()));
+            return Err(AcmeError::Certificate(
+                "it is not for the names that were asked for".into(),
+            ));
         }
         self.state.keep_certificate(self.first_domain(), &pem)?;
         self.install()?;
@@ -220,8 +238,11 @@ impl Keeper {
     }
 
     async fn order(&self) -> Result<String, AcmeError> {
-        let order = again_if_bad_nonce(|| order::certificate(&self.site, &self.state, &self.challenges));
-        tokio::time::timeout(CONVERSATION, order).await.map_err(|_| AcmeError::TimedOut(CONVERSATION))?
+        let order =
+            again_if_bad_nonce(|| order::certificate(&self.site, &self.state, &self.challenges));
+        tokio::time::timeout(CONVERSATION, order)
+            .await
+            .map_err(|_| AcmeError::TimedOut(CONVERSATION))?
     }
 
     fn serve_kept(&mut self) -> Result<(), AcmeError> {
@@ -248,7 +269,8 @@ impl Keeper {
     }
 }
 
-/// Does it again at once while the authority refuses its own numbers, which says nothing about the request.
+/// Does it again at once while the authority refuses its own numbers, which says nothing about the
+/// request.
 async fn again_if_bad_nonce<T, F>(mut attempt: impl FnMut() -> F) -> Result<T, AcmeError>
 where
     F: Future<Output = Result<T, AcmeError>>,
@@ -270,9 +292,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_bad_nonce_is_no_reason_to_wait_and_other_refusals_are() {
-        for (kind, failures, expected) in
-            [("badNonce", 4, Ok(5)), ("badNonce", 9, Err(5)), ("rateLimited", 1, Err(1)), ("", 0, Ok(1))]
-        {
+        for (kind, failures, expected) in [
+            ("badNonce", 4, Ok(5)),
+            ("badNonce", 9, Err(5)),
+            ("rateLimited", 1, Err(1)),
+            ("", 0, Ok(1)),
+        ] {
             let mut attempts = 0;
             let result = again_if_bad_nonce(|| {
                 attempts += 1;
@@ -281,7 +306,11 @@ mod tests {
                 std::future::ready(if attempts > failures { Ok(()) } else { Err(refusal) })
             })
             .await;
-            assert_eq!(result.map(|()| attempts).map_err(|_| attempts), expected, "{kind} {failures}");
+            assert_eq!(
+                result.map(|()| attempts).map_err(|_| attempts),
+                expected,
+                "{kind} {failures}"
+            );
         }
     }
 }

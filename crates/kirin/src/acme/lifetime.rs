@@ -1,10 +1,12 @@
 //! What a certificate says of itself: for which names, and from when to when.
 
-use super::error::AcmeError;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+use super::error::AcmeError;
 
 /// From when to when a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +32,8 @@ impl Issued {
     pub fn from_pem(pem: &[u8]) -> Result<Self, AcmeError> {
         let failed = |error: String| AcmeError::Certificate(error);
         let der = CertificateDer::from_pem_slice(pem).map_err(|error| failed(error.to_string()))?;
-        let (_, certificate) =
-            X509Certificate::from_der(&der).map_err(|error| failed(format!("not X.509: {error}")))?;
+        let (_, certificate) = X509Certificate::from_der(&der)
+            .map_err(|error| failed(format!("not X.509: {error}")))?;
         let validity = certificate.validity();
         let lifetime = Lifetime {
             from: time(validity.not_before.timestamp()),
@@ -72,8 +74,9 @@ mod tests {
         let issued = Issued::from_pem(pem.as_bytes()).unwrap();
         let life = issued.lifetime.until.duration_since(issued.lifetime.from).unwrap();
         assert_eq!(life.as_secs() / 86_400, 90);
-        let is_for =
-            |names: &[&str]| issued.is_for(&names.iter().map(|&name| name.into()).collect::<Vec<_>>());
+        let is_for = |names: &[&str]| {
+            issued.is_for(&names.iter().map(|&name| name.into()).collect::<Vec<_>>())
+        };
         assert!(is_for(&["a.test"]) && is_for(&["b.test", "a.test"]));
         assert!(!is_for(&["a.test", "c.test"]));
         assert!(Issued::from_pem(b"hello").is_err());

@@ -1,9 +1,9 @@
-//! Certificates from an authority that speaks ACME (RFC 8555): asked for, proven, kept, served and renewed without anybody's
-//! doing.
+//! Certificates from an authority that speaks ACME (RFC 8555): asked for, proven, kept, served and
+//! renewed without anybody's doing.
 //!
-//! The program opens this before it gives up its rights, and runs it as tasks of the main thread while it serves. The event
-//! loops share two things with it: the answers to the authority's challenges, which they look at for one path only, and the
-//! certificates of their listeners.
+//! The program opens this before it gives up its rights, and runs it as tasks of the main thread
+//! while it serves. The event loops share two things with it: the answers to the authority's
+//! challenges, which they look at for one path only, and the certificates of their listeners.
 
 mod challenges;
 mod error;
@@ -16,15 +16,17 @@ mod state;
 pub use challenges::{Challenges, PATH as CHALLENGE_PATH};
 pub use error::AcmeError;
 
+use std::sync::Arc;
+
+use kirin_http::Tls;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
 use crate::config::acme::AcmeSite;
 use crate::config::check::Site;
 use crate::parent_directory::ParentDirectory;
 use crate::user::{User, UserError};
 use keeper::Keeper;
-use kirin_http::Tls;
-use std::sync::Arc;
-use tokio::sync::Notify;
-use tokio::task::JoinSet;
 
 /// All certificates that come from authorities.
 pub struct Acme {
@@ -62,7 +64,10 @@ impl Acme {
 
     /// What is kept will belong to `user`.
     pub fn give_to(&self, user: &User) -> Result<(), UserError> {
-        self.keepers.iter().flat_map(|keeper| keeper.paths_of_root()).try_for_each(|path| user.give(&path))
+        self.keepers
+            .iter()
+            .flat_map(|keeper| keeper.paths_of_root())
+            .try_for_each(|path| user.give(&path))
     }
 
     /// The answers to the authorities' challenges.
@@ -70,8 +75,8 @@ impl Acme {
         Arc::clone(&self.challenges)
     }
 
-    /// Told of it, it does not wait any longer: it tries again what has failed, and asks the authority whether it wants
-    /// certificates renewed.
+    /// Told of it, it does not wait any longer: it tries again what has failed, and asks the
+    /// authority whether it wants certificates renewed.
     pub fn wish(&self) -> Arc<Notify> {
         Arc::clone(&self.wish)
     }

@@ -1,16 +1,18 @@
 //! One conversation with the authority, from the account to the certificate (RFC 8555 section 7.1).
 
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use instant_acme::{
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Identifier, NewAccount,
+    NewOrder, Order, OrderStatus, RetryPolicy,
+};
+
 use super::challenges::Challenges;
 use super::error::AcmeError;
 use super::lifetime::Issued;
 use super::state::State;
 use crate::config::acme::AcmeSite;
-use instant_acme::{
-    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Identifier, NewAccount, NewOrder,
-    Order, OrderStatus, RetryPolicy,
-};
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 /// Asks every so often whether the authority has done its part, more and more seldom.
 const POLLING: RetryPolicy =
@@ -48,8 +50,13 @@ pub async fn certificate(
     Ok(key + &chain)
 }
 
-/// Whether the authority wants this certificate renewed by now: RFC 9773. One that has no opinion does not.
-pub async fn should_be_renewed(site: &AcmeSite, state: &State, issued: &Issued) -> Result<bool, AcmeError> {
+/// Whether the authority wants this certificate renewed by now: RFC 9773. One that has no opinion
+/// does not.
+pub async fn should_be_renewed(
+    site: &AcmeSite,
+    state: &State,
+    issued: &Issued,
+) -> Result<bool, AcmeError> {
     let Ok(identifier) = CertificateIdentifier::try_from(&issued.der) else { return Ok(false) };
     match account(site, state).await?.renewal_info(&identifier).await {
         Ok((info, _)) => Ok(SystemTime::from(info.suggested_window.start) <= SystemTime::now()),
@@ -66,7 +73,11 @@ async fn account(site: &AcmeSite, state: &State) -> Result<Account, AcmeError> {
     }
     let email = site.email.as_ref().map(|email| format!("mailto:{email}"));
     let contact: Vec<&str> = email.iter().map(String::as_str).collect();
-    let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
+    let new = NewAccount {
+        contact: &contact,
+        terms_of_service_agreed: true,
+        only_return_existing: false,
+    };
     let (account, credentials) = builder.create(&new, site.directory.clone(), None).await?;
     state.keep_account(&credentials)?;
     Ok(account)
@@ -79,7 +90,8 @@ async fn why_not(order: &mut Order) -> Option<AcmeError> {
         let mut authorization = authorization.ok()?;
         let name = authorization.identifier().to_string();
         let state = authorization.refresh().await.ok()?;
-        if let Some(problem) = state.challenges.iter().find_map(|challenge| challenge.error.clone()) {
+        if let Some(problem) = state.challenges.iter().find_map(|challenge| challenge.error.clone())
+        {
             return Some(AcmeError::NotProven(name, problem));
         }
     }

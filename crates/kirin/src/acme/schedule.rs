@@ -1,10 +1,12 @@
 //! When to ask the authority. Pure: time and chance come in as arguments.
 
-use super::lifetime::Lifetime;
-use serde::{Deserialize, Serialize};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::lifetime::Lifetime;
 
 /// From one certificate to the next at least, whatever dates the authority puts into them.
 pub const BETWEEN_CERTIFICATES: Duration = Duration::from_secs(3600);
@@ -12,8 +14,8 @@ pub const BETWEEN_CERTIFICATES: Duration = Duration::from_secs(3600);
 /// From one attempt to the next at least, whoever wishes otherwise.
 pub const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(5);
 
-/// So many failures in a row may be followed by another attempt as soon as Kirin is started again: somebody repairs something. A
-/// program that is started over and over must not ask over and over.
+/// So many failures in a row may be followed by another attempt as soon as Kirin is started again:
+/// somebody repairs something. A program that is started over and over must not ask over and over.
 const PATIENCE_WITH_STARTS: u32 = 3;
 
 /// After the first failure. Let's Encrypt allows five failed proofs of a name in an hour.
@@ -22,8 +24,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(12 * 3600);
 /// After a failure because too much was asked for.
 const RATE_LIMIT_WAIT: Duration = Duration::from_secs(2 * 3600);
 
-/// When a certificate is renewed: at two thirds of its life, or up to a tenth of the rest earlier, so that those who got
-/// theirs together do not come together. `lot` is from 0 to 1.
+/// When a certificate is renewed: at two thirds of its life, or up to a tenth of the rest earlier,
+/// so that those who got theirs together do not come together. `lot` is from 0 to 1.
 pub fn renewal(lifetime: Lifetime, lot: f64) -> SystemTime {
     let life = lifetime.until.duration_since(lifetime.from).unwrap_or_default();
     let share = 2.0 / 3.0 - lot.clamp(0.0, 1.0) / 30.0;
@@ -87,7 +89,8 @@ mod tests {
 
     #[test]
     fn failures_are_followed_by_longer_and_longer_waits() {
-        let minutes = |failures, is_rate_limit, lot| wait_after(failures, is_rate_limit, lot).as_secs() / 60;
+        let minutes =
+            |failures, is_rate_limit, lot| wait_after(failures, is_rate_limit, lot).as_secs() / 60;
         assert_eq!([1, 2, 3, 4].map(|failures| minutes(failures, false, 0.0)), [5, 10, 20, 40]);
         assert_eq!((minutes(1, true, 0.0), minutes(6, true, 0.0)), (120, 160));
         assert_eq!((minutes(100, false, 0.0), minutes(100, false, 1.0)), (720, 900));
@@ -103,7 +106,10 @@ mod tests {
         };
         assert_eq!((wait(0, 0), wait(2, 0), wait(3, 0)), (None, None, Some(1200)));
         assert_eq!((wait(3, 1000), wait(3, 1200), wait(4, 1200)), (Some(200), None, Some(1200)));
-        assert_eq!(wait_at_start(Failures { count: 3, last }, SystemTime::UNIX_EPOCH), Some(FIRST_WAIT * 4));
+        assert_eq!(
+            wait_at_start(Failures { count: 3, last }, SystemTime::UNIX_EPOCH),
+            Some(FIRST_WAIT * 4)
+        );
     }
 
     #[test]

@@ -1,18 +1,21 @@
-//! What has to outlive the program: the account's key and the certificates, in a directory that only its owner can read.
+//! What has to outlive the program: the account's key and the certificates, in a directory that
+//! only its owner can read.
 //!
-//! `DIRECTORY/AUTHORITY/account.json` and `DIRECTORY/AUTHORITY/NAME.pem`, the key and then the certificates, and
-//! `NAME.failures.json` while there are some. Files are written
-//! beside and renamed, so that there is always a whole one. Several Kirins may use one directory: whoever
+//! `DIRECTORY/AUTHORITY/account.json` and `DIRECTORY/AUTHORITY/NAME.pem`, the key and then the
+//! certificates, and `NAME.failures.json` while there are some. Files are written beside and
+//! renamed, so that there is always a whole one. Several Kirins may use one directory: whoever
 //! talks with the authority has a lock on `lock`, and the others wait and use what it gets.
 
-use super::error::AcmeError;
-use super::schedule::Failures;
-use instant_acme::AccountCredentials;
-use rustix::fs::{Mode, OFlags};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use instant_acme::AccountCredentials;
+use rustix::fs::{Mode, OFlags};
+
+use super::error::AcmeError;
+use super::schedule::Failures;
 
 const ACCOUNT: &str = "account.json";
 /// Locked by the Kirin that talks with the authority.
@@ -28,13 +31,15 @@ impl State {
     pub fn open(root: &Path, authority: &str) -> Result<Self, AcmeError> {
         let directory = root.join(file_name(authority));
         let made = || -> io::Result<()> {
-            // Somebody may have named a directory for it that has other things in it: it stays as it is.
+            // Somebody may have named a directory for it that has other things in it: it stays as
+            // it is.
             fs::create_dir_all(root)?;
             match DirBuilder::new().mode(0o700).create(&directory) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
             }
-            // Not through a symbolic link, since whom it will belong to may put one there for the next start by root.
+            // Not through a symbolic link, since whom it will belong to may put one there for the
+            // next start by root.
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
             let directory = rustix::fs::open(&directory, flags, Mode::empty())?;
             Ok(rustix::fs::fchmod(directory, Mode::RWXU)?)
@@ -57,13 +62,19 @@ impl State {
         paths
     }
 
-    /// Takes the right to talk with the authority, until the file is dropped. `None` while another Kirin has it.
+    /// Takes the right to talk with the authority, until the file is dropped. `None` while another
+    /// Kirin has it.
     pub fn try_lock(&self) -> Result<Option<fs::File>, AcmeError> {
         let path = self.directory.join(LOCK);
         let failed = |error| AcmeError::State(path.clone(), error);
         let mut options = fs::OpenOptions::new();
-        let file =
-            options.write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        let file = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
@@ -97,8 +108,8 @@ impl State {
     /// Keeps the account.
     pub fn keep_account(&self, account: &AccountCredentials) -> Result<(), AcmeError> {
         let path = self.directory.join(ACCOUNT);
-        let text =
-            serde_json::to_vec(account).map_err(|error| AcmeError::State(path.clone(), error.into()))?;
+        let text = serde_json::to_vec(account)
+            .map_err(|error| AcmeError::State(path.clone(), error.into()))?;
         self.write(&path, &text)
     }
 
@@ -164,7 +175,11 @@ mod tests {
         let path = root.join("ca.test-14000-dir/a.test.pem");
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
-        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left over");
+        assert_eq!(
+            fs::read_dir(path.parent().unwrap()).unwrap().count(),
+            1,
+            "nothing is left over"
+        );
     }
 
     #[test]

@@ -1,20 +1,23 @@
-//! `kirin purge` and `kirin status`: the other end of the admin listener, or of the memcached port where there is none.
+//! `kirin purge` and `kirin status`: the other end of the admin listener, or of the memcached port
+//! where there is none.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use kirin_cache::key::target_prefix;
+use kirin_http::ListenAddress;
+use kirin_http::response_head::{self, Field};
 
 use crate::config::admin::check_admin;
 use crate::config::check::check_memcached;
 use crate::config::load;
 use crate::config::load::Source;
 use crate::purge::{Purge, Purged};
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use kirin_cache::key::target_prefix;
-use kirin_http::ListenAddress;
-use kirin_http::response_head::{self, Field};
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::time::Duration;
 
 /// How long Kirin may be silent.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,7 +36,9 @@ pub struct Target {
 impl Target {
     /// The address on the command line.
     pub fn at(address: &str) -> Result<Self, String> {
-        let admin = address.parse().map_err(|error: kirin_http::listener::ListenError| error.to_string())?;
+        let admin = address
+            .parse()
+            .map_err(|error: kirin_http::listener::ListenError| error.to_string())?;
         Ok(Self { admin: Some(admin), memcached: Vec::new(), named_by: "--admin".into() })
     }
 
@@ -86,9 +91,11 @@ impl Target {
 fn purge_by_admin(address: &ListenAddress, purge: &Purge) -> Result<Purged, String> {
     let Purge { keys, prefixes, tags, soft } = purge;
     let body =
-        serde_json::json!({ "keys": keys, "prefixes": prefixes, "tags": tags, "soft": soft }).to_string();
+        serde_json::json!({ "keys": keys, "prefixes": prefixes, "tags": tags, "soft": soft })
+            .to_string();
     let answer = ask(address, "POST", "/purge", &body)?;
-    serde_json::from_str(&answer).map_err(|error| format!("what came is no answer of Kirin: {error}"))
+    serde_json::from_str(&answer)
+        .map_err(|error| format!("what came is no answer of Kirin: {error}"))
 }
 
 /// A connection of either kind.
@@ -127,7 +134,8 @@ fn ask(address: &ListenAddress, method: &str, path: &str, body: &str) -> Result<
         Ok(answer)
     };
     let answer = exchange().map_err(|error: io::Error| error.to_string())?;
-    let parsed = response_head::parse(&answer, |_, _| Field::Keep).map_err(|error| error.to_string())?;
+    let parsed =
+        response_head::parse(&answer, |_, _| Field::Keep).map_err(|error| error.to_string())?;
     let Some((head, length)) = parsed else {
         return Err("the connection was closed without an answer".into());
     };
@@ -141,14 +149,16 @@ fn ask(address: &ListenAddress, method: &str, path: &str, body: &str) -> Result<
 /// Bytes of a key before it is written in base64, which has 250 at most.
 const BASE64_KEY_BYTES: usize = 186;
 
-/// The command for what routes have cached under a target, or under all that begin with one; none if `name` is no target.
+/// The command for what routes have cached under a target, or under all that begin with one; none
+/// if `name` is no target.
 fn cached_command(name: &str, suffix: &str, mark: &str) -> Option<String> {
     if !name.starts_with('/') {
         return None;
     }
     let mut cached = target_prefix(name.as_bytes());
     // A target that is too long to be named takes those with it that begin as it does.
-    let suffix = if suffix.is_empty() && cached.len() <= BASE64_KEY_BYTES { " Ptag" } else { " Pprefix" };
+    let suffix =
+        if suffix.is_empty() && cached.len() <= BASE64_KEY_BYTES { " Ptag" } else { " Pprefix" };
     cached.truncate(BASE64_KEY_BYTES);
     Some(format!("md {} b{suffix}{mark}\r\n", BASE64_STANDARD.encode(cached)))
 }

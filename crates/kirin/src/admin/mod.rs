@@ -1,12 +1,32 @@
-//! The admin listener: what operators and deployment scripts ask of a running Kirin, by HTTP on a unix socket or a loopback port.
+//! The admin listener: what operators and deployment scripts ask of a running Kirin, by HTTP on a
+//! unix socket or a loopback port.
 //!
-//! The program opens it ([`open`]), the first event loop serves it ([`serve`]) with the engine of all listeners. There is no
-//! password: who can open the socket, or is on the machine, may. So that this does not include web pages in a browser
-//! on the machine, requests that one could have caused are refused ([`refusal`]).
+//! The program opens it ([`open`]), the first event loop serves it ([`serve`]) with the engine of
+//! all listeners. There is no password: who can open the socket, or is on the machine, may. So that
+//! this does not include web pages in a browser on the machine, requests that one could have caused
+//! are refused ([`refusal`]).
 
 pub mod client;
 mod purge_body;
 mod status;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::{Method, StatusCode};
+use kirin_http::listener::{self, ListenError};
+use kirin_http::{
+    Answer, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, LogFile, Origin,
+    Place, RequestBody, RequestHead, Response, Server,
+};
+use kirin_proxy::Upstream;
+use kirin_store::{Now, Store};
+use kirin_workers::App;
+use rustix::fs::Mode;
+use rustix::process::umask;
+use tokio::sync::watch;
+use tokio::task::spawn_local;
 
 use crate::cache::counters::CacheCounters;
 use crate::client_accounts::ClientAccounts;
@@ -14,28 +34,13 @@ use crate::config::Site;
 use crate::event_loop::{Stage, drains};
 use crate::sockets::{SocketError, Sockets};
 use crate::user::{User, UserError};
-use http::{Method, StatusCode};
-use kirin_http::listener::{self, ListenError};
-use kirin_http::{
-    Answer, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, LogFile, Origin, Place,
-    RequestBody, RequestHead, Response, Server,
-};
-use kirin_proxy::Upstream;
-use kirin_store::{Now, Store};
-use kirin_workers::App;
 use purge_body::Form;
-use rustix::fs::Mode;
-use rustix::process::umask;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Instant;
-use tokio::sync::watch;
-use tokio::task::spawn_local;
 
 /// The largest body of a request.
 const BODY_LIMIT_BYTES: u64 = 1024 * 1024;
 
-/// The field that a form needs: browsers do not let other sites' pages send it without being asked first (CORS).
+/// The field that a form needs: browsers do not let other sites' pages send it without being asked
+/// first (CORS).
 const FORM_FIELD: &str = "kirin-admin";
 
 /// What is known and can be done here.
@@ -61,7 +66,8 @@ pub struct Admin {
     pub started: Instant,
 }
 
-/// Opens the socket. A unix socket is for the user alone as whom Kirin serves. Call while there is one thread.
+/// Opens the socket. A unix socket is for the user alone as whom Kirin serves. Call while there is
+/// one thread.
 pub fn open(site: &Site, sockets: &mut Sockets) -> Result<Vec<Listener>, OpenError> {
     let Some(address) = &site.admin else { return Ok(Vec::new()) };
     // From the first moment on, and not after a chmod(2).
@@ -69,7 +75,9 @@ pub fn open(site: &Site, sockets: &mut Sockets) -> Result<Vec<Listener>, OpenErr
     let opened = sockets.open(address, 1);
     umask(before);
     let opened = opened?;
-    if let (ListenAddress::Unix(path), Some(user), false) = (address, &site.user, opened.is_inherited) {
+    if let (ListenAddress::Unix(path), Some(user), false) =
+        (address, &site.user, opened.is_inherited)
+    {
         User::give(user, path)?;
     }
     let listeners: Vec<Listener> = opened.by_loop.into_iter().flatten().collect();
@@ -137,10 +145,13 @@ impl Handler for Admin {
 impl Admin {
     fn purge(&self, request: &RequestHead<'_>, now: u64) -> Answer {
         let media_type = request.field("content-type").unwrap_or_default();
-        let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let essence =
+            media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
         let form = match essence.to_ascii_lowercase().as_slice() {
             b"application/json" => Form::Json,
-            b"application/x-www-form-urlencoded" if request.field(FORM_FIELD).is_some() => Form::UrlEncoded,
+            b"application/x-www-form-urlencoded" if request.field(FORM_FIELD).is_some() => {
+                Form::UrlEncoded
+            }
             b"application/x-www-form-urlencoded" => {
                 return Answer::Now(text(
                     StatusCode::FORBIDDEN,
@@ -177,8 +188,9 @@ impl Admin {
     }
 }
 
-/// Why a request is not listened to: a browser may have sent it for a page from elsewhere. One that does says so in `Origin`
-/// or `Sec-Fetch-Site`; and if its name for us is that page's own (DNS rebinding), it is none of ours.
+/// Why a request is not listened to: a browser may have sent it for a page from elsewhere. One that
+/// does says so in `Origin` or `Sec-Fetch-Site`; and if its name for us is that page's own (DNS
+/// rebinding), it is none of ours.
 fn refusal(request: &RequestHead<'_>, origin: Origin<'_>) -> Option<&'static str> {
     let is_own_site = |site: &[u8]| site == b"none" || site == b"same-origin";
     if request.field("origin").is_some()
@@ -237,14 +249,25 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_hosts() {
-        for host in
-            ["127.0.0.1", "127.0.0.1:8081", "[::1]", "[::1]:8081", "localhost", "LOCALHOST:1", "127.1.2.3"]
-        {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:8081",
+            "[::1]",
+            "[::1]:8081",
+            "localhost",
+            "LOCALHOST:1",
+            "127.1.2.3",
+        ] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in
-            ["", "example.org", "localhost.example.org", "127.0.0.1.example.org:80", "10.0.0.1", "::1:x"]
-        {
+        for host in [
+            "",
+            "example.org",
+            "localhost.example.org",
+            "127.0.0.1.example.org:80",
+            "10.0.0.1",
+            "::1:x",
+        ] {
             assert!(!is_loopback(host), "{host}");
         }
     }

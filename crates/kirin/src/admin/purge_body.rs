@@ -1,7 +1,8 @@
 //! What a `POST /purge` names: JSON or a form. Pure.
 
-use crate::purge::Purge;
 use serde::Deserialize;
+
+use crate::purge::Purge;
 
 /// How a body is written.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +76,8 @@ fn decode(value: &[u8]) -> Result<String, String> {
             b'+' => b' ',
             b'%' => {
                 let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-                let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+                let digits =
+                    digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
                 let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
                 rest = rest.get(2..).unwrap_or_default();
                 byte.ok_or("two hexadecimal digits follow a `%`")?

@@ -1,13 +1,15 @@
 //! What the program knows of itself at the moment.
 
-use super::Admin;
-use crate::cache::counters;
-use crate::{panics, program_log};
+use std::time::Duration;
+
 use kirin_http::{Resource, client_bytes};
 use kirin_proxy::{Availability, Observed, Upstream};
 use kirin_workers::{App, AppState};
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+
+use super::Admin;
+use crate::cache::counters;
+use crate::{panics, program_log};
 
 /// `GET /status`.
 pub fn status(admin: &Admin) -> Value {
@@ -49,7 +51,9 @@ fn status_of_clients(admin: &Admin) -> Value {
         .listeners
         .iter()
         .zip(&admin.accounts.listeners)
-        .map(|(address, account)| (address.clone(), status_of_bytes(|resource| account.observed(resource))))
+        .map(|(address, account)| {
+            (address.clone(), status_of_bytes(|resource| account.observed(resource)))
+        })
         .collect();
     let mut status = status_of_bytes(|resource| admin.accounts.all.observed(resource));
     status["connections_cut"] = admin.accounts.all.cut().into();

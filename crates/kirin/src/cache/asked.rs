@@ -1,12 +1,15 @@
 //! A request as the cache sees it.
 
-use super::settings::CacheSettings;
 use http::Method;
 use httparse::Header;
 use kirin_cache::{Policy, RequestDirectives, key, validation};
 use kirin_http::field_list::members;
-use kirin_http::{BodyLength, Client, ForwardedFields, Origin, ProxyField, RequestHead, proxy_field};
+use kirin_http::{
+    BodyLength, Client, ForwardedFields, Origin, ProxyField, RequestHead, proxy_field,
+};
 use kirin_store::KEY_LIMIT_BYTES;
+
+use super::settings::CacheSettings;
 
 /// What of a request decides whether it is answered from the cache.
 pub struct Asked {
@@ -18,7 +21,8 @@ pub struct Asked {
     pub has_cookie: bool,
     /// Whether it has `Authorization`, or the application knows by other means who asks.
     pub has_authorization: bool,
-    /// Whether it is GET without a condition or range, so that the answer to it as it is can be stored.
+    /// Whether it is GET without a condition or range, so that the answer to it as it is can be
+    /// stored.
     pub is_plain: bool,
     /// Whether it wants a part, or something only if it has not changed: of no use to others.
     pub is_partial: bool,
@@ -69,7 +73,8 @@ impl Asked {
             key,
             directives: RequestDirectives::of(request.fields),
             has_cookie: false,
-            // A certificate, or a name that we have found out ourselves, tells the application as well who it is.
+            // A certificate, or a name that we have found out ourselves, tells the application as
+            // well who it is.
             has_authorization: user.is_some() || matches!(origin.client, Client::Verified(_)),
             is_plain: request.method == Method::GET,
             is_partial: false,
@@ -122,11 +127,17 @@ fn reason_to_bypass(request: &RequestHead<'_>, settings: &CacheSettings) -> Opti
     settings.bypass.iter().any(|bypass| bypass.is_in(request)).then_some("configured")
 }
 
-/// Whether a field has the place see another request than its key says: another method or target, or without what `Connection`
-/// takes away on the way to it, which may be what the response varies by.
+/// Whether a field has the place see another request than its key says: another method or target,
+/// or without what `Connection` takes away on the way to it, which may be what the response varies
+/// by.
 fn makes_another_request(field: &Header<'_>) -> bool {
-    const OTHER: [&str; 5] =
-        ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
+    const OTHER: [&str; 5] = [
+        "x-http-method-override",
+        "x-http-method",
+        "x-method-override",
+        "x-original-url",
+        "x-rewrite-url",
+    ];
     const CONNECTION: [&[u8]; 5] = [b"close", b"keep-alive", b"te", b"upgrade", b"http2-settings"];
     if field.name.eq_ignore_ascii_case("connection") {
         return members(field.value)
@@ -136,7 +147,10 @@ fn makes_another_request(field: &Header<'_>) -> bool {
 }
 
 /// The query without what the route ignores; `None` for what was there if that changes nothing.
-pub fn shortened_query(request: &RequestHead<'_>, settings: &CacheSettings) -> Option<Option<String>> {
+pub fn shortened_query(
+    request: &RequestHead<'_>,
+    settings: &CacheSettings,
+) -> Option<Option<String>> {
     let query = request.query?;
     if settings.ignore_query.is_empty() {
         return None;
@@ -145,16 +159,17 @@ pub fn shortened_query(request: &RequestHead<'_>, settings: &CacheSettings) -> O
     (kept.as_deref() != Some(query)).then_some(kept)
 }
 
-/// Has `ask` ask for what the cache can use: all of it, by GET, without the client's own conditions and without what is left
-/// out of the key, and with `conditions` of the cache's own.
+/// Has `ask` ask for what the cache can use: all of it, by GET, without the client's own conditions
+/// and without what is left out of the key, and with `conditions` of the cache's own.
 pub fn as_cache<R>(
     request: &RequestHead<'_>,
     settings: &CacheSettings,
     conditions: &[(&'static str, Vec<u8>)],
     ask: impl FnOnce(&RequestHead<'_>) -> R,
 ) -> R {
-    let is_left_out =
-        |field: &&Header<'_>| validation::CONDITIONS.iter().any(|name| field.name.eq_ignore_ascii_case(name));
+    let is_left_out = |field: &&Header<'_>| {
+        validation::CONDITIONS.iter().any(|name| field.name.eq_ignore_ascii_case(name))
+    };
     let mut fields: Vec<Header<'_>> =
         request.fields.iter().filter(|field| !is_left_out(field)).copied().collect();
     fields.extend(conditions.iter().map(|(name, value)| Header { name, value }));
@@ -162,7 +177,8 @@ pub fn as_cache<R>(
     as_known(&whole, settings, ask)
 }
 
-/// Has `ask` ask for the same, without what is left out of the key and without cookies that do not count.
+/// Has `ask` ask for the same, without what is left out of the key and without cookies that do not
+/// count.
 pub fn as_known<R>(
     request: &RequestHead<'_>,
     settings: &CacheSettings,

@@ -1,16 +1,18 @@
-//! Requests for one key at the same time: one goes to the place, and the others are answered with what it brings. From memory if
-//! that is stored by then, and while it comes if not.
+//! Requests for one key at the same time: one goes to the place, and the others are answered with
+//! what it brings. From memory if that is stored by then, and while it comes if not.
+
+use kirin_cache::{CacheStatus, Collapse, Reuse, collapse, reuse};
+use kirin_http::{RequestBody, Response};
+use tokio::time::{Instant, timeout_at};
 
 use super::fetch::Fetch;
 use super::flights::{Joined, Landed, News};
 use super::shared_response::SharedResponse;
 use super::{Found, steady_now, ttl};
-use kirin_cache::{CacheStatus, Collapse, Reuse, collapse, reuse};
-use kirin_http::{RequestBody, Response};
-use tokio::time::{Instant, timeout_at};
 
-/// Keys under which a request looks for those that are like it at most. What a target varies by is learned from a response to
-/// another request; places that say something else each time are nobody's guide.
+/// Keys under which a request looks for those that are like it at most. What a target varies by is
+/// learned from a response to another request; places that say something else each time are
+/// nobody's guide.
 const MAX_KEYS: usize = 3;
 
 /// What a response that comes is to a request.
@@ -88,7 +90,9 @@ impl Fetch {
                         None => self.go(None, body).await,
                     };
                 }
-                Ok(Landed::Personal) if self.asked.has_credentials() => return self.go(None, body).await,
+                Ok(Landed::Personal) if self.asked.has_credentials() => {
+                    return self.go(None, body).await;
+                }
                 Ok(Landed::Lost | Landed::Personal) => {}
                 // It is of no use to us, or takes too long.
                 Ok(Landed::NotStored) | Err(_) => return self.go(None, body).await,
@@ -97,7 +101,8 @@ impl Fetch {
         }
     }
 
-    /// The part of what comes just now for others that the request asks for, if that is known to be one.
+    /// The part of what comes just now for others that the request asks for, if that is known to be
+    /// one.
     pub(super) fn part_of_what_comes(&self) -> Option<Response> {
         let coming = self.settings.flights.filling(&self.key)?;
         match self.along(&coming, false) {

@@ -1,8 +1,10 @@
-//! What the caches of the routes have done since the start. Each event loop counts for itself; `GET /status` adds them up.
+//! What the caches of the routes have done since the start. Each event loop counts for itself; `GET
+//! /status` adds them up.
 
-use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use serde_json::{Map, Value};
 
 /// Counts of one event loop.
 #[derive(Debug, Default)]
@@ -11,9 +13,11 @@ pub struct CacheCounters {
     pub hits: Count,
     /// Requests answered by what is stale: it is made anew meanwhile, or the client does not mind.
     pub stale_hits: Count,
-    /// Requests that were answered by what another had asked for: waited for, or read while it came.
+    /// Requests that were answered by what another had asked for: waited for, or read while it
+    /// came.
     pub collapsed: Count,
-    /// Times that the place was asked since nothing was stored, or nothing that it could be asked about.
+    /// Times that the place was asked since nothing was stored, or nothing that it could be asked
+    /// about.
     pub misses: Count,
     /// Times that it was asked whether what is stored is still good.
     pub validations: Count,
@@ -36,7 +40,8 @@ pub struct CacheCounters {
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// One more. Not one instruction, and so without the price of one: the loop is the only one that writes.
+    /// One more. Not one instruction, and so without the price of one: the loop is the only one
+    /// that writes.
     pub fn add(&self) {
         self.0.store(self.0.load(Relaxed).wrapping_add(1), Relaxed);
     }
@@ -81,6 +86,9 @@ mod tests {
         loops[1].hits.add();
         loops[1].not_stored.add();
         let sum = sum(&loops);
-        assert_eq!((&sum["hits"], &sum["not_stored"], &sum["misses"]), (&2.into(), &1.into(), &0.into()));
+        assert_eq!(
+            (&sum["hits"], &sum["not_stored"], &sum["misses"]),
+            (&2.into(), &1.into(), &0.into())
+        );
     }
 }

@@ -1,11 +1,13 @@
 //! A stored item as the cache reads it: made once from its value and kept beside it, as pages are.
 
-use crate::page::Page;
+use std::sync::Arc;
+
 use kirin_cache::{Policy, Stored};
 use kirin_http::FieldLines;
 use kirin_http::response_head::{self, Field};
 use kirin_store::ItemRef;
-use std::sync::Arc;
+
+use crate::page::Page;
 
 /// The companion of an item.
 pub enum Entry {

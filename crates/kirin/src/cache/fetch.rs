@@ -1,4 +1,17 @@
-//! Asking the place for what is not stored, or not any more. Who else wants it at the same time is in [`super::collapse`].
+//! Asking the place for what is not stored, or not any more. Who else wants it at the same time is
+//! in [`super::collapse`].
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::{Method, StatusCode};
+use kirin_cache::validation;
+use kirin_cache::{CacheStatus, Forwarded, Policy, Unstorable, policy_of, storable};
+use kirin_compress::Codings;
+use kirin_http::{Answer, Body, ClientShare, FieldLines, Place, RequestBody, Response};
+use kirin_store::{Moment, Now};
+use tokio::time::Instant;
 
 use super::asked::{Asked, as_cache, as_known};
 use super::fill::fill;
@@ -9,16 +22,6 @@ use super::settings::CacheSettings;
 use super::shared_response::SharedResponse;
 use super::{Ask, Cache, Found, FoundResponse, steady_now, ttl};
 use crate::kept_request::KeptRequest;
-use http::{Method, StatusCode};
-use kirin_cache::validation;
-use kirin_cache::{CacheStatus, Forwarded, Policy, Unstorable, policy_of, storable};
-use kirin_compress::Codings;
-use kirin_http::{Answer, Body, ClientShare, FieldLines, Place, RequestBody, Response};
-use kirin_store::{Moment, Now};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::SystemTime;
-use tokio::time::Instant;
 
 /// A request that is to be answered by the place.
 pub struct Fetch {
@@ -65,13 +68,16 @@ impl Fetch {
             Forwarded::Bypass => counters.passed.add(),
             _ => counters.misses.add(),
         }
-        let answer = self
-            .request
-            .with(|request, origin| as_known(request, &self.settings, |request| (self.ask)(request, origin)));
+        let answer = self.request.with(|request, origin| {
+            as_known(request, &self.settings, |request| (self.ask)(request, origin))
+        });
         let (response, delay) = given(answer, body).await;
         if !self.asked.is_plain {
             // The response is not the one to a plain GET.
-            return said(response, CacheStatus { detail: Some("head-or-condition"), ..self.status() });
+            return said(
+                response,
+                CacheStatus { detail: Some("head-or-condition"), ..self.status() },
+            );
         }
         self.received(None, response, delay).await
     }
@@ -116,7 +122,11 @@ impl Fetch {
     }
 
     /// What the place says, asked with `conditions`.
-    async fn given(&self, conditions: &[(&'static str, Vec<u8>)], body: RequestBody) -> (Response, u64) {
+    async fn given(
+        &self,
+        conditions: &[(&'static str, Vec<u8>)],
+        body: RequestBody,
+    ) -> (Response, u64) {
         let answer = self.request.with(|request, origin| {
             as_cache(request, &self.settings, conditions, |request| (self.ask)(request, origin))
         });
@@ -195,15 +205,22 @@ impl Fetch {
     }
 
     /// A whole response has come, or begins to.
-    async fn received(self, flight: Option<Flight>, mut response: Response, delay: u64) -> Response {
+    async fn received(
+        self,
+        flight: Option<Flight>,
+        mut response: Response,
+        delay: u64,
+    ) -> Response {
         let received = steady_now();
         complete(&mut response.fields);
         let stored = self.policy(response.status, &response.fields, delay).and_then(|policy| {
             let kept = self.keep(&policy, response.status, &response.fields);
             let length = response.body.length().unwrap_or(0);
             let fits = |(keep, _): &(Keep, FieldLines)| keep.has_room(&self.cache.store, length);
-            let is_in_memory =
-                matches!(response.body, Body::Empty | Body::Bytes(_) | Body::Segments(_) | Body::Stream(_));
+            let is_in_memory = matches!(
+                response.body,
+                Body::Empty | Body::Bytes(_) | Body::Segments(_) | Body::Stream(_)
+            );
             let kept = kept.filter(fits).filter(|_| is_in_memory).ok_or(Unstorable::TooLarge)?;
             kept.0.check_unpurged(&self.cache.store)?;
             Ok((policy, kept))
@@ -222,7 +239,10 @@ impl Fetch {
                         landed => landed,
                     });
                 }
-                return said(response, CacheStatus { detail: Some(reason.name()), ..self.status() });
+                return said(
+                    response,
+                    CacheStatus { detail: Some(reason.name()), ..self.status() },
+                );
             }
         };
         let personal = self.personal_fields(&response.fields);
@@ -231,13 +251,23 @@ impl Fetch {
             Body::Bytes(bytes) => vec![bytes],
             Body::Segments(segments) => segments,
             Body::Stream(source) => {
-                let (shared, filler, body) =
-                    SharedResponse::new(response.status, fields.clone(), (policy, keep), source.length());
+                let (shared, filler, body) = SharedResponse::new(
+                    response.status,
+                    fields.clone(),
+                    (policy, keep),
+                    source.length(),
+                );
                 if let Some(flight) = &flight {
                     flight.fills(Arc::clone(&shared));
                 }
                 let cache = Rc::clone(&self.cache);
-                tokio::task::spawn_local(fill(source, (shared, filler), cache, flight, self.share.clone()));
+                tokio::task::spawn_local(fill(
+                    source,
+                    (shared, filler),
+                    cache,
+                    flight,
+                    self.share.clone(),
+                ));
                 response.body = body;
                 response.fields = fields;
                 response.fields.append(&personal);
@@ -269,8 +299,9 @@ impl Fetch {
 
     /// With what is stored. Coded, if at all, by who called the cache.
     pub(super) fn respond(&self, found: &FoundResponse, status: CacheStatus) -> Response {
-        self.request
-            .with(|request, _| self.cache.respond(found, request, Codings::NONE, steady_now(), status))
+        self.request.with(|request, _| {
+            self.cache.respond(found, request, Codings::NONE, steady_now(), status)
+        })
     }
 
     pub(super) fn status(&self) -> CacheStatus {
@@ -291,21 +322,40 @@ impl Fetch {
         }
     }
 
-    fn policy(&self, status: StatusCode, fields: &FieldLines, delay: u64) -> Result<Policy, Unstorable> {
-        // `Date` and `Expires` are compared with the wall clock. The age is a duration from then on.
+    fn policy(
+        &self,
+        status: StatusCode,
+        fields: &FieldLines,
+        delay: u64,
+    ) -> Result<Policy, Unstorable> {
+        // `Date` and `Expires` are compared with the wall clock. The age is a duration from then
+        // on.
         let wall = kirin_clock::wall_seconds();
-        let policy = policy_of(self.storable_request(), status, fields, &self.settings.rules, wall, delay)?;
+        let policy =
+            policy_of(self.storable_request(), status, fields, &self.settings.rules, wall, delay)?;
         Ok(Policy { received: steady_now(), ..policy })
     }
 
     /// What is needed to store a response with `said`, and its fields that are stored.
-    fn keep(&self, policy: &Policy, status: StatusCode, said: &FieldLines) -> Option<(Keep, FieldLines)> {
+    fn keep(
+        &self,
+        policy: &Policy,
+        status: StatusCode,
+        said: &FieldLines,
+    ) -> Option<(Keep, FieldLines)> {
         let mut fields = said.clone();
         for name in storable::unstored_fields(said) {
             fields.remove(&name);
         }
         let keep = self.request.with(|request, _| {
-            Keep::of(request, &self.settings, (&self.asked.key, &self.began), policy, status, &fields)
+            Keep::of(
+                request,
+                &self.settings,
+                (&self.asked.key, &self.began),
+                policy,
+                status,
+                &fields,
+            )
         });
         keep.map(|keep| (keep, fields))
     }
@@ -355,14 +405,17 @@ impl Fetch {
 impl FoundResponse {
     fn conditions(&self) -> Vec<(&'static str, Vec<u8>)> {
         match self.cached() {
-            Some(cached) if cached.has_validator => validation::conditions(&cached.stored_fields(&self.item)),
+            Some(cached) if cached.has_validator => {
+                validation::conditions(&cached.stored_fields(&self.item))
+            }
             _ => Vec::new(),
         }
     }
 
     fn is_meant_by(&self, not_modified: &FieldLines) -> bool {
-        self.cached()
-            .is_some_and(|cached| validation::is_about(&cached.stored_fields(&self.item), not_modified))
+        self.cached().is_some_and(|cached| {
+            validation::is_about(&cached.stored_fields(&self.item), not_modified)
+        })
     }
 }
 
@@ -383,8 +436,8 @@ fn complete(fields: &mut FieldLines) {
     }
 }
 
-/// Errors that a request has brought on itself, by a field that is too large or comes too often: those who wait have not sent
-/// that, so the next of them goes.
+/// Errors that a request has brought on itself, by a field that is too large or comes too often:
+/// those who wait have not sent that, so the next of them goes.
 fn is_of_one_request(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 408 | 413 | 417 | 421 | 429 | 431)
 }

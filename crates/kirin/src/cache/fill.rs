@@ -1,26 +1,30 @@
-//! Storing a body while it is sent: the client gets it as it comes, and so does whoever asks for it meanwhile.
+//! Storing a body while it is sent: the client gets it as it comes, and so does whoever asks for it
+//! meanwhile.
 //!
-//! A task of its own reads from the place, so that neither a slow client nor one that goes keeps it from being stored. What is
-//! longer than may be stored goes to those who read it already, for as long as any of them does ([`super::filling_body`]). What
-//! is cut is not stored, and cut for all of them.
+//! A task of its own reads from the place, so that neither a slow client nor one that goes keeps it
+//! from being stored. What is longer than may be stored goes to those who read it already, for as
+//! long as any of them does ([`super::filling_body`]). What is cut is not stored, and cut for all
+//! of them.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use kirin_http::body::BodyStream;
+use kirin_http::{ClientShare, Resource};
+use kirin_store::Now;
+use tokio::time::{Instant, timeout};
 
 use super::filling_body::{Demand, Filler};
 use super::flights::{Flight, Landed};
 use super::patience::{GRACE, Patience};
 use super::shared_response::SharedResponse;
 use super::{Cache, steady_now};
-use kirin_http::body::BodyStream;
-use kirin_http::{ClientShare, Resource};
-use kirin_store::Now;
-use std::future::poll_fn;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Poll, ready};
-use std::time::Duration;
-use tokio::time::{Instant, timeout};
 
-/// Reads `source` to its end and stores it. What it takes until all have read it is counted for the client with this
-/// `share`, who was the first to ask; if that finds no room it is not stored.
+/// Reads `source` to its end and stores it. What it takes until all have read it is counted for the
+/// client with this `share`, who was the first to ask; if that finds no room it is not stored.
 pub async fn fill(
     mut source: Box<dyn BodyStream>,
     (response, filler): (Arc<SharedResponse>, Filler),
@@ -41,7 +45,9 @@ pub async fn fill(
                     filler.is_too_long();
                     cache.counters.not_stored.add();
                     if is_counted {
-                        response.keep.remember_pass(&cache.store, Now::from_unix_seconds(steady_now()));
+                        response
+                            .keep
+                            .remember_pass(&cache.store, Now::from_unix_seconds(steady_now()));
                     }
                     if let Some(flight) = flight {
                         flight.land(Landed::NotStored);
@@ -64,8 +70,9 @@ pub async fn fill(
     poll_fn(|context| filler.poll_deserted(context)).await;
 }
 
-/// Reads the rest for those who read what came before: as fast as the fastest of them, and without losing the slowest, unless
-/// that is so slow that it would be a way to keep others from getting anything.
+/// Reads the rest for those who read what came before: as fast as the fastest of them, and without
+/// losing the slowest, unless that is so slow that it would be a way to keep others from getting
+/// anything.
 async fn pass_on(mut source: Box<dyn BodyStream>, filler: Filler, grace: Duration) {
     let mut patience = Patience::new(grace);
     loop {
@@ -154,7 +161,10 @@ mod tests {
     }
 
     /// A body that is too long, its first reader, and whether its source is still there.
-    fn passed_on(is_whole: bool, grace: Duration) -> (impl BodyStream, impl BodyStream, Rc<Cell<bool>>) {
+    fn passed_on(
+        is_whole: bool,
+        grace: Duration,
+    ) -> (impl BodyStream, impl BodyStream, Rc<Cell<bool>>) {
         let (body, filler, first) = FillingBody::new(None, 4 * PIECE_BYTES as u64);
         let second = body.reader(None).expect("it has just begun");
         filler.is_too_long();

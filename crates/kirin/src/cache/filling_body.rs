@@ -1,18 +1,20 @@
 //! The body of a response that is being stored, as all read it who have asked for it meanwhile.
 //!
-//! One task fills it ([`super::fill`]); readers on any loop take its pieces, each at its own pace. A piece is in memory once,
-//! whoever reads it. As long as the body may be stored all of it stays, and nobody's pace matters to anybody else. A body that
-//! turns out too long for that takes no more readers; those that it has get all of it, and what the slowest of them has read
-//! is let go. It is then filled no faster than the fastest of them reads, and the slowest may be behind by what could have been
-//! stored: that is the memory it takes. Pure: no clock, no tasks, no I/O.
+//! One task fills it ([`super::fill`]); readers on any loop take its pieces, each at its own pace.
+//! A piece is in memory once, whoever reads it. As long as the body may be stored all of it stays,
+//! and nobody's pace matters to anybody else. A body that turns out too long for that takes no more
+//! readers; those that it has get all of it, and what the slowest of them has read is let go. It is
+//! then filled no faster than the fastest of them reads, and the slowest may be behind by what
+//! could have been stored: that is the memory it takes. Pure: no clock, no tasks, no I/O.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use kirin_http::body::{BodyStream, StreamError};
 use kirin_http::byte_range::ByteRange;
 use parking_lot::Mutex;
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 /// Bytes of a body that is not stored which are there before the fastest reader wants them.
 const AHEAD_BYTES: u64 = 64 * 1024;
@@ -90,7 +92,8 @@ pub struct BodyReader {
 }
 
 impl FillingBody {
-    /// A body of this length, if it is known, of which up to `limit_bytes` are stored; with its first reader.
+    /// A body of this length, if it is known, of which up to `limit_bytes` are stored; with its
+    /// first reader.
     pub fn new(length: Option<u64>, limit_bytes: u64) -> (Arc<Self>, Filler, BodyReader) {
         let body = Arc::new(Self { shared: Mutex::default(), length, limit_bytes });
         let reader = body.join(&mut body.shared.lock(), None);
@@ -102,8 +105,8 @@ impl FillingBody {
         self.length
     }
 
-    /// Reads from the beginning, or a part of a body whose length is known. None if the beginning is not there any more, or the
-    /// end will not come.
+    /// Reads from the beginning, or a part of a body whose length is known. None if the beginning
+    /// is not there any more, or the end will not come.
     pub fn reader(self: &Arc<Self>, part: Option<ByteRange>) -> Option<BodyReader> {
         let mut shared = self.shared.lock();
         match shared.state {
@@ -122,7 +125,11 @@ impl FillingBody {
         BodyReader { body: Arc::clone(self), id, length, skip, left }
     }
 
-    fn poll_piece(&self, id: u64, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+    fn poll_piece(
+        &self,
+        id: u64,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, StreamError>>> {
         let mut shared = self.shared.lock();
         let Shared { pieces, first, state, readers, filler, .. } = &mut *shared;
         // It is there for as long as its reader is.
@@ -187,7 +194,8 @@ impl Filler {
         }
     }
 
-    /// Lets go what all have read of a body that is not stored, and waits until the slowest reader is near enough.
+    /// Lets go what all have read of a body that is not stored, and waits until the slowest reader
+    /// is near enough.
     pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut shared = self.0.shared.lock();
         shared.filler = Some(context.waker().clone());
@@ -233,7 +241,8 @@ impl Shared {
     /// Lets go what all have read; returns the bytes that are left.
     fn let_go(&mut self) -> u64 {
         let end = (self.first + self.pieces.len(), self.bytes);
-        let (next, bytes) = self.reading().map(|reader| (reader.next, reader.bytes)).min().unwrap_or(end);
+        let (next, bytes) =
+            self.reading().map(|reader| (reader.next, reader.bytes)).min().unwrap_or(end);
         self.pieces.drain(..next - self.first);
         self.first = next;
         self.bytes - bytes
@@ -256,7 +265,10 @@ fn wake(waker: &mut Option<Waker>) {
 }
 
 impl BodyStream for BodyReader {
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+    fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, StreamError>>> {
         while self.left > 0 {
             let mut piece = match self.body.poll_piece(self.id, context) {
                 Poll::Ready(Some(Ok(piece))) => piece,

@@ -1,7 +1,9 @@
-use super::*;
-use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
+
+use proptest::prelude::*;
+
+use super::*;
 
 /// Counts how often it was woken.
 #[derive(Default)]
@@ -107,7 +109,11 @@ fn readers_that_wait_are_woken_by_each_change_and_others_are_not() {
     assert_eq!(read(&mut second), got("ab", "waits"));
     assert!(waits(&mut second, &woken[1]));
     filler.end();
-    assert_eq!(woken.each_ref().map(|woken| woken.count()), [2, 2], "the first had read nothing since");
+    assert_eq!(
+        woken.each_ref().map(|woken| woken.count()),
+        [2, 2],
+        "the first had read nothing since"
+    );
     assert_eq!(read(&mut first), got("b", "ends"));
 }
 
@@ -199,8 +205,9 @@ fn the_slowest_reader_is_cut_only_if_others_have_nothing_to_read() {
 }
 
 proptest! {
-    /// Whatever the order in which the body comes, is read and turns out too long: a reader has a beginning of it, and an end
-    /// only if that is all of it; and what is kept in memory is bounded.
+    /// Whatever the order in which the body comes, is read and turns out too long: a reader has a
+    /// beginning of it, and an end only if that is all of it; and what is kept in memory is
+    /// bounded.
     #[test]
     fn no_reader_sees_other_bytes_or_a_false_end(
         steps in prop::collection::vec((0..6u8, 0..4usize, 1..9usize), 1..80), ends in 0..3u8,

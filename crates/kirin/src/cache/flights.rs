@@ -1,17 +1,20 @@
 //! One request a key at the place: the others wait for what it brings.
 //!
-//! Shared by all loops. A waiter learns that a response has begun, which it then reads along, or how it ended, and looks into
-//! the store itself. A flight ends when it is told to or dropped, so that nobody waits for what has gone.
+//! Shared by all loops. A waiter learns that a response has begun, which it then reads along, or
+//! how it ended, and looks into the store itself. A flight ends when it is told to or dropped, so
+//! that nobody waits for what has gone.
 
-use super::shared_response::SharedResponse;
-use http::StatusCode;
-use kirin_cache::Unstorable;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::StatusCode;
+use kirin_cache::Unstorable;
+use parking_lot::Mutex;
 use tokio::sync::watch;
+
+use super::shared_response::SharedResponse;
 
 /// Requests that wait for one at most; one more goes to the place itself.
 const MAX_WAITING: usize = 4096;
@@ -26,8 +29,9 @@ pub enum Landed {
     Stored,
     /// It is of no use to others: they go themselves, all at once.
     NotStored,
-    /// It was for one visitor, who has shown who he is: those who have done so, too, go themselves. For the others somebody else
-    /// goes, or anybody with a cookie could send all of them to the place.
+    /// It was for one visitor, who has shown who he is: those who have done so, too, go themselves.
+    /// For the others somebody else goes, or anybody with a cookie could send all of them to the
+    /// place.
     Personal,
     /// The place has failed with this status. Those who may have what is stale get that in its
     /// place.
@@ -180,7 +184,8 @@ impl Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        // First out of the table: who looks afterwards finds the store filled or leads. Another may be there in its place.
+        // First out of the table: who looks afterwards finds the store filled or leads. Another may
+        // be there in its place.
         let mut part = self.flights.part(&self.key).lock();
         if part.get(&self.key).is_some_and(|under_way| Arc::ptr_eq(under_way, &self.under_way)) {
             part.remove(&self.key);
@@ -278,8 +283,12 @@ mod tests {
         let flights = Arc::new(Flights::default());
         let old = lead(&flights, b"a");
         let (mut first, second) = (wait(&flights, b"a"), wait(&flights, b"a"));
-        let Joined::Leads(new) = flights.join_anew(b"a", &first) else { panic!("nobody was before") };
-        let Joined::Waits(mut third) = flights.join_anew(b"a", &second) else { panic!("the first was") };
+        let Joined::Leads(new) = flights.join_anew(b"a", &first) else {
+            panic!("nobody was before")
+        };
+        let Joined::Waits(mut third) = flights.join_anew(b"a", &second) else {
+            panic!("the first was")
+        };
         let mut fourth = wait(&flights, b"a");
         // The old one ends, and takes nothing with it.
         old.land(Landed::NotStored);

@@ -1,17 +1,19 @@
 //! How a request goes to the place when the cache does not answer it.
 
-use super::asked::{Asked, shortened_query};
-use super::fetch::Fetch;
-use super::settings::CacheSettings;
-use super::{Ask, Cache};
-use crate::kept_request::KeptRequest;
+use std::rc::Rc;
+use std::sync::Arc;
+
 use http::{Method, StatusCode};
 use kirin_cache::invalidation::{self, Requested};
 use kirin_cache::{CacheStatus, Forwarded, key, surrogate};
 use kirin_http::{Answer, FieldLines, Origin, RequestHead, Response};
 use kirin_store::Invalidation;
-use std::rc::Rc;
-use std::sync::Arc;
+
+use super::asked::{Asked, shortened_query};
+use super::fetch::Fetch;
+use super::settings::CacheSettings;
+use super::{Ask, Cache};
+use crate::kept_request::KeptRequest;
 
 /// A request on its way to the place.
 pub struct Forward {
@@ -26,7 +28,8 @@ pub enum How {
     Method,
     /// The cache has nothing to do with it, for this reason.
     Bypass(&'static str),
-    /// As it is, waiting for nobody. What comes may be stored; under this key, if nothing was there.
+    /// As it is, waiting for nobody. What comes may be stored; under this key, if nothing was
+    /// there.
     Pass(Asked, Vec<u8>, Forwarded),
     /// For all who want the same: what is or would be stored under this key.
     Fetch(Asked, Vec<u8>, Forwarded),
@@ -52,8 +55,10 @@ impl Forward {
         match how {
             How::Bypass(reason) => {
                 cache.counters.bypassed.add();
-                let status =
-                    CacheStatus { detail: Some(reason), ..CacheStatus::forwarded(Forwarded::Bypass) };
+                let status = CacheStatus {
+                    detail: Some(reason),
+                    ..CacheStatus::forwarded(Forwarded::Bypass)
+                };
                 around(ask(request, origin), move |response| said(response, status))
             }
             How::Method => {
@@ -74,13 +79,23 @@ impl Forward {
                 })
             }
             How::Pass(asked, key, why) => {
-                let fetch =
-                    Fetch::new(&cache, &settings, (asked, key, why), KeptRequest::of(request, origin), ask);
+                let fetch = Fetch::new(
+                    &cache,
+                    &settings,
+                    (asked, key, why),
+                    KeptRequest::of(request, origin),
+                    ask,
+                );
                 Answer::later(move |body| fetch.pass(body))
             }
             How::Fetch(asked, key, why) => {
-                let fetch =
-                    Fetch::new(&cache, &settings, (asked, key, why), KeptRequest::of(request, origin), ask);
+                let fetch = Fetch::new(
+                    &cache,
+                    &settings,
+                    (asked, key, why),
+                    KeptRequest::of(request, origin),
+                    ask,
+                );
                 Answer::later(move |body| fetch.run(body))
             }
         }

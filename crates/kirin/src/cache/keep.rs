@@ -1,8 +1,7 @@
 //! Putting a response into the store, and what stands for one that is not to be there.
 
-use super::FoundResponse;
-use super::entry::Entry;
-use super::settings::CacheSettings;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::StatusCode;
 use httparse::Header;
@@ -11,9 +10,13 @@ use kirin_http::{FieldLines, RequestHead};
 use kirin_store::{
     Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest, Value, ValueBuffer,
 };
-use std::sync::Arc;
 
-/// How long it is remembered that responses to a target are not stored, so that requests for it do not wait for each other.
+use super::FoundResponse;
+use super::entry::Entry;
+use super::settings::CacheSettings;
+
+/// How long it is remembered that responses to a target are not stored, so that requests for it do
+/// not wait for each other.
 const PASS_SECONDS: u64 = 60;
 
 /// How long a stale response is kept to be asked if it is still good.
@@ -46,8 +49,8 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Prepares to store a response with `fields`, which are those to be stored. `primary_key` is its target's,
-    /// `began` when it was asked for. None if it cannot be stored.
+    /// Prepares to store a response with `fields`, which are those to be stored. `primary_key` is
+    /// its target's, `began` when it was asked for. None if it cannot be stored.
     pub fn of(
         request: &RequestHead<'_>,
         settings: &CacheSettings,
@@ -137,7 +140,8 @@ impl Keep {
         }
         let tags = self.tags();
         let item = NewItem { expires: self.expires, ..NewItem::new(self.value(body, body_bytes)) };
-        let request = StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
+        let request =
+            StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
         match store.store(&self.key, item.tags(&tags), &request, now) {
             StoreOutcome::Stored { .. } => {}
             StoreOutcome::TooLarge => return Err(Unstorable::TooLarge),
@@ -156,14 +160,17 @@ impl Keep {
     fn store_varies(&self, store: &Store, now: Now) -> Result<(), Unstorable> {
         let Some(varies) = &self.varies else { return Ok(()) };
         let tags: Vec<&[u8]> = self.target_tags.iter().map(Vec::as_slice).collect();
-        match store.set(&self.primary_key, NewItem::new(varies.as_bytes()).tags(&tags), now).is_stored() {
+        match store
+            .set(&self.primary_key, NewItem::new(varies.as_bytes()).tags(&tags), now)
+            .is_stored()
+        {
             true => Ok(()),
             false => Err(Unstorable::NoMemory),
         }
     }
 
-    /// What has been stored, for who has just asked for it. That is no use yet by which to tell what is asked for again, and
-    /// nothing is kept beside the item before it is.
+    /// What has been stored, for who has just asked for it. That is no use yet by which to tell
+    /// what is asked for again, and nothing is kept beside the item before it is.
     pub(super) fn stored(&self, store: &Store, now: Now) -> Option<FoundResponse> {
         let item = store.peek(&self.key, now)?;
         let (entry, _) = Entry::compile(&item.value());
@@ -201,7 +208,8 @@ impl Keep {
     }
 }
 
-/// Where it is remembered that visitors who show who they are get responses of their own, while others may share one.
+/// Where it is remembered that visitors who show who they are get responses of their own, while
+/// others may share one.
 pub fn credentials_key(primary_key: &[u8]) -> Vec<u8> {
     [primary_key, b"\0\0"].concat()
 }

@@ -1,10 +1,12 @@
 //! The `cache` of a route: what an application has answered is given to others, as RFC 9111 allows.
 //!
-//! [`Cache::look`] is called by the router before the place is asked. A hit is a response from memory, at once; what else
-//! there is to do is a [`Forward`], which asks the place in the end: [`collapse`] has one request a key go there ([`flights`]) by
-//! [`fetch`]; [`keep`] and [`fill`] store what comes, while all who want it read it along ([`shared_response`]). The rules are in `kirin-cache`, the memory is the store's: a cached response is an item with a key
-//! that no memcached client comes upon ([`kirin_cache::key`]), and it is served as a page is, conditions, ranges and coded
-//! variants included. One cache a loop.
+//! [`Cache::look`] is called by the router before the place is asked. A hit is a response from
+//! memory, at once; what else there is to do is a [`Forward`], which asks the place in the end:
+//! [`collapse`] has one request a key go there ([`flights`]) by
+//! [`fetch`]; [`keep`] and [`fill`] store what comes, while all who want it read it along
+//! ([`shared_response`]). The rules are in `kirin-cache`, the memory is the store's: a cached
+//! response is an item with a key that no memcached client comes upon ([`kirin_cache::key`]), and
+//! it is served as a page is, conditions, ranges and coded variants included. One cache a loop.
 
 pub mod asked;
 pub mod collapse;
@@ -20,28 +22,31 @@ pub mod patience;
 pub mod settings;
 pub mod shared_response;
 
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use httparse::Header;
+use kirin_cache::{CacheStatus, Forwarded, Reuse, Unstorable, reuse, vary};
+use kirin_compress::Codings;
+use kirin_http::{Answer, Origin, Place, RequestBody, RequestHead, Response};
+use kirin_store::{ItemRef, Now, Store};
+
 use crate::compress_threads::CompressThreads;
 use crate::kept_request::KeptRequest;
 use crate::store_place::StorePlace;
 use asked::{Asked, Past};
-use bytes::Bytes;
 use counters::CacheCounters;
 use entry::{CachedResponse, Entry};
 use fetch::Fetch;
 use flights::Joined;
 use forward::Forward;
-use http::StatusCode;
-use httparse::Header;
 use keep::Keep;
-use kirin_cache::{CacheStatus, Forwarded, Reuse, Unstorable, reuse, vary};
-use kirin_compress::Codings;
-use kirin_http::{Answer, Origin, Place, RequestBody, RequestHead, Response};
-use kirin_store::{ItemRef, Now, Store};
 use settings::CacheSettings;
-use std::rc::Rc;
-use std::sync::Arc;
 
-/// Asks the place behind the cache; as often as it takes, and also after the request itself has been answered.
+/// Asks the place behind the cache; as often as it takes, and also after the request itself has
+/// been answered.
 pub type Ask = Rc<dyn Fn(&RequestHead<'_>, Origin<'_>) -> Answer>;
 
 /// The cache of one event loop.
@@ -83,12 +88,17 @@ impl FoundResponse {
 
 impl Cache {
     /// In `store`. What it does is counted in `counters`, by this event loop alone.
-    pub fn new(store: Arc<Store>, threads: CompressThreads, counters: Arc<CacheCounters>) -> Rc<Self> {
+    pub fn new(
+        store: Arc<Store>,
+        threads: CompressThreads,
+        counters: Arc<CacheCounters>,
+    ) -> Rc<Self> {
         Rc::new(Self { pages: StorePlace::new(Arc::clone(&store), threads), store, counters })
     }
 
-    /// Answers from memory, or says how the place is to be asked, on behalf of `user`. `codings` is what hits may be coded in. `ask` makes what
-    /// asks the place, for when a response is made anew behind the client's back.
+    /// Answers from memory, or says how the place is to be asked, on behalf of `user`. `codings` is
+    /// what hits may be coded in. `ask` makes what asks the place, for when a response is made anew
+    /// behind the client's back.
     pub fn look(
         self: &Rc<Self>,
         settings: &Arc<CacheSettings>,
@@ -106,7 +116,9 @@ impl Cache {
         let found = self.find(&asked, request.fields, origin.now);
         let (key, why) = match found {
             Found::Response(found) => {
-                let Some(cached) = found.cached() else { return forward(forward::How::Bypass("unreadable")) };
+                let Some(cached) = found.cached() else {
+                    return forward(forward::How::Bypass("unreadable"));
+                };
                 let policy = cached.policy;
                 let status = CacheStatus::hit(ttl(cached, &found.item, origin.now));
                 let reuse = reuse(&policy, &asked.directives, origin.now, found.item.is_stale());
@@ -116,7 +128,9 @@ impl Cache {
                             Reuse::Fresh => self.counters.hits.add(),
                             _ => self.counters.stale_hits.add(),
                         }
-                        return Looked::Hit(self.respond(&found, request, codings, origin.now, status));
+                        return Looked::Hit(
+                            self.respond(&found, request, codings, origin.now, status),
+                        );
                     }
                     Reuse::StaleWhileRevalidate => {
                         self.counters.stale_hits.add();
@@ -136,7 +150,9 @@ impl Cache {
                 }
             }
             Found::Nothing { key, why } => (key, why),
-            Found::Pass { .. } if asked.directives.only_if_cached => return Looked::Hit(not_cached()),
+            Found::Pass { .. } if asked.directives.only_if_cached => {
+                return Looked::Hit(not_cached());
+            }
             Found::Pass { key } => {
                 return forward(forward::How::Pass(asked, key, Forwarded::Bypass));
             }
@@ -216,7 +232,8 @@ impl Cache {
     ) -> Response {
         let Some(cached) = found.cached() else { return Response::error(StatusCode::NOT_FOUND) };
         let seconds = Now::from_unix_seconds(now);
-        let mut response = self.pages.stored_response(&found.item, &cached.page, request, codings, seconds);
+        let mut response =
+            self.pages.stored_response(&found.item, &cached.page, request, codings, seconds);
         response.place = Place::Cache;
         response.fields.push("Age", cached.policy.age(now).to_string());
         response.fields.push("Cache-Status", status.to_string());

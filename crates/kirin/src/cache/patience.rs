@@ -43,7 +43,8 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// A slowest reader that has `bytes` taken every `seconds`; when the others have had enough, if within an hour.
+    /// A slowest reader that has `bytes` taken every `seconds`; when the others have had enough, if
+    /// within an hour.
     fn ends_after(bytes: usize, seconds: u64) -> Option<u64> {
         let (mut patience, step) = (Patience::new(GRACE), Duration::from_secs(seconds));
         for number in 1..3600 / seconds {

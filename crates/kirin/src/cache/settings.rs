@@ -1,10 +1,12 @@
 //! What a route says of its cache; made when the configuration is checked, shared by all loops.
 
-use super::flights::Flights;
-use kirin_cache::StorageRules;
-use kirin_http::RequestHead;
 use std::sync::Arc;
 use std::time::Duration;
+
+use kirin_cache::StorageRules;
+use kirin_http::RequestHead;
+
+use super::flights::Flights;
 
 /// The cache of a route.
 #[derive(Debug)]

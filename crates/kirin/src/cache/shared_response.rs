@@ -1,7 +1,7 @@
 //! A response that is being stored, as it answers others than the request that it was asked for by.
 
-use super::filling_body::{Filler, FillingBody};
-use super::keep::Keep;
+use std::sync::Arc;
+
 use http::{Method, StatusCode};
 use kirin_cache::{Policy, surrogate};
 use kirin_http::body::UnknownLength;
@@ -10,7 +10,9 @@ use kirin_http::date::parse_date;
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
 use kirin_http::{Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content};
-use std::sync::Arc;
+
+use super::filling_body::{Filler, FillingBody};
+use super::keep::Keep;
 
 /// Its head, and its body as far as it has come.
 #[derive(Debug)]
@@ -26,8 +28,8 @@ pub struct SharedResponse {
 }
 
 impl SharedResponse {
-    /// A response whose head has come; `fields` are those that are stored, `length` that of its body, if it is known. The body
-    /// is for the request that it was asked for by.
+    /// A response whose head has come; `fields` are those that are stored, `length` that of its
+    /// body, if it is known. The body is for the request that it was asked for by.
     pub fn new(
         status: StatusCode,
         mut fields: FieldLines,
@@ -40,8 +42,8 @@ impl SharedResponse {
         (Arc::new(response), filler, Body::Stream(Box::new(reader)))
     }
 
-    /// The response to `request`: 200, 206, 304, 412 or 416, as far as that can be said before the end. None if it cannot, or if
-    /// the body is not to be had from its beginning.
+    /// The response to `request`: 200, 206, 304, 412 or 416, as far as that can be said before the
+    /// end. None if it cannot, or if the body is not to be had from its beginning.
     pub fn answer(&self, request: &RequestHead<'_>) -> Option<Response> {
         let asked = RequestFields::of(request);
         let etag = self.fields.get("etag").map(Tag::of);
@@ -53,11 +55,14 @@ impl SharedResponse {
             entity_tag: etag.unwrap_or(Tag::Absent),
             last_modified: self.fields.get("last-modified").and_then(parse_date),
         };
-        // "if the response without the conditions would be other than 2xx" they count for nothing (RFC 9110 section 13.2.1).
+        // "if the response without the conditions would be other than 2xx" they count for nothing
+        // (RFC 9110 section 13.2.1).
         if self.status.is_success() {
             match preconditions::evaluate(&asked, validators) {
                 Verdict::Proceed => {}
-                Verdict::NotModified => return Some(self.respond(StatusCode::NOT_MODIFIED, Body::Empty)),
+                Verdict::NotModified => {
+                    return Some(self.respond(StatusCode::NOT_MODIFIED, Body::Empty));
+                }
                 Verdict::Failed => {
                     let response = Response::error(StatusCode::PRECONDITION_FAILED);
                     return Some(Response { place: Place::Cache, ..response });
@@ -81,7 +86,8 @@ impl SharedResponse {
             }
             Part::Range(range) => {
                 let reader = self.body.reader(Some(range))?;
-                let mut response = self.respond(StatusCode::PARTIAL_CONTENT, Body::Stream(Box::new(reader)));
+                let mut response =
+                    self.respond(StatusCode::PARTIAL_CONTENT, Body::Stream(Box::new(reader)));
                 response.fields.push("Content-Range", range.content_range(length?));
                 Some(response)
             }
@@ -89,7 +95,14 @@ impl SharedResponse {
             Part::Several(_) => None,
             Part::Unsatisfiable => {
                 let none = |_| Body::Empty;
-                Some(partial_content::respond(Place::Cache, FieldLines::new(), length?, &part, false, none))
+                Some(partial_content::respond(
+                    Place::Cache,
+                    FieldLines::new(),
+                    length?,
+                    &part,
+                    false,
+                    none,
+                ))
             }
         }
     }

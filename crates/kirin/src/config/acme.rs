@@ -1,13 +1,15 @@
 //! `acme` of `[listener.tls]`: what a user writes, and what it means.
 
-use super::check::absolute;
-use super::default;
-use super::load::{ConfigError, Source};
+use std::env;
+use std::path::{Path, PathBuf};
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_spanned::Spanned;
-use std::env;
-use std::path::{Path, PathBuf};
+
+use super::check::absolute;
+use super::default;
+use super::load::{ConfigError, Source};
 
 /// Names in a certificate at most; Let's Encrypt's limit.
 const MAX_DOMAINS: usize = 100;
@@ -19,20 +21,22 @@ const STATE_OF_ROOT: &str = "/var/lib/kirin";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcmeConfig {
-    /// The names that the certificate is for, such as `["example.org", "www.example.org"]`. All must lead to this Kirin in the
-    /// DNS. No wildcards: they cannot be proven by HTTP.
+    /// The names that the certificate is for, such as `["example.org", "www.example.org"]`. All
+    /// must lead to this Kirin in the DNS. No wildcards: they cannot be proven by HTTP.
     #[schemars(with = "Vec<String>")]
     pub domains: Vec<Spanned<String>>,
-    /// Where the authority may write to when something is wrong. Default: no address, which Let's Encrypt is content with.
+    /// Where the authority may write to when something is wrong. Default: no address, which Let's
+    /// Encrypt is content with.
     #[schemars(with = "Option<String>")]
     pub email: Option<Spanned<String>>,
-    /// The authority: the address of its ACME directory. Default: Let's Encrypt. To use an authority is to agree to its terms
-    /// of service.
+    /// The authority: the address of its ACME directory. Default: Let's Encrypt. To use an
+    /// authority is to agree to its terms of service.
     #[serde(default = "default::acme_directory")]
     #[schemars(with = "String", default = "default::acme_directory_plain")]
     pub directory: Spanned<String>,
-    /// Where the account's key and the certificates are kept, in a directory that only Kirin's user can read. Default: `acme` in systemd's
-    /// `$STATE_DIRECTORY`, or else in `/var/lib/kirin` for root and in `~/.local/state/kirin` for others.
+    /// Where the account's key and the certificates are kept, in a directory that only Kirin's user
+    /// can read. Default: `acme` in systemd's `$STATE_DIRECTORY`, or else in `/var/lib/kirin` for
+    /// root and in `~/.local/state/kirin` for others.
     #[schemars(with = "Option<String>")]
     pub state: Option<Spanned<String>>,
 }
@@ -55,7 +59,9 @@ pub fn check_acme(config: &Spanned<AcmeConfig>, source: &Source) -> Result<AcmeS
     let span = config.span();
     let config = config.get_ref();
     if !(1..=MAX_DOMAINS).contains(&config.domains.len()) {
-        return Err(source.error(span, format!("`acme.domains`: allowed are 1 to {MAX_DOMAINS} names")));
+        return Err(
+            source.error(span, format!("`acme.domains`: allowed are 1 to {MAX_DOMAINS} names"))
+        );
     }
     let mut domains = Vec::new();
     for domain in &config.domains {
@@ -72,7 +78,10 @@ pub fn check_acme(config: &Spanned<AcmeConfig>, source: &Source) -> Result<AcmeS
         }
     }
     if let Some(email) = &config.email
-        && !email.get_ref().split_once('@').is_some_and(|(user, host)| !user.is_empty() && is_dns_name(host))
+        && !email
+            .get_ref()
+            .split_once('@')
+            .is_some_and(|(user, host)| !user.is_empty() && is_dns_name(host))
     {
         let message = format!("`{}` is not an address of e-mail", email.get_ref());
         return Err(source.error(email.span(), message));
@@ -108,7 +117,8 @@ fn default_state() -> Option<PathBuf> {
     of_systemd.or_else(of_root).or_else(of_user).map(|directory| absolute(&directory.join("acme")))
 }
 
-/// A name as RFC 1123 section 2.1 has it, of two labels at least, the last of which is not a number.
+/// A name as RFC 1123 section 2.1 has it, of two labels at least, the last of which is not a
+/// number.
 fn is_dns_name(name: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -116,7 +126,8 @@ fn is_dns_name(name: &str) -> bool {
             && !label.ends_with('-')
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
-    let last_is_word = name.rsplit('.').next().is_some_and(|last| !last.bytes().all(|b| b.is_ascii_digit()));
+    let last_is_word =
+        name.rsplit('.').next().is_some_and(|last| !last.bytes().all(|b| b.is_ascii_digit()));
     name.len() <= 253 && name.contains('.') && last_is_word && name.split('.').all(is_label)
 }
 

@@ -1,19 +1,20 @@
 //! The admin listener in the configuration.
 
-use super::Config;
-use super::check::address;
-use super::load::{ConfigError, Source};
 use kirin_http::ListenAddress;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_spanned::Spanned;
 
+use super::Config;
+use super::check::address;
+use super::load::{ConfigError, Source};
+
 /// The admin listener ([purge.md](purge.md)).
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdminConfig {
-    /// `unix:PATH`, which only the user that Kirin serves as (and root) may open, or a port on a loopback address, `127.0.0.1:PORT`,
-    /// which every process of the machine can.
+    /// `unix:PATH`, which only the user that Kirin serves as (and root) may open, or a port on a
+    /// loopback address, `127.0.0.1:PORT`, which every process of the machine can.
     #[schemars(with = "String")]
     pub address: Spanned<String>,
 }

@@ -1,10 +1,12 @@
 //! Who of an upstream's servers gets a request, as a user writes it.
 
-use super::load::{ConfigError, Source};
-use super::upstream::UpstreamConfig;
+use std::time::Duration;
+
 use kirin_proxy::{Balancing, HashKey, Method};
 use serde_spanned::Spanned;
-use std::time::Duration;
+
+use super::load::{ConfigError, Source};
+use super::upstream::UpstreamConfig;
 
 /// Checks what `config` says of it.
 pub fn balancing(config: &UpstreamConfig, source: &Source) -> Result<Balancing, ConfigError> {

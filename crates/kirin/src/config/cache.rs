@@ -1,15 +1,17 @@
 //! The `cache` key of a route: `true`, `false`, or a table.
 
-use super::load::{ConfigError, Source};
-use super::units::{ByteSize, Seconds};
-use crate::cache::settings::{Bypass, CacheSettings};
+use std::sync::Arc;
+
 use kirin_cache::StorageRules;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_spanned::Spanned;
-use std::sync::Arc;
+
+use super::load::{ConfigError, Source};
+use super::units::{ByteSize, Seconds};
+use crate::cache::settings::{Bypass, CacheSettings};
 
 /// What of a route's answers is kept: `true` is a table in which nothing is said.
 #[derive(Debug, Default)]
@@ -19,7 +21,8 @@ pub struct Cache(pub Option<CacheConfig>);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheConfig {
-    /// The largest response that is kept, head and body. Default: `store.item_limit`, which is the limit in any case.
+    /// The largest response that is kept, head and body. Default: `store.item_limit`, which is the
+    /// limit in any case.
     #[schemars(with = "Option<String>")]
     pub item_limit: Option<ByteSize>,
     /// How long responses that say nothing of it are fresh. Default: they are not kept.
@@ -28,24 +31,29 @@ pub struct CacheConfig {
     /// The same for 404 and 410. Default: what `ttl` says.
     #[schemars(with = "Option<String>")]
     pub negative_ttl: Option<Seconds>,
-    /// How long a response that does not say may be used after its time when the place fails. Default: not at all.
+    /// How long a response that does not say may be used after its time when the place fails.
+    /// Default: not at all.
     #[schemars(with = "Option<String>")]
     pub stale_if_error: Option<Seconds>,
-    /// `"pass"`: a request with a `Cookie` gets what is kept only if the response said that it is for everybody (`public`,
-    /// `s-maxage`, `Vary: Cookie`), and what has `Set-Cookie` is not kept. `"ignore"`: GETs reach the place without their
-    /// `Cookie`, and what is kept loses its `Set-Cookie`.
+    /// `"pass"`: a request with a `Cookie` gets what is kept only if the response said that it is
+    /// for everybody (`public`, `s-maxage`, `Vary: Cookie`), and what has `Set-Cookie` is not kept.
+    /// `"ignore"`: GETs reach the place without their `Cookie`, and what is kept loses its
+    /// `Set-Cookie`.
     #[schemars(with = "String", default = "pass")]
     pub cookies: Option<Spanned<String>>,
-    /// Requests that go past the cache: `cookie:NAME`, `header:NAME` and `query:NAME`, if they have one of these.
+    /// Requests that go past the cache: `cookie:NAME`, `header:NAME` and `query:NAME`, if they have
+    /// one of these.
     #[schemars(with = "Vec<String>")]
     pub bypass: Vec<Spanned<String>>,
-    /// Arguments of the query that make no difference, such as `["utm_*", "fbclid"]`: the place does not see them.
+    /// Arguments of the query that make no difference, such as `["utm_*", "fbclid"]`: the place
+    /// does not see them.
     pub ignore_query: Vec<String>,
-    /// How long a request waits for the same one before it, which is at the place already, until it goes there itself.
+    /// How long a request waits for the same one before it, which is at the place already, until it
+    /// goes there itself.
     #[schemars(with = "String", default = "wait")]
     pub wait: Seconds,
-    /// Whether clients can have a fresh response validated (`Cache-Control: no-cache`, `max-age` and `min-fresh` of requests:
-    /// what browsers send to reload).
+    /// Whether clients can have a fresh response validated (`Cache-Control: no-cache`, `max-age`
+    /// and `min-fresh` of requests: what browsers send to reload).
     pub reload: bool,
 }
 
@@ -108,7 +116,8 @@ pub fn settings(
         })
     });
     let seconds = |time: Option<Seconds>| time.map(|time| time.0);
-    let limit = config.item_limit.map_or(usize::MAX, |size| usize::try_from(size.0).unwrap_or(usize::MAX));
+    let limit =
+        config.item_limit.map_or(usize::MAX, |size| usize::try_from(size.0).unwrap_or(usize::MAX));
     let rules = StorageRules {
         default_ttl: seconds(config.ttl),
         negative_ttl: seconds(config.negative_ttl),

@@ -1,24 +1,27 @@
-//! From what a configuration says to what it means: every name resolved, every path there, every value in range.
+//! From what a configuration says to what it means: every name resolved, every path there, every
+//! value in range.
 
 use super::acme::AcmeSite;
 use super::admin::check_admin;
 use super::check_route::{Named, check_route};
 pub use super::check_route::{PlaceSite, RouteSite};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kirin_http::request::HeadLimits;
+use kirin_http::{Forwarding, Limits, ListenAddress, TrustedPeers};
+use kirin_proxy::UpstreamConfig;
+use kirin_workers::{MAX_WORKERS, Preload};
+use serde_spanned::Spanned;
+
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
 use super::upstream::check_upstream;
 use super::{AppConfig, Config, ListenerConfig, lua, proxies, rules};
 use crate::password_checks::PasswordChecks;
 use crate::user::User;
-use kirin_http::request::HeadLimits;
-use kirin_http::{Forwarding, Limits, ListenAddress, TrustedPeers};
-use kirin_proxy::UpstreamConfig;
-use kirin_workers::{MAX_WORKERS, Preload};
-use serde_spanned::Spanned;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// Event loops at most; more than any machine has cores.
 const MAX_THREADS: usize = 1024;
@@ -159,12 +162,14 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         Some(limit) => Some(within(limit, MAX_CONNECTIONS, "`connections`", source)?),
     };
     if config.listener.is_empty() {
-        return Err(source.error_in_all("no [[listener]]: add one with `address = \"127.0.0.1:8080\"`"));
+        return Err(
+            source.error_in_all("no [[listener]]: add one with `address = \"127.0.0.1:8080\"`")
+        );
     }
     if config.route.is_empty() {
-        return Err(
-            source.error_in_all("no [[route]]: add one with `path = \"/\"` and `try = [\"files:public\"]`")
-        );
+        return Err(source.error_in_all(
+            "no [[route]]: add one with `path = \"/\"` and `try = [\"files:public\"]`",
+        ));
     }
     let mut listeners = Vec::new();
     for listener in &config.listener {
@@ -230,7 +235,9 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
     let admin = check_admin(config, source)?;
     let limits = &config.limits;
-    for (key, size) in [("client_memory", limits.client_memory), ("client_disk", limits.client_disk)] {
+    for (key, size) in
+        [("client_memory", limits.client_memory), ("client_disk", limits.client_disk)]
+    {
         if size.0 < MIN_CLIENT_BYTES {
             return Err(source.error_in_all(too_few_for_clients(&format!("limits.{key}"), size)));
         }
@@ -267,9 +274,9 @@ fn check_acme_entrances(
                            `redirect_to_https = 443`";
             return Err(source.error(written.span(), message));
         }
-        if seen.iter().any(|other| *other != acme && other.domains.first() == acme.domains.first()) {
-            let message =
-                "listeners whose `domains` begin with the same name must have all of `acme` in common";
+        if seen.iter().any(|other| *other != acme && other.domains.first() == acme.domains.first())
+        {
+            let message = "listeners whose `domains` begin with the same name must have all of `acme` in common";
             return Err(source.error(written.span(), message));
         }
         seen.push(acme);
@@ -278,7 +285,10 @@ fn check_acme_entrances(
 }
 
 /// The addresses of the memcached port.
-pub fn check_memcached(config: &Config, source: &Source) -> Result<Vec<ListenAddress>, ConfigError> {
+pub fn check_memcached(
+    config: &Config,
+    source: &Source,
+) -> Result<Vec<ListenAddress>, ConfigError> {
     config.store.memcached.iter().map(|text| address(text, source)).collect()
 }
 
@@ -317,7 +327,9 @@ fn listener_limits(listener: &ListenerConfig, source: &Source) -> Result<Limits,
         head_bytes: bytes(listener.head_limit),
         request_line_bytes: bytes(listener.request_line_limit),
     };
-    if head.head_bytes > MAX_HEAD_BYTES || !(64..=head.head_bytes).contains(&head.request_line_bytes) {
+    if head.head_bytes > MAX_HEAD_BYTES
+        || !(64..=head.head_bytes).contains(&head.request_line_bytes)
+    {
         return Err(source.error(
             listener.address.span(),
             format!(
@@ -344,9 +356,8 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
     let bytes = |size: super::ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
     let (memory_bytes, item_limit_bytes) = (bytes(store.memory), bytes(store.item_limit));
     if memory_bytes < 1 << 20 {
-        return Err(
-            source.error_in_all(format!("`store.memory` is {}: at least 1MB is needed", store.memory))
-        );
+        return Err(source
+            .error_in_all(format!("`store.memory` is {}: at least 1MB is needed", store.memory)));
     }
     if item_limit_bytes < 1024 || item_limit_bytes > memory_bytes / 2 {
         return Err(source.error_in_all(format!(
@@ -360,8 +371,10 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
         Some(file) => {
             let path = absolute(&source.directory.join(file.get_ref()));
             if !path.parent().is_some_and(std::path::Path::is_dir) || path.is_dir() {
-                let message =
-                    format!("`store.snapshot`: {} is not a file in a directory that exists", path.display());
+                let message = format!(
+                    "`store.snapshot`: {} is not a file in a directory that exists",
+                    path.display()
+                );
                 return Err(source.error(file.span(), message));
             }
             Some(path)
@@ -399,7 +412,8 @@ fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
     let name = app.name.get_ref();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name) {
-        let message = format!("app name `{name}`: allowed are 1 to 64 letters, digits, `-` and `_`");
+        let message =
+            format!("app name `{name}`: allowed are 1 to 64 letters, digits, `-` and `_`");
         return Err(source.error(app.name.span(), message));
     }
     let directory = match &app.directory {
@@ -434,11 +448,13 @@ fn check_app(app: &AppConfig, source: &Source) -> Result<AppSite, ConfigError> {
     })
 }
 
-pub(super) fn address(text: &Spanned<String>, source: &Source) -> Result<ListenAddress, ConfigError> {
-    let address = text
-        .get_ref()
-        .parse()
-        .map_err(|error: kirin_http::listener::ListenError| source.error(text.span(), error.to_string()))?;
+pub(super) fn address(
+    text: &Spanned<String>,
+    source: &Source,
+) -> Result<ListenAddress, ConfigError> {
+    let address = text.get_ref().parse().map_err(|error: kirin_http::listener::ListenError| {
+        source.error(text.span(), error.to_string())
+    })?;
     Ok(match address {
         ListenAddress::Unix(path) => ListenAddress::Unix(absolute(&source.directory.join(path))),
         tcp => tcp,
@@ -453,7 +469,10 @@ fn log_target(text: &Spanned<String>, source: &Source) -> LogTarget {
     }
 }
 
-pub(super) fn existing_directory(path: &Spanned<String>, source: &Source) -> Result<PathBuf, ConfigError> {
+pub(super) fn existing_directory(
+    path: &Spanned<String>,
+    source: &Source,
+) -> Result<PathBuf, ConfigError> {
     let directory = absolute(&source.directory.join(path.get_ref()));
     if directory.is_dir() {
         return Ok(directory);

@@ -1,18 +1,20 @@
 //! Routes: from what a configuration says of them to what it means.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kirin_files::FollowLinks;
+use kirin_http::{RateKey, RateLimit};
+use kirin_proxy::{BodyBuffering, UpstreamConfig};
+use serde_spanned::Spanned;
+
 use super::check::{AppSite, absolute, existing_directory, within};
 use super::load::{ConfigError, Source};
 use super::{Compress, RateLimitConfig, RouteConfig, cache, rules};
 use crate::cache::settings::CacheSettings;
 use crate::password_checks::PasswordChecks;
 use crate::rules::Rules;
-use kirin_files::FollowLinks;
-use kirin_http::{RateKey, RateLimit};
-use kirin_proxy::{BodyBuffering, UpstreamConfig};
-use serde_spanned::Spanned;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Requests at most that a rate limit may let pass at once.
 const MAX_BURST: usize = 1_000_000;
@@ -92,8 +94,11 @@ pub(super) fn check_route(
     let mut places = Vec::new();
     for (index, place) in route.places.iter().enumerate() {
         let checked = check_place(place, named, source)?;
-        if matches!(checked, PlaceSite::App(_) | PlaceSite::Proxy(_)) && index + 1 < route.places.len() {
-            let message = format!("`{}` always answers: it must be the last in `try`", place.get_ref());
+        if matches!(checked, PlaceSite::App(_) | PlaceSite::Proxy(_))
+            && index + 1 < route.places.len()
+        {
+            let message =
+                format!("`{}` always answers: it must be the last in `try`", place.get_ref());
             return Err(source.error(place.span(), message));
         }
         places.push(checked);
@@ -114,15 +119,20 @@ pub(super) fn check_route(
         );
         return Err(source.error(route.path.span(), message));
     }
-    let rate_limits =
-        route.rate_limit.iter().map(|limit| check_rate_limit(limit, source)).collect::<Result<_, _>>()?;
+    let rate_limits = route
+        .rate_limit
+        .iter()
+        .map(|limit| check_rate_limit(limit, source))
+        .collect::<Result<_, _>>()?;
     let has_proxy = matches!(places.last(), Some(PlaceSite::Proxy(_)));
     if route.request_buffering == Some(true) && !has_proxy {
-        let message = format!("`request_buffering` of route `{path}`: there is no proxy:NAME in `try`");
+        let message =
+            format!("`request_buffering` of route `{path}`: there is no proxy:NAME in `try`");
         return Err(source.error(route.path.span(), message));
     }
     let default_limit = super::default::body_limit();
-    let body_limit = route.body_limit.or((route.request_buffering == Some(true)).then_some(default_limit));
+    let body_limit =
+        route.body_limit.or((route.request_buffering == Some(true)).then_some(default_limit));
     let body_limit_bytes = body_limit.map(|size| size.0);
     // Otherwise a few slow uploads would have all of a server's slots.
     let is_limited = match places.last() {
@@ -139,7 +149,8 @@ pub(super) fn check_route(
     let cache = cache::settings(&route.cache, item_limit_bytes, source)?;
     let runs_code = matches!(places.last(), Some(PlaceSite::App(_) | PlaceSite::Proxy(_)));
     if cache.is_some() && !runs_code {
-        let message = format!("`cache` of route `{path}`: there is no app:NAME or proxy:NAME in `try`");
+        let message =
+            format!("`cache` of route `{path}`: there is no app:NAME or proxy:NAME in `try`");
         return Err(source.error(route.path.span(), message));
     }
     Ok(RouteSite {
@@ -158,7 +169,10 @@ pub(super) fn check_route(
     })
 }
 
-fn check_rate_limit(limit: &RateLimitConfig, source: &Source) -> Result<Arc<RateLimit>, ConfigError> {
+fn check_rate_limit(
+    limit: &RateLimitConfig,
+    source: &Source,
+) -> Result<Arc<RateLimit>, ConfigError> {
     let text = limit.key.get_ref();
     let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
     let key = match text.split_once(':') {
@@ -168,7 +182,8 @@ fn check_rate_limit(limit: &RateLimitConfig, source: &Source) -> Result<Arc<Rate
         _ => None,
     };
     let Some(key) = key else {
-        let message = format!("rate limit key `{text}`: allowed are address, header:NAME and cookie:NAME");
+        let message =
+            format!("rate limit key `{text}`: allowed are address, header:NAME and cookie:NAME");
         return Err(source.error(limit.key.span(), message));
     };
     let burst = within(&limit.burst, MAX_BURST, "`burst`", source)?;
@@ -193,7 +208,8 @@ fn check_place(
         let found = named.apps.iter().position(|app| app.name == name).map(PlaceSite::App);
         return found.ok_or_else(|| {
             let names: Vec<&str> = named.apps.iter().map(|app| app.name.as_str()).collect();
-            let known = if names.is_empty() { "there is no [[app]]".into() } else { names.join(", ") };
+            let known =
+                if names.is_empty() { "there is no [[app]]".into() } else { names.join(", ") };
             source.error(place.span(), format!("there is no app `{name}`; apps: {known}"))
         });
     }
@@ -205,14 +221,18 @@ fn check_place(
         return Ok(PlaceSite::Lua(path));
     }
     if let Some(name) = text.strip_prefix("proxy:") {
-        let found = named.upstreams.iter().position(|upstream| upstream.name == name).map(PlaceSite::Proxy);
+        let found =
+            named.upstreams.iter().position(|upstream| upstream.name == name).map(PlaceSite::Proxy);
         return found.ok_or_else(|| {
-            let names: Vec<&str> = named.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
-            let known = if names.is_empty() { "there is no [[upstream]]".into() } else { names.join(", ") };
+            let names: Vec<&str> =
+                named.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
+            let known =
+                if names.is_empty() { "there is no [[upstream]]".into() } else { names.join(", ") };
             source.error(place.span(), format!("there is no upstream `{name}`; upstreams: {known}"))
         });
     }
-    let message =
-        format!("`{text}` is not a place; allowed are store, files:DIR, lua:FILE, app:NAME and proxy:NAME");
+    let message = format!(
+        "`{text}` is not a place; allowed are store, files:DIR, lua:FILE, app:NAME and proxy:NAME"
+    );
     Err(source.error(place.span(), message))
 }

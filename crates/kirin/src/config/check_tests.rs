@@ -7,7 +7,8 @@ pub(in super::super) fn check_text(text: &str) -> Result<Site, String> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("app.psgi"), "sub {}").unwrap();
     std::fs::create_dir(directory.path().join("public")).unwrap();
-    let source = Source { name: "kirin.toml".into(), directory: directory.path().into(), text: text.into() };
+    let source =
+        Source { name: "kirin.toml".into(), directory: directory.path().into(), text: text.into() };
     load(&source).and_then(|config| check(&config, &source)).map_err(|error| error.to_string())
 }
 
@@ -77,7 +78,11 @@ fn a_route_says_what_is_cached() {
         ignore_cookies: true,
     };
     assert_eq!((cache.item_limit_bytes, &cache.rules, cache.bypass.len()), (64 << 10, &rules, 3));
-    assert!(cache.obeys_reload && cache.wait == Duration::from_secs(1) && cache.ignore_query == ["utm_*"]);
+    assert!(
+        cache.obeys_reload
+            && cache.wait == Duration::from_secs(1)
+            && cache.ignore_query == ["utm_*"]
+    );
     for (key, expected) in [
         ("cache = \"yes\"", "true, false or a table"),
         ("cache = { tl = \"1s\" }", "unknown field `tl`"),
@@ -100,9 +105,15 @@ fn errors_name_line_value_and_what_is_allowed() {
     for (text, expected) in [
         ("", vec!["kirin.toml: no [[listener]]"]),
         (LISTENER, vec!["kirin.toml: no [[route]]"]),
-        ("[[listener]]\nadress = \"x\"\n", vec!["kirin.toml:2:1", "unknown field `adress`", "`address`"]),
+        (
+            "[[listener]]\nadress = \"x\"\n",
+            vec!["kirin.toml:2:1", "unknown field `adress`", "`address`"],
+        ),
         ("threads = \"two\"\n", vec!["kirin.toml:1:11", "invalid type: string \"two\""]),
-        (&format!("threads = 0\n{LISTENER}{route}"), vec!["kirin.toml:1:11", "allowed is 1 to 1024"]),
+        (
+            &format!("threads = 0\n{LISTENER}{route}"),
+            vec!["kirin.toml:1:11", "allowed is 1 to 1024"],
+        ),
         (
             "[[listener]]\naddress = \"host:port\"\n[[route]]\npath = \"/\"\ntry = [\"store\"]\n",
             vec!["kirin.toml:2:11", "`host:port` is not an address", "unix:PATH"],
@@ -120,7 +131,10 @@ fn errors_name_line_value_and_what_is_allowed() {
             &format!("{LISTENER}[[route]]\npath = \"x\"\ntry = [\"store\"]\n"),
             vec!["kirin.toml:4:8", "begin with `/`"],
         ),
-        (&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = []\n"), vec!["kirin.toml:4:8", "is empty"]),
+        (
+            &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = []\n"),
+            vec!["kirin.toml:4:8", "is empty"],
+        ),
         (
             &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"shop\"]\n"),
             vec!["kirin.toml:5:8", "`shop` is not a place", "app:NAME"],
@@ -142,7 +156,9 @@ fn errors_name_line_value_and_what_is_allowed() {
             vec!["kirin.toml:4:8", "app name `a b`"],
         ),
         (
-            &format!("{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 0\n{route}"),
+            &format!(
+                "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 0\n{route}"
+            ),
             vec!["kirin.toml:6:11", "allowed is 1 to 4096"],
         ),
         (
@@ -163,7 +179,10 @@ fn errors_name_line_value_and_what_is_allowed() {
             &format!("user = \"nobody-here\"\n{LISTENER}{route}"),
             vec!["kirin.toml:1:8", "no user `nobody-here`"],
         ),
-        (&format!("connections = 0\n{LISTENER}{route}"), vec!["kirin.toml:1:15", "`connections` is 0"]),
+        (
+            &format!("connections = 0\n{LISTENER}{route}"),
+            vec!["kirin.toml:1:15", "`connections` is 0"],
+        ),
         (
             &format!("{LISTENER}connections_per_address = 0\n{route}"),
             vec!["kirin.toml:3:27", "`connections_per_address` is 0"],
@@ -173,7 +192,10 @@ fn errors_name_line_value_and_what_is_allowed() {
             vec!["kirin.toml:2:11", "`head_limit` is 4KB and `request_line_limit` 8KB"],
         ),
         (&format!("{LISTENER}head_limit = \"2MB\"\n{route}"), vec!["up to 1MB"]),
-        (&format!("{LISTENER}min_rate = \"10/s\"\n{route}"), vec!["kirin.toml:3:12", "is not a size"]),
+        (
+            &format!("{LISTENER}min_rate = \"10/s\"\n{route}"),
+            vec!["kirin.toml:3:12", "is not a size"],
+        ),
         (
             &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10\" }}]\n"),
             vec!["kirin.toml:6:24", "such as \"10/s\""],

@@ -1,15 +1,17 @@
 //! The `compress` key of a route: `true`, `false`, or the codings to use.
 
-use crate::ssi::cacheability;
 use kirin_compress::{Coding, Codings};
 use kirin_http::FieldLines;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
+use crate::ssi::cacheability;
+
 /// What a route's answers may be compressed in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compress {
-    /// Not said: what the store and files have, which is the same for everybody, and not what an application answers, which
-    /// may hold a secret beside something that a stranger has chosen (BREACH).
+    /// Not said: what the store and files have, which is the same for everybody, and not what an
+    /// application answers, which may hold a secret beside something that a stranger has chosen
+    /// (BREACH).
     #[default]
     Shared,
     /// What any place answers.
@@ -39,7 +41,8 @@ impl Compress {
 pub struct PlaceCodings {
     /// For what is the same for everybody.
     pub shared: Codings,
-    /// For a page that has been put together from what is one visitor's, which may hold a secret, too.
+    /// For a page that has been put together from what is one visitor's, which may hold a secret,
+    /// too.
     pub private: Codings,
 }
 
@@ -85,9 +88,12 @@ impl<'de> Visitor<'de> for CompressVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Compress, A::Error> {
         let mut codings = Codings::NONE;
         while let Some(name) = names.next_element::<String>()? {
-            let coding = Coding::ALL.into_iter().find(|coding| coding.name() == name).ok_or_else(|| {
-                A::Error::custom(format!("`{name}` is not a coding; allowed are br, zstd and gzip"))
-            })?;
+            let coding =
+                Coding::ALL.into_iter().find(|coding| coding.name() == name).ok_or_else(|| {
+                    A::Error::custom(format!(
+                        "`{name}` is not a coding; allowed are br, zstd and gzip"
+                    ))
+                })?;
             codings = codings.with(coding);
         }
         Ok(Compress::All(codings))

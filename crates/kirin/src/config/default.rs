@@ -1,10 +1,13 @@
-//! Defaults, and the configurations behind `kirin serve app.psgi`, `kirin serve DIR` and `kirin serve http://…`.
+//! Defaults, and the configurations behind `kirin serve app.psgi`, `kirin serve DIR` and `kirin
+//! serve http://…`.
 
-use super::units::{ByteSize, Seconds};
-use kirin_http::request::HeadLimits;
-use serde_spanned::Spanned;
 use std::num::NonZeroU32;
 use std::path::Path;
+
+use kirin_http::request::HeadLimits;
+use serde_spanned::Spanned;
+
+use super::units::{ByteSize, Seconds};
 
 pub(super) fn handshake_time() -> Seconds {
     Seconds(10)
@@ -259,15 +262,22 @@ pub fn classify(target: &str) -> Result<Target, String> {
     }
     let is_configuration = path.extension().is_some_and(|extension| extension == "toml");
     if is_configuration {
-        return Err(format!("`{target}` is a configuration file: use `kirin serve --config {target}`"));
+        return Err(format!(
+            "`{target}` is a configuration file: use `kirin serve --config {target}`"
+        ));
     }
     let has_public = path.parent().is_some_and(|parent| parent.join("public").is_dir());
     Ok(Target::Psgi { has_public })
 }
 
-/// The configuration that `kirin serve TARGET` stands for, as a user could write it. Paths in it are relative to the
-/// directory of the target.
-pub fn configuration(target: &Path, kind: &Target, entrances: &Entrances, workers: usize) -> String {
+/// The configuration that `kirin serve TARGET` stands for, as a user could write it. Paths in it
+/// are relative to the directory of the target.
+pub fn configuration(
+    target: &Path,
+    kind: &Target,
+    entrances: &Entrances,
+    workers: usize,
+) -> String {
     let listener = format!("{}\n[store]\nmemory = \"{}\"\n", entrances.listeners(), store_memory());
     match kind {
         Target::Directory => format!("{listener}\n[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n"),
@@ -310,8 +320,9 @@ pub enum Entrances<'a> {
 
 impl Entrances<'_> {
     fn listeners(&self) -> String {
-        let listener =
-            |address: &str| format!("[[listener]]\naddress = {}\naccess_log = \"stderr\"\n", quoted(address));
+        let listener = |address: &str| {
+            format!("[[listener]]\naddress = {}\naccess_log = \"stderr\"\n", quoted(address))
+        };
         match self {
             Self::Plain(address) => listener(address),
             Self::Https { https, http, domains, email, directory } => {
@@ -322,8 +333,11 @@ impl Entrances<'_> {
                         acme.push_str(&format!(", {key} = {}", quoted(value)));
                     }
                 }
-                let port =
-                    https.rsplit(':').next().and_then(|port| port.parse().ok()).filter(|port| *port != 0);
+                let port = https
+                    .rsplit(':')
+                    .next()
+                    .and_then(|port| port.parse().ok())
+                    .filter(|port| *port != 0);
                 let port: u16 = port.unwrap_or(443);
                 format!(
                     "{}\n[listener.tls]\nacme = {{ {acme} }}\n\n{}redirect_to_https = {port}\n",

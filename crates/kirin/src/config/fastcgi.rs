@@ -1,11 +1,13 @@
 //! What `[[upstream]]` says of servers that speak FastCGI, SCGI or uwsgi.
 
+use kirin_proxy::{FastCgiConfig, Scheme, ServerConfig};
+
 use super::check::absolute;
 use super::load::{ConfigError, Source};
 use super::upstream::{UpstreamConfig, is_written};
-use kirin_proxy::{FastCgiConfig, Scheme, ServerConfig};
 
-/// Checks that the servers can stand in for each other, and the keys of FastCGI; gives these if they are needed.
+/// Checks that the servers can stand in for each other, and the keys of FastCGI; gives these if
+/// they are needed.
 pub fn fastcgi(
     config: &UpstreamConfig,
     servers: &[ServerConfig],
@@ -52,9 +54,11 @@ pub fn fastcgi(
         None => ".php",
         Some(text) => {
             let extension = text.get_ref().as_str();
-            let is_one = extension.len() > 1 && extension.starts_with('.') && is_file_name(extension);
+            let is_one =
+                extension.len() > 1 && extension.starts_with('.') && is_file_name(extension);
             if !is_one {
-                let message = format!("`extension` is `{extension}`: it is a dot with something behind it");
+                let message =
+                    format!("`extension` is `{extension}`: it is a dot with something behind it");
                 return Err(source.error(text.span(), message));
             }
             extension
@@ -67,17 +71,26 @@ pub fn fastcgi(
             let index = text.get_ref().as_str();
             // What ends in something else would be taken for a file that anybody may read.
             if !is_file_name(index) || !index.ends_with(extension) {
-                let message = format!("`index` is `{index}`: it is a file name that ends in `{extension}`");
+                let message =
+                    format!("`index` is `{index}`: it is a file name that ends in `{extension}`");
                 return Err(source.error(text.span(), message));
             }
             index
         }
     };
-    Ok(Some(FastCgiConfig { root: directory.into(), index: index.into(), extension: extension.into() }))
+    Ok(Some(FastCgiConfig {
+        root: directory.into(),
+        index: index.into(),
+        extension: extension.into(),
+    }))
 }
 
 /// What would be ignored is a mistake, and perhaps one about who is let in where.
-fn refuse_keys_of_http(config: &UpstreamConfig, scheme: Scheme, source: &Source) -> Result<(), ConfigError> {
+fn refuse_keys_of_http(
+    config: &UpstreamConfig,
+    scheme: Scheme,
+    source: &Source,
+) -> Result<(), ConfigError> {
     const HOST: &str = "get the client's `Host` as HTTP_HOST";
     const CLIENT: &str = "get the client's address as REMOTE_ADDR";
     const VIA: &str = "get no `Via`";
@@ -100,8 +113,10 @@ fn refuse_keys_of_http(config: &UpstreamConfig, scheme: Scheme, source: &Source)
     match refused.into_iter().find(|(_, span, _)| is_written(span)) {
         None => Ok(()),
         Some((key, span, why)) => {
-            let message =
-                format!("`{key}` is for servers that speak HTTP; those of `{}` {why}", config.name.get_ref());
+            let message = format!(
+                "`{key}` is for servers that speak HTTP; those of `{}` {why}",
+                config.name.get_ref()
+            );
             Err(source.error(span, message))
         }
     }

@@ -1,21 +1,24 @@
 //! Health checks of an upstream's servers, as a user writes them.
 
-use super::default;
-use super::load::{ConfigError, Source};
-use super::units::Seconds;
-use super::upstream::{host, is_written};
+use std::num::NonZeroU32;
+
 use kirin_proxy::{HealthConfig, HostPolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_spanned::Spanned;
-use std::num::NonZeroU32;
+
+use super::default;
+use super::load::{ConfigError, Source};
+use super::units::Seconds;
+use super::upstream::{host, is_written};
 
 /// How servers are asked whether they are well.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamHealthConfig {
-    /// The path, with a query if there is one, that is asked for with GET. Not for servers that speak FastCGI, SCGI or uwsgi, nor
-    /// are `host` and `status`: they are connected to, and no more.
+    /// The path, with a query if there is one, that is asked for with GET. Not for servers that
+    /// speak FastCGI, SCGI or uwsgi, nor are `host` and `status`: they are connected to, and no
+    /// more.
     #[schemars(with = "Option<String>")]
     pub path: Option<Spanned<String>>,
     /// `Host`. Default: the server's own.
@@ -52,12 +55,15 @@ pub fn check_health(
     let path = match &health.path {
         Some(path) if is_http => path,
         None if is_http => {
-            return Err(source.error(span, "`health` needs a `path`, such as { path = \"/health\" }"));
+            return Err(
+                source.error(span, "`health` needs a `path`, such as { path = \"/health\" }")
+            );
         }
         asked => {
             let asked = asked.as_ref().map(|path| ("path", path.span()));
             let host = health.host.as_ref().map(|host| ("host", host.span()));
-            let status = Some(("status", health.status.span())).filter(|(_, span)| is_written(span));
+            let status =
+                Some(("status", health.status.span())).filter(|(_, span)| is_written(span));
             if let Some((key, span)) = asked.or(host).or(status) {
                 let message = format!(
                     "`{key}` of `health`: servers that speak FastCGI, SCGI or uwsgi are connected to and asked for \
@@ -86,7 +92,8 @@ pub fn check_health(
     let status = match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last => first..=last,
         _ => {
-            let message = format!("`status` is `{status}`: allowed is such as \"200\" or \"200-399\"");
+            let message =
+                format!("`status` is `{status}`: allowed is such as \"200\" or \"200-399\"");
             return Err(source.error(health.status.span(), message));
         }
     };

@@ -1,9 +1,10 @@
 //! Reading a configuration, and errors that say where and what.
 
-use super::Config;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+use super::Config;
 
 /// The text of a configuration and where it came from; errors point into it.
 #[derive(Debug)]

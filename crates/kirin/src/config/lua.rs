@@ -1,10 +1,11 @@
 //! `[lua]`: what scripts may take.
 
-use super::load::{ConfigError, Source};
-use super::units::{ByteSize, Milliseconds};
 use kirin_lua::Limits;
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use super::load::{ConfigError, Source};
+use super::units::{ByteSize, Milliseconds};
 
 /// The least that a state with a small script needs.
 const MIN_MEMORY_BYTES: u64 = 1 << 20;
@@ -13,11 +14,13 @@ const MIN_MEMORY_BYTES: u64 = 1 << 20;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LuaConfig {
-    /// How long one call of a script may run, such as `"100ms"` or `"1s"`; waiting for other routes and for the request's body does
-    /// not count. Other requests of the loop wait meanwhile. A call that runs longer is ended and answered 504.
+    /// How long one call of a script may run, such as `"100ms"` or `"1s"`; waiting for other routes
+    /// and for the request's body does not count. Other requests of the loop wait meanwhile. A call
+    /// that runs longer is ended and answered 504.
     #[schemars(with = "String")]
     pub time_limit: Milliseconds,
-    /// The memory of one script on one event loop. A call that would need more is ended and answered 500.
+    /// The memory of one script on one event loop. A call that would need more is ended and
+    /// answered 500.
     #[schemars(with = "String")]
     pub memory_limit: ByteSize,
     /// The largest request body, and body of an answer to `kirin.fetch`, that a script reads.
@@ -39,8 +42,10 @@ impl Default for LuaConfig {
 /// Checks `config`.
 pub fn limits(config: &LuaConfig, source: &Source) -> Result<Limits, ConfigError> {
     if config.memory_limit.0 < MIN_MEMORY_BYTES {
-        return Err(source
-            .error_in_all(format!("`lua.memory_limit` is {}: at least 1MB is needed", config.memory_limit)));
+        return Err(source.error_in_all(format!(
+            "`lua.memory_limit` is {}: at least 1MB is needed",
+            config.memory_limit
+        )));
     }
     Ok(Limits {
         time: config.time_limit.into(),

@@ -1,29 +1,34 @@
 //! Checks what a listener says of the proxies in front of it, and other lists of peers.
 
-use super::ListenerConfig;
-use super::load::{ConfigError, Source};
+use std::net::IpAddr;
+
 use ipnet::IpNet;
 use kirin_http::{ForwardedFields, Forwarding, TrustedPeers};
 use serde_spanned::Spanned;
-use std::net::IpAddr;
+
+use super::ListenerConfig;
+use super::load::{ConfigError, Source};
 
 /// Whom the listener believes what; None if nobody.
-pub fn forwarding(listener: &ListenerConfig, source: &Source) -> Result<Option<Forwarding>, ConfigError> {
+pub fn forwarding(
+    listener: &ListenerConfig,
+    source: &Source,
+) -> Result<Option<Forwarding>, ConfigError> {
     let mut forwarding = Forwarding { host: listener.forwarded_host, ..Forwarding::default() };
     forwarding.fields = match listener.forwarded.get_ref() {
         name if name.eq_ignore_ascii_case("X-Forwarded-For") => ForwardedFields::X,
         name if name.eq_ignore_ascii_case("Forwarded") => ForwardedFields::Forwarded,
         name => {
-            let message =
-                format!("`forwarded` is `{name}`: allowed are \"X-Forwarded-For\" and \"Forwarded\"");
+            let message = format!(
+                "`forwarded` is `{name}`: allowed are \"X-Forwarded-For\" and \"Forwarded\""
+            );
             return Err(source.error(listener.forwarded.span(), message));
         }
     };
     forwarding.trusted = peers(&listener.trusted, "trusted", source)?;
     if listener.trusted.is_empty() {
         if listener.proxy_protocol || listener.forwarded_host {
-            let message =
-                "`proxy_protocol` and `forwarded_host` need `trusted`: the addresses of the proxies";
+            let message = "`proxy_protocol` and `forwarded_host` need `trusted`: the addresses of the proxies";
             return Err(source.error(listener.address.span(), message));
         }
         return Ok(None);
@@ -32,7 +37,11 @@ pub fn forwarding(listener: &ListenerConfig, source: &Source) -> Result<Option<F
 }
 
 /// The peers that the key `key` lists.
-pub fn peers(list: &[Spanned<String>], key: &str, source: &Source) -> Result<TrustedPeers, ConfigError> {
+pub fn peers(
+    list: &[Spanned<String>],
+    key: &str,
+    source: &Source,
+) -> Result<TrustedPeers, ConfigError> {
     let mut peers = TrustedPeers::default();
     for peer in list {
         match peer.get_ref().as_str() {

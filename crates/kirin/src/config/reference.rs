@@ -2,10 +2,12 @@
 //!
 //! `docs/configuration.md` is this text; a test says when it is not.
 
+use std::fmt::Write;
+
+use serde_json::Value;
+
 use super::Config;
 use super::cache::CacheConfig;
-use serde_json::Value;
-use std::fmt::Write;
 
 const INTRODUCTION: &str = "\
 # Configuration reference
@@ -28,7 +30,11 @@ pub fn reference() -> String {
     for (heading, definition, prefix) in [
         ("`[[listener]]`: an address", "ListenerConfig", "listener."),
         ("`[listener.tls]`: https on a listener", "TlsConfig", "listener.tls."),
-        ("`acme` of `[listener.tls]`: certificates from an authority", "AcmeConfig", "listener.tls.acme."),
+        (
+            "`acme` of `[listener.tls]`: certificates from an authority",
+            "AcmeConfig",
+            "listener.tls.acme.",
+        ),
         ("`[limits]`: bytes held for clients", "LimitsConfig", "limits."),
         ("`[store]`: items in memory", "StoreConfig", "store."),
         ("`[admin]`: a listener for operators", "AdminConfig", "admin."),

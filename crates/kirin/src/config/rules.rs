@@ -1,5 +1,9 @@
 //! Checks what a route says besides where to look.
 
+use std::sync::Arc;
+
+use serde_spanned::Spanned;
+
 use super::check::RouteSite;
 use super::load::{ConfigError, Source};
 use super::{PlaceSite, RouteConfig};
@@ -8,8 +12,6 @@ use crate::password_checks::PasswordChecks;
 use crate::redirect::Redirect;
 use crate::rewrite::Rewrite;
 use crate::rules::Rules;
-use serde_spanned::Spanned;
-use std::sync::Arc;
 
 /// The rules of `route`; all password files share `checks`.
 pub fn rules(
@@ -26,19 +28,25 @@ pub fn rules(
         let status = *route.redirect_status.get_ref();
         let redirect = Redirect::new(target.get_ref(), status);
         let at = |error: &str| {
-            if error.starts_with("redirect_status") { route.redirect_status.span() } else { target.span() }
+            if error.starts_with("redirect_status") {
+                route.redirect_status.span()
+            } else {
+                target.span()
+            }
         };
         rules.redirect = Some(redirect.map_err(|error| source.error(at(&error), error))?);
     }
     if let Some(prefix) = &route.rewrite {
-        rules.rewrite =
-            Some(Rewrite::new(prefix.get_ref()).map_err(|error| source.error(prefix.span(), error))?);
+        rules.rewrite = Some(
+            Rewrite::new(prefix.get_ref()).map_err(|error| source.error(prefix.span(), error))?,
+        );
     }
     if let Some(file) = &route.basic_auth {
         let path = source.directory.join(file.get_ref());
         let opened = BasicAuth::open(&path, route.basic_auth_realm.get_ref(), Arc::clone(checks));
-        rules.basic_auth =
-            Some(opened.map_err(|error| source.error(file.span(), format!("`basic_auth`: {error}")))?);
+        rules.basic_auth = Some(
+            opened.map_err(|error| source.error(file.span(), format!("`basic_auth`: {error}")))?,
+        );
     }
     for (errors, path) in &route.error_pages {
         let added = rules.error_pages.add(errors.get_ref(), path.get_ref());
@@ -52,7 +60,8 @@ pub fn rules(
     Ok(rules)
 }
 
-/// Checks what rules say of other routes; `routes` are sorted, the longest path first, and `written` are in any order.
+/// Checks what rules say of other routes; `routes` are sorted, the longest path first, and
+/// `written` are in any order.
 pub fn check_together(
     routes: &[RouteSite],
     written: &[RouteConfig],

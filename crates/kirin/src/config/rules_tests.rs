@@ -16,7 +16,10 @@ fn errors_in_rules_and_proxies_name_line_value_and_what_is_allowed() {
             &format!("{LISTENER}trusted = [\"::ffff:10.0.0.0/104\"]\n{route}"),
             vec!["kirin.toml:3:12", "as an IPv4 network"],
         ),
-        (&format!("{LISTENER}proxy_protocol = true\n{route}"), vec!["kirin.toml:2:11", "need `trusted`"]),
+        (
+            &format!("{LISTENER}proxy_protocol = true\n{route}"),
+            vec!["kirin.toml:2:11", "need `trusted`"],
+        ),
         (
             &format!("{LISTENER}forwarded = \"X-Real-IP\"\n{route}"),
             vec!["kirin.toml:3:13", "`forwarded` is `X-Real-IP`: allowed are"],
@@ -96,11 +99,16 @@ fn a_route_with_rules_is_understood() {
     .unwrap();
     let forwarding = site.listeners[0].forwarding.as_ref().unwrap();
     assert!(
-        forwarding.trusted.unix && forwarding.trusted.networks.len() == 2 && site.listeners[0].proxy_protocol
+        forwarding.trusted.unix
+            && forwarding.trusted.networks.len() == 2
+            && site.listeners[0].proxy_protocol
     );
     assert!(site.routes[0].rules.redirect.is_some() && site.routes[0].places.is_empty());
     let rules = &site.routes[1].rules;
-    assert!(site.routes[1].listing && rules.rewrite.is_some() && rules.error_pages.paths().count() == 2);
-    let plain = check_text(&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\n")).unwrap();
+    assert!(
+        site.routes[1].listing && rules.rewrite.is_some() && rules.error_pages.paths().count() == 2
+    );
+    let plain =
+        check_text(&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\n")).unwrap();
     assert!(plain.routes[0].rules.is_empty() && plain.listeners[0].forwarding.is_none());
 }

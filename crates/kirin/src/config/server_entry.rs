@@ -1,14 +1,16 @@
 //! A server of an upstream: its address, or a table with more.
 
-use super::check::absolute;
-use super::load::{ConfigError, Source};
+use std::fmt;
+use std::num::NonZeroU32;
+
 use kirin_proxy::{ServerAddress, ServerConfig};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_spanned::Spanned;
-use std::fmt;
-use std::num::NonZeroU32;
+
+use super::check::absolute;
+use super::load::{ConfigError, Source};
 
 /// The largest weight of a server.
 const MAX_WEIGHT: u32 = 1000;
@@ -40,11 +42,18 @@ impl<'de> Deserialize<'de> for ServerEntry {
             type Value = ServerEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an address, or { address = …, weight = …, backup = …, max_in_flight = … }")
+                f.write_str(
+                    "an address, or { address = …, weight = …, backup = …, max_in_flight = … }",
+                )
             }
 
             fn visit_str<E: de::Error>(self, address: &str) -> Result<ServerEntry, E> {
-                Ok(ServerEntry { address: address.into(), weight: None, backup: false, max_in_flight: None })
+                Ok(ServerEntry {
+                    address: address.into(),
+                    weight: None,
+                    backup: false,
+                    max_in_flight: None,
+                })
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ServerEntry, A::Error> {

@@ -1,7 +1,8 @@
 //! Sizes and times as a user writes them: a number and a unit in a string.
 
-use serde::de::{Deserialize, Deserializer, Error};
 use std::time::Duration;
+
+use serde::de::{Deserialize, Deserializer, Error};
 
 /// Bytes, written as `"512KB"`, `"64MB"`, `"2GB"`; 1 KB is 1,024 bytes, as in nginx and memcached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,9 @@ impl std::str::FromStr for Seconds {
 
     fn from_str(text: &str) -> Result<Self, String> {
         parse(text, TIME_UNITS).filter(|seconds| *seconds > 0).map(Self).ok_or_else(|| {
-            format!("`{text}` is not a time: write a number above 0 and s, m, h or d, such as \"30s\"")
+            format!(
+                "`{text}` is not a time: write a number above 0 and s, m, h or d, such as \"30s\""
+            )
         })
     }
 }
@@ -142,7 +145,11 @@ impl std::fmt::Display for Seconds {
 }
 
 /// Writes `value` in the largest unit that divides it.
-fn write_in(f: &mut std::fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> std::fmt::Result {
+fn write_in(
+    f: &mut std::fmt::Formatter<'_>,
+    value: u64,
+    units: &[(&str, u64)],
+) -> std::fmt::Result {
     let whole = units.iter().find(|(_, factor)| value.is_multiple_of(*factor) && value >= *factor);
     let (unit, factor) = whole.or(units.last()).copied().unwrap_or(("", 1));
     write!(f, "{}{unit}", value / factor)
@@ -166,12 +173,15 @@ mod tests {
 
     #[test]
     fn sizes_and_times_are_read_and_written_alike() {
-        for (text, bytes) in [("0B", 0), ("1KB", 1024), ("64MB", 64 << 20), ("3GB", 3 << 30), ("1500B", 1500)]
+        for (text, bytes) in
+            [("0B", 0), ("1KB", 1024), ("64MB", 64 << 20), ("3GB", 3 << 30), ("1500B", 1500)]
         {
             assert_eq!(text.parse(), Ok(ByteSize(bytes)));
             assert_eq!(ByteSize(bytes).to_string(), text);
         }
-        for (text, seconds) in [("1s", 1), ("90s", 90), ("2m", 120), ("1h", 3600), ("365d", 31_536_000)] {
+        for (text, seconds) in
+            [("1s", 1), ("90s", 90), ("2m", 120), ("1h", 3600), ("365d", 31_536_000)]
+        {
             assert_eq!(text.parse(), Ok(Seconds(seconds)));
             assert_eq!(Seconds(seconds).to_string(), text);
         }

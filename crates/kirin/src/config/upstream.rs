@@ -1,5 +1,16 @@
 //! `[[upstream]]`: what a user writes, and what it means.
 
+use std::num::NonZeroU32;
+use std::ops::Range;
+
+use kirin_proxy::{
+    ClientTls, ClientTlsSettings, ForwardedPolicy, HealthConfig, HostPolicy, PoolLimits,
+    QueueLimits, Scheme, ServerAddress, ServerConfig, Timeouts, UpstreamConfig as Settings,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_spanned::Spanned;
+
 use super::balancing::balancing;
 use super::check::absolute;
 use super::fastcgi::fastcgi;
@@ -8,15 +19,6 @@ use super::load::{ConfigError, Source};
 use super::server_entry::{ServerEntry, server};
 use super::units::Seconds;
 use super::{default, tls::CertificateConfig};
-use kirin_proxy::{
-    ClientTls, ClientTlsSettings, ForwardedPolicy, HealthConfig, HostPolicy, PoolLimits, QueueLimits, Scheme,
-    ServerAddress, ServerConfig, Timeouts, UpstreamConfig as Settings,
-};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_spanned::Spanned;
-use std::num::NonZeroU32;
-use std::ops::Range;
 
 /// Idle connections at most that may be kept.
 const MAX_IDLE: usize = 65_536;
@@ -31,39 +33,44 @@ pub struct UpstreamConfig {
     /// The name that routes use: `proxy:NAME`.
     #[schemars(with = "String")]
     pub name: Spanned<String>,
-    /// Servers that answer the same requests: `HOST:PORT`, `unix:PATH`, `http://HOST`, `https://HOST` (HTTP/2 if
-    /// they take it), `h2c://HOST:PORT` for HTTP/2 without TLS; or `fastcgi://unix:PATH`,
-    /// `fastcgi://HOST:PORT`, and the same with `scgi` or `uwsgi`; or one with more to say, such as
-    /// `{ address = "10.0.0.2:80", weight = 3, backup = true, max_in_flight = 8 }`. A name stands for all of its addresses. One
-    /// with `weight = 3` (default 1) gets three times as much, a `backup` nothing as long as another can be asked.
+    /// Servers that answer the same requests: `HOST:PORT`, `unix:PATH`, `http://HOST`,
+    /// `https://HOST` (HTTP/2 if they take it), `h2c://HOST:PORT` for HTTP/2 without TLS; or
+    /// `fastcgi://unix:PATH`, `fastcgi://HOST:PORT`, and the same with `scgi` or `uwsgi`; or one
+    /// with more to say, such as `{ address = "10.0.0.2:80", weight = 3, backup = true,
+    /// max_in_flight = 8 }`. A name stands for all of its addresses. One with `weight = 3` (default
+    /// 1) gets three times as much, a `backup` nothing as long as another can be asked.
     #[schemars(with = "Vec<String>")]
     pub servers: Vec<Spanned<ServerEntry>>,
-    /// Which of them gets a request: `"round-robin"`; `"least-connections"`, who is at the fewest requests; `"latency"`, of two
-    /// by lot the one that is expected to answer earlier; or `"hash"`, by `hash_key`.
+    /// Which of them gets a request: `"round-robin"`; `"least-connections"`, who is at the fewest
+    /// requests; `"latency"`, of two by lot the one that is expected to answer earlier; or
+    /// `"hash"`, by `hash_key`.
     #[serde(default = "default::balance")]
     #[schemars(with = "String", default = "default::balance_plain")]
     pub balance: Spanned<String>,
-    /// For `balance = "hash"`, what leads to the same server again: `target` (path and query), `address`, `header:NAME` or
-    /// `cookie:NAME`. Requests without it are sent in turn.
+    /// For `balance = "hash"`, what leads to the same server again: `target` (path and query),
+    /// `address`, `header:NAME` or `cookie:NAME`. Requests without it are sent in turn.
     #[schemars(with = "Option<String>")]
     pub hash_key: Option<Spanned<String>>,
-    /// A cookie that Kirin gives visitors, to bring them back to the server that had them first, as long as it is there. Default:
-    /// none.
+    /// A cookie that Kirin gives visitors, to bring them back to the server that had them first, as
+    /// long as it is there. Default: none.
     #[schemars(with = "Option<String>")]
     pub sticky_cookie: Option<Spanned<String>>,
-    /// Requests in a row without a response after which a server gets none for `ejection_time`; 0 for never. A response is
-    /// one whatever its status. When all have failed, all are asked.
+    /// Requests in a row without a response after which a server gets none for `ejection_time`; 0
+    /// for never. A response is one whatever its status. When all have failed, all are asked.
     #[serde(default = "default::max_failures")]
     pub max_failures: u32,
-    /// How long a server is left alone. Then one request tries it; if that fails, it is for twice as long, up to 16 times.
+    /// How long a server is left alone. Then one request tries it; if that fails, it is for twice
+    /// as long, up to 16 times.
     #[serde(default = "default::ejection_time")]
     #[schemars(with = "String", default = "default::ejection_time")]
     pub ejection_time: Seconds,
-    /// Requests that each server may be at at the same time, of all event loops together; an upgraded connection (WebSocket) is
-    /// one until it closes. For one server alone: `{ address = "10.0.0.2:80", max_in_flight = 8 }`. Default: any number.
+    /// Requests that each server may be at at the same time, of all event loops together; an
+    /// upgraded connection (WebSocket) is one until it closes. For one server alone: `{ address =
+    /// "10.0.0.2:80", max_in_flight = 8 }`. Default: any number.
     pub max_in_flight: Option<NonZeroU32>,
-    /// Requests that may wait when all servers that could take them are at `max_in_flight`; one more is answered 503. `0`: none
-    /// waits. Clients take turns: one that has many requests in the queue delays another by one of them.
+    /// Requests that may wait when all servers that could take them are at `max_in_flight`; one
+    /// more is answered 503. `0`: none waits. Clients take turns: one that has many requests in the
+    /// queue delays another by one of them.
     #[serde(default = "default::upstream_queue")]
     #[schemars(with = "usize", default = "default::queue")]
     pub queue: Spanned<usize>,
@@ -71,29 +78,34 @@ pub struct UpstreamConfig {
     #[serde(default = "default::upstream_queue_wait")]
     #[schemars(with = "String", default = "default::queue_wait")]
     pub queue_wait: Spanned<Seconds>,
-    /// In which a server that has come back grows from a sixteenth to all of its weight. Default: it gets all at once.
+    /// In which a server that has come back grows from a sixteenth to all of its weight. Default:
+    /// it gets all at once.
     #[schemars(with = "Option<String>")]
     pub slow_start: Option<Seconds>,
-    /// Of 100 requests those that may be sent to a second or third server, beside 10 a second. Sent again is what no server
-    /// has seen, and what may be repeated (GET, HEAD, PUT, DELETE, OPTIONS, TRACE) if the server ended the connection; with a body
-    /// only if it was read whole before (`request_buffering`). 0 for those 10 alone.
+    /// Of 100 requests those that may be sent to a second or third server, beside 10 a second. Sent
+    /// again is what no server has seen, and what may be repeated (GET, HEAD, PUT, DELETE, OPTIONS,
+    /// TRACE) if the server ended the connection; with a body only if it was read whole before
+    /// (`request_buffering`). 0 for those 10 alone.
     #[serde(default = "default::retry_percent")]
     #[schemars(with = "u32", default = "default::retry_percent_plain")]
     pub retry_percent: Spanned<u32>,
-    /// Asks each server now and then whether it is well, such as `{ path = "/health" }`. Of servers that speak no HTTP/1 it is
-    /// enough that they can be connected to: `{}`. Default: nobody asks.
+    /// Asks each server now and then whether it is well, such as `{ path = "/health" }`. Of servers
+    /// that speak no HTTP/1 it is enough that they can be connected to: `{}`. Default: nobody asks.
     #[schemars(with = "Option<UpstreamHealthConfig>")]
     pub health: Option<Spanned<UpstreamHealthConfig>>,
-    /// The `Host` that they get: `"client"`, the one that was asked for; `"upstream"`, the one in `servers`; or a name.
+    /// The `Host` that they get: `"client"`, the one that was asked for; `"upstream"`, the one in
+    /// `servers`; or a name.
     #[serde(default = "default::host")]
     #[schemars(with = "String", default = "default::host_plain")]
     pub host: Spanned<String>,
-    /// How they hear of the client: `"X-Forwarded-For"` (with `-Proto` and `-Host`), `"Forwarded"`, `"both"` or `"none"`. What a
-    /// client says there itself is left out, unless it is `trusted` on the listener; then it is added to.
+    /// How they hear of the client: `"X-Forwarded-For"` (with `-Proto` and `-Host`), `"Forwarded"`,
+    /// `"both"` or `"none"`. What a client says there itself is left out, unless it is `trusted` on
+    /// the listener; then it is added to.
     #[serde(default = "default::forwarded")]
     #[schemars(with = "String", default = "default::forwarded_plain")]
     pub forwarded: Spanned<String>,
-    /// Our name in `Via`, of requests and responses. `""` for no such field: some servers do not compress for who sends it.
+    /// Our name in `Via`, of requests and responses. `""` for no such field: some servers do not
+    /// compress for who sends it.
     #[serde(default = "default::via")]
     #[schemars(with = "String", default = "default::via_plain")]
     pub via: Spanned<String>,
@@ -105,20 +117,23 @@ pub struct UpstreamConfig {
     #[serde(default = "default::patience")]
     #[schemars(with = "String", default = "default::patience")]
     pub send_timeout: Seconds,
-    /// How long the head of a response may take, from the end of the request on; then the client gets 504.
+    /// How long the head of a response may take, from the end of the request on; then the client
+    /// gets 504.
     #[serde(default = "default::patience")]
     #[schemars(with = "String", default = "default::patience")]
     pub first_byte_timeout: Seconds,
-    /// How long a server may be silent inside a response; then the client's connection is cut. Not for WebSockets.
+    /// How long a server may be silent inside a response; then the client's connection is cut. Not
+    /// for WebSockets.
     #[serde(default = "default::patience")]
     #[schemars(with = "String", default = "default::patience")]
     pub idle_timeout: Seconds,
-    /// Idle connections that are kept, for each server and event loop; 0 for none. Default: 64, and with FastCGI 0, because a
-    /// process of php-fpm serves nobody else as long as a connection to it is open.
+    /// Idle connections that are kept, for each server and event loop; 0 for none. Default: 64, and
+    /// with FastCGI 0, because a process of php-fpm serves nobody else as long as a connection to
+    /// it is open.
     #[schemars(with = "Option<usize>")]
     pub keep_connections: Option<Spanned<usize>>,
-    /// For how long an idle connection is kept, or a second less than the server says in `Keep-Alive` if that is shorter. Should
-    /// be shorter than what the server itself has.
+    /// For how long an idle connection is kept, or a second less than the server says in
+    /// `Keep-Alive` if that is shorter. Should be shorter than what the server itself has.
     #[serde(default = "default::keep_time_spanned")]
     #[schemars(with = "String", default = "default::keep_time")]
     pub keep_time: Spanned<Seconds>,
@@ -133,16 +148,16 @@ pub struct UpstreamConfig {
     #[serde(default = "default::resolve")]
     #[schemars(with = "String", default = "default::resolve")]
     pub resolve: Seconds,
-    /// For `https://` servers, such as `{ ca = "internal-ca.pem" }`. Default: certificates are verified by the authorities of
-    /// the system.
+    /// For `https://` servers, such as `{ ca = "internal-ca.pem" }`. Default: certificates are
+    /// verified by the authorities of the system.
     #[schemars(with = "Option<UpstreamTlsConfig>")]
     pub tls: Option<Spanned<UpstreamTlsConfig>>,
-    /// For `fastcgi://` servers: the directory of their scripts, which is `DOCUMENT_ROOT` and the beginning of `SCRIPT_FILENAME`.
-    /// If it is not on this machine, an absolute path of theirs.
+    /// For `fastcgi://` servers: the directory of their scripts, which is `DOCUMENT_ROOT` and the
+    /// beginning of `SCRIPT_FILENAME`. If it is not on this machine, an absolute path of theirs.
     #[schemars(with = "Option<String>")]
     pub root: Option<Spanned<String>>,
-    /// For `fastcgi://` servers: the script of a directory, and of the root for all paths that name no script. Default:
-    /// `index.php`.
+    /// For `fastcgi://` servers: the script of a directory, and of the root for all paths that name
+    /// no script. Default: `index.php`.
     #[schemars(with = "Option<String>")]
     pub index: Option<Spanned<String>>,
     /// For `fastcgi://` servers: what names of scripts end in. Default: `.php`.
@@ -160,10 +175,12 @@ pub struct UpstreamTlsConfig {
     /// The name that certificates must be for, and that is asked for (SNI). Default: the server's.
     #[schemars(with = "Option<String>")]
     pub server_name: Option<Spanned<String>>,
-    /// Whether certificates are verified. Without, whoever is between can read and change everything.
+    /// Whether certificates are verified. Without, whoever is between can read and change
+    /// everything.
     #[serde(default = "default::yes")]
     pub verify: bool,
-    /// A certificate to show, and its key: `{ chain = "client.pem", key = "client.key" }`. Default: none.
+    /// A certificate to show, and its key: `{ chain = "client.pem", key = "client.key" }`. Default:
+    /// none.
     pub certificate: Option<CertificateConfig>,
 }
 
@@ -172,7 +189,8 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
     let name = config.name.get_ref();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name) {
-        let message = format!("upstream name `{name}`: allowed are 1 to 64 letters, digits, `-` and `_`");
+        let message =
+            format!("upstream name `{name}`: allowed are 1 to 64 letters, digits, `-` and `_`");
         return Err(source.error(config.name.span(), message));
     }
     let mut servers = Vec::new();
@@ -187,7 +205,8 @@ pub fn check_upstream(config: &UpstreamConfig, source: &Source) -> Result<Settin
     let queue = queue(config, &servers, source)?;
     let idle = match &config.keep_connections {
         Some(idle) if *idle.get_ref() > MAX_IDLE => {
-            let message = format!("`keep_connections` is {}: allowed is 0 to {MAX_IDLE}", idle.get_ref());
+            let message =
+                format!("`keep_connections` is {}: allowed is 0 to {MAX_IDLE}", idle.get_ref());
             return Err(source.error(idle.span(), message));
         }
         Some(idle) => *idle.get_ref(),
@@ -242,7 +261,8 @@ fn queue(
     if servers.iter().all(|server| server.max_in_flight.is_none()) {
         let written = [("queue", length.span()), ("queue_wait", wait.span())];
         if let Some((key, span)) = written.into_iter().find(|(_, span)| is_written(span)) {
-            let message = format!("`{key}` is for servers with `max_in_flight`: without, no request waits");
+            let message =
+                format!("`{key}` is for servers with `max_in_flight`: without, no request waits");
             return Err(source.error(span, message));
         }
     }
@@ -267,7 +287,8 @@ pub(super) fn host(text: &Spanned<String>, source: &Source) -> Result<HostPolicy
             Ok(HostPolicy::Name(name.into()))
         }
         name => {
-            let message = format!("`host` is `{name}`: allowed are \"client\", \"upstream\" and a name");
+            let message =
+                format!("`host` is `{name}`: allowed are \"client\", \"upstream\" and a name");
             Err(source.error(text.span(), message))
         }
     }
@@ -281,7 +302,8 @@ fn forwarded(text: &Spanned<String>, source: &Source) -> Result<ForwardedPolicy,
         "none" => Ok(ForwardedPolicy::Nothing),
         other => {
             let allowed = "\"X-Forwarded-For\", \"Forwarded\", \"both\" and \"none\"";
-            Err(source.error(text.span(), format!("`forwarded` is `{other}`: allowed are {allowed}")))
+            Err(source
+                .error(text.span(), format!("`forwarded` is `{other}`: allowed are {allowed}")))
         }
     }
 }
@@ -351,10 +373,11 @@ mod tests {
             let parts = [format!("kirin.toml:{line}:"), format!("`{name}`"), allowed.into()];
             assert!(parts.iter().all(|part| error.contains(part)), "{key}: {error}");
         }
-        let kept =
-            "keep_connections = 2\nkeep_time = \"5s\"\nmax_requests = 5\nmax_age = \"5m\"\nhealth = {}";
+        let kept = "keep_connections = 2\nkeep_time = \"5s\"\nmax_requests = 5\nmax_age = \"5m\"\nhealth = {}";
         assert_eq!(check(&format!("{fastcgi}\n{kept}")).unwrap().pool.idle, 2);
-        assert!(check(&format!("{scgi}\nhealth = {{ interval = \"5s\" }}")).unwrap().health.is_some());
+        assert!(
+            check(&format!("{scgi}\nhealth = {{ interval = \"5s\" }}")).unwrap().health.is_some()
+        );
     }
 
     #[test]
@@ -384,7 +407,11 @@ mod tests {
     fn an_upstream_needs_servers_only() {
         let upstream = check("servers = [\"127.0.0.1:3000\", \"unix:x.sock\"]").unwrap();
         assert_eq!(upstream.servers[0].address.to_string(), "127.0.0.1:3000");
-        assert!(upstream.servers[1].address.to_string().starts_with("unix:/"), "{:?}", upstream.servers[1]);
+        assert!(
+            upstream.servers[1].address.to_string().starts_with("unix:/"),
+            "{:?}",
+            upstream.servers[1]
+        );
         assert_eq!((upstream.host, upstream.forwarded), (HostPolicy::Client, ForwardedPolicy::X));
         assert_eq!((upstream.via.as_deref(), upstream.pool.idle), (Some("kirin"), 64));
     }
@@ -399,12 +426,16 @@ mod tests {
         assert_eq!(upstream.host, HostPolicy::Name("www.a.test:8080".into()));
         assert_eq!((upstream.forwarded, upstream.via), (ForwardedPolicy::Nothing, None));
         assert_eq!(upstream.timeouts.first_byte, Duration::from_secs(300));
-        assert_eq!((upstream.pool.idle, upstream.pool.max_age), (0, Some(Duration::from_secs(3600))));
+        assert_eq!(
+            (upstream.pool.idle, upstream.pool.max_age),
+            (0, Some(Duration::from_secs(3600)))
+        );
     }
 
     #[test]
     fn fastcgi_servers_have_a_root_and_keep_no_connections_by_themselves() {
-        let upstream = check("servers = [\"fastcgi://unix:/run/php.sock\"]\nroot = \"public\"").unwrap();
+        let upstream =
+            check("servers = [\"fastcgi://unix:/run/php.sock\"]\nroot = \"public\"").unwrap();
         let fastcgi = upstream.fastcgi.unwrap();
         assert!(fastcgi.root.starts_with('/') && fastcgi.root.ends_with("/public"), "{fastcgi:?}");
         assert_eq!((fastcgi.index.as_str(), fastcgi.extension.as_str()), ("index.php", ".php"));
@@ -427,22 +458,35 @@ mod tests {
              slow_start = \"30s\"\nretry_percent = 5\nhealth = { path = \"/up\", status = \"204\", interval = \"1s\" }\n",
         )
         .unwrap();
-        let weights: Vec<_> = upstream.servers.iter().map(|server| (server.weight, server.backup)).collect();
+        let weights: Vec<_> =
+            upstream.servers.iter().map(|server| (server.weight, server.backup)).collect();
         assert_eq!(weights, [(1, false), (3, false), (1, true)]);
         let balancing = upstream.balancing;
-        assert_eq!((balancing.method, balancing.key), (Method::Hash, Some(HashKey::Cookie("sid".into()))));
+        assert_eq!(
+            (balancing.method, balancing.key),
+            (Method::Hash, Some(HashKey::Cookie("sid".into())))
+        );
         assert_eq!((balancing.sticky.as_deref(), balancing.max_failures), (Some("server"), 1));
         assert_eq!((balancing.slow_start, balancing.retry_percent), (Duration::from_secs(30), 5));
         let health = upstream.health.unwrap();
-        assert_eq!((health.path.as_str(), health.status, health.unhealthy_after), ("/up", 204..=204, 3));
-        assert_eq!((health.interval, health.timeout), (Duration::from_secs(1), Duration::from_secs(2)));
+        assert_eq!(
+            (health.path.as_str(), health.status, health.unhealthy_after),
+            ("/up", 204..=204, 3)
+        );
+        assert_eq!(
+            (health.interval, health.timeout),
+            (Duration::from_secs(1), Duration::from_secs(2))
+        );
     }
 
     #[test]
     fn errors_name_line_value_and_what_is_allowed() {
         for (upstream, expected) in [
             ("servers = []", vec!["kirin.toml:4:8", "needs `servers`"]),
-            ("servers = [\"ftp://a\"]", vec!["kirin.toml:5:12", "`ftp://a` is not a server", "unix:/PATH"]),
+            (
+                "servers = [\"ftp://a\"]",
+                vec!["kirin.toml:5:12", "`ftp://a` is not a server", "unix:/PATH"],
+            ),
             ("servers = [1]", vec!["kirin.toml:5:12", "an address, or {"]),
             ("servers = [{ address = \"a:1\", wait = 1 }]", vec!["kirin.toml:5:", "wait"]),
             ("servers = [{ address = \"a:1\", weight = 0 }]", vec!["kirin.toml:5:12", "1 to 1000"]),
@@ -451,7 +495,10 @@ mod tests {
             ("servers = [\"a:1\"]\nhash_key = \"target\"", vec!["kirin.toml:6:12", "balance"]),
             ("servers = [\"a:1\"]\nsticky_cookie = \"a b\"", vec!["kirin.toml:6:17", "cookie"]),
             ("servers = [\"a:1\"]\nretry_percent = 101", vec!["kirin.toml:6:17", "0 to 100"]),
-            ("servers = [\"a:1\"]\nhealth = { path = \"up\" }", vec!["kirin.toml:6:19", "begins with"]),
+            (
+                "servers = [\"a:1\"]\nhealth = { path = \"up\" }",
+                vec!["kirin.toml:6:19", "begins with"],
+            ),
             (
                 "servers = [\"a:1\"]\nhealth = { path = \"/\", status = \"ok\" }",
                 vec!["kirin.toml:6:", "200-399"],
@@ -462,19 +509,31 @@ mod tests {
             ("servers = [\"a:1\"]\ntls = {}", vec!["kirin.toml:6:7", "without an https"]),
             ("servers = [\"a:1\"]\nroot = \"x\"", vec!["kirin.toml:6:8", "without a fastcgi"]),
             ("servers = [\"a:1\"]\nmax_in_flight = 0", vec!["kirin.toml:6:17", "nonzero"]),
-            ("servers = [{ address = \"a:1\", max_in_flight = 0 }]", vec!["kirin.toml:5:", "nonzero"]),
+            (
+                "servers = [{ address = \"a:1\", max_in_flight = 0 }]",
+                vec!["kirin.toml:5:", "nonzero"],
+            ),
             ("servers = [\"a:1\"]\nqueue = 5", vec!["kirin.toml:6:9", "max_in_flight"]),
             ("servers = [\"a:1\"]\nqueue_wait = \"5s\"", vec!["kirin.toml:6:14", "max_in_flight"]),
-            ("servers = [\"a:1\"]\nmax_in_flight = 1\nqueue = 65537", vec!["kirin.toml:7:9", "0 to 65536"]),
+            (
+                "servers = [\"a:1\"]\nmax_in_flight = 1\nqueue = 65537",
+                vec!["kirin.toml:7:9", "0 to 65536"],
+            ),
             ("servers = [\"a:1\"]\nhealth = {}", vec!["kirin.toml:", "health", "path"]),
-            ("servers = [\"scgi://a:1\"]\nindex = \"x.php\"", vec!["kirin.toml:6:9", "without a fastcgi"]),
+            (
+                "servers = [\"scgi://a:1\"]\nindex = \"x.php\"",
+                vec!["kirin.toml:6:9", "without a fastcgi"],
+            ),
             ("servers = [\"fastcgi://a:1\"]", vec!["kirin.toml:4:8", "needs `root`"]),
             ("servers = [\"fastcgi://a\"]\nroot = \"x\"", vec!["kirin.toml:5:12", "no port"]),
             (
                 "servers = [\"a:1\", \"fastcgi://a:2\"]\nroot = \"x\"",
                 vec!["kirin.toml:5:19", "in one upstream"],
             ),
-            ("servers = [\"scgi://a:1\", \"uwsgi://a:2\"]", vec!["kirin.toml:5:26", "in one upstream"]),
+            (
+                "servers = [\"scgi://a:1\", \"uwsgi://a:2\"]",
+                vec!["kirin.toml:5:26", "in one upstream"],
+            ),
             (
                 "servers = [\"fastcgi://a:1\"]\nroot = \"x\"\nextension = \"php\"",
                 vec!["kirin.toml:7:13", "a dot"],
@@ -483,7 +542,10 @@ mod tests {
                 "servers = [\"fastcgi://a:1\"]\nroot = \"x\"\nindex = \"index.html\"",
                 vec!["kirin.toml:7:9", "ends in `.php`"],
             ),
-            ("servers = [\"https://a\"]\ntls = { ca = \"no.pem\" }", vec!["kirin.toml:6:7", "no.pem"]),
+            (
+                "servers = [\"https://a\"]\ntls = { ca = \"no.pem\" }",
+                vec!["kirin.toml:6:7", "no.pem"],
+            ),
         ] {
             let error = check(upstream).unwrap_err();
             assert!(expected.iter().all(|part| error.contains(part)), "{upstream}: {error}");

@@ -1,6 +1,8 @@
-//! Structured fields (RFC 9651), as far as the fields of applications need them: a dictionary of integers, strings and booleans.
+//! Structured fields (RFC 9651), as far as the fields of applications need them: a dictionary of
+//! integers, strings and booleans.
 //!
-//! Pure. What is well-formed but of another kind is refused with its name, so that the log can say what was meant.
+//! Pure. What is well-formed but of another kind is refused with its name, so that the log can say
+//! what was meant.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -34,7 +36,8 @@ impl fmt::Display for Malformed {
 /// Digits of an integer at most (section 3.3.1).
 const MAX_DIGITS: usize = 15;
 
-/// Reads the members of a dictionary, in order. One that comes twice counts with its last value (section 4.2.2).
+/// Reads the members of a dictionary, in order. One that comes twice counts with its last value
+/// (section 4.2.2).
 pub fn parse(value: &[u8]) -> Result<Vec<(String, Item)>, Malformed> {
     let mut input = Input { bytes: value, at: 0 };
     let mut members: Vec<(String, Item)> = Vec::new();
@@ -66,7 +69,8 @@ pub fn parse(value: &[u8]) -> Result<Vec<(String, Item)>, Malformed> {
 /// The members without those that come again behind them.
 fn with_last_values(mut members: Vec<(String, Item)>) -> Vec<(String, Item)> {
     let mut later = HashSet::with_capacity(members.len());
-    let mut is_last: Vec<bool> = members.iter().rev().map(|(name, _)| later.insert(name.clone())).collect();
+    let mut is_last: Vec<bool> =
+        members.iter().rev().map(|(name, _)| later.insert(name.clone())).collect();
     members.retain(|_| is_last.pop().unwrap_or(true));
     members
 }
@@ -115,8 +119,9 @@ impl Input<'_> {
         if !self.peek().is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'*') {
             return Err(self.wrong("no name in small letters"));
         }
-        let is_part =
-            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte);
+        let is_part = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte)
+        };
         Ok(self.take_while(is_part))
     }
 
@@ -144,7 +149,9 @@ impl Input<'_> {
         let digits = self.take_while(|byte| byte.is_ascii_digit());
         let number = digits.parse::<i64>().ok().filter(|_| digits.len() <= MAX_DIGITS);
         match (number, self.peek()) {
-            (Some(_), Some(b'.')) => Err(Malformed { at: start, what: "a number that is not whole" }),
+            (Some(_), Some(b'.')) => {
+                Err(Malformed { at: start, what: "a number that is not whole" })
+            }
             (Some(number), _) => Ok(Item::Integer(if is_negative { -number } else { number })),
             (None, _) => Err(Malformed { at: start, what: "no number of 1 to 15 digits" }),
         }
@@ -186,13 +193,18 @@ mod tests {
             ),
             (
                 "a, b=?0 , c=?1",
-                vec![("a", Item::Boolean(true)), ("b", Item::Boolean(false)), ("c", Item::Boolean(true))],
+                vec![
+                    ("a", Item::Boolean(true)),
+                    ("b", Item::Boolean(false)),
+                    ("c", Item::Boolean(true)),
+                ],
             ),
             (r#"q="\"\\""#, vec![("q", text(r#""\"#))]),
             ("a=1, b=2, a=3", vec![("b", Item::Integer(2)), ("a", Item::Integer(3))]),
             ("n=999999999999999", vec![("n", Item::Integer(999_999_999_999_999))]),
         ] {
-            let expected: Vec<_> = expected.into_iter().map(|(name, item)| (name.to_owned(), item)).collect();
+            let expected: Vec<_> =
+                expected.into_iter().map(|(name, item)| (name.to_owned(), item)).collect();
             assert_eq!(parse(value.as_bytes()).as_ref(), Ok(&expected), "{value}");
         }
     }

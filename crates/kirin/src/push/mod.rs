@@ -1,32 +1,35 @@
 //! Responses that an application has Kirin store and purge: `Kirin-Store` and `Kirin-Purge`.
 //!
-//! The router wraps each answer of an application in [`Push::around`]. The fields are for Kirin and never reach the client.
-//! What is purged is gone before the client has a byte of the response, so that it reads its own writes. A response is stored
-//! as the application has sent it, before includes are filled and anything is compressed, and only when nothing has been purged
-//! since its request came that it could have been made from (`kirin_store::Moment`).
+//! The router wraps each answer of an application in [`Push::around`]. The fields are for Kirin and
+//! never reach the client. What is purged is gone before the client has a byte of the response, so
+//! that it reads its own writes. A response is stored as the application has sent it, before
+//! includes are filled and anything is compressed, and only when nothing has been purged since its
+//! request came that it could have been made from (`kirin_store::Moment`).
 
 pub mod dictionary;
 mod pushed_stream;
 mod reach;
 pub mod store_field;
 
-use crate::page::{is_html, may_be_dynamic};
-use crate::protection::Protection;
-use crate::purge::{self, Purge};
-use crate::route::Route;
-use crate::store_place::key_of;
-use bytes::Bytes;
-use http::Method;
-use kirin_http::{Answer, Body, FieldLines, Place, RequestHead, Response};
-use kirin_ssi::Syntax;
-use kirin_store::{Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
-use pushed_stream::PushedStream;
-use reach::Reach;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Method;
+use kirin_http::{Answer, Body, FieldLines, Place, RequestHead, Response};
+use kirin_ssi::Syntax;
+use kirin_store::{Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
+
+use crate::page::{is_html, may_be_dynamic};
+use crate::protection::Protection;
+use crate::purge::{self, Purge};
+use crate::route::Route;
+use crate::store_place::key_of;
+use pushed_stream::PushedStream;
+use reach::Reach;
 use store_field::{STORE, StoreField, Unstorable, stored_head, text_only_line};
 
 const PURGE: &str = "kirin-purge";
@@ -78,13 +81,20 @@ impl Push {
         Rc::new(Self { store, reach: Reach::of(routes), said: RefCell::default() })
     }
 
-    /// The answer of an application, with what it says about the store carried out. `request` is as the `store` place sees it,
-    /// `terms` are those of its route. Call before the application gets the request.
-    pub fn around(self: &Rc<Self>, request: &RequestHead<'_>, terms: PushTerms, answer: Answer) -> Answer {
+    /// The answer of an application, with what it says about the store carried out. `request` is as
+    /// the `store` place sees it, `terms` are those of its route. Call before the application gets
+    /// the request.
+    pub fn around(
+        self: &Rc<Self>,
+        request: &RequestHead<'_>,
+        terms: PushTerms,
+        answer: Answer,
+    ) -> Answer {
         self.around_page(&request.method, key_of(request).map(<[u8]>::to_vec), terms, answer)
     }
 
-    /// The same of a request with this method, whose page the `store` place would look for under `key`.
+    /// The same of a request with this method, whose page the `store` place would look for under
+    /// `key`.
     pub fn around_page(
         self: &Rc<Self>,
         method: &Method,
@@ -108,7 +118,8 @@ impl Push {
     }
 
     fn carry_out(self: &Rc<Self>, asked: Asked, began: Moment, mut response: Response) -> Response {
-        let (to_store, to_purge) = (take(&mut response.fields, STORE), take(&mut response.fields, PURGE));
+        let (to_store, to_purge) =
+            (take(&mut response.fields, STORE), take(&mut response.fields, PURGE));
         if let Some(value) = to_purge {
             match Purge::parse(&value) {
                 Ok(purge) => drop(purge.apply(&self.store, now())),
@@ -162,7 +173,8 @@ impl Push {
         }
         match std::mem::replace(&mut response.body, Body::Empty) {
             Body::Stream(source) => {
-                response.body = Body::Stream(Box::new(PushedStream::new(source, destination, head)));
+                response.body =
+                    Body::Stream(Box::new(PushedStream::new(source, destination, head)));
             }
             body => {
                 let pieces = match &body {
@@ -193,7 +205,8 @@ impl Push {
         self.say(kind, || tracing::warn!(page = target, "a response is not stored: {reason}"));
     }
 
-    /// Says a thing of one kind, unless that has been said just now: it may be true of every response.
+    /// Says a thing of one kind, unless that has been said just now: it may be true of every
+    /// response.
     fn say(&self, kind: &'static str, say: impl FnOnce()) {
         let now = Instant::now();
         let last = self.said.borrow().get(kind).copied();
@@ -214,7 +227,8 @@ impl Destination {
     /// Whether so many bytes can be stored there.
     fn has_room(&self, bytes: u64) -> bool {
         let tags: Vec<&[u8]> = self.tags.iter().map(String::as_bytes).collect();
-        usize::try_from(bytes).is_ok_and(|bytes| self.push.store.is_storable(&self.key, bytes, &tags))
+        usize::try_from(bytes)
+            .is_ok_and(|bytes| self.push.store.is_storable(&self.key, bytes, &tags))
     }
 
     /// Stores a whole response.
@@ -223,16 +237,20 @@ impl Destination {
         // What is text in the response as it is sent now stays text when it comes from the store.
         let body = &value[self.head_bytes..];
         let has = |syntax| may_be_dynamic(body, syntax);
-        let line =
-            text_only_line(self.text_only.ssi && has(Syntax::SSI), self.text_only.esi && has(Syntax::ESI));
+        let line = text_only_line(
+            self.text_only.ssi && has(Syntax::SSI),
+            self.text_only.esi && has(Syntax::ESI),
+        );
         if !line.is_empty() {
             let end_of_fields = self.head_bytes - b"\r\n".len();
             value.splice(end_of_fields..end_of_fields, line.iter().copied());
         }
         let (store, now) = (&self.push.store, now());
         let tags: Vec<&[u8]> = self.tags.iter().map(String::as_bytes).collect();
-        let expires = self.ttl_seconds.map_or(Expires::NEVER, |ttl| Expires::after_seconds(ttl, now));
-        let request = StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
+        let expires =
+            self.ttl_seconds.map_or(Expires::NEVER, |ttl| Expires::after_seconds(ttl, now));
+        let request =
+            StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
         let item = NewItem::new(value.as_slice()).expires(expires).tags(&tags);
         match store.store(&self.key, item, &request, now) {
             StoreOutcome::Stored { .. } if self.push.reach.is_news(&self.key, self.protection) => {
@@ -268,7 +286,8 @@ impl Destination {
 /// Takes out all lines of a field, joined as one value (RFC 9651 section 4.2).
 fn take(fields: &mut FieldLines, name: &str) -> Option<Vec<u8>> {
     let lines = fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()));
-    let lines: Vec<&[u8]> = lines.map(|(_, value)| value).filter(|value| !value.is_empty()).collect();
+    let lines: Vec<&[u8]> =
+        lines.map(|(_, value)| value).filter(|value| !value.is_empty()).collect();
     let value = lines.join(&b", "[..]);
     let is_there = fields.get(name).is_some();
     fields.remove(name);

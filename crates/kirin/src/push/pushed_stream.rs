@@ -1,13 +1,15 @@
 //! A response that is stored while it is sent to the client.
 
-use super::Destination;
+use std::task::{Context, Poll, ready};
+
 use bytes::Bytes;
 use kirin_http::Trailers;
 use kirin_http::body::{BodyStream, StreamError};
-use std::task::{Context, Poll, ready};
 
-/// Gives what `source` gives, and keeps a copy, which is stored when the end has come. A body that was cut, or that the
-/// client did not wait for, is not.
+use super::Destination;
+
+/// Gives what `source` gives, and keeps a copy, which is stored when the end has come. A body that
+/// was cut, or that the client did not wait for, is not.
 pub struct PushedStream {
     source: Box<dyn BodyStream>,
     /// None when the end has come, or it cannot be stored.
@@ -28,7 +30,10 @@ impl PushedStream {
 }
 
 impl BodyStream for PushedStream {
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+    fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, StreamError>>> {
         let next = ready!(self.source.poll_chunk(context));
         match (&next, self.copy.take()) {
             (_, None) | (Some(Err(_)), _) => {}

@@ -1,10 +1,12 @@
-//! Which keys any request is answered from: a page that is stored under another is never served, which its author should hear.
+//! Which keys any request is answered from: a page that is stored under another is never served,
+//! which its author should hear.
+
+use std::cell::Cell;
 
 use crate::path_rest::meant_path;
 use crate::protection::Protection;
 use crate::rewrite::Rewrite;
 use crate::route::{Place, Route};
-use std::cell::Cell;
 
 /// The routes, as far as the keys of the `store` place go.
 pub struct Reach(Vec<Reached>);
@@ -32,8 +34,8 @@ impl Reach {
         Self(routes.iter().map(reached).collect())
     }
 
-    /// Whether a page under `key` with this protection is served by nobody and its route's author has not been told; once a
-    /// route.
+    /// Whether a page under `key` with this protection is served by nobody and its route's author
+    /// has not been told; once a route.
     pub fn is_news(&self, key: &[u8], protection: Protection) -> bool {
         let path = key.split(|byte| *byte == b'?').next().unwrap_or_default();
         let Ok(path) =
@@ -42,9 +44,12 @@ impl Reach {
             return false;
         };
         let behind_rewrite = self.0.iter().any(|route| {
-            route.may_serve(protection) && route.rewrite.as_ref().is_some_and(|rewrite| rewrite.leads_to(key))
+            route.may_serve(protection)
+                && route.rewrite.as_ref().is_some_and(|rewrite| rewrite.leads_to(key))
         });
-        let Some(route) = self.0.iter().find(|route| is_below(&path, &route.path)) else { return false };
+        let Some(route) = self.0.iter().find(|route| is_below(&path, &route.path)) else {
+            return false;
+        };
         let is_served = behind_rewrite || (route.may_serve(protection) && route.rewrite.is_none());
         !is_served && !route.is_said.replace(true)
     }

@@ -1,14 +1,16 @@
-//! `Kirin-Store`, with which an application has its response stored: what it says, and whether the response can be.
+//! `Kirin-Store`, with which an application has its response stored: what it says, and whether the
+//! response can be.
 //!
 //! Pure. Called for each response of an application that has the field.
 
-use super::dictionary::{self, Item};
-use crate::protection::{self, Protection};
-use crate::purge::{check_key, check_tag};
 use http::{Method, StatusCode};
 use kirin_http::field_list::members;
 use kirin_http::{Body, FieldLines, Response};
 use kirin_ssi::Syntax;
+
+use super::dictionary::{self, Item};
+use crate::protection::{self, Protection};
+use crate::purge::{check_key, check_tag};
 
 /// How it is written.
 pub const FORM: &str = "`ttl=300, tags=\"memo-7 user-3\", key=\"/memo/7\"`, each of them optional";
@@ -19,8 +21,9 @@ const MAX_TAGS: usize = 16;
 /// Seconds at most: some 30 years.
 const MAX_TTL_SECONDS: i64 = 1_000_000_000;
 
-/// Fields that are about one delivery of the response and not about what is stored, beside those of the framing. A new `Date`
-/// is made for each delivery: what is in the store is what the application would answer now.
+/// Fields that are about one delivery of the response and not about what is stored, beside those of
+/// the framing. A new `Date` is made for each delivery: what is in the store is what the
+/// application would answer now.
 const NOT_STORED: [&[u8]; 11] = [
     b"age",
     b"alt-svc",
@@ -54,7 +57,9 @@ pub enum Unstorable {
     #[error("it is no whole answer to a GET")]
     NotWhole,
     /// No GET.
-    #[error("it answers {0}; answers to GET are stored, and those to POST for which `key` says where")]
+    #[error(
+        "it answers {0}; answers to GET are stored, and those to POST for which `key` says where"
+    )]
     Method(Method),
     /// Not one of ours.
     #[error(
@@ -93,10 +98,13 @@ impl StoreField {
                     field.ttl_seconds = Some(seconds.unsigned_abs());
                 }
                 ("ttl", _) => {
-                    return Err(format!("`ttl` is no number of seconds from 1 to {MAX_TTL_SECONDS}"));
+                    return Err(format!(
+                        "`ttl` is no number of seconds from 1 to {MAX_TTL_SECONDS}"
+                    ));
                 }
                 ("tags", Item::String(text)) => {
-                    field.tags = text.split(' ').filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
+                    field.tags =
+                        text.split(' ').filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
                     if field.tags.len() > MAX_TAGS {
                         return Err(format!("more than {MAX_TAGS} tags"));
                     }
@@ -157,8 +165,9 @@ fn check_vary(value: &[u8]) -> Result<(), Unstorable> {
 /// The name of the field in which a stored page says which syntaxes count in it.
 pub const STORE: &str = "kirin-store";
 
-/// The syntaxes that count in a stored page with these fields: all but those that it says no to. A program that writes pages
-/// into the store itself writes them in the store's format, directives included.
+/// The syntaxes that count in a stored page with these fields: all but those that it says no to. A
+/// program that writes pages into the store itself writes them in the store's format, directives
+/// included.
 pub fn syntax_of(fields: &FieldLines) -> Syntax {
     let mut syntax = Syntax { ssi: true, esi: true };
     let lines = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(STORE.as_bytes()));
@@ -182,8 +191,8 @@ pub fn text_only_line(ssi: bool, esi: bool) -> &'static [u8] {
     }
 }
 
-/// The head of what is stored, in the form of a whole response (`page.rs`); its body follows. It says what protects the
-/// page.
+/// The head of what is stored, in the form of a whole response (`page.rs`); its body follows. It
+/// says what protects the page.
 pub fn stored_head(status: StatusCode, fields: &FieldLines, protection: Protection) -> Vec<u8> {
     let mut head = Vec::with_capacity(fields.len_bytes() + 48);
     head.extend_from_slice(b"HTTP/1.1 ");
@@ -212,7 +221,8 @@ mod tests {
 
     #[test]
     fn ttl_tags_and_key_are_read() {
-        let field = StoreField::parse(br#"ttl=300, tags="memo-7 user-3", key="/memo/7?x=1""#).unwrap();
+        let field =
+            StoreField::parse(br#"ttl=300, tags="memo-7 user-3", key="/memo/7?x=1""#).unwrap();
         assert_eq!(field.ttl_seconds, Some(300));
         assert_eq!(field.tags, ["memo-7", "user-3"]);
         assert_eq!(field.key.as_deref(), Some("/memo/7?x=1"));
@@ -256,7 +266,11 @@ mod tests {
     fn only_what_is_the_same_for_everybody_can_be_stored() {
         let get = |response: &Response| check(&Method::GET, &StoreField::default(), response);
         for status in [200, 203, 300, 301, 302, 307, 308, 404, 410] {
-            assert_eq!(get(&response(status, &[("Vary", "Accept-Encoding, ")])), Ok(()), "{status}");
+            assert_eq!(
+                get(&response(status, &[("Vary", "Accept-Encoding, ")])),
+                Ok(()),
+                "{status}"
+            );
         }
         for status in [201, 204, 303, 400, 401, 403, 405, 500, 502, 503] {
             assert_eq!(get(&response(status, &[])), Err(Unstorable::Status(status)), "{status}");

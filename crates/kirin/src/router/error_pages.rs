@@ -1,7 +1,19 @@
-//! What happens to every response of a route with rules: an error may get a page, and then all get the route's fields.
+//! What happens to every response of a route with rules: an error may get a page, and then all get
+//! the route's fields.
 //!
-//! The page comes from a place that has it in memory or in a file. No application is asked for it: it may be what failed. What
-//! the page includes is asked for as for other pages, on behalf of who has asked for what failed.
+//! The page comes from a place that has it in memory or in a file. No application is asked for it:
+//! it may be what failed. What the page includes is asked for as for other pages, on behalf of who
+//! has asked for what failed.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::Method;
+use httparse::Header;
+use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response};
+use kirin_store::Now;
+use kirin_workers::MetaVariables;
 
 use super::{Lookup, Routes};
 use crate::error_page;
@@ -10,14 +22,6 @@ use crate::protection::Protection;
 use crate::route::Place;
 use crate::rules::Rules;
 use crate::subrequest::{Lineage, Parent, is_kept};
-use http::Method;
-use httparse::Header;
-use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response};
-use kirin_store::Now;
-use kirin_workers::MetaVariables;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Instant;
 
 impl Routes {
     /// The response to `request` as it leaves.
@@ -29,12 +33,20 @@ impl Routes {
         (origin, lineage): (Origin<'_>, &Lineage),
     ) -> Answer {
         // A part of a page that is an error is not shown, so that nobody would see its page.
-        let path = if lineage.variables().is_none() { rules.error_pages.page_for(&response) } else { None };
+        let path = if lineage.variables().is_none() {
+            rules.error_pages.page_for(&response)
+        } else {
+            None
+        };
         let page = path.map(|path| (path, self.error_page(path, request, origin, lineage)));
         match page {
             None => {}
             Some((path, None)) => {
-                tracing::debug!(path, status = response.status.as_u16(), "there is no such error page");
+                tracing::debug!(
+                    path,
+                    status = response.status.as_u16(),
+                    "there is no such error page"
+                );
             }
             Some((_, Some(Answer::Now(page)))) => response = clothed(response, page),
             Some((_, Some(Answer::Later(later)))) => {
@@ -61,14 +73,27 @@ impl Routes {
     ) -> Option<Answer> {
         let route = &self.routes[self.find(&meant_path(path).ok()?)?];
         let is_coding = |field: &&Header<'_>| field.name.eq_ignore_ascii_case("accept-encoding");
-        let fields: Vec<_> =
-            request.fields.iter().filter(|field| is_kept(field.name) || is_coding(field)).copied().collect();
+        let fields: Vec<_> = request
+            .fields
+            .iter()
+            .filter(|field| is_kept(field.name) || is_coding(field))
+            .copied()
+            .collect();
         let method = if request.method == Method::HEAD { Method::HEAD } else { Method::GET };
-        // The page's own path, beside which its parts are; and what the visitor has asked for, which it may name.
+        // The page's own path, beside which its parts are; and what the visitor has asked for,
+        // which it may name.
         let (body, expects_continue) = (BodyLength::None, false);
-        let sent = RequestHead { method, path, fields: &fields, body, expects_continue, ..request.clone() };
+        let sent = RequestHead {
+            method,
+            path,
+            fields: &fields,
+            body,
+            expects_continue,
+            ..request.clone()
+        };
         let rewrite = route.rules.as_ref().and_then(|rules| rules.rewrite.as_ref());
-        let rewritten = rewrite.map(|rewrite| rewrite.path(&path_rest::rest_below(path, &route.path)));
+        let rewritten =
+            rewrite.map(|rewrite| rewrite.path(&path_rest::rest_below(path, &route.path)));
         let path = rewritten.as_deref().unwrap_or(path);
         let seen = RequestHead { target: path, path, query: None, ..sent.clone() };
         let lookup = Lookup { sent: &sent, seen: &seen, meta: MetaVariables::default(), lineage };

@@ -1,21 +1,24 @@
-//! Putting a page together: what is in memory at once, without a task; what takes waiting all at the same time.
+//! Putting a page together: what is in memory at once, without a task; what takes waiting all at
+//! the same time.
 //!
-//! [`Assembly::run`] first; if that has not been enough, [`Assembly::settle`]. Called by the store place and by the `ssi` filter
-//! of routes.
+//! [`Assembly::run`] first; if that has not been enough, [`Assembly::settle`]. Called by the store
+//! place and by the `ssi` filter of routes.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kirin_http::ClientWatch;
+use kirin_ssi::{Progress, Rendering, Template, Trouble};
+use kirin_store::{Now, Store};
+use tokio::task::JoinSet;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::cacheability::Cacheability;
 use super::part::{Failure, Part};
 use super::source::{PageSource, Parts, Surroundings};
 use crate::subrequest::{KeptParent, Variables};
-use bytes::Bytes;
-use kirin_http::ClientWatch;
-use kirin_ssi::{Progress, Rendering, Template, Trouble};
-use kirin_store::{Now, Store};
-use std::collections::HashMap;
-use std::rc::Rc;
-use std::sync::Arc;
-use tokio::task::JoinSet;
-use xxhash_rust::xxh3::Xxh3;
 
 /// A page that is being put together.
 pub struct Assembly {
@@ -60,8 +63,8 @@ impl KeptSurroundings {
 }
 
 impl Assembly {
-    /// Of the page with this digest, which depends on its bytes. `around` has the variables of the page that this one is a
-    /// part of.
+    /// Of the page with this digest, which depends on its bytes. `around` has the variables of the
+    /// page that this one is a part of.
     pub fn of(template: &Arc<Template>, digest: u128, around: Option<&Rc<Variables>>) -> Self {
         let (template, around) = (Arc::clone(template), around.cloned());
         let scope = around.as_ref().map(|around| around.given.clone()).unwrap_or_default();
@@ -80,7 +83,8 @@ impl Assembly {
             }
             match progress {
                 Progress::Done if self.rendering.is_settled_whole() => return Stage::Whole,
-                // What has been filled in may let it go on, and an alternate may have been there at once.
+                // What has been filled in may let it go on, and an alternate may have been there at
+                // once.
                 Progress::Done | Progress::Wait(_) if !is_over => {}
                 Progress::Done | Progress::Wait(_) => return Stage::Waiting,
             }
@@ -99,7 +103,8 @@ impl Assembly {
         }
     }
 
-    /// Waits for everything. `ready` is called whenever there may be more to [`Assembly::take_ready`]. Call on an event loop.
+    /// Waits for everything. `ready` is called whenever there may be more to
+    /// [`Assembly::take_ready`]. Call on an event loop.
     pub async fn settle(&mut self, page: &KeptSurroundings, mut ready: impl FnMut(&mut Self)) {
         // Requests end with the set: a client that has gone is not worked for.
         let mut requests = JoinSet::new();

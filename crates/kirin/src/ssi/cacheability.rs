@@ -59,7 +59,8 @@ impl Cacheability {
         self.no_store = true;
     }
 
-    /// The page has looked at the visitor's session: it is for nobody else, whatever it says itself.
+    /// The page has looked at the visitor's session: it is for nobody else, whatever it says
+    /// itself.
     pub fn add_session(&mut self) {
         self.private = true;
     }
@@ -80,12 +81,16 @@ impl Cacheability {
     }
 
     fn is_silent(&self) -> bool {
-        let flags =
-            self.no_store || self.no_cache || self.private || self.must_revalidate || self.is_visitors;
+        let flags = self.no_store
+            || self.no_cache
+            || self.private
+            || self.must_revalidate
+            || self.is_visitors;
         !flags && self.shared_max_age.is_none() && self.vary.is_empty()
     }
 
-    /// The fields of the page, with what its parts demand. A lifetime is only shortened: a page that names none gets none.
+    /// The fields of the page, with what its parts demand. A lifetime is only shortened: a page
+    /// that names none gets none.
     pub fn apply(&self, fields: &FieldLines) -> FieldLines {
         if self.is_silent() {
             return fields.clone();
@@ -93,7 +98,8 @@ impl Cacheability {
         let mut applied = FieldLines::new();
         let mut control = Vec::new();
         let mut vary = self.vary.clone();
-        let restricts = self.no_store || self.no_cache || self.private || self.shared_max_age.is_some();
+        let restricts =
+            self.no_store || self.no_cache || self.private || self.shared_max_age.is_some();
         for (name, value) in fields.iter() {
             if name.eq_ignore_ascii_case(b"cache-control") {
                 control.extend(directives(value));
@@ -156,7 +162,8 @@ impl Cacheability {
 
 /// Whether a response is for one visitor, or for nobody to keep.
 pub fn is_private(fields: &FieldLines) -> bool {
-    let mut controls = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
+    let mut controls =
+        fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
     controls.any(|(_, value)| {
         directives(value).any(|directive| directive.is("private") || directive.is("no-store"))
     })
@@ -213,7 +220,11 @@ mod tests {
                 &["Cache-Control: max-age=5", "Cache-Control: max-age=90"],
                 "Cache-Control: public, max-age=5",
             ),
-            ("Cache-Control: max-age=60", &["Cache-Control: private"], "Cache-Control: max-age=60, private"),
+            (
+                "Cache-Control: max-age=60",
+                &["Cache-Control: private"],
+                "Cache-Control: max-age=60, private",
+            ),
             (
                 "Cache-Control: Public, s-maxage=90, max-age=60",
                 &["cache-control: Private"],
@@ -221,7 +232,11 @@ mod tests {
             ),
             ("Cache-Control: private", &["Cache-Control: private"], "Cache-Control: private"),
             ("A: b", &["Cache-Control: no-store"], "A: b\nCache-Control: no-store"),
-            ("Cache-Control: public", &["Cache-Control: no-store, no-cache"], "Cache-Control: no-store"),
+            (
+                "Cache-Control: public",
+                &["Cache-Control: no-store, no-cache"],
+                "Cache-Control: no-store",
+            ),
             ("A: b", &["Cache-Control: no-cache"], "A: b\nCache-Control: no-cache"),
             // A page that names no lifetime gets none.
             ("A: b", &["Cache-Control: max-age=5"], "A: b"),

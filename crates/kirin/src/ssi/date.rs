@@ -1,17 +1,18 @@
 //! `date_local` and `date_gmt`, in formats of strftime(3).
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use jiff::Timestamp;
 use jiff::fmt::strtime::{BrokenDownTime, Config};
 use jiff::tz::TimeZone;
 use kirin_ssi::Zone;
-use std::borrow::Cow;
 
 /// The longest format that is looked at, and the longest date, in bytes.
 const MAX_BYTES: usize = 256;
 
-/// The time `now`, in seconds since the epoch, in `format`; the server's zone is the one of `TZ` or `/etc/localtime`. What is no
-/// conversion stays as it is.
+/// The time `now`, in seconds since the epoch, in `format`; the server's zone is the one of `TZ` or
+/// `/etc/localtime`. What is no conversion stays as it is.
 pub fn format(now: u64, zone: Zone, format: &str) -> Bytes {
     let zone = match zone {
         // Kept by the library, and looked for anew every few minutes.
@@ -36,8 +37,9 @@ fn formatted(now: u64, zone: TimeZone, format: &str) -> Option<Bytes> {
     (date.len() <= 4 * MAX_BYTES).then(|| Bytes::from(date))
 }
 
-/// The format with what depends on a locale written out as POSIX's own has it, in which servers run: the library has
-/// Unicode's there. `E` and `O` ask for other calendars and digits of a locale, of which that has none.
+/// The format with what depends on a locale written out as POSIX's own has it, in which servers
+/// run: the library has Unicode's there. `E` and `O` ask for other calendars and digits of a
+/// locale, of which that has none.
 fn posix(format: &str) -> Cow<'_, str> {
     if !format.contains('%') {
         return Cow::Borrowed(format);
@@ -89,7 +91,11 @@ mod tests {
                 "%D %T %R %F %a %B %n%t%%",
                 "11/21/26 06:00:00 06:00 2026-11-21 Sat November \n\t%",
             ),
-            (TimeZone::UTC, "%c|%x|%X|%r", "Sat Nov 21 06:00:00 2026|11/21/26|06:00:00|06:00:00 AM"),
+            (
+                TimeZone::UTC,
+                "%c|%x|%X|%r",
+                "Sat Nov 21 06:00:00 2026|11/21/26|06:00:00|06:00:00 AM",
+            ),
             (TimeZone::UTC, "%Ey %Od %Ec %%c %%Ey", "26 21 Sat Nov 21 06:00:00 2026 %c %Ey"),
             (TimeZone::UTC, "%-d %_d %^a %é %E", "21 21 SAT %é %E"),
             (TimeZone::UTC, "no conversion %J", "no conversion %J"),

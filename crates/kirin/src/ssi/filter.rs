@@ -1,7 +1,20 @@
 //! The `ssi` filter of a route: carries out the directives in what files and applications answer.
 //!
-//! What is `text/html`, not coded and not too large is looked at; all else passes as it is. Called by the router around a
-//! place, inside of compression.
+//! What is `text/html`, not coded and not too large is looked at; all else passes as it is. Called
+//! by the router around a place, inside of compression.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use httparse::Header;
+use kirin_http::entity_tag::Tag;
+use kirin_http::preconditions::{self, Validators, Verdict};
+use kirin_http::{Answer, Body, FieldLines, RequestBody, RequestFields, RequestHead, Response};
+use kirin_ssi::{Syntax, Template};
+use kirin_store::{Now, Store};
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::assembly::{Assembled, Assembly, KeptSurroundings, Stage};
 use super::source::Surroundings;
@@ -14,17 +27,6 @@ use crate::compress_threads::CompressThreads;
 use crate::config::PlaceCodings;
 use crate::page::{is_html, may_be_dynamic};
 use crate::subrequest::{KeptParent, Parent, collect_now};
-use bytes::Bytes;
-use http::{Method, StatusCode};
-use httparse::Header;
-use kirin_http::entity_tag::Tag;
-use kirin_http::preconditions::{self, Validators, Verdict};
-use kirin_http::{Answer, Body, FieldLines, RequestBody, RequestFields, RequestHead, Response};
-use kirin_ssi::{Syntax, Template};
-use kirin_store::{Now, Store};
-use std::cell::RefCell;
-use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// The largest page that is looked at, in bytes.
 pub const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
@@ -60,8 +62,9 @@ impl SsiFilter {
         Self { store, templates: RefCell::default() }
     }
 
-    /// The answer of a directory, which can be asked twice: as the client has asked, and if that does not show all of what may
-    /// be a page, for the whole of it. `seen` is the request of `parent` with its path rewritten.
+    /// The answer of a directory, which can be asked twice: as the client has asked, and if that
+    /// does not show all of what may be a page, for the whole of it. `seen` is the request of
+    /// `parent` with its path rewritten.
     pub fn around_files(
         &self,
         parent: Parent<'_>,
@@ -74,15 +77,20 @@ impl SsiFilter {
         if !seen.is_get_or_head() || shows_other(&as_sent) || self.is_other(state, parent.syntax) {
             return Some(Answer::Now(as_sent));
         }
-        let is_whole = as_sent.status == StatusCode::OK && seen.method == Method::GET && is_page(&as_sent);
+        let is_whole =
+            as_sent.status == StatusCode::OK && seen.method == Method::GET && is_page(&as_sent);
         let (whole, as_sent) = if is_whole {
             (as_sent, None)
         } else {
             let fields = fields_without(seen, |name| {
-                let is_condition = name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("if-"));
+                let is_condition =
+                    name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("if-"));
                 is_condition || is_any(name, &["range"])
             });
-            (ask(&RequestHead { method: Method::GET, fields: &fields, ..seen.clone() })?, Some(as_sent))
+            (
+                ask(&RequestHead { method: Method::GET, fields: &fields, ..seen.clone() })?,
+                Some(as_sent),
+            )
         };
         let state = state_of_file(seen.path, &whole);
         match self.look(whole, state, parent.syntax) {
@@ -90,31 +98,39 @@ impl SsiFilter {
                 self.remember_other(state, parent.syntax, &response);
                 Some(Answer::Now(as_sent.unwrap_or(response)))
             }
-            Looked::Page(page) => Some(Compress::around(parent.request, codings, threads, |request| {
-                self.assemble(page, Parent { request, ..parent })
-            })),
-            Looked::Waiting(whole) => Some(Compress::around(parent.request, codings, threads, |request| {
-                let kept = Parent { request, ..parent }.keep();
-                Answer::later(move |body| async move {
-                    let answer = match read(whole, state, &kept).await {
-                        Looked::Page(page) => kept.with(|parent| parent.routes.ssi().assemble(page, parent)),
-                        Looked::Other(response) | Looked::Waiting(response) => {
-                            Answer::Now(as_sent.unwrap_or(response))
-                        }
-                    };
-                    answer.response(body).await
-                })
-            })),
+            Looked::Page(page) => {
+                Some(Compress::around(parent.request, codings, threads, |request| {
+                    self.assemble(page, Parent { request, ..parent })
+                }))
+            }
+            Looked::Waiting(whole) => {
+                Some(Compress::around(parent.request, codings, threads, |request| {
+                    let kept = Parent { request, ..parent }.keep();
+                    Answer::later(move |body| async move {
+                        let answer = match read(whole, state, &kept).await {
+                            Looked::Page(page) => {
+                                kept.with(|parent| parent.routes.ssi().assemble(page, parent))
+                            }
+                            Looked::Other(response) | Looked::Waiting(response) => {
+                                Answer::Now(as_sent.unwrap_or(response))
+                            }
+                        };
+                        answer.response(body).await
+                    })
+                }))
+            }
         }
     }
 
     /// Whether a file in this state is known to have nothing to carry out.
     fn is_other(&self, state: Option<u128>, syntax: Syntax) -> bool {
-        let known = state.and_then(|state| self.templates.borrow_mut().get(of_syntax(state, syntax)));
+        let known =
+            state.and_then(|state| self.templates.borrow_mut().get(of_syntax(state, syntax)));
         matches!(known, Some(None))
     }
 
-    /// Remembers a file that is no page by its type. A page that is too large stays one, so that the log goes on to say it.
+    /// Remembers a file that is no page by its type. A page that is too large stays one, so that
+    /// the log goes on to say it.
     fn remember_other(&self, state: Option<u128>, syntax: Syntax, response: &Response) {
         if let Some(state) = state.filter(|_| !is_page(response)) {
             self.templates.borrow_mut().put(of_syntax(state, syntax), None, 0);
@@ -122,9 +138,14 @@ impl SsiFilter {
     }
 
     /// The answer of a place that runs code.
-    pub fn around(&self, parent: Parent<'_>, ask: impl FnOnce(&RequestHead<'_>) -> Answer) -> Answer {
+    pub fn around(
+        &self,
+        parent: Parent<'_>,
+        ask: impl FnOnce(&RequestHead<'_>) -> Answer,
+    ) -> Answer {
         // Directives must be found in what it answers, and all of them.
-        let mut fields = fields_without(parent.request, |name| is_any(name, &["range", "if-range"]));
+        let mut fields =
+            fields_without(parent.request, |name| is_any(name, &["range", "if-range"]));
         if parent.syntax.esi {
             fields.push(Header { name: "Surrogate-Capability", value: CAPABILITY });
         }
@@ -150,7 +171,9 @@ impl SsiFilter {
                         Looked::Waiting(response) => read(response, None, &kept).await,
                         looked => looked,
                     };
-                    kept.with(|parent| answered(looked, parent)).response(RequestBody::empty()).await
+                    kept.with(|parent| answered(looked, parent))
+                        .response(RequestBody::empty())
+                        .await
                 })
             }
         }
@@ -165,13 +188,15 @@ impl SsiFilter {
         if parent.request.method != Method::HEAD || !is_page(&response) {
             return self.look(response, None, parent.syntax);
         }
-        // What the whole page would be like is not known without making it (RFC 9110 section 9.3.2).
+        // What the whole page would be like is not known without making it (RFC 9110 section
+        // 9.3.2).
         response.fields = of_assembled(&response.fields);
         response.body = Body::Stream(Box::new(Withheld));
         Looked::Other(response)
     }
 
-    /// Looks at a response. `state` tells its body from others, if that is known without reading it.
+    /// Looks at a response. `state` tells its body from others, if that is known without reading
+    /// it.
     fn look(&self, response: Response, state: Option<u128>, syntax: Syntax) -> Looked {
         if !is_page(&response) {
             return Looked::Other(response);
@@ -183,7 +208,10 @@ impl SsiFilter {
         }
         let Response { status, fields, body, place } = response;
         if body.length().is_some_and(|length| length > MAX_PAGE_BYTES as u64) {
-            tracing::warn!(limit_bytes = MAX_PAGE_BYTES, "a page is too large to be looked at for includes");
+            tracing::warn!(
+                limit_bytes = MAX_PAGE_BYTES,
+                "a page is too large to be looked at for includes"
+            );
             return Looked::Other(Response { status, fields, body, place });
         }
         let content = match collect_now(body) {
@@ -230,7 +258,8 @@ impl SsiFilter {
         if assembly.run(Surroundings { store: &self.store, now, parent }) == Stage::Whole {
             return Answer::Now(whole(response, assembly.finish(name), parent.request));
         }
-        let around = KeptSurroundings { store: Arc::clone(&self.store), now, parent: parent.keep() };
+        let around =
+            KeptSurroundings { store: Arc::clone(&self.store), now, parent: parent.keep() };
         if streamed::is_wanted(&parent, &response.fields) {
             response.fields = streamed::fields(&of_assembled(&response.fields));
             response.body = streamed::body(assembly, around, name.to_owned());
@@ -238,9 +267,9 @@ impl SsiFilter {
         }
         Answer::later(move |body| async move {
             assembly.settle_whole(&around, body.client()).await;
-            around
-                .parent
-                .with(|parent| whole(response, assembly.finish(parent.request.target), parent.request))
+            around.parent.with(|parent| {
+                whole(response, assembly.finish(parent.request.target), parent.request)
+            })
         })
     }
 }
@@ -248,7 +277,9 @@ impl SsiFilter {
 /// Reads what takes waiting, and looks at it.
 async fn read(response: Response, state: Option<u128>, kept: &KeptParent) -> Looked {
     match unread::read(response).await {
-        Ok(response) => kept.with(|parent| parent.routes.ssi().look(response, state, parent.syntax)),
+        Ok(response) => {
+            kept.with(|parent| parent.routes.ssi().look(response, state, parent.syntax))
+        }
         Err(response) => Looked::Other(response),
     }
 }
@@ -275,7 +306,8 @@ fn whole(mut response: Response, assembled: Assembled, request: &RequestHead<'_>
     let Assembled { pieces, digest, cacheability } = assembled;
     response.fields = cacheability.apply(&of_assembled(&response.fields));
     response.body = Body::Segments(pieces);
-    // "if the response without the conditions would be other than 2xx" they count for nothing (RFC 9110 section 13.2.1).
+    // "if the response without the conditions would be other than 2xx" they count for nothing (RFC
+    // 9110 section 13.2.1).
     if response.status != StatusCode::OK || !request.is_get_or_head() {
         return response;
     }
@@ -285,7 +317,9 @@ fn whole(mut response: Response, assembled: Assembled, request: &RequestHead<'_>
     response.fields.push("ETag", &tag);
     match verdict {
         Verdict::Proceed => response,
-        Verdict::NotModified => Response { status: StatusCode::NOT_MODIFIED, body: Body::Empty, ..response },
+        Verdict::NotModified => {
+            Response { status: StatusCode::NOT_MODIFIED, body: Body::Empty, ..response }
+        }
         Verdict::Failed => {
             Response { place: response.place, ..Response::error(StatusCode::PRECONDITION_FAILED) }
         }
@@ -294,8 +328,15 @@ fn whole(mut response: Response, assembled: Assembled, request: &RequestHead<'_>
 
 /// The fields of a page that is put together from it: without those that speak of its bytes.
 fn of_assembled(fields: &FieldLines) -> FieldLines {
-    let of_bytes =
-        ["etag", "last-modified", "accept-ranges", "content-md5", "content-digest", "repr-digest", "digest"];
+    let of_bytes = [
+        "etag",
+        "last-modified",
+        "accept-ranges",
+        "content-md5",
+        "content-digest",
+        "repr-digest",
+        "digest",
+    ];
     let mut kept = FieldLines::new();
     for (name, value) in fields.iter() {
         if !of_bytes.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes())) {
@@ -315,7 +356,8 @@ fn is_page(response: &Response) -> bool {
         && coding.is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity"))
 }
 
-/// A digest that is another for each syntax: a page is not the same page where it is read otherwise.
+/// A digest that is another for each syntax: a page is not the same page where it is read
+/// otherwise.
 fn of_syntax(digest: u128, syntax: Syntax) -> u128 {
     digest ^ u128::from(syntax.ssi) ^ (u128::from(syntax.esi) << 1)
 }
@@ -329,11 +371,13 @@ fn state_of_file(path: &str, response: &Response) -> Option<u128> {
     (!tag.ends_with(b"~\"")).then(|| xxh3_128(&[path.as_bytes(), b"\0", tag].concat()))
 }
 
-/// Whether a response shows by itself that what was asked for is no page. One that is not modified, fails a condition or has
-/// several parts does not.
+/// Whether a response shows by itself that what was asked for is no page. One that is not modified,
+/// fails a condition or has several parts does not.
 fn shows_other(response: &Response) -> bool {
-    let is_one = response.status == StatusCode::OK || response.status == StatusCode::PARTIAL_CONTENT;
-    let is_other = |media_type: &[u8]| !is_html(media_type) && !media_type.starts_with(b"multipart/");
+    let is_one =
+        response.status == StatusCode::OK || response.status == StatusCode::PARTIAL_CONTENT;
+    let is_other =
+        |media_type: &[u8]| !is_html(media_type) && !media_type.starts_with(b"multipart/");
     is_one && response.fields.get("content-type").is_none_or(is_other)
 }
 

@@ -1,8 +1,10 @@
 //! Pages that are put together for each request: what `kirin-ssi` needs of this server.
 //!
-//! [`filter`] finds pages in what files and applications answer; the store place knows its own. [`assembly`] carries a page
-//! out, [`source`] is where its parts come from: items of the store, the routes (`subrequest.rs`), [`variables`] and [`date`]s.
-//! [`cacheability`] is what the parts say about keeping the whole; [`streamed`] sends a page while it is made.
+//! [`filter`] finds pages in what files and applications answer; the store place knows its own.
+//! [`assembly`] carries a page out, [`source`] is where its parts come from: items of the store,
+//! the routes (`subrequest.rs`), [`variables`] and [`date`]s.
+//! [`cacheability`] is what the parts say about keeping the whole; [`streamed`] sends a page while
+//! it is made.
 
 pub mod assembly;
 pub mod cacheability;

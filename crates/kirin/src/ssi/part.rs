@@ -1,9 +1,10 @@
 //! The answer to a request that a page has made, as a part of that page.
 
-use crate::subrequest::{CollectError, collect, collect_now};
 use bytes::Bytes;
 use http::StatusCode;
 use kirin_http::{Answer, Body, FieldLines, Later, RequestBody, Response};
+
+use crate::subrequest::{CollectError, collect, collect_now};
 
 /// The largest part, in bytes.
 const MAX_PART_BYTES: usize = 4 * 1024 * 1024;
@@ -11,7 +12,8 @@ const MAX_PART_BYTES: usize = 4 * 1024 * 1024;
 /// All parts of one page together, in bytes.
 pub const MAX_PARTS_BYTES: usize = 16 * 1024 * 1024;
 
-/// A part that is there. Its `Set-Cookie`, like all else but what it says about being kept, is not the page's.
+/// A part that is there. Its `Set-Cookie`, like all else but what it says about being kept, is not
+/// the page's.
 pub struct Part {
     /// The body.
     pub pieces: Vec<Bytes>,

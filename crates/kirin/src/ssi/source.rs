@@ -1,18 +1,20 @@
 //! Where the parts of a page come from.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kirin_ssi::{NotAsked, Requested, Requesting, Scope, Source, Target, Template, Zone};
+use kirin_store::{Now, Store};
+use xxhash_rust::xxh3::Xxh3;
+
 use super::cacheability::Cacheability;
 use super::part::{Answered, Failure, MAX_PARTS_BYTES, Part, Waiting};
 use super::{date, variables};
 use crate::page::Page;
 use crate::session::{self, Session};
 use crate::subrequest::{Parent, Refused, Variables};
-use bytes::Bytes;
-use kirin_ssi::{NotAsked, Requested, Requesting, Scope, Source, Target, Template, Zone};
-use kirin_store::{Now, Store};
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
-use xxhash_rust::xxh3::Xxh3;
 
 /// What is around a page while it is carried out.
 #[derive(Clone, Copy)]
@@ -29,7 +31,8 @@ pub struct Surroundings<'a> {
 pub struct Parts {
     /// Of the page and the items in it, in their order.
     items: Xxh3,
-    /// Whether there is more in the page than items, so that their digest does not tell pages apart.
+    /// Whether there is more in the page than items, so that their digest does not tell pages
+    /// apart.
     has_more: bool,
     pub(super) cacheability: Cacheability,
     /// Answers that were in memory.
@@ -42,7 +45,8 @@ pub struct Parts {
     bytes: usize,
     /// What is to be requested if that fails, with its id.
     alternates: Vec<(usize, Bytes)>,
-    /// The visitor's session, when it has been looked for: the page is about one visitor from its beginning to its end.
+    /// The visitor's session, when it has been looked for: the page is about one visitor from its
+    /// beginning to its end.
     session: Option<Option<Session>>,
 }
 
@@ -76,9 +80,12 @@ impl Parts {
         }
     }
 
-    /// Requests the alternate of what has failed, if it has one that has not been tried. Whether it has.
+    /// Requests the alternate of what has failed, if it has one that has not been tried. Whether it
+    /// has.
     pub fn try_alternate(&mut self, id: usize, failure: &Failure, page: &Surroundings<'_>) -> bool {
-        let Some(place) = self.alternates.iter().position(|(other, _)| *other == id) else { return false };
+        let Some(place) = self.alternates.iter().position(|(other, _)| *other == id) else {
+            return false;
+        };
         let (_, alternate) = self.alternates.swap_remove(place);
         let Some((name, variables)) = self.requested.get_mut(id) else { return false };
         let Ok(answer) = page.parent.get(&alternate, variables) else {
@@ -146,7 +153,8 @@ impl Source for PageSource<'_> {
         let protection = self.page.parent.protection;
         let page = page.filter(|page| protection.admits(page.protection));
         // A coded body would be noise in the middle of the page.
-        let page = page.filter(|page| page.head.as_ref().is_none_or(|head| head.stored_coding.is_none()));
+        let page =
+            page.filter(|page| page.head.as_ref().is_none_or(|head| head.stored_coding.is_none()));
         let Some(page) = page else {
             // Which part is missing makes a difference, too.
             self.parts.items.update(b"missing");
@@ -166,7 +174,10 @@ impl Source for PageSource<'_> {
         }
         let Parent { request, origin, user, .. } = self.page.parent;
         let variable = variables::variable(name, request, origin, user);
-        if variable.as_ref().map_or_else(|| variables::is_visitors(name), |variable| variable.is_visitors) {
+        if variable
+            .as_ref()
+            .map_or_else(|| variables::is_visitors(name), |variable| variable.is_visitors)
+        {
             self.parts.cacheability.add_visitor();
         }
         variable.map(|variable| variable.value)
@@ -194,7 +205,9 @@ impl Source for PageSource<'_> {
         };
         self.parts.requested.resize_with(id, Default::default);
         self.parts.requested.push((Bytes::copy_from_slice(name), variables));
-        self.parts.alternates.extend(alternate.map(|alternate| (id, Bytes::copy_from_slice(alternate))));
+        self.parts
+            .alternates
+            .extend(alternate.map(|alternate| (id, Bytes::copy_from_slice(alternate))));
         self.parts.take(id, Answered::of(answer));
         Requested::Pending
     }
@@ -218,7 +231,10 @@ impl PageSource<'_> {
         let cookie = parent.routes.session_cookie()?;
         // That there is none, too, is about who asks.
         self.parts.cacheability.add_session();
-        self.parts.session.get_or_insert_with(|| Session::of(parent.request, cookie, store, now)).as_ref()
+        self.parts
+            .session
+            .get_or_insert_with(|| Session::of(parent.request, cookie, store, now))
+            .as_ref()
     }
 }
 

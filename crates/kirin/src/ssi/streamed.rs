@@ -1,17 +1,20 @@
 //! Pages that begin before they are whole: what is ready goes out while the rest is waited for.
 //!
-//! The head goes out before the parts are known. So there is no `ETag`, and nobody may keep the page: a part may turn out to
-//! forbid it. A page that says how long it may be kept, and a client that has a condition, are worth waiting for the whole.
+//! The head goes out before the parts are known. So there is no `ETag`, and nobody may keep the
+//! page: a part may turn out to forbid it. A page that says how long it may be kept, and a client
+//! that has a condition, are worth waiting for the whole.
 
-use super::assembly::{Assembly, KeptSurroundings};
-use crate::subrequest::Parent;
-use bytes::Bytes;
-use http::Method;
-use kirin_http::{Body, BodyStream, FieldLines, RequestFields, RequestHead, StreamError, Version};
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Method;
+use kirin_http::{Body, BodyStream, FieldLines, RequestFields, RequestHead, StreamError, Version};
+
+use super::assembly::{Assembly, KeptSurroundings};
+use crate::subrequest::Parent;
 
 /// Whether the page with these fields is to begin before it is whole.
 pub fn is_wanted(parent: &Parent<'_>, page: &FieldLines) -> bool {
@@ -23,8 +26,9 @@ fn is_wanted_by(request: &RequestHead<'_>, page: &FieldLines) -> bool {
         return false;
     }
     let asked = RequestFields::of(request);
-    let has_condition =
-        asked.compare_tags() || asked.if_modified_since.is_some() || asked.if_unmodified_since.is_some();
+    let has_condition = asked.compare_tags()
+        || asked.if_modified_since.is_some()
+        || asked.if_unmodified_since.is_some();
     let control = page.get("cache-control").unwrap_or_default().to_ascii_lowercase();
     let has_lifetime = page.get("expires").is_some()
         || [&b"max-age"[..], b"s-maxage", b"public"]
@@ -58,7 +62,10 @@ struct Streamed {
 }
 
 impl BodyStream for Streamed {
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+    fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, StreamError>>> {
         let is_over = match &mut self.work {
             None => true,
             Some(work) => work.as_mut().poll(context).is_ready(),
@@ -90,7 +97,11 @@ mod tests {
     fn a_page_begins_early_unless_the_whole_is_worth_more() {
         for (head, field, wanted) in [
             ("GET / HTTP/1.1\r\nHost: a", "A: b", true),
-            ("GET / HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1", "Cache-Control: private, no-cache", true),
+            (
+                "GET / HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1",
+                "Cache-Control: private, no-cache",
+                true,
+            ),
             ("HEAD / HTTP/1.1\r\nHost: a", "A: b", false),
             ("GET / HTTP/1.0\r\nHost: a", "A: b", false),
             ("GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\"", "A: b", false),

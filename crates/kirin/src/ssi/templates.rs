@@ -1,9 +1,10 @@
-//! Compiled pages of files and applications, so that one is compiled once and not for each request. Pages of the store have
-//! theirs beside the item.
+//! Compiled pages of files and applications, so that one is compiled once and not for each request.
+//! Pages of the store have theirs beside the item.
 
-use kirin_ssi::Template;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+use kirin_ssi::Template;
 
 /// Memory of the templates of one loop, in bytes.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
@@ -11,8 +12,8 @@ const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// What a body has come to: a template and the digest of the body, or nothing to carry out.
 pub type Compiled = Option<(Arc<Template>, u128)>;
 
-/// The templates of one loop, by a digest that tells bodies apart. When half of the room is taken, what has not been used
-/// since the last time is dropped.
+/// The templates of one loop, by a digest that tells bodies apart. When half of the room is taken,
+/// what has not been used since the last time is dropped.
 #[derive(Default)]
 pub struct Templates {
     young: HashMap<u128, (Compiled, usize)>,

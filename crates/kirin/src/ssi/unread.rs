@@ -1,15 +1,18 @@
 //! Bodies that have to be read before anybody can look for directives in them.
 
-use super::filter::MAX_PAGE_BYTES;
-use crate::subrequest::collect;
-use bytes::Bytes;
-use http::StatusCode;
-use kirin_http::{Body, BodyStream, Response, StreamError, Trailers};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// Reads the body into memory, without trailers: they would speak of another page. What is too large, or ends before its end, is given back as it would have been sent.
+use bytes::Bytes;
+use http::StatusCode;
+use kirin_http::{Body, BodyStream, Response, StreamError, Trailers};
+
+use super::filter::MAX_PAGE_BYTES;
+use crate::subrequest::collect;
+
+/// Reads the body into memory, without trailers: they would speak of another page. What is too
+/// large, or ends before its end, is given back as it would have been sent.
 pub async fn read(response: Response) -> Result<Response, Response> {
     let Response { status, mut fields, body, place } = response;
     match body {
@@ -66,7 +69,10 @@ enum Rest {
 }
 
 impl BodyStream for Resumed {
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+    fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, StreamError>>> {
         if let Some(piece) = self.pieces.pop_front() {
             return Poll::Ready(Some(Ok(piece)));
         }

@@ -1,8 +1,10 @@
-//! Variables of pages, in nginx's names: of its SSI module and of its core. Apache's come to the same in lower case.
+//! Variables of pages, in nginx's names: of its SSI module and of its core. Apache's come to the
+//! same in lower case.
 
-use crate::path_rest;
 use bytes::Bytes;
 use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead};
+
+use crate::path_rest;
 
 /// The longest variable of several lines or cookies put together.
 const MAX_JOINED_BYTES: usize = 32 * 1024;
@@ -22,8 +24,10 @@ pub fn variable(
     origin: Origin<'_>,
     user: Option<&str>,
 ) -> Option<Variable> {
-    let ours = |value: &[u8]| Some(Variable { value: Bytes::copy_from_slice(value), is_visitors: false });
-    let visitors = |value: &[u8]| Some(Variable { value: Bytes::copy_from_slice(value), is_visitors: true });
+    let ours =
+        |value: &[u8]| Some(Variable { value: Bytes::copy_from_slice(value), is_visitors: false });
+    let visitors =
+        |value: &[u8]| Some(Variable { value: Bytes::copy_from_slice(value), is_visitors: true });
     match name {
         // Of an error page, what the visitor has asked for.
         "request_uri" if request.target.starts_with('/') => ours(request.target.as_bytes()),
@@ -103,7 +107,8 @@ fn local_port(origin: Origin<'_>) -> u16 {
     }
 }
 
-/// The value of a cookie, as it was sent. Names are compared without case, since those of variables have none.
+/// The value of a cookie, as it was sent. Names are compared without case, since those of variables
+/// have none.
 fn cookie_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
     let lines = request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("cookie"));
     let mut pairs = lines.flat_map(|field| field.value.split(|byte| *byte == b';'));
@@ -147,8 +152,9 @@ fn field_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
 
 /// A query or path with its percent-encoding taken off; what is no encoding stays as it is.
 pub fn unescaped(bytes: &[u8]) -> Vec<u8> {
-    let digit =
-        |byte: Option<&u8>| char::from(*byte?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let digit = |byte: Option<&u8>| {
+        char::from(*byte?).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+    };
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -172,7 +178,8 @@ mod tests {
     use kirin_http::request::{self, Parsed};
     use std::mem::MaybeUninit;
 
-    /// The value of a variable for this request over an encrypted connection, and whether it is the visitor's.
+    /// The value of a variable for this request over an encrypted connection, and whether it is the
+    /// visitor's.
     fn of(head: &str, name: &str, user: Option<&str>) -> Option<(String, bool)> {
         let head = format!("{head}\r\n\r\n");
         let mut storage = [const { MaybeUninit::uninit() }; request::MAX_FIELDS];
@@ -241,16 +248,26 @@ mod tests {
     #[test]
     fn what_is_not_there_has_no_value() {
         let head = "GET / HTTP/1.0";
-        for name in
-            ["query_string", "query_string_unescaped", "arg_x", "http_host", "remote_user", "cookie_a"]
-        {
+        for name in [
+            "query_string",
+            "query_string_unescaped",
+            "arg_x",
+            "http_host",
+            "remote_user",
+            "cookie_a",
+        ] {
             assert_eq!(of(head, name, None), None, "{name}");
         }
-        for (name, value) in [("is_args", ""), ("host", "localhost"), ("document_name", ""), ("uri", "/")] {
+        for (name, value) in
+            [("is_args", ""), ("host", "localhost"), ("document_name", ""), ("uri", "/")]
+        {
             assert_eq!(of(head, name, None), Some((value.to_owned(), false)), "{name}");
         }
         assert_eq!(of("GET / HTTP/1.1\r\nHost: [::1]:80", "host", None).unwrap().0, "[::1]");
-        assert_eq!(of("GET /?a%zz%4 HTTP/1.0", "query_string_unescaped", None).unwrap().0, "a%zz%4");
+        assert_eq!(
+            of("GET /?a%zz%4 HTTP/1.0", "query_string_unescaped", None).unwrap().0,
+            "a%zz%4"
+        );
     }
 
     #[test]
