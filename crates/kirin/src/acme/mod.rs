@@ -24,8 +24,8 @@ use tokio::task::JoinSet;
 
 use crate::config::acme::AcmeSite;
 use crate::config::check::Site;
-use crate::parent_directory::ParentDirectory;
-use crate::user::{User, UserError};
+use crate::life::parent_directory::ParentDirectory;
+use crate::life::user::{User, UserError};
 use keeper::Keeper;
 
 /// All certificates that come from authorities.

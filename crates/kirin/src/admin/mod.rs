@@ -29,11 +29,11 @@ use tokio::sync::watch;
 use tokio::task::spawn_local;
 
 use crate::cache::counters::CacheCounters;
-use crate::client_accounts::ClientAccounts;
 use crate::config::Site;
-use crate::event_loop::{Stage, drains};
-use crate::sockets::{SocketError, Sockets};
-use crate::user::{User, UserError};
+use crate::life::user::{User, UserError};
+use crate::serve::client_accounts::ClientAccounts;
+use crate::serve::event_loop::{Stage, drains};
+use crate::serve::sockets::{SocketError, Sockets};
 use purge_body::Form;
 
 /// The largest body of a request.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::Admin;
 use crate::cache::counters;
-use crate::{panics, program_log};
+use crate::life::{panics, program_log};
 
 /// `GET /status`.
 pub fn status(admin: &Admin) -> Value {

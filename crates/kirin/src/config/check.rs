@@ -20,8 +20,8 @@ use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
 use super::upstream::check_upstream;
 use super::{AppConfig, Config, ListenerConfig, lua, proxies, rules};
+use crate::life::user::User;
 use crate::password_checks::PasswordChecks;
-use crate::user::User;
 
 /// Event loops at most; more than any machine has cores.
 const MAX_THREADS: usize = 1024;

@@ -9,10 +9,10 @@ use kirin_workers::App;
 use tokio::sync::Notify;
 
 use crate::config::check::Site;
-use crate::logs::{self, Logs};
-use crate::signals::{End, Signals, Wish};
-use crate::systemd::Systemd;
-use crate::upgrade::{Upgrade, UpgradeError};
+use crate::life::signals::{End, Signals, Wish};
+use crate::life::systemd::Systemd;
+use crate::life::upgrade::{Upgrade, UpgradeError};
+use crate::serve::logs::{self, Logs};
 
 /// Gives the process id of the program that has taken over.
 type Upgrading<'a> = Pin<Box<dyn Future<Output = Result<u32, UpgradeError>> + 'a>>;

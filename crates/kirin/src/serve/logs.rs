@@ -11,8 +11,8 @@ use std::sync::Arc;
 use kirin_http::LogFile;
 
 use crate::config::check::LogTarget;
-use crate::parent_directory::ParentDirectory;
-use crate::user::{self, User};
+use crate::life::parent_directory::ParentDirectory;
+use crate::life::user::{self, User};
 
 /// The access logs that are open.
 pub type Logs = HashMap<LogTarget, Arc<LogFile>>;

@@ -185,7 +185,7 @@ async fn run(parts: Parts, report: &mpsc::Sender<Result<(), PlaceError>>) {
             tokio::task::spawn_local(async move {
                 let begins = if door.has_predecessor { Stage::Serve } else { Stage::Prepare };
                 if begin.wait_for(|stage| *stage >= begins).await.is_ok() {
-                    crate::memcached::serve(door.listener, server, end).await;
+                    crate::serve::memcached::serve(door.listener, server, end).await;
                 }
             })
         })

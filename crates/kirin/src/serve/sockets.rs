@@ -14,8 +14,8 @@ use kirin_http::listener::ListenError;
 use kirin_http::{InheritedSocket, ListenAddress, Listener};
 use kirin_inherited::{Inherited, Source};
 
-use crate::parent_directory::ParentDirectory;
-use crate::user::User;
+use crate::life::parent_directory::ParentDirectory;
+use crate::life::user::User;
 
 /// Sockets that cannot be used.
 #[derive(Debug, thiserror::Error)]

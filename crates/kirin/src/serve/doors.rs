@@ -8,13 +8,13 @@ use std::sync::Arc;
 use kirin_http::{Admission, ConnectionCount, Limits as HttpLimits, ListenAddress, Listener};
 use tokio::sync::watch;
 
-use crate::client_accounts::ClientAccounts;
 use crate::config::check::Site;
-use crate::event_loop::{Door, StoreDoor};
-use crate::logs::{self, Logs};
-use crate::program::ProgramError;
-use crate::run_directory::RunDirectory;
-use crate::sockets::Sockets;
+use crate::life::program::ProgramError;
+use crate::life::run_directory::RunDirectory;
+use crate::serve::client_accounts::ClientAccounts;
+use crate::serve::event_loop::{Door, StoreDoor};
+use crate::serve::logs::{self, Logs};
+use crate::serve::sockets::Sockets;
 
 /// Opens the listeners for each loop; the outer list is by loop. Also gives their addresses, as
 /// clients name them.

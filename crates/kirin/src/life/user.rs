@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{self, Gid, Uid};
 
-use crate::run_directory::RunDirectory;
+use crate::life::run_directory::RunDirectory;
 
 /// A user of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
