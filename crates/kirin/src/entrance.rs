@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::StatusCode;
+use kirin_gateway::routing::router::Router;
 use kirin_http::{Answer, Body, Handler, Origin, Place, RequestHead, Response};
 
 use crate::acme::{CHALLENGE_PATH, Challenges};
-use crate::router::Router;
 
 /// A listener's side of the routes.
 pub struct Entrance {

@@ -4,58 +4,24 @@
 
 mod acme;
 mod admin;
-mod basic_auth;
-mod cache;
-mod coded_fields;
 mod command_line;
-mod compress;
-mod compress_threads;
 mod config;
-#[cfg(test)]
-mod doubling_tests;
 mod entrance;
-mod error_page;
-mod hidden_scripts;
-mod kept_request;
 mod life;
-mod lua_place;
-mod page;
-mod page_renewal;
-mod page_variants;
-mod password_checks;
-mod password_file;
-mod password_hash;
-mod path_rest;
-mod protection;
-mod purge;
-mod purge_requests;
-mod push;
-mod redirect;
-mod response_fields;
-mod rewrite;
-mod route;
-mod router;
-mod rules;
-mod script_turns;
 mod serve;
-mod session;
-mod session_item;
-mod ssi;
-mod store_place;
-mod subrequest;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
+use kirin_gateway::purge::command::Purge;
 use kirin_inherited::Inherited;
 
 use command_line::{Command, CommandLine};
 use config::load::Source;
 use life::program::{self, Start};
 use life::{panics, program_log, run_directory};
-use purge::Purge;
 
 fn main() -> ExitCode {
     let command_line = CommandLine::parse();

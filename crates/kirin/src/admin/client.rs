@@ -10,6 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use kirin_cache::key::target_prefix;
+use kirin_gateway::purge::command::{Purge, Purged};
 use kirin_http::ListenAddress;
 use kirin_http::response_head::{self, Field};
 
@@ -17,7 +18,6 @@ use crate::config::admin::check_admin;
 use crate::config::check::check_memcached;
 use crate::config::load;
 use crate::config::load::Source;
-use crate::purge::{Purge, Purged};
 
 /// How long Kirin may be silent.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::{Method, StatusCode};
+use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_http::listener::{self, ListenError};
 use kirin_http::{
     Answer, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, LogFile, Origin,
@@ -28,7 +29,6 @@ use rustix::process::umask;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::cache::counters::CacheCounters;
 use crate::config::Site;
 use crate::life::user::{User, UserError};
 use crate::serve::client_accounts::ClientAccounts;

@@ -1,8 +1,7 @@
 //! What a `POST /purge` names: JSON or a form. Pure.
 
+use kirin_gateway::purge::command::Purge;
 use serde::Deserialize;
-
-use crate::purge::Purge;
 
 /// How a body is written.
 #[derive(Clone, Copy, Debug)]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use kirin_gateway::filters::cache::counters;
 use kirin_http::{Resource, client_bytes};
 use kirin_proxy::{Availability, Observed, Upstream};
 use kirin_workers::{App, AppState};
 use serde_json::{Map, Value, json};
 
 use super::Admin;
-use crate::cache::counters;
 use crate::life::{panics, program_log};
 
 /// `GET /status`.

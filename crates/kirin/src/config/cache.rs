@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kirin_cache::StorageRules;
+use kirin_gateway::filters::cache::settings::{Bypass, CacheSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -11,7 +12,6 @@ use serde_spanned::Spanned;
 
 use super::load::{ConfigError, Source};
 use super::units::{ByteSize, Seconds};
-use crate::cache::settings::{Bypass, CacheSettings};
 
 /// What of a route's answers is kept: `true` is a table in which nothing is said.
 #[derive(Debug, Default)]

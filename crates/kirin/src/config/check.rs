@@ -1,27 +1,27 @@
 //! From what a configuration says to what it means: every name resolved, every path there, every
 //! value in range.
 
-use super::acme::AcmeSite;
-use super::admin::check_admin;
-use super::check_route::{Named, check_route};
-pub use super::check_route::{PlaceSite, RouteSite};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kirin_gateway::routing::password_checks::PasswordChecks;
+use kirin_gateway::routing::settings::{RouteSite, SiteConfig};
 use kirin_http::request::HeadLimits;
-use kirin_http::{Forwarding, Limits, ListenAddress, TrustedPeers};
+use kirin_http::{Forwarding, Limits, ListenAddress};
 use kirin_proxy::UpstreamConfig;
 use kirin_workers::{MAX_WORKERS, Preload};
 use serde_spanned::Spanned;
 
+use super::acme::AcmeSite;
+use super::admin::check_admin;
+use super::check_route::{Named, check_route};
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
 use super::upstream::check_upstream;
 use super::{AppConfig, Config, ListenerConfig, lua, proxies, rules};
 use crate::life::user::User;
-use crate::password_checks::PasswordChecks;
 
 /// Event loops at most; more than any machine has cores.
 const MAX_THREADS: usize = 1024;
@@ -55,10 +55,8 @@ pub struct Site {
     pub apps: Vec<AppSite>,
     /// The upstreams, in the order of the file.
     pub upstreams: Vec<UpstreamConfig>,
-    /// The routes, longest path first.
-    pub routes: Vec<RouteSite>,
-    /// What scripts may take.
-    pub lua: kirin_lua::Limits,
+    /// The routes, and what holds for all of them.
+    pub gateway: SiteConfig,
 }
 
 /// A listener.
@@ -110,10 +108,6 @@ pub struct StoreSite {
     pub stampede_guard: Option<Duration>,
     /// The snapshot file.
     pub snapshot: Option<PathBuf>,
-    /// The cookie that names the visitor's session.
-    pub session_cookie: Option<Arc<str>>,
-    /// Who may purge by HTTP.
-    pub purge_from: TrustedPeers,
 }
 
 /// An application.
@@ -232,6 +226,9 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     }
     routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
     rules::check_together(&routes, &config.route, source)?;
+    let session_cookie = config.store.session_cookie.as_ref();
+    let session_cookie = session_cookie.map(|name| check_cookie_name(name, source)).transpose()?;
+    let purge_from = proxies::peers(&config.store.purge_from, "purge_from", source)?;
     let user = config.user.as_ref().map(|name| check_user(name, source)).transpose()?;
     let admin = check_admin(config, source)?;
     let limits = &config.limits;
@@ -249,13 +246,31 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
         client_memory_bytes: limits.client_memory.0,
         client_disk_bytes: limits.client_disk.0,
         listeners,
-        store: check_store(config, source)?,
+        store,
         admin,
         apps,
+        gateway: SiteConfig {
+            routes,
+            session_cookie,
+            purge_from,
+            lua: lua::limits(&config.lua, source)?,
+            script_extensions: script_extensions(&upstreams),
+        },
         upstreams,
-        routes,
-        lua: lua::limits(&config.lua, source)?,
     })
+}
+
+/// The extensions of all FastCGI upstreams. They count for every directory: scripts include files
+/// from directories beside their root, and a second copy of an application has the passwords of the
+/// first.
+fn script_extensions(upstreams: &[UpstreamConfig]) -> Vec<String> {
+    let mut extensions: Vec<String> = Vec::new();
+    for fastcgi in upstreams.iter().filter_map(|upstream| upstream.fastcgi.as_ref()) {
+        if !extensions.contains(&fastcgi.extension) {
+            extensions.push(fastcgi.extension.clone());
+        }
+    }
+    extensions
 }
 
 /// Authorities come by plain HTTP, and certificates are kept under the first of their names.
@@ -381,18 +396,7 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
         }
     };
     let stampede_guard = store.stampede_guard.map(Duration::from);
-    let session_cookie =
-        store.session_cookie.as_ref().map(|name| check_cookie_name(name, source)).transpose()?;
-    let purge_from = proxies::peers(&store.purge_from, "purge_from", source)?;
-    Ok(StoreSite {
-        memory_bytes,
-        item_limit_bytes,
-        memcached,
-        stampede_guard,
-        snapshot,
-        session_cookie,
-        purge_from,
-    })
+    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached, stampede_guard, snapshot })
 }
 
 /// A token (RFC 6265 section 4.1.1), which is also what clients send.

@@ -1,67 +1,21 @@
 //! Routes: from what a configuration says of them to what it means.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kirin_files::FollowLinks;
+use kirin_gateway::routing::password_checks::PasswordChecks;
+use kirin_gateway::routing::settings::{PlaceSite, RouteSite};
 use kirin_http::{RateKey, RateLimit};
 use kirin_proxy::{BodyBuffering, UpstreamConfig};
 use serde_spanned::Spanned;
 
 use super::check::{AppSite, absolute, existing_directory, within};
 use super::load::{ConfigError, Source};
-use super::{Compress, RateLimitConfig, RouteConfig, cache, rules};
-use crate::cache::settings::CacheSettings;
-use crate::password_checks::PasswordChecks;
-use crate::rules::Rules;
+use super::{RateLimitConfig, RouteConfig, cache, rules};
 
 /// Requests at most that a rate limit may let pass at once.
 const MAX_BURST: usize = 1_000_000;
-
-/// A route.
-#[derive(Debug)]
-pub struct RouteSite {
-    /// Path without a slash at its end; empty for `/`.
-    pub path: String,
-    /// Where to look, in order.
-    pub places: Vec<PlaceSite>,
-    /// Whether directories are listed.
-    pub listing: bool,
-    /// Which links that lead out of its directories are followed.
-    pub follow_links: FollowLinks,
-    /// What it says besides.
-    pub rules: Arc<Rules>,
-    /// Largest request body in bytes.
-    pub body_limit_bytes: Option<u64>,
-    /// Whether an upstream gets whole bodies only.
-    pub request_buffering: BodyBuffering,
-    /// Limits on the rate of requests; shared by all loops.
-    pub rate_limits: Vec<Arc<RateLimit>>,
-    /// What is compressed.
-    pub compress: Compress,
-    /// How answers are kept.
-    pub cache: Option<Arc<CacheSettings>>,
-    /// What directives are carried out in.
-    pub ssi: Option<bool>,
-    /// Whether tags of ESI are carried out.
-    pub esi: bool,
-}
-
-/// A place of a route.
-#[derive(Debug, PartialEq, Eq)]
-pub enum PlaceSite {
-    /// The store.
-    Store,
-    /// A directory.
-    Files(PathBuf),
-    /// The application of this index.
-    App(usize),
-    /// A script.
-    Lua(PathBuf),
-    /// The upstream of this index.
-    Proxy(usize),
-}
 
 /// What routes name.
 pub(super) struct Named<'a> {
@@ -162,7 +116,7 @@ pub(super) fn check_route(
         body_limit_bytes,
         request_buffering,
         rate_limits,
-        compress: route.compress,
+        compress: route.compress.0,
         cache,
         ssi: route.ssi,
         esi: route.esi,

@@ -26,8 +26,8 @@ pub mod tls;
 pub mod units;
 pub mod upstream;
 
-pub use check::{PlaceSite, Site, check};
-pub use compress::{Compress, PlaceCodings};
+pub use check::{Site, check};
+pub use compress::CompressKey;
 pub use load::{ConfigError, load};
 use std::collections::BTreeMap;
 
@@ -400,7 +400,7 @@ pub struct RouteConfig {
     /// [compression.md](compression.md) on BREACH before it is switched on for an application.
     #[serde(default)]
     #[schemars(with = "Option<bool>")]
-    pub compress: Compress,
+    pub compress: CompressKey,
     /// Whether answers of the route's application or other server are kept in the store's memory
     /// and given to others, as their `Cache-Control` allows: `true`, or a table of what follows
     /// below ([cache.md](cache.md)).

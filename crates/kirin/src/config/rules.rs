@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use kirin_gateway::routing::basic_auth::BasicAuth;
+use kirin_gateway::routing::password_checks::PasswordChecks;
+use kirin_gateway::routing::redirect::Redirect;
+use kirin_gateway::routing::rewrite::Rewrite;
+use kirin_gateway::routing::rules::Rules;
+use kirin_gateway::routing::settings::{PlaceSite, RouteSite};
 use serde_spanned::Spanned;
 
-use super::check::RouteSite;
+use super::RouteConfig;
 use super::load::{ConfigError, Source};
-use super::{PlaceSite, RouteConfig};
-use crate::basic_auth::BasicAuth;
-use crate::password_checks::PasswordChecks;
-use crate::redirect::Redirect;
-use crate::rewrite::Rewrite;
-use crate::rules::Rules;
 
 /// The rules of `route`; all password files share `checks`.
 pub fn rules(

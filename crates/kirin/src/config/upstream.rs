@@ -342,8 +342,8 @@ fn tls(config: &UpstreamConfig, is_used: bool, source: &Source) -> Result<Client
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::PlaceSite;
     use super::super::check::tests::{LISTENER, check_text};
+    use kirin_gateway::routing::settings::PlaceSite;
     use kirin_proxy::{ForwardedPolicy, HashKey, HostPolicy, Method};
     use std::time::Duration;
 
@@ -399,7 +399,7 @@ mod tests {
         let route = "[[route]]\npath = \"/\"\ntry = [\"store\", \"proxy:api\"]\n";
         let text = format!("{LISTENER}[[upstream]]\nname = \"api\"\n{upstream}\n{route}");
         let mut site = check_text(&text)?;
-        assert_eq!(site.routes[0].places[1], PlaceSite::Proxy(0));
+        assert_eq!(site.gateway.routes[0].places[1], PlaceSite::Proxy(0));
         Ok(site.upstreams.remove(0))
     }
 

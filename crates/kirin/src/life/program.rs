@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_http::ConnectionCount;
 use kirin_http::listener::ListenError;
 use kirin_http::panics::{catch, catch_in};
@@ -23,7 +24,6 @@ use tokio::task::JoinSet;
 
 use crate::acme::{Acme, AcmeError};
 use crate::admin::{self, Admin};
-use crate::cache::counters::CacheCounters;
 use crate::config::check::{ListenerSite, Site};
 use crate::life::loaded_invocation;
 use crate::life::parent_directory::ParentDirectory;

@@ -9,6 +9,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use kirin_gateway::filters::cache::counters::CacheCounters;
+use kirin_gateway::routing::route::PlaceError;
+use kirin_gateway::routing::router::Router;
 use kirin_http::{
     AccessLog, Forwarding, Limits, ListenAddress, Listener, LogFile, Server, listener,
 };
@@ -20,12 +23,9 @@ use tokio::sync::{Barrier, oneshot, watch};
 
 use crate::acme::Challenges;
 use crate::admin::{self, Admin};
-use crate::cache::counters::CacheCounters;
 use crate::config::check::Site;
 use crate::config::tls::TlsSite;
 use crate::entrance::Entrance;
-use crate::route::PlaceError;
-use crate::router::Router;
 
 /// Address space for a loop's stack; only what is used of it takes memory. Functions of a script
 /// that call each other through C take more than the usual 2 MB before Lua finds that they nest too
@@ -168,7 +168,8 @@ impl EventLoop {
 
 async fn run(parts: Parts, report: &mpsc::Sender<Result<(), PlaceError>>) {
     let Parts { site, store, apps, upstreams, cache_counters, .. } = &parts;
-    let opened = Router::open(site, Arc::clone(store), apps, upstreams, Arc::clone(cache_counters));
+    let opened =
+        Router::open(&site.gateway, Arc::clone(store), apps, upstreams, Arc::clone(cache_counters));
     let (router, opened) = match opened {
         Ok(router) => (Some(Rc::new(router)), Ok(())),
         Err(error) => (None, Err(error)),

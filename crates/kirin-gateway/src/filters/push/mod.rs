@@ -1,0 +1,303 @@
+//! Responses that an application has Kirin store and purge: `Kirin-Store` and `Kirin-Purge`.
+//!
+//! The router wraps each answer of an application in [`Push::around`]. The fields are for Kirin and
+//! never reach the client. What is purged is gone before the client has a byte of the response, so
+//! that it reads its own writes. A response is stored as the application has sent it, before
+//! includes are filled and anything is compressed, and only when nothing has been purged since its
+//! request came that it could have been made from (`kirin_store::Moment`).
+
+pub mod dictionary;
+mod pushed_stream;
+mod reach;
+pub mod store_field;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Method;
+use kirin_http::{Answer, Body, FieldLines, Place, RequestHead, Response};
+use kirin_ssi::Syntax;
+use kirin_store::{Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
+
+use crate::pages::page::{is_html, may_be_dynamic};
+use crate::places::store::key_of;
+use crate::purge::command::{self, Purge};
+use crate::routing::protection::Protection;
+use crate::routing::route::Route;
+use pushed_stream::PushedStream;
+use reach::Reach;
+use store_field::{STORE, StoreField, Unstorable, stored_head, text_only_line};
+
+const PURGE: &str = "kirin-purge";
+
+/// How often the log says the same thing about responses.
+const SAY_AGAIN: Duration = Duration::from_secs(10);
+
+/// What pushes and purges for the applications, on one event loop.
+pub struct Push {
+    store: Arc<Store>,
+    reach: Reach,
+    said: RefCell<HashMap<&'static str, Instant>>,
+}
+
+/// A request, as far as storing its response depends on it.
+struct Asked {
+    method: Method,
+    /// Under which the `store` place looks for it.
+    key: Option<Vec<u8>>,
+    /// What its route says of pages.
+    terms: PushTerms,
+}
+
+/// What the route of a request says of pages that its application stores.
+#[derive(Clone, Copy)]
+pub struct PushTerms {
+    /// Which directives the route carries out.
+    pub syntax: Syntax,
+    /// The conditions that the request has passed.
+    pub protection: Protection,
+}
+
+/// Where a response goes.
+struct Destination {
+    push: Rc<Push>,
+    key: Vec<u8>,
+    tags: Vec<String>,
+    ttl_seconds: Option<u64>,
+    protection: Protection,
+    began: Moment,
+    /// What may be a directive in it and is text, since its route does not carry it out.
+    text_only: Syntax,
+    head_bytes: usize,
+}
+
+impl Push {
+    /// Into `store`, out of which these routes answer.
+    pub fn new(store: Arc<Store>, routes: &[Route]) -> Rc<Self> {
+        Rc::new(Self { store, reach: Reach::of(routes), said: RefCell::default() })
+    }
+
+    /// The answer of an application, with what it says about the store carried out. `request` is as
+    /// the `store` place sees it, `terms` are those of its route. Call before the application gets
+    /// the request.
+    pub fn around(
+        self: &Rc<Self>,
+        request: &RequestHead<'_>,
+        terms: PushTerms,
+        answer: Answer,
+    ) -> Answer {
+        self.around_page(&request.method, key_of(request).map(<[u8]>::to_vec), terms, answer)
+    }
+
+    /// The same of a request with this method, whose page the `store` place would look for under
+    /// `key`.
+    pub fn around_page(
+        self: &Rc<Self>,
+        method: &Method,
+        key: Option<Vec<u8>>,
+        terms: PushTerms,
+        answer: Answer,
+    ) -> Answer {
+        let Answer::Later(later) = answer else { return answer };
+        let push = Rc::clone(self);
+        let (asked, began) = (Asked { method: method.clone(), key, terms }, self.store.moment());
+        Answer::later(move |body| async move {
+            let response = later(body).await;
+            let is_for_us = |(name, _): (&[u8], &[u8])| {
+                name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"kirin-"))
+            };
+            if response.place != Place::App || !response.fields.iter().any(is_for_us) {
+                return response;
+            }
+            push.carry_out(asked, began, response)
+        })
+    }
+
+    fn carry_out(self: &Rc<Self>, asked: Asked, began: Moment, mut response: Response) -> Response {
+        let (to_store, to_purge) =
+            (take(&mut response.fields, STORE), take(&mut response.fields, PURGE));
+        if let Some(value) = to_purge {
+            match Purge::parse(&value) {
+                Ok(purge) => drop(purge.apply(&self.store, now())),
+                Err(error) => self.say("purge", || {
+                    tracing::error!(page = %asked.target(), value = %text(&value), "Kirin-Purge has no effect: {error}; it is \
+                                    written as {}", command::FORM);
+                }),
+            }
+        }
+        let Some(value) = to_store else { return response };
+        let field = match StoreField::parse(&value) {
+            Ok(field) => field,
+            Err(error) => {
+                self.say("field", || {
+                    tracing::warn!(page = %asked.target(), value = %text(&value), "a response is not stored, its Kirin-Store \
+                                   is malformed: {error}; it is written as {}", store_field::FORM);
+                });
+                return response;
+            }
+        };
+        if let Err(reason) = self.push(&asked, began, field, &mut response) {
+            self.say_unstorable(&asked.target(), &reason);
+        }
+        response
+    }
+
+    /// Stores the response, or lets it be stored while it is sent.
+    fn push(
+        self: &Rc<Self>,
+        asked: &Asked,
+        began: Moment,
+        field: StoreField,
+        response: &mut Response,
+    ) -> Result<(), Unstorable> {
+        store_field::check(&asked.method, &field, response)?;
+        let (key, protection) = match field.key {
+            Some(key) => (key.into_bytes(), asked.terms.protection.without_rate()),
+            None => (asked.key.clone().ok_or(Unstorable::Target)?, asked.terms.protection),
+        };
+        let (tags, ttl_seconds) = (field.tags, field.ttl_seconds);
+        let head = stored_head(response.status, &response.fields, protection);
+        let is_page = response.fields.get("content-type").is_some_and(is_html);
+        let syntax = asked.terms.syntax;
+        let text_only = Syntax { ssi: is_page && !syntax.ssi, esi: is_page && !syntax.esi };
+        let (push, head_bytes) = (Rc::clone(self), head.len());
+        let destination =
+            Destination { push, key, tags, ttl_seconds, protection, began, text_only, head_bytes };
+        let length = head.len() as u64 + response.body.length().unwrap_or(0);
+        if !destination.has_room(length) {
+            return Err(Unstorable::TooLarge);
+        }
+        match std::mem::replace(&mut response.body, Body::Empty) {
+            Body::Stream(source) => {
+                response.body =
+                    Body::Stream(Box::new(PushedStream::new(source, destination, head)));
+            }
+            body => {
+                let pieces = match &body {
+                    Body::Bytes(bytes) => std::slice::from_ref(bytes),
+                    Body::Segments(segments) => segments,
+                    _ => &[],
+                };
+                destination.store(head, pieces);
+                response.body = body;
+            }
+        }
+        Ok(())
+    }
+
+    fn say_unstorable(&self, target: &str, reason: &Unstorable) {
+        let kind = match reason {
+            Unstorable::NotWhole => {
+                return tracing::debug!(page = target, %reason, "a response is not stored");
+            }
+            Unstorable::Method(_) => "method",
+            Unstorable::Status(_) => "status",
+            Unstorable::SetCookie => "set-cookie",
+            Unstorable::Vary(_) => "vary",
+            Unstorable::File => "file",
+            Unstorable::Target => "target",
+            Unstorable::TooLarge => "too large",
+        };
+        self.say(kind, || tracing::warn!(page = target, "a response is not stored: {reason}"));
+    }
+
+    /// Says a thing of one kind, unless that has been said just now: it may be true of every
+    /// response.
+    fn say(&self, kind: &'static str, say: impl FnOnce()) {
+        let now = Instant::now();
+        let last = self.said.borrow().get(kind).copied();
+        if last.is_none_or(|last| now.duration_since(last) >= SAY_AGAIN) {
+            self.said.borrow_mut().insert(kind, now);
+            say();
+        }
+    }
+}
+
+impl Asked {
+    fn target(&self) -> String {
+        self.key.as_deref().map(text).unwrap_or_default()
+    }
+}
+
+impl Destination {
+    /// Whether so many bytes can be stored there.
+    fn has_room(&self, bytes: u64) -> bool {
+        let tags: Vec<&[u8]> = self.tags.iter().map(String::as_bytes).collect();
+        usize::try_from(bytes)
+            .is_ok_and(|bytes| self.push.store.is_storable(&self.key, bytes, &tags))
+    }
+
+    /// Stores a whole response.
+    fn store(&self, mut value: Vec<u8>, pieces: &[Bytes]) {
+        pieces.iter().for_each(|piece| value.extend_from_slice(piece));
+        // What is text in the response as it is sent now stays text when it comes from the store.
+        let body = &value[self.head_bytes..];
+        let has = |syntax| may_be_dynamic(body, syntax);
+        let line = text_only_line(
+            self.text_only.ssi && has(Syntax::SSI),
+            self.text_only.esi && has(Syntax::ESI),
+        );
+        if !line.is_empty() {
+            let end_of_fields = self.head_bytes - b"\r\n".len();
+            value.splice(end_of_fields..end_of_fields, line.iter().copied());
+        }
+        let (store, now) = (&self.push.store, now());
+        let tags: Vec<&[u8]> = self.tags.iter().map(String::as_bytes).collect();
+        let expires =
+            self.ttl_seconds.map_or(Expires::NEVER, |ttl| Expires::after_seconds(ttl, now));
+        let request =
+            StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
+        let item = NewItem::new(value.as_slice()).expires(expires).tags(&tags);
+        match store.store(&self.key, item, &request, now) {
+            StoreOutcome::Stored { .. } if self.push.reach.is_news(&self.key, self.protection) => {
+                if self.protection != Protection::default() {
+                    return tracing::warn!(key = %text(&self.key), "a response is stored that no request is answered with: \
+                                          it was sent on a route with `basic_auth` or `rate_limit`, and no route that serves \
+                                          this key has the same. Give them the same, or write pages for everybody with `set_page` \
+                                          of Kirin::Store");
+                }
+                tracing::warn!(key = %text(&self.key), "a response is stored that no request is answered with: the route of its \
+                               key has no `store` in its `try`; only pages that include it by its key have it");
+            }
+            StoreOutcome::Stored { .. } => {}
+            StoreOutcome::NotStored => {
+                let reason = match store.change_since(&self.began, &self.key, &tags) {
+                    Some(Change::Invalidated) => "its page has been purged since it was asked for",
+                    Some(Change::Unknown) => "more has been purged since it was asked for than is remembered",
+                    None => "a newer one has been stored since it was asked for",
+                };
+                tracing::debug!(key = %text(&self.key), "a response is not stored: {reason}");
+            }
+            outcome => self.push.say("no memory", || {
+                tracing::warn!(key = %text(&self.key), ?outcome, "a response is not stored: there is no room in the store");
+            }),
+        }
+    }
+
+    fn say_too_large(&self) {
+        self.push.say_unstorable(&text(&self.key), &Unstorable::TooLarge);
+    }
+}
+
+/// Takes out all lines of a field, joined as one value (RFC 9651 section 4.2).
+fn take(fields: &mut FieldLines, name: &str) -> Option<Vec<u8>> {
+    let lines = fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()));
+    let lines: Vec<&[u8]> =
+        lines.map(|(_, value)| value).filter(|value| !value.is_empty()).collect();
+    let value = lines.join(&b", "[..]);
+    let is_there = fields.get(name).is_some();
+    fields.remove(name);
+    is_there.then_some(value)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn now() -> Now {
+    Now::from_unix_seconds(kirin_clock::steady_seconds())
+}

@@ -1,0 +1,100 @@
+//! The answer to a request that a page has made, as a part of that page.
+
+use bytes::Bytes;
+use http::StatusCode;
+use kirin_http::{Answer, Body, FieldLines, Later, RequestBody, Response};
+
+use crate::request::subrequest::{CollectError, collect, collect_now};
+
+/// The largest part, in bytes.
+const MAX_PART_BYTES: usize = 4 * 1024 * 1024;
+
+/// All parts of one page together, in bytes.
+pub const MAX_PARTS_BYTES: usize = 16 * 1024 * 1024;
+
+/// A part that is there. Its `Set-Cookie`, like all else but what it says about being kept, is not
+/// the page's.
+pub struct Part {
+    /// The body.
+    pub pieces: Vec<Bytes>,
+    /// The fields of its own response.
+    pub fields: FieldLines,
+}
+
+/// Why a part is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// It is an error, or elsewhere.
+    #[error("it was answered {0}")]
+    Status(StatusCode),
+    /// Its bytes are compressed.
+    #[error("it is there only in a content coding")]
+    Coded,
+    /// Who answered it came to a bad end.
+    #[error("{0}")]
+    Lost(String),
+    /// With it the page would be too large.
+    #[error("the parts of the page are larger than {MAX_PARTS_BYTES} bytes together")]
+    TooMuch,
+    /// Its body cannot be had.
+    #[error(transparent)]
+    Body(#[from] CollectError),
+}
+
+/// What an answer is as a part.
+pub enum Answered {
+    /// It is there, or will not be.
+    Now(Result<Part, Failure>),
+    /// It takes waiting.
+    Later(Waiting),
+}
+
+/// A part that takes waiting; nothing is done for it before [`Waiting::part`].
+pub enum Waiting {
+    /// For the response.
+    Response(Later),
+    /// For its body.
+    Body(Response),
+}
+
+impl Answered {
+    pub fn of(answer: Answer) -> Self {
+        let response = match answer {
+            Answer::Now(response) => response,
+            Answer::Later(later) => return Answered::Later(Waiting::Response(later)),
+        };
+        if let Err(failure) = check(&response) {
+            return Answered::Now(Err(failure));
+        }
+        let Response { status, fields, body, place } = response;
+        match collect_now(body) {
+            Ok(pieces) => Answered::Now(Ok(Part { pieces, fields })),
+            Err(body) => Answered::Later(Waiting::Body(Response { status, fields, body, place })),
+        }
+    }
+}
+
+impl Waiting {
+    /// Waits. Call on an event loop.
+    pub async fn part(self) -> Result<Part, Failure> {
+        let response = match self {
+            Waiting::Response(later) => later(RequestBody::empty()).await,
+            Waiting::Body(response) => response,
+        };
+        check(&response)?;
+        let pieces = collect(response.body, MAX_PART_BYTES).await?;
+        Ok(Part { pieces, fields: response.fields })
+    }
+}
+
+fn check(response: &Response) -> Result<(), Failure> {
+    if !response.status.is_success() {
+        return Err(Failure::Status(response.status));
+    }
+    let coding = response.fields.get("content-encoding");
+    let is_empty = matches!(response.body, Body::Empty);
+    match coding.is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity")) || is_empty {
+        true => Ok(()),
+        false => Err(Failure::Coded),
+    }
+}

@@ -1,0 +1,7 @@
+//! Pages of the store: how they are read, renewed and coded, and the sessions that they show.
+
+pub mod page;
+pub mod page_renewal;
+pub mod page_variants;
+pub mod session;
+pub mod session_item;

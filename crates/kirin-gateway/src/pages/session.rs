@@ -1,0 +1,182 @@
+//! The visitor's session: the item of the store whose key is the value of one cookie, as
+//! Plack::Middleware::Session::Kirin and Session::Simple write it.
+//!
+//! A visitor chooses the cookie, so only a value that can be a session id is looked up, and only an
+//! item that is a JSON object is a session: no visitor can name a page, a counter or other data of
+//! the application. Called where pages ask for `session` variables.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kirin_http::RequestHead;
+use kirin_store::{Now, Store};
+
+use crate::pages::session_item::SessionItem;
+
+/// Length of a session id in hexadecimal digits. Fewer than these could be guessed; 40 is
+/// Session::Kirin's.
+const ID_DIGITS: std::ops::RangeInclusive<usize> = 32..=128;
+
+/// The session of one request.
+#[derive(Clone, Debug)]
+pub struct Session(Arc<SessionItem>);
+
+impl Session {
+    /// The session that the cookie `cookie` of `request` names.
+    pub fn of(request: &RequestHead<'_>, cookie: &str, store: &Store, now: Now) -> Option<Self> {
+        let lines = request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("cookie"));
+        Self::of_cookies(lines.map(|field| field.value), cookie, store, now)
+    }
+
+    /// The same from the values of all `Cookie` fields.
+    pub fn of_cookies<'a>(
+        fields: impl Iterator<Item = &'a [u8]>,
+        cookie: &str,
+        store: &Store,
+        now: Now,
+    ) -> Option<Self> {
+        let id = session_id(fields, cookie)?;
+        let item = store.get(id, now)?;
+        // A stale item is one that the application has taken back.
+        if item.is_stale() {
+            return None;
+        }
+        let session = store.companion::<SessionItem>(&item, now, SessionItem::parse);
+        session.is_session().then_some(Self(session))
+    }
+
+    /// What the variable `name` holds: `session` itself, or `session.` and the way to a member.
+    pub fn variable(&self, name: &str) -> Option<Bytes> {
+        match name.strip_prefix("session")? {
+            "" => Some(Bytes::from_static(b"1")),
+            rest => self.0.member(rest.strip_prefix('.')?),
+        }
+    }
+}
+
+/// Whether `name` is that of a variable that a session may have.
+pub fn is_variable(name: &str) -> bool {
+    name.strip_prefix("session").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// The text of the session that the values of all `Cookie` fields name: for scripts, which read all
+/// of it.
+pub fn item_of_cookies<'a>(
+    fields: impl Iterator<Item = &'a [u8]>,
+    cookie: &str,
+    store: &Store,
+    now: Now,
+) -> Option<Bytes> {
+    let item = store.get(session_id(fields, cookie)?, now)?;
+    let is_session = !item.is_stale()
+        && store.companion::<SessionItem>(&item, now, SessionItem::parse).is_session();
+    is_session.then(|| item.value())
+}
+
+/// The value of the first cookie of this name, if it can be a session id. The first, as in
+/// Cookie::Baker: page and application must not take two visitors for one.
+fn session_id<'a>(fields: impl Iterator<Item = &'a [u8]>, cookie: &str) -> Option<&'a [u8]> {
+    let mut pairs =
+        fields.flat_map(|field| field.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
+    let value = pairs.find_map(|pair| pair.strip_prefix(cookie.as_bytes())?.strip_prefix(b"="))?;
+    let value =
+        value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+    (ID_DIGITS.contains(&value.len()) && value.iter().all(u8::is_ascii_hexdigit)).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kirin_store::{NewItem, StoreConfig};
+
+    const NOW: Now = Now::from_unix_seconds(1_000);
+    const ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    fn store(key: &str, value: &str) -> Store {
+        let store = Store::new(StoreConfig::default());
+        assert!(store.set(key.as_bytes(), NewItem::new(value.as_bytes()), NOW).is_stored());
+        store
+    }
+
+    fn session(store: &Store, cookies: &[&str]) -> Option<Session> {
+        Session::of_cookies(cookies.iter().map(|line| line.as_bytes()), "sid", store, NOW)
+    }
+
+    #[test]
+    fn the_session_is_the_item_that_the_cookie_names() {
+        let store = store(ID, r#"{"name":"mari"}"#);
+        for cookies in [
+            vec![format!("sid={ID}")],
+            vec![format!("a=b; sid={ID}; c=d")],
+            vec![format!("a=b;sid=\"{ID}\"")],
+            vec!["a=b".to_owned(), format!("xsid=1; sid={ID}")],
+            vec![format!("sid={ID}; sid={}", ID.replace('0', "f"))],
+        ] {
+            let lines: Vec<_> = cookies.iter().map(String::as_str).collect();
+            let session = session(&store, &lines).unwrap_or_else(|| panic!("{cookies:?}"));
+            assert_eq!(session.variable("session").unwrap(), "1");
+            assert_eq!(session.variable("session.name").unwrap(), "mari");
+        }
+    }
+
+    #[test]
+    fn without_the_cookie_or_the_item_there_is_none() {
+        let store = store(ID, r#"{"name":"mari"}"#);
+        let other = ID.replace('0', "f");
+        for cookies in [
+            String::new(),
+            "sid=".into(),
+            "sid".into(),
+            format!("xsid={ID}"),
+            format!("SID={ID}"),
+            format!("sid={other}"),
+            format!("sid={other}; sid={ID}"),
+            format!("sid=\"{ID}"),
+            format!("sid={ID}x"),
+        ] {
+            assert!(session(&store, &[&cookies]).is_none(), "{cookies}");
+        }
+        assert!(session(&store, &[]).is_none());
+    }
+
+    #[test]
+    fn a_visitor_cannot_name_an_item_that_is_no_session() {
+        for (key, value) in [
+            ("/", r#"{"name":"mari"}"#),
+            ("memo/ledger", r#"{"name":"mari"}"#),
+            ("0123456789abcdef", r#"{"name":"mari"}"#),
+            ("0123456789abcdef0123456789abcdeg", r#"{"name":"mari"}"#),
+            (ID, "12"),
+            (ID, r#"["mari"]"#),
+            (ID, r#""mari""#),
+            (ID, "text/html\r\n<p>"),
+            (ID, ""),
+        ] {
+            assert!(
+                session(&store(key, value), &[&format!("sid={key}")]).is_none(),
+                "{key} {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_item_that_has_expired_or_was_removed_is_no_session() {
+        let store = store(ID, r#"{"name":"mari"}"#);
+        let cookie = format!("sid={ID}");
+        assert!(session(&store, &[&cookie]).is_some());
+        store.delete(ID.as_bytes(), NOW);
+        assert!(session(&store, &[&cookie]).is_none());
+    }
+
+    #[test]
+    fn a_session_is_parsed_once_and_again_when_it_is_set_anew() {
+        let store = store(ID, r#"{"name":"mari"}"#);
+        let cookie = format!("sid={ID}");
+        let used = store.used_bytes();
+        let first = session(&store, &[&cookie]).unwrap();
+        assert!(store.used_bytes() > used, "it is counted in the budget");
+        assert!(Arc::ptr_eq(&first.0, &session(&store, &[&cookie]).unwrap().0));
+        assert!(store.set(ID.as_bytes(), NewItem::new(br#"{"name":"bea"}"#), NOW).is_stored());
+        assert_eq!(session(&store, &[&cookie]).unwrap().variable("session.name").unwrap(), "bea");
+    }
+}

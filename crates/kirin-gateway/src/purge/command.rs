@@ -1,0 +1,213 @@
+//! What is to leave the store, or only to become stale there: keys, prefixes of keys, tags. However
+//! it is asked for: `Kirin-Purge` of an application's response, `PURGE`, the admin listener, `kirin
+//! purge`.
+
+use kirin_cache::key::{target_prefix, target_tags};
+use kirin_store::{DeleteOutcome, DeleteRequest, Invalidation, Now, Store, TAG_LIMIT_BYTES};
+use serde::{Deserialize, Serialize};
+
+use crate::filters::push::dictionary::{self, Item};
+
+/// Bytes of a key, as of a memcached key, and of a prefix.
+pub const MAX_KEY_BYTES: usize = 250;
+
+/// Bytes of a tag, as on the memcached port.
+pub const MAX_TAG_BYTES: usize = 64;
+
+/// Names that one request purges at most; each takes well below a microsecond.
+const MAX_NAMES: usize = 1000;
+
+/// How `Kirin-Purge` is written.
+pub const FORM: &str =
+    "`tags=\"memo-7 user-3\", keys=\"/ /recent/0\", prefixes=\"/recent/\"`, and `, soft` behind it";
+
+/// Names of what is to leave, or to become stale.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Purge {
+    /// Keys of items; of a page its request target.
+    pub keys: Vec<String>,
+    /// What keys begin with.
+    pub prefixes: Vec<String>,
+    /// Tags that items carry.
+    pub tags: Vec<String>,
+    /// It stays, and is stale from now on.
+    pub soft: bool,
+}
+
+/// How many of the names there was something for. Of a prefix that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purged {
+    /// Keys that were there.
+    pub keys: usize,
+    /// Prefixes, all of them.
+    pub prefixes: usize,
+    /// Tags that items had, or had of late.
+    pub tags: usize,
+}
+
+impl Purge {
+    /// Reads the value of `Kirin-Purge`.
+    pub fn parse(value: &[u8]) -> Result<Self, String> {
+        let mut purge = Purge::default();
+        for (name, item) in dictionary::parse(value).map_err(|error| error.to_string())? {
+            let names = match name.as_str() {
+                "soft" => {
+                    let Item::Boolean(soft) = item else {
+                        return Err("`soft` is neither `?0` nor `?1`".into());
+                    };
+                    purge.soft = soft;
+                    continue;
+                }
+                "keys" => &mut purge.keys,
+                "prefixes" => &mut purge.prefixes,
+                "tags" => &mut purge.tags,
+                _ => return Err(format!("`{name}` is not known")),
+            };
+            let Item::String(text) = item else { return Err(format!("`{name}` is no string")) };
+            names.extend(text.split(' ').filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+        purge.check()?;
+        Ok(purge)
+    }
+
+    /// Whether anything is named.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.prefixes.is_empty() && self.tags.is_empty()
+    }
+
+    /// Whether every name can be one.
+    pub fn check(&self) -> Result<(), String> {
+        if self.keys.len() + self.prefixes.len() + self.tags.len() > MAX_NAMES {
+            return Err(format!("more than {MAX_NAMES} names"));
+        }
+        for key in self.keys.iter().chain(&self.prefixes) {
+            check_key(key)?;
+        }
+        self.tags.iter().try_for_each(|tag| check_tag(tag))
+    }
+
+    /// Takes it out of `store`, or marks it there. When this returns nobody finds it any more, or
+    /// it is stale for everybody. A key that is a target, and a prefix of some, are also those of
+    /// what routes have cached.
+    pub fn apply(&self, store: &Store, now: Now) -> Purged {
+        let how = if self.soft { Invalidation::Soft } else { Invalidation::Hard };
+        let delete = DeleteRequest { invalidate: self.soft, ..DeleteRequest::default() };
+        let is_there = |key: &&String| {
+            let mut is_cached = false;
+            for tag in target_tags(key.as_bytes()) {
+                is_cached |= store.invalidate_tag(&tag, how);
+            }
+            store.meta_delete(key.as_bytes(), &delete, now) == DeleteOutcome::Deleted || is_cached
+        };
+        let is_carried = |tag: &&String| store.invalidate_tag(tag.as_bytes(), how);
+        let is_taken = |prefix: &&String| {
+            let mut cached = target_prefix(prefix.as_bytes());
+            // The longest that the store takes; what is shorter purges no less.
+            cached.truncate(TAG_LIMIT_BYTES);
+            store.invalidate_prefix(&cached, how, now);
+            store.invalidate_prefix(prefix.as_bytes(), how, now)
+        };
+        Purged {
+            keys: self.keys.iter().filter(is_there).count(),
+            prefixes: self.prefixes.iter().filter(is_taken).count(),
+            tags: self.tags.iter().filter(is_carried).count(),
+        }
+    }
+}
+
+/// A key, or a prefix of keys, as a memcached client could have written it.
+pub fn check_key(key: &str) -> Result<(), String> {
+    check_name(key, MAX_KEY_BYTES, "key or prefix", false)
+}
+
+/// A tag as a memcached client could have written it, among others.
+pub fn check_tag(tag: &str) -> Result<(), String> {
+    check_name(tag, MAX_TAG_BYTES, "tag", true)
+}
+
+fn check_name(name: &str, most: usize, what: &str, in_list: bool) -> Result<(), String> {
+    if name.is_empty() || name.len() > most {
+        return Err(format!("a {what} has 1 to {most} bytes"));
+    }
+    if name.bytes().any(|byte| byte <= b' ' || byte == 0x7f || in_list && byte == b',') {
+        let comma = if in_list { ", comma" } else { "" };
+        return Err(format!("a {what} has no space{comma} and no control character"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kirin_store::{NewItem, StoreConfig};
+
+    #[test]
+    fn names_are_separated_by_spaces() {
+        let purge = Purge::parse(br#"tags="a b", keys="/  /x?y=1", prefixes="/recent/""#).unwrap();
+        assert_eq!(purge.tags, ["a", "b"]);
+        assert_eq!(purge.keys, ["/", "/x?y=1"]);
+        assert_eq!(purge.prefixes, ["/recent/"]);
+        assert_eq!(Purge::parse(b""), Ok(Purge::default()));
+    }
+
+    #[test]
+    fn it_is_soft_when_it_says_so() {
+        for (value, soft) in [
+            ("tags=\"a\", soft", true),
+            ("soft=?1", true),
+            ("soft=?0", false),
+            ("keys=\"/\"", false),
+        ] {
+            assert_eq!(Purge::parse(value.as_bytes()).map(|purge| purge.soft), Ok(soft), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        let long = format!("keys=\"{}\"", "x".repeat(251));
+        let many = format!("tags=\"{}\"", "x ".repeat(1001));
+        for (value, message) in [
+            ("tag=\"a\"", "`tag` is not known"),
+            ("tags=7", "`tags` is no string"),
+            ("tags", "`tags` is no string"),
+            ("soft=1", "`soft` is neither"),
+            ("tags=a", "double quotes"),
+            ("tags=\"a,b\"", "no space, comma"),
+            (long.as_str(), "1 to 250 bytes"),
+            (many.as_str(), "more than 1000 names"),
+        ] {
+            let error = Purge::parse(value.as_bytes()).unwrap_err();
+            assert!(error.contains(message), "{value}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_named_leaves_and_nothing_else() {
+        let now = Now::from_unix_seconds(1_700_000_000);
+        let store = Store::new(StoreConfig::default());
+        for (key, tag) in [("/a", "x"), ("/b", "y"), ("/c/1", "x"), ("/d", "z"), ("/e", "x")] {
+            store.set(key.as_bytes(), NewItem::new(b"text/plain\r\n").tags(&[tag.as_bytes()]), now);
+        }
+        let purge = Purge::parse(br#"tags="y never", keys="/a /gone", prefixes="/c/""#).unwrap();
+        assert_eq!(purge.apply(&store, now), Purged { keys: 1, prefixes: 1, tags: 1 });
+        let left: Vec<_> = ["/a", "/b", "/c/1", "/d", "/e"]
+            .into_iter()
+            .filter(|key| store.get(key.as_bytes(), now).is_some())
+            .collect();
+        assert_eq!(left, ["/d", "/e"]);
+    }
+
+    #[test]
+    fn what_is_named_softly_stays_and_is_stale() {
+        let now = Now::from_unix_seconds(1_700_000_000);
+        let store = Store::new(StoreConfig::default());
+        let keys = ["/a", "/b", "/c/1", "/d"];
+        for (key, tag) in keys.into_iter().zip(["x", "y", "x", "z"]) {
+            store.set(key.as_bytes(), NewItem::new(b"text/plain\r\n").tags(&[tag.as_bytes()]), now);
+        }
+        let purge = Purge::parse(br#"tags="y", keys="/a /gone", prefixes="/c/", soft"#).unwrap();
+        assert_eq!(purge.apply(&store, now), Purged { keys: 1, prefixes: 1, tags: 1 });
+        let stale = keys.map(|key| store.get(key.as_bytes(), now).map(|item| item.is_stale()));
+        assert_eq!(stale, [Some(true), Some(true), Some(true), Some(false)]);
+    }
+}

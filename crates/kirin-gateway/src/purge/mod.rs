@@ -1,0 +1,4 @@
+//! The removal of stored pages by key, prefix and tag.
+
+pub mod command;
+pub mod requests;

@@ -1,0 +1,4 @@
+//! Requests that outlive the connection's buffer, and requests that come of a request.
+
+pub mod kept_request;
+pub mod subrequest;

@@ -1,0 +1,16 @@
+//! Routes: which places a request is for, and the rules that it passes before and after them.
+
+pub mod basic_auth;
+pub mod error_page;
+pub mod password_checks;
+pub mod password_file;
+pub mod password_hash;
+pub mod path_rest;
+pub mod protection;
+pub mod redirect;
+pub mod response_fields;
+pub mod rewrite;
+pub mod route;
+pub mod router;
+pub mod rules;
+pub mod settings;

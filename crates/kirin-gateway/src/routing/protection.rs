@@ -1,0 +1,164 @@
+//! What protects a page in the store: the conditions that the request passed whose response was
+//! stored.
+//!
+//! An application stores its response with `Kirin-Store` ([`crate::filters::push`]). If the route
+//! asked for a password, the stored response remembers which passwords, in a field that never
+//! leaves the store. The `store` place and includes serve such a page only where the same condition
+//! has been passed. Another route may reach the same key by its `rewrite`, and it must not become a
+//! way around the password.
+
+use std::fmt;
+
+use kirin_http::{Client, FieldLines};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::routing::rules::Rules;
+
+/// The field of a stored response that says what protects it.
+pub const FIELD: &str = "Kirin-Protection";
+
+/// The conditions that a request has passed, or that a page asks for. Each number is the digest of
+/// a name in the configuration, so that it is the same after a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Protection {
+    /// `basic_auth`: the password file.
+    password: Option<u64>,
+    /// `rate_limit`: the route that counts.
+    rate: Option<u64>,
+    /// The file of the authorities that vouch for the client's certificate.
+    certificate: Option<u64>,
+}
+
+impl Protection {
+    /// Returns the protection of the route at `path` with these rules.
+    pub fn of_route(path: &str, rules: &Rules, has_rate_limit: bool) -> Self {
+        let password = rules
+            .basic_auth
+            .as_ref()
+            .map(|auth| xxh3_64(auth.file_path().as_os_str().as_encoded_bytes()));
+        let rate = has_rate_limit.then(|| xxh3_64(path.as_bytes()));
+        Self { password, rate, certificate: None }
+    }
+
+    /// Adds what the client has shown in the TLS handshake.
+    pub fn with_client(self, client: Client<'_>) -> Self {
+        let certificate = match client {
+            Client::Verified(certificate) => {
+                Some(xxh3_64(certificate.authorities.as_os_str().as_encoded_bytes()))
+            }
+            Client::NotAsked | Client::Anonymous => None,
+        };
+        Self { certificate, ..self }
+    }
+
+    /// Leaves out the limit on the rate of requests. The limit is on the work of one route; a page
+    /// that this work has stored elsewhere, under a `key` of its own, needs no limit.
+    pub fn without_rate(self) -> Self {
+        Self { rate: None, ..self }
+    }
+
+    /// Whether a route with this protection serves the page to some client, if not to every one.
+    pub fn may_serve(self, page: Self) -> bool {
+        self.admits(Self { certificate: None, ..page })
+    }
+
+    /// Whether a request that has passed these conditions may have the page.
+    pub fn admits(self, page: Self) -> bool {
+        let passes =
+            |passed: Option<u64>, wanted: Option<u64>| wanted.is_none() || passed == wanted;
+        passes(self.password, page.password)
+            && passes(self.rate, page.rate)
+            && passes(self.certificate, page.certificate)
+    }
+
+    /// Reads and removes the field of a stored response. A value that is not understood protects
+    /// from everybody.
+    pub fn take(fields: &mut FieldLines) -> Self {
+        let Some(value) = fields.get(FIELD) else { return Self::default() };
+        let protection = std::str::from_utf8(value).ok().and_then(Self::parse);
+        fields.remove(FIELD);
+        // No name has this digest by intention, and no request passes three of them.
+        let nobody = Some(u64::MAX);
+        protection.unwrap_or(Self { password: nobody, rate: nobody, certificate: nobody })
+    }
+
+    fn parse(value: &str) -> Option<Self> {
+        let mut protection = Self::default();
+        for member in value.split(", ") {
+            let (name, digest) = member.split_once('=')?;
+            let digest = Some(u64::from_str_radix(digest, 16).ok()?);
+            match name {
+                "password" => protection.password = digest,
+                "rate" => protection.rate = digest,
+                "certificate" => protection.certificate = digest,
+                _ => return None,
+            }
+        }
+        Some(protection)
+    }
+}
+
+/// The value of the field; empty if nothing protects the page.
+impl fmt::Display for Protection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let members =
+            [("password", self.password), ("rate", self.rate), ("certificate", self.certificate)];
+        let mut separator = "";
+        for (name, digest) in members {
+            if let Some(digest) = digest {
+                write!(f, "{separator}{name}={digest:016x}")?;
+                separator = ", ";
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_for_requests_that_have_passed_all_its_conditions() {
+        let [none, password, rate, both] =
+            [(None, None), (Some(1), None), (None, Some(2)), (Some(1), Some(2))]
+                .map(|(password, rate)| Protection { password, rate, certificate: None });
+        let other = Protection { password: Some(3), ..none };
+        let certificate = Protection { certificate: Some(4), ..password };
+        for (passed, page, admitted) in [
+            (none, none, true),
+            (password, none, true),
+            (both, password, true),
+            (password, password, true),
+            (certificate, password, true),
+            (none, password, false),
+            (rate, password, false),
+            (password, both, false),
+            (other, password, false),
+            (password, certificate, false),
+        ] {
+            assert_eq!(passed.admits(page), admitted, "{passed:?} {page:?}");
+        }
+        assert!(password.may_serve(certificate));
+    }
+
+    #[test]
+    fn a_stored_protection_is_read_as_it_was_written() {
+        let written = Protection { password: Some(1), rate: None, certificate: Some(u64::MAX - 1) };
+        let mut fields = FieldLines::new();
+        fields.push(FIELD, written.to_string());
+        assert_eq!(Protection::take(&mut fields), written);
+        assert_eq!(fields.get(FIELD), None);
+        assert_eq!(Protection::take(&mut fields), Protection::default());
+    }
+
+    #[test]
+    fn a_protection_that_is_not_understood_admits_nobody() {
+        for value in ["", "password", "password=x", "new=1", "password=1,rate=2"] {
+            let mut fields = FieldLines::new();
+            fields.push(FIELD, value);
+            let page = Protection::take(&mut fields);
+            assert!(!Protection::default().admits(page), "{value}");
+        }
+    }
+}
