@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use kirin_gateway::purge::command::Purge;
-use kirin_inherited::Inherited;
+use kirin_sockets::Inherited;
 
 use command_line::{Command, CommandLine};
 use config::load::Source;

@@ -1,6 +1,6 @@
 //! What systemd is told, if it wants to hear (sd_notify(3)); nothing otherwise.
 
-use kirin_inherited::NotifySocket;
+use kirin_sockets::NotifySocket;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The service manager, if there is one.

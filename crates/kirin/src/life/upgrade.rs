@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kirin_http::ListenAddress;
-use kirin_inherited::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE};
+use kirin_sockets::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE};
 use kirin_store::{
     Now, SnapshotError, SnapshotTime, Store, load_snapshot_file, save_snapshot_file,
 };

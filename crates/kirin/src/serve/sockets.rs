@@ -1,4 +1,4 @@
-//! The listening sockets of the program: those that it was started with (`kirin-inherited`), and
+//! The listening sockets of the program: those that it was started with (`kirin-sockets`), and
 //! those that it binds.
 //!
 //! A listener of the configuration gets the sockets that listen on its address. So the same
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use kirin_http::listener::ListenError;
 use kirin_http::{InheritedSocket, ListenAddress, Listener};
-use kirin_inherited::{Inherited, Source};
+use kirin_sockets::{Inherited, Source};
 
 use crate::life::parent_directory::ParentDirectory;
 use crate::life::user::User;
