@@ -5,10 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::StatusCode;
+use kirin_acme::{CHALLENGE_PATH, Challenges};
 use kirin_gateway::routing::router::Router;
 use kirin_http::{Answer, Body, Handler, Origin, Place, RequestHead, Response};
-
-use crate::acme::{CHALLENGE_PATH, Challenges};
 
 /// A listener's side of the routes.
 pub struct Entrance {

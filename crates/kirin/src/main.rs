@@ -2,7 +2,6 @@
 //! The program: command line, configuration, and the wiring of the other crates into one running
 //! server.
 
-mod acme;
 mod admin;
 mod command_line;
 mod config;

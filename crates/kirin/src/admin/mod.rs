@@ -23,6 +23,7 @@ use kirin_http::{
 };
 use kirin_proxy::Upstream;
 use kirin_store::{Now, Store};
+use kirin_user::{User, UserError};
 use kirin_workers::App;
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -30,7 +31,6 @@ use tokio::sync::watch;
 use tokio::task::spawn_local;
 
 use crate::config::Site;
-use crate::life::user::{User, UserError};
 use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::event_loop::{Stage, drains};
 use crate::serve::sockets::{SocketError, Sockets};

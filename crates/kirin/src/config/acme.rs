@@ -3,6 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use kirin_acme::AcmeConfig as Settings;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_spanned::Spanned;
@@ -41,21 +42,8 @@ pub struct AcmeConfig {
     pub state: Option<Spanned<String>>,
 }
 
-/// A certificate to get.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AcmeSite {
-    /// The names, in lower case; at least one.
-    pub domains: Vec<String>,
-    /// The account's address.
-    pub email: Option<String>,
-    /// The authority.
-    pub directory: String,
-    /// Where account and certificates are kept.
-    pub state: PathBuf,
-}
-
 /// Checks `config`.
-pub fn check_acme(config: &Spanned<AcmeConfig>, source: &Source) -> Result<AcmeSite, ConfigError> {
+pub fn check_acme(config: &Spanned<AcmeConfig>, source: &Source) -> Result<Settings, ConfigError> {
     let span = config.span();
     let config = config.get_ref();
     if !(1..=MAX_DOMAINS).contains(&config.domains.len()) {
@@ -101,7 +89,7 @@ pub fn check_acme(config: &Spanned<AcmeConfig>, source: &Source) -> Result<AcmeS
         })?,
     };
     let email = config.email.as_ref().map(|email| email.get_ref().clone());
-    Ok(AcmeSite { domains, email, directory: directory.clone(), state })
+    Ok(Settings { domains, email, directory: directory.clone(), state })
 }
 
 fn default_state() -> Option<PathBuf> {

@@ -6,22 +6,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kirin_acme::AcmeConfig;
 use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::settings::{RouteSite, SiteConfig};
 use kirin_http::request::HeadLimits;
 use kirin_http::{Forwarding, Limits, ListenAddress};
 use kirin_proxy::UpstreamConfig;
+use kirin_user::User;
 use kirin_workers::{MAX_WORKERS, Preload};
 use serde_spanned::Spanned;
 
-use super::acme::AcmeSite;
 use super::admin::check_admin;
 use super::check_route::{Named, check_route};
 use super::load::{ConfigError, Source};
 use super::tls::{TlsSite, check_tls};
 use super::upstream::check_upstream;
 use super::{AppConfig, Config, ListenerConfig, lua, proxies, rules};
-use crate::life::user::User;
 
 /// Event loops at most; more than any machine has cores.
 const MAX_THREADS: usize = 1024;
@@ -279,7 +279,7 @@ fn check_acme_entrances(
     listeners: &[ListenerSite],
     source: &Source,
 ) -> Result<(), ConfigError> {
-    let mut seen: Vec<&AcmeSite> = Vec::new();
+    let mut seen: Vec<&AcmeConfig> = Vec::new();
     for (written, listener) in config.listener.iter().zip(listeners) {
         let written = written.tls.as_ref().and_then(|tls| tls.acme.as_ref());
         let acme = listener.tls.as_ref().and_then(|tls| tls.acme.as_ref());

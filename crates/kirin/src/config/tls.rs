@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_spanned::Spanned;
 
-use super::acme::{AcmeConfig, AcmeSite, check_acme};
+use super::acme::{AcmeConfig, check_acme};
 use super::check::absolute;
 use super::load::{ConfigError, Source};
 use super::{default, units::Seconds};
@@ -81,7 +81,7 @@ pub struct TlsSite {
     /// The value of Strict-Transport-Security.
     pub hsts: Option<String>,
     /// The certificate that it gets from an authority.
-    pub acme: Option<AcmeSite>,
+    pub acme: Option<kirin_acme::AcmeConfig>,
 }
 
 /// Checks `config` and reads the files that it names.

@@ -2,7 +2,6 @@
 
 pub mod loaded_invocation;
 pub mod panics;
-pub mod parent_directory;
 pub mod pid_file;
 pub mod program;
 pub mod program_log;
@@ -11,4 +10,3 @@ pub mod serving;
 pub mod signals;
 pub mod systemd;
 pub mod upgrade;
-pub mod user;

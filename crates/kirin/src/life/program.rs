@@ -7,26 +7,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kirin_acme::{Acme, AcmeConfig, AcmeError};
 use kirin_gateway::filters::cache::counters::CacheCounters;
-use kirin_http::ConnectionCount;
 use kirin_http::listener::ListenError;
 use kirin_http::panics::{catch, catch_in};
+use kirin_http::{ConnectionCount, Tls};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile, SnapshotFileError};
 use kirin_proxy::Upstream;
 use kirin_sockets::{Inherited, Source};
 use kirin_store::{Now, Store, StoreConfig};
+use kirin_user::{ParentDirectory, User, UserError};
 use kirin_workers::{App, AppConfig, AppError, LoadedParent};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Handle;
 use tokio::sync::{Barrier, watch};
 use tokio::task::JoinSet;
 
-use crate::acme::{Acme, AcmeError};
 use crate::admin::{self, Admin};
 use crate::config::check::{ListenerSite, Site};
 use crate::life::loaded_invocation;
-use crate::life::parent_directory::ParentDirectory;
 use crate::life::pid_file::PidFile;
 use crate::life::program_log;
 use crate::life::run_directory::{self, INVOCATION, RunDirectory, WORKERS_SOCKET};
@@ -34,7 +34,6 @@ use crate::life::serving::{Ending, Serving};
 use crate::life::signals::{End, Signals};
 use crate::life::systemd::Systemd;
 use crate::life::upgrade::{self, Invocation, Predecessor, Upgrade, UpgradeError};
-use crate::life::user::{self, User, UserError};
 use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::doors::{open_doors, open_memcached};
 use crate::serve::event_loop::{EventLoop, LoopError, Parts, Stage};
@@ -60,7 +59,7 @@ pub enum ProgramError {
     #[error(transparent)]
     Socket(#[from] SocketError),
     /// The file for the process id cannot be written.
-    #[error("cannot write the process id to {0}: {1}{hint}", hint = user::what_to_do(.0.as_ref(), .1))]
+    #[error("cannot write the process id to {0}: {1}{hint}", hint = kirin_user::what_to_do(.0.as_ref(), .1))]
     PidFile(String, #[source] io::Error),
     /// The program that this one was to follow does not hand over.
     #[error("upgrade: {0}")]
@@ -181,10 +180,9 @@ async fn supervise(
     if predecessor.is_none() {
         pid_file = write_pid_file(start.pid_file.as_deref(), site.user.as_ref())?;
     }
-    let acme = Acme::open(&site)?;
+    let acme = Acme::open(acme_certificates(&site), site.user.as_ref())?;
     if let Some(user) = &site.user {
-        acme.give_to(user)?;
-        user.serve_as(run_directory)?;
+        user.serve_as(&run_directory.paths())?;
     }
     program_log::start_thread();
     run_directory::remove_abandoned();
@@ -493,6 +491,12 @@ fn app_config(app: &crate::config::check::AppSite, run_directory: &RunDirectory)
         sendfile_roots: app.sendfile.clone(),
         ..AppConfig::new(&app.name, &app.load)
     }
+}
+
+/// Returns the certificates that listeners get from an authority, and who serves them.
+fn acme_certificates(site: &Site) -> impl Iterator<Item = (&AcmeConfig, &Arc<Tls>)> {
+    let tls = site.listeners.iter().filter_map(|listener| listener.tls.as_ref());
+    tls.filter_map(|tls| Some((tls.acme.as_ref()?, &tls.tls)))
 }
 
 /// Takes expired items out of the store, a bounded number each second.

@@ -57,10 +57,11 @@ impl RunDirectory {
         &self.path
     }
 
-    /// The directory and what is in it.
+    /// Returns the files in the directory and then the directory itself: the order in which root
+    /// may give them to another user.
     pub fn paths(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
-        std::iter::once(self.path.clone()).chain(entries.map(|entry| entry.path())).collect()
+        entries.map(|entry| entry.path()).chain([self.path.clone()]).collect()
     }
 
     /// The memcached socket that applications find in `KIRIN_STORE`.

@@ -9,6 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use kirin_acme::Challenges;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::routing::route::PlaceError;
 use kirin_gateway::routing::router::Router;
@@ -21,7 +22,6 @@ use kirin_workers::App;
 use tokio::runtime::{Handle, LocalRuntime};
 use tokio::sync::{Barrier, oneshot, watch};
 
-use crate::acme::Challenges;
 use crate::admin::{self, Admin};
 use crate::config::check::Site;
 use crate::config::tls::TlsSite;

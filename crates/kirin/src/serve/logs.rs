@@ -9,17 +9,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kirin_http::LogFile;
+use kirin_user::{ParentDirectory, User};
 
 use crate::config::check::LogTarget;
-use crate::life::parent_directory::ParentDirectory;
-use crate::life::user::{self, User};
 
 /// The access logs that are open.
 pub type Logs = HashMap<LogTarget, Arc<LogFile>>;
 
 /// An access log that cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot open the access log {0}: {1}{hint}", hint = user::what_to_do(.0.as_ref(), .1))]
+#[error("cannot open the access log {0}: {1}{hint}", hint = kirin_user::what_to_do(.0.as_ref(), .1))]
 pub struct LogError(String, #[source] io::Error);
 
 /// Opens a log once, however many listeners write to it. If root opens it for `user`, a new log
@@ -38,7 +37,7 @@ pub fn open(
         LogTarget::Stdout => ("stdout".into(), stream(io::stdout().as_fd().try_clone_to_owned())),
         LogTarget::Stderr => ("stderr".into(), stream(io::stderr().as_fd().try_clone_to_owned())),
         LogTarget::File(path) => {
-            let opened = match user.filter(|_| user::is_root()) {
+            let opened = match user.filter(|_| kirin_user::is_root()) {
                 Some(user) => open_as_root(path, user),
                 None => LogFile::open(path),
             };
@@ -66,7 +65,7 @@ pub fn reopen(logs: &Logs) {
         match log.reopen() {
             Ok(()) => tracing::info!("access log {} is opened anew", path.display()),
             Err(error) => {
-                let hint = user::what_to_do(path, &error);
+                let hint = kirin_user::what_to_do(path, &error);
                 tracing::error!(%error, "access log {} cannot be opened anew{hint}", path.display());
             }
         }

@@ -13,9 +13,7 @@ use std::path::{Path, PathBuf};
 use kirin_http::listener::ListenError;
 use kirin_http::{InheritedSocket, ListenAddress, Listener};
 use kirin_sockets::{Inherited, Source};
-
-use crate::life::parent_directory::ParentDirectory;
-use crate::life::user::User;
+use kirin_user::{ParentDirectory, User};
 
 /// Sockets that cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::lifetime::Lifetime;
+use crate::lifetime::Lifetime;
 
 /// From one certificate to the next at least, whatever dates the authority puts into them.
 pub const BETWEEN_CERTIFICATES: Duration = Duration::from_secs(3600);

@@ -1,8 +1,7 @@
-//! The user that serves: Kirin opens its ports and logs as root and then becomes somebody with
-//! fewer rights.
+//! The user that serves: Kirin opens its ports and logs as root, and then becomes a user with fewer
+//! rights.
 //!
-//! Called by the configuration, which looks the name up, and by the program before it starts a
-//! thread.
+//! The configuration looks the name up. The program becomes the user before it starts a thread.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -12,8 +11,6 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{self, Gid, Uid};
-
-use crate::life::run_directory::RunDirectory;
 
 /// A user of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +77,11 @@ impl User {
         self.name.to_string_lossy().into_owned()
     }
 
-    /// Becomes this user for good, with all its groups, and gives it the run directory.
-    pub fn serve_as(&self, run_directory: &RunDirectory) -> Result<(), UserError> {
+    /// Becomes this user for good, with all its groups. Gives it `paths` before, in their order.
+    ///
+    /// A directory must come after the files in it: its owner can replace a file by a link to any
+    /// other file.
+    pub fn serve_as(&self, paths: &[PathBuf]) -> Result<(), UserError> {
         let current = unistd::geteuid();
         if current == self.uid {
             return Ok(());
@@ -90,9 +90,7 @@ impl User {
             return Err(UserError::NotRoot { wanted: self.name(), current: current.as_raw() });
         }
         let become_user = || -> nix::Result<()> {
-            // The directory comes last: who owns it can replace what is in it, by a link to any
-            // other file.
-            for path in run_directory.paths().iter().rev() {
+            for path in paths {
                 let no_links = AtFlags::AT_SYMLINK_NOFOLLOW;
                 unistd::fchownat(AT_FDCWD, path, Some(self.uid), Some(self.gid), no_links)?;
             }

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use instant_acme::AccountCredentials;
 use rustix::fs::{Mode, OFlags};
 
-use super::error::AcmeError;
-use super::schedule::Failures;
+use crate::error::AcmeError;
+use crate::schedule::Failures;
 
 const ACCOUNT: &str = "account.json";
 /// Locked by the Kirin that talks with the authority.

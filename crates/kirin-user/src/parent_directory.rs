@@ -17,7 +17,7 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-use crate::life::user::{self, User};
+use crate::user::{self, User};
 
 /// As many links as the kernel follows on one path (path_resolution(7)).
 const MAX_LINKS: usize = 40;

@@ -7,10 +7,14 @@ use std::time::Duration;
 
 use instant_acme::Problem;
 use kirin_http::TlsError;
+use kirin_user::UserError;
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum AcmeError {
+    /// What is kept cannot be given to the user that serves.
+    #[error(transparent)]
+    Owner(#[from] UserError),
     /// What is to be kept cannot be.
     #[error("cannot keep ACME's keys and certificates: {0}: {1}")]
     State(PathBuf, #[source] io::Error),
@@ -50,7 +54,9 @@ impl AcmeError {
     /// What a person should look at.
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::State(..) => "give Kirin's user a directory of its own with `state`",
+            Self::State(..) | Self::Owner(_) => {
+                "give Kirin's user a directory of its own with `state`"
+            }
             Self::NotProven(..) => {
                 "the name must lead to this machine in the DNS, and port 80 of it, from the Internet, to Kirin"
             }

@@ -6,7 +6,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use super::error::AcmeError;
+use crate::error::AcmeError;
 
 /// From when to when a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use instant_acme::{
     NewOrder, Order, OrderStatus, RetryPolicy,
 };
 
-use super::challenges::Challenges;
-use super::error::AcmeError;
-use super::lifetime::Issued;
-use super::state::State;
-use crate::config::acme::AcmeSite;
+use crate::challenges::Challenges;
+use crate::config::AcmeConfig;
+use crate::error::AcmeError;
+use crate::lifetime::Issued;
+use crate::state::State;
 
 /// Asks every so often whether the authority has done its part, more and more seldom.
 const POLLING: RetryPolicy =
@@ -20,12 +20,12 @@ const POLLING: RetryPolicy =
 
 /// Gets a new certificate: its key and chain in PEM.
 pub async fn certificate(
-    site: &AcmeSite,
+    config: &AcmeConfig,
     state: &State,
     challenges: &Arc<Challenges>,
 ) -> Result<String, AcmeError> {
-    let account = account(site, state).await?;
-    let identifiers: Vec<_> = site.domains.iter().cloned().map(Identifier::Dns).collect();
+    let account = account(config, state).await?;
+    let identifiers: Vec<_> = config.domains.iter().cloned().map(Identifier::Dns).collect();
     let mut order = account.new_order(&NewOrder::new(&identifiers)).await?;
     let mut offer = challenges.offer();
     let mut authorizations = order.authorizations();
@@ -53,12 +53,12 @@ pub async fn certificate(
 /// Whether the authority wants this certificate renewed by now: RFC 9773. One that has no opinion
 /// does not.
 pub async fn should_be_renewed(
-    site: &AcmeSite,
+    config: &AcmeConfig,
     state: &State,
     issued: &Issued,
 ) -> Result<bool, AcmeError> {
     let Ok(identifier) = CertificateIdentifier::try_from(&issued.der) else { return Ok(false) };
-    match account(site, state).await?.renewal_info(&identifier).await {
+    match account(config, state).await?.renewal_info(&identifier).await {
         Ok((info, _)) => Ok(SystemTime::from(info.suggested_window.start) <= SystemTime::now()),
         Err(instant_acme::Error::Unsupported(_)) => Ok(false),
         Err(error) => Err(error.into()),
@@ -66,19 +66,19 @@ pub async fn should_be_renewed(
 }
 
 /// The account that is kept, or a new one.
-async fn account(site: &AcmeSite, state: &State) -> Result<Account, AcmeError> {
+async fn account(config: &AcmeConfig, state: &State) -> Result<Account, AcmeError> {
     let builder = Account::builder()?;
     if let Some(kept) = state.account() {
         return Ok(builder.from_credentials(kept).await?);
     }
-    let email = site.email.as_ref().map(|email| format!("mailto:{email}"));
+    let email = config.email.as_ref().map(|email| format!("mailto:{email}"));
     let contact: Vec<&str> = email.iter().map(String::as_str).collect();
     let new = NewAccount {
         contact: &contact,
         terms_of_service_agreed: true,
         only_return_existing: false,
     };
-    let (account, credentials) = builder.create(&new, site.directory.clone(), None).await?;
+    let (account, credentials) = builder.create(&new, config.directory.clone(), None).await?;
     state.keep_account(&credentials)?;
     Ok(account)
 }

@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use kirin_http::{CertificateFiles, Tls};
 use tokio::sync::Notify;
 
-use super::challenges::Challenges;
-use super::error::AcmeError;
-use super::lifetime::Issued;
-use super::order;
-use super::schedule::{self, BETWEEN_ATTEMPTS, BETWEEN_CERTIFICATES, Failures};
-use super::state::State;
-use crate::config::acme::AcmeSite;
+use crate::challenges::Challenges;
+use crate::config::AcmeConfig;
+use crate::error::AcmeError;
+use crate::lifetime::Issued;
+use crate::order;
+use crate::schedule::{self, BETWEEN_ATTEMPTS, BETWEEN_CERTIFICATES, Failures};
+use crate::state::State;
 
 /// A conversation with the authority takes seconds; one that hangs must not be the last.
 const CONVERSATION: Duration = Duration::from_secs(600);
@@ -33,7 +33,7 @@ const BETWEEN_QUESTIONS: Duration = Duration::from_secs(6 * 3600);
 
 /// A certificate, those who serve it, and what is needed to get another.
 pub struct Keeper {
-    site: AcmeSite,
+    config: AcmeConfig,
     listeners: Vec<Arc<Tls>>,
     challenges: Arc<Challenges>,
     state: State,
@@ -48,14 +48,14 @@ pub struct Keeper {
 impl Keeper {
     /// Opens the directory and serves the certificate that is in it.
     pub fn open(
-        site: AcmeSite,
+        config: AcmeConfig,
         listeners: Vec<Arc<Tls>>,
         challenges: Arc<Challenges>,
         wish: Arc<Notify>,
     ) -> Result<Self, AcmeError> {
-        let state = State::open(&site.state, &site.directory)?;
+        let state = State::open(&config.state, &config.directory)?;
         let mut keeper =
-            Self { site, listeners, challenges, state, issued: None, earliest: UNIX_EPOCH, wish };
+            Self { config, listeners, challenges, state, issued: None, earliest: UNIX_EPOCH, wish };
         if keeper.file().exists()
             && let Err(error) = keeper.serve_kept()
         {
@@ -71,7 +71,7 @@ impl Keeper {
 
     /// Gets certificates for ever.
     pub async fn keep(mut self) {
-        let names = self.site.domains.join(", ");
+        let names = self.config.domains.join(", ");
         let mut failures = self.state.failures(self.first_domain());
         if let Some(wait) = schedule::wait_at_start(failures, SystemTime::now()) {
             tracing::warn!(
@@ -88,7 +88,7 @@ impl Keeper {
             if self.serve_what_another_got() {
                 continue;
             }
-            tracing::info!("asking {} for a certificate for {names}", self.site.directory);
+            tracing::info!("asking {} for a certificate for {names}", self.config.directory);
             let renewed = match turn {
                 Ok(lock) => {
                     let renewed = self.renew().await;
@@ -120,7 +120,7 @@ impl Keeper {
                     );
                     tracing::error!(
                         "no certificate for {names} from {}: {error} ({}; next attempt in {} min, or on HUP; {})",
-                        self.site.directory,
+                        self.config.directory,
                         error.advice(),
                         wait.as_secs() / 60,
                         self.meanwhile()
@@ -145,7 +145,7 @@ impl Keeper {
     /// Waits until a certificate is to be asked for.
     async fn until_due(&self) {
         let Some(issued) = &self.issued else { return };
-        if !issued.is_for(&self.site.domains) {
+        if !issued.is_for(&self.config.domains) {
             return;
         }
         let due = schedule::renewal(issued.lifetime, schedule::draw()).max(self.earliest);
@@ -153,11 +153,11 @@ impl Keeper {
         while let Ok(rest @ 1..) = due.duration_since(SystemTime::now()).map(|rest| rest.as_secs())
         {
             self.rest(Duration::ZERO, Duration::from_secs(rest).min(BETWEEN_QUESTIONS)).await;
-            match order::should_be_renewed(&self.site, &self.state, issued).await {
+            match order::should_be_renewed(&self.config, &self.state, issued).await {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::debug!(%error, "{} does not say when to renew", self.site.directory)
+                    tracing::debug!(%error, "{} does not say when to renew", self.config.directory)
                 }
             }
         }
@@ -173,8 +173,8 @@ impl Keeper {
             if !std::mem::replace(&mut is_said, true) {
                 tracing::info!(
                     "another Kirin asks {} for certificates; this one waits and uses what is in {}",
-                    self.site.directory,
-                    self.site.state.display()
+                    self.config.directory,
+                    self.config.state.display()
                 );
             }
             tokio::time::sleep(BETWEEN_LOOKS).await;
@@ -192,7 +192,7 @@ impl Keeper {
         };
         let is_new = self.issued.as_ref().is_none_or(|issued| issued.der != kept.der);
         let is_due = schedule::renewal(kept.lifetime, 1.0) <= SystemTime::now();
-        if !is_new || is_due || !kept.is_for(&self.site.domains) || self.serve_kept().is_err() {
+        if !is_new || is_due || !kept.is_for(&self.config.domains) || self.serve_kept().is_err() {
             return false;
         }
         let until = httpdate::fmt_http_date(kept.lifetime.until);
@@ -227,7 +227,7 @@ impl Keeper {
         let pem = result?;
         // Is looked at before it takes the place of one that can be used.
         let issued = Issued::from_pem(pem.as_bytes())?;
-        if !issued.is_for(&self.site.domains) {
+        if !issued.is_for(&self.config.domains) {
             return Err(AcmeError::Certificate(
                 "it is not for the names that were asked for".into(),
             ));
@@ -239,7 +239,7 @@ impl Keeper {
 
     async fn order(&self) -> Result<String, AcmeError> {
         let order =
-            again_if_bad_nonce(|| order::certificate(&self.site, &self.state, &self.challenges));
+            again_if_bad_nonce(|| order::certificate(&self.config, &self.state, &self.challenges));
         tokio::time::timeout(CONVERSATION, order)
             .await
             .map_err(|_| AcmeError::TimedOut(CONVERSATION))?
@@ -265,7 +265,7 @@ impl Keeper {
     }
 
     fn first_domain(&self) -> &str {
-        self.site.domains.first().map_or("", String::as_str)
+        self.config.domains.first().map_or("", String::as_str)
     }
 }
 

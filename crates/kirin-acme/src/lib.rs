@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Certificates from an authority that speaks ACME (RFC 8555): asked for, proven, kept, served and
 //! renewed without anybody's doing.
 //!
@@ -6,6 +7,7 @@
 //! challenges, which they look at for one path only, and the certificates of their listeners.
 
 mod challenges;
+mod config;
 mod error;
 mod keeper;
 mod lifetime;
@@ -14,18 +16,16 @@ mod schedule;
 mod state;
 
 pub use challenges::{Challenges, PATH as CHALLENGE_PATH};
+pub use config::AcmeConfig;
 pub use error::AcmeError;
 
 use std::sync::Arc;
 
 use kirin_http::Tls;
+use kirin_user::{ParentDirectory, User};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::config::acme::AcmeSite;
-use crate::config::check::Site;
-use crate::life::parent_directory::ParentDirectory;
-use crate::life::user::{User, UserError};
 use keeper::Keeper;
 
 /// All certificates that come from authorities.
@@ -36,38 +36,39 @@ pub struct Acme {
 }
 
 impl Acme {
-    /// Makes the directories in which it keeps what it gets, and serves what is in them.
-    pub fn open(site: &Site) -> Result<Self, AcmeError> {
+    /// Makes the directories in which certificates are kept, and serves those that are in them.
+    ///
+    /// `certificates` has each listener's certificate, and where the listener takes it from. The
+    /// directories will belong to `owner`, if root opens them.
+    pub fn open<'a>(
+        certificates: impl Iterator<Item = (&'a AcmeConfig, &'a Arc<Tls>)>,
+        owner: Option<&User>,
+    ) -> Result<Self, AcmeError> {
         // Listeners of the same names share a certificate.
-        let mut wanted: Vec<(&AcmeSite, Vec<Arc<Tls>>)> = Vec::new();
-        for tls in site.listeners.iter().filter_map(|listener| listener.tls.as_ref()) {
-            let Some(acme) = &tls.acme else { continue };
-            match wanted.iter_mut().find(|(other, _)| *other == acme) {
-                Some((_, listeners)) => listeners.push(Arc::clone(&tls.tls)),
-                None => wanted.push((acme, vec![Arc::clone(&tls.tls)])),
+        let mut wanted: Vec<(&AcmeConfig, Vec<Arc<Tls>>)> = Vec::new();
+        for (config, tls) in certificates {
+            match wanted.iter_mut().find(|(other, _)| *other == config) {
+                Some((_, listeners)) => listeners.push(Arc::clone(tls)),
+                None => wanted.push((config, vec![Arc::clone(tls)])),
             }
         }
         let challenges = Arc::new(Challenges::default());
         let wish = Arc::new(Notify::new());
-        for (acme, _) in &wanted {
-            ParentDirectory::check(&acme.state.join("account"), site.user.as_ref())
-                .map_err(|error| AcmeError::State(acme.state.clone(), error))?;
+        for (config, _) in &wanted {
+            ParentDirectory::check(&config.state.join("account"), owner)
+                .map_err(|error| AcmeError::State(config.state.clone(), error))?;
         }
         let keepers = wanted
             .into_iter()
-            .map(|(acme, listeners)| {
-                Keeper::open(acme.clone(), listeners, Arc::clone(&challenges), Arc::clone(&wish))
+            .map(|(config, listeners)| {
+                Keeper::open(config.clone(), listeners, Arc::clone(&challenges), Arc::clone(&wish))
             })
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some(owner) = owner {
+            let paths = keepers.iter().flat_map(Keeper::paths_of_root);
+            paths.into_iter().try_for_each(|path| owner.give(&path))?;
+        }
         Ok(Self { keepers, challenges, wish })
-    }
-
-    /// What is kept will belong to `user`.
-    pub fn give_to(&self, user: &User) -> Result<(), UserError> {
-        self.keepers
-            .iter()
-            .flat_map(|keeper| keeper.paths_of_root())
-            .try_for_each(|path| user.give(&path))
     }
 
     /// The answers to the authorities' challenges.
