@@ -20,7 +20,8 @@ use tokio::time::Sleep;
 use crate::cgi::{self, CgiRequest};
 use crate::content::Content;
 use crate::failure::{Because, Failure};
-use crate::place::{Link, State};
+use crate::leased_connection::LeasedConnection;
+use crate::local_upstream::LocalUpstream;
 use crate::read_buffer::ReadBuffer;
 use crate::request_head::OutgoingHead;
 use crate::response_body::{ResponseBody, WithTrailers, take_trailers};
@@ -33,7 +34,7 @@ use crate::upstream_response::{AnyHead, UpstreamBody, UpstreamHead, read_head};
 const CONTINUE_TIME: Duration = Duration::from_secs(1);
 
 /// A request as far as it matters for exchanging it.
-pub(crate) struct Call {
+pub(crate) struct UpstreamRequest {
     pub(crate) head: OutgoingHead,
     /// The request in CGI's variables, for servers that take such.
     pub(crate) cgi: Option<CgiRequest>,
@@ -43,38 +44,38 @@ pub(crate) struct Call {
     pub(crate) client: Option<ClientWatch>,
 }
 
-impl Call {
+impl UpstreamRequest {
     fn is_head(&self) -> bool {
         self.head.method == Method::HEAD
     }
 }
 
-/// Has `link` answer `call`. The connection goes back to its pool when all of the response has been
+/// Has `leased` answer `request`. The connection goes back to its pool when all of the response has been
 /// read.
 pub(crate) async fn exchange(
-    place: &Rc<State>,
-    link: Link,
-    call: &mut Call,
+    local: &Rc<LocalUpstream>,
+    leased: LeasedConnection,
+    request: &mut UpstreamRequest,
     content: &mut Content,
 ) -> Result<Response, Failure> {
-    let timeouts = &place.config().timeouts;
-    let framing = content.framing(call.head.trailer.is_some() && call.cgi.is_none());
-    call.head.finish(framing, &link.server.authority);
+    let timeouts = &local.config().timeouts;
+    let framing = content.framing(request.head.trailer.is_some() && request.cgi.is_none());
+    request.head.finish(framing, &leased.server.authority);
     let writer = Writer {
-        socket: Rc::clone(&link.connection.socket),
-        deadlines: Rc::clone(&place.deadlines),
+        socket: Rc::clone(&leased.connection.socket),
+        deadlines: Rc::clone(&local.deadlines),
         limit: timeouts.send,
     };
-    let hold = call.head.expects_continue;
-    let cgi = call
+    let hold = request.head.expects_continue;
+    let cgi = request
         .cgi
         .as_mut()
-        .map(|cgi| cgi.encode(link.server.scheme(), content.length()))
+        .map(|cgi| cgi.encode(leased.server.scheme(), content.length()))
         .transpose()?;
-    let head = cgi.as_deref().unwrap_or_else(|| call.head.as_http1());
+    let head = cgi.as_deref().unwrap_or_else(|| request.head.as_http1());
     let begun = writer.begin(head, content, framing, hold).await.map_err(Failure::NotSent)?;
     let mut exchange =
-        Exchange { place, link, sending: None, held: None, refused: None, continue_time: None };
+        Exchange { local, leased, sending: None, held: None, refused: None, continue_time: None };
     match begun {
         Begun::Sent => {}
         Begun::Sending(sending) => exchange.sending = Some(sending),
@@ -84,13 +85,13 @@ pub(crate) async fn exchange(
             exchange.continue_time = Some(Box::pin(tokio::time::sleep(CONTINUE_TIME)));
         }
     }
-    let mut buffer = place.buffers.take();
-    let head = exchange.receive(&mut buffer, call).await?;
-    exchange.link.attempt.answered(Instant::now());
+    let mut buffer = local.buffers.take();
+    let head = exchange.receive(&mut buffer, request).await?;
+    exchange.leased.attempt.answered(Instant::now());
     match head {
-        Head::Final(head) => exchange.respond(head, buffer, &call.head).await,
+        Head::Final(head) => exchange.respond(head, buffer, &request.head).await,
         Head::Switched(fields) => {
-            let Link { connection, attempt, .. } = exchange.link;
+            let LeasedConnection { connection, attempt, .. } = exchange.leased;
             let tunnel = ProxyTunnel { connection, unused: Some(buffer), _attempt: attempt };
             let body = Body::Tunnel(Box::new(tunnel));
             Ok(Response {
@@ -105,8 +106,8 @@ pub(crate) async fn exchange(
 
 /// A request that is being sent and whose response is awaited.
 struct Exchange<'a> {
-    place: &'a Rc<State>,
-    link: Link,
+    local: &'a Rc<LocalUpstream>,
+    leased: LeasedConnection,
     /// What of the request is on its way.
     sending: Option<Sending>,
     /// The body that waits for a `100 Continue`.
@@ -134,20 +135,24 @@ enum Event {
 
 impl Exchange<'_> {
     /// Reads up to the end of the head.
-    async fn receive(&mut self, buffer: &mut ReadBuffer, call: &Call) -> Result<Head, Failure> {
+    async fn receive(
+        &mut self,
+        buffer: &mut ReadBuffer,
+        request: &UpstreamRequest,
+    ) -> Result<Head, Failure> {
         let (mut has_begun, mut informational) = (false, InformationalBudget::default());
         loop {
-            let socket = &self.link.connection.socket;
+            let socket = &self.leased.connection.socket;
             if self.sending.is_none() && self.held.is_none() && socket.read_deadline.get() == 0 {
                 socket
                     .read_deadline
-                    .set(self.place.deadlines.after(self.place.config().timeouts.first_byte));
+                    .set(self.local.deadlines.after(self.local.config().timeouts.first_byte));
             }
-            match self.next(buffer, call.client.as_ref()).await {
+            match self.next(buffer, request.client.as_ref()).await {
                 Event::Sent(Ok(())) => {}
                 Event::Sent(Err(SendError::Client(error))) => return Err(error.into()),
                 Event::Sent(Err(SendError::Server(_)))
-                    if self.link.connection.socket.is_overdue() =>
+                    if self.leased.connection.socket.is_overdue() =>
                 {
                     return Err(Failure::SendTimeout);
                 }
@@ -160,17 +165,17 @@ impl Exchange<'_> {
                 Event::Read(Ok(count @ 1..)) => {
                     has_begun = true;
                     buffer.add(count);
-                    while let Some((head, length)) = self.read_head(buffer.unused(), call)? {
+                    while let Some((head, length)) = self.read_head(buffer.unused(), request)? {
                         buffer.consume(length);
                         match head {
                             AnyHead::Final(head) => {
-                                self.link.connection.socket.read_deadline.set(0);
+                                self.leased.connection.socket.read_deadline.set(0);
                                 return Ok(Head::Final(head));
                             }
                             AnyHead::Switched { fields }
-                                if call.head.upgrades() && !self.has_records() =>
+                                if request.head.upgrades() && !self.has_records() =>
                             {
-                                self.link.connection.socket.read_deadline.set(0);
+                                self.leased.connection.socket.read_deadline.set(0);
                                 return Ok(Head::Switched(fields));
                             }
                             AnyHead::Switched { .. } => return Err(Failure::Unasked101),
@@ -178,7 +183,7 @@ impl Exchange<'_> {
                                 if !informational.take(length) {
                                     return Err(Failure::TooManyInformational);
                                 }
-                                Box::pin(self.inform(status, &fields, call)).await;
+                                Box::pin(self.inform(status, &fields, request)).await;
                             }
                         }
                     }
@@ -194,15 +199,19 @@ impl Exchange<'_> {
         }
     }
 
-    fn read_head(&self, input: &[u8], call: &Call) -> Result<Option<(AnyHead, usize)>, Failure> {
-        if call.cgi.is_some() {
-            return Ok(cgi::read_head(input, call.is_head(), self.has_records())?);
+    fn read_head(
+        &self,
+        input: &[u8],
+        request: &UpstreamRequest,
+    ) -> Result<Option<(AnyHead, usize)>, Failure> {
+        if request.cgi.is_some() {
+            return Ok(cgi::read_head(input, request.is_head(), self.has_records())?);
         }
-        Ok(read_head(input, call.is_head(), self.place.config().via.as_deref())?)
+        Ok(read_head(input, request.is_head(), self.local.config().via.as_deref())?)
     }
 
     fn has_records(&self) -> bool {
-        self.link.connection.socket.records().is_some()
+        self.leased.connection.socket.records().is_some()
     }
 
     /// Drives the sending and waits for bytes from the server.
@@ -217,7 +226,7 @@ impl Exchange<'_> {
                 None => pending().await,
             }
         });
-        let socket = &self.link.connection.socket;
+        let socket = &self.leased.connection.socket;
         let (sending, continue_time) = (&mut self.sending, &mut self.continue_time);
         poll_fn(|context| {
             if let Some(future) = sending
@@ -251,10 +260,10 @@ impl Exchange<'_> {
 
     /// Passes an informational response on. `100 Continue` is between us and the server: the client
     /// gets one when its body is read.
-    async fn inform(&mut self, status: StatusCode, fields: &FieldLines, call: &Call) {
+    async fn inform(&mut self, status: StatusCode, fields: &FieldLines, request: &UpstreamRequest) {
         if status == StatusCode::CONTINUE {
             self.go_on();
-        } else if let Some(client) = &call.informational {
+        } else if let Some(client) = &request.informational {
             // If the client has gone, sending the response will find out.
             let _ = client.send(status, fields).await;
         }
@@ -262,7 +271,7 @@ impl Exchange<'_> {
 
     /// Why there is no response.
     fn ended(&self, error: Option<io::Error>, has_begun: bool) -> Failure {
-        match (self.link.connection.socket.is_overdue(), &self.sending, has_begun) {
+        match (self.leased.connection.socket.is_overdue(), &self.sending, has_begun) {
             (true, Some(_), _) => Failure::SendTimeout,
             (true, None, _) => Failure::FirstByteTimeout,
             (false, _, true) => Failure::Truncated(Because(error)),
@@ -292,7 +301,7 @@ impl Exchange<'_> {
         buffer.consume(used);
         if !decoder.is_done() && self.sending.is_none() {
             // Head and body are often two packets.
-            let socket = &self.link.connection.socket;
+            let socket = &self.leased.connection.socket;
             let more =
                 poll_fn(|context| Poll::Ready(socket.poll_read(context, buffer.room()))).await;
             if let Poll::Ready(Ok(count @ 1..)) = more {
@@ -303,7 +312,7 @@ impl Exchange<'_> {
         }
         // What has its end marked may be here whole without having said its length.
         let has_ended = matches!(decoder, BodyDecoder::UntilClose)
-            && self.link.connection.socket.has_ended_response();
+            && self.leased.connection.socket.has_ended_response();
         let passes_trailers = request.passes_trailers && matches!(decoder, BodyDecoder::Chunked(_));
         for names in head.trailer.iter().filter(|_| passes_trailers) {
             // It was a field value before.
@@ -312,10 +321,10 @@ impl Exchange<'_> {
         let (status, fields) = (head.status, head.fields);
         let is_whole = self.sending.is_none() && self.held.is_none() && self.refused.is_none();
         if decoder.is_done() || has_ended {
-            if !buffer.is_empty() && !self.link.server.scheme().is_cgi() {
-                self.place.log_excess(&self.link, buffer.unused().len());
+            if !buffer.is_empty() && !self.leased.server.scheme().is_cgi() {
+                self.leased.log_excess(self.local, buffer.unused().len());
             } else if is_whole && !head.close {
-                self.link.give_back(self.place, head.keep_alive);
+                self.leased.release(self.local, head.keep_alive);
             }
             let body = match head.body {
                 UpstreamBody::Withheld(Some(length)) => Body::Withheld(length),
@@ -335,8 +344,8 @@ impl Exchange<'_> {
             return Ok(Response { status, fields, body, place: Place::Proxy });
         }
         let body = ResponseBody {
-            place: Rc::clone(self.place),
-            link: Some(self.link),
+            local: Rc::clone(self.local),
+            leased: Some(self.leased),
             request: request.request_line(),
             decoder,
             data,

@@ -25,11 +25,11 @@ use kirin_http::{
 use tokio::time::{Instant, Sleep, timeout};
 
 use crate::content::Content;
-use crate::exchange::Call;
+use crate::exchange::UpstreamRequest;
 use crate::failure::Failure;
 use crate::http2_connection::{Sender, StreamPlace};
 use crate::http2_head;
-use crate::place::State;
+use crate::local_upstream::LocalUpstream;
 use crate::request_head::OutgoingFraming;
 use crate::sending::{SendError, Sending};
 use crate::server::Server;
@@ -37,19 +37,20 @@ use crate::server::Server;
 /// Bytes of a body that are handed over at once.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Has a server answer `call` on a stream of its own.
+/// Has a server answer `upstream_request` on a stream of its own.
 pub(crate) async fn exchange(
-    place: &Rc<State>,
+    local: &Rc<LocalUpstream>,
     sender: Sender,
     server: &Arc<Server>,
     attempt: Rc<Attempt>,
-    call: &Call,
+    upstream_request: &UpstreamRequest,
     content: &mut Content,
 ) -> Result<Response, Failure> {
     let Sender { mut requests, place: stream_place, .. } = sender;
-    let config = place.config();
+    let config = local.config();
     let framing = content.announced();
-    let request = http2_head::request(&call.head, server.scheme(), &server.authority, framing);
+    let request =
+        http2_head::request(&upstream_request.head, server.scheme(), &server.authority, framing);
     let request = request.ok_or(Failure::NotForHttp2)?;
     let is_ended = framing == OutgoingFraming::Nothing;
     match timeout(config.timeouts.send, poll_fn(|context| requests.poll_ready(context))).await {
@@ -86,7 +87,7 @@ pub(crate) async fn exchange(
     };
     let mut informational = InformationalBudget::default();
     let head = loop {
-        match waiting.next(call).await {
+        match waiting.next(upstream_request).await {
             Event::Head(head) => break head.map_err(|error| of_stream(&error))?,
             Event::Informational(head) => {
                 let line = |(name, value): (&HeaderName, &HeaderValue)| {
@@ -95,7 +96,7 @@ pub(crate) async fn exchange(
                 if !informational.take(head.headers().iter().map(line).sum()) {
                     return Err(Failure::TooManyInformational);
                 }
-                if let Some(client) = &call.informational
+                if let Some(client) = &upstream_request.informational
                     && head.status() != StatusCode::CONTINUE
                     && let Ok(fields) = http2_head::fields(head.headers(), None)
                 {
@@ -127,7 +128,7 @@ pub(crate) async fn exchange(
     let (parts, received) = head.into_parts();
     let mut fields = http2_head::fields(&parts.headers, config.via.as_deref())?;
     let length = http2_head::length(&parts.headers);
-    let (status, is_head) = (parts.status, call.head.method == Method::HEAD);
+    let (status, is_head) = (parts.status, upstream_request.head.method == Method::HEAD);
     if status.is_informational() {
         return Err(Failure::Unasked101);
     }
@@ -140,7 +141,7 @@ pub(crate) async fn exchange(
         };
         return Ok(respond(status, fields, body));
     }
-    if call.head.passes_trailers {
+    if upstream_request.head.passes_trailers {
         http2_head::announce_trailers(&parts.headers, &mut fields)?;
     }
     let body = Http2Body {
@@ -149,9 +150,9 @@ pub(crate) async fn exchange(
         length,
         trailers: None,
         patience: Patience::new(config.timeouts.idle),
-        place: Rc::clone(place),
+        local: Rc::clone(local),
         server: Arc::clone(server),
-        request: call.head.request_line(),
+        request: upstream_request.head.request_line(),
         attempt,
         _stream_place: stream_place,
     };
@@ -192,11 +193,11 @@ enum Event {
 }
 
 impl Waiting {
-    async fn next(&mut self, call: &Call) -> Event {
+    async fn next(&mut self, upstream_request: &UpstreamRequest) -> Event {
         let is_sent = self.sending.is_none();
         // A client is not asked whether it is there while something is written to it.
         let may_watch = self.informing.is_empty();
-        let client = call.client.as_ref();
+        let client = upstream_request.client.as_ref();
         let client = client.filter(|client| may_watch && is_sent || client.is_apart_from_body());
         let mut gone = pin!(async {
             match client {
@@ -269,7 +270,7 @@ struct Http2Body {
     length: Option<u64>,
     trailers: Option<Trailers>,
     patience: Patience,
-    place: Rc<State>,
+    local: Rc<LocalUpstream>,
     server: Arc<Server>,
     /// For the log.
     request: String,
@@ -350,7 +351,7 @@ impl Http2Body {
     /// It ended before its end.
     fn cut(&mut self, error: &str) -> StreamError {
         self.sending = None;
-        let upstream = self.place.config().name.as_str();
+        let upstream = self.local.config().name.as_str();
         tracing::warn!(upstream, server = %self.server, request = self.request, error, "response was cut");
         StreamError(error.to_owned())
     }

@@ -11,9 +11,9 @@ use kirin_http::ClientWatch;
 
 use crate::choose::{Choice, ServerSet};
 use crate::failure::Failure;
-use crate::place::State;
+use crate::local_upstream::LocalUpstream;
 
-impl State {
+impl LocalUpstream {
     /// A server of `set` for a request, when it is its turn; of other servers if there are others
     /// by then. The turn does not come if the client goes before.
     pub(crate) async fn take_turn(

@@ -12,7 +12,8 @@ use bytes::{Bytes, BytesMut};
 use http::header::HeaderName;
 use kirin_http::{BodyDecoder, BodyStream, StreamError, Trailers};
 
-use crate::place::{Link, State};
+use crate::leased_connection::LeasedConnection;
+use crate::local_upstream::LocalUpstream;
 use crate::read_buffer::ReadBuffer;
 use crate::sending::{SendError, Sending};
 use crate::socket::Socket;
@@ -29,9 +30,9 @@ struct Cut {
 
 /// A body that a server is still sending. Dropping it ends the connection.
 pub(crate) struct ResponseBody {
-    pub(crate) place: Rc<State>,
+    pub(crate) local: Rc<LocalUpstream>,
     /// None when the body has ended.
-    pub(crate) link: Option<Link>,
+    pub(crate) leased: Option<LeasedConnection>,
     /// For the log.
     pub(crate) request: String,
     pub(crate) decoder: BodyDecoder,
@@ -62,11 +63,11 @@ impl BodyStream for ResponseBody {
     }
 
     fn spliceable(&self) -> u64 {
-        match (&self.decoder, &self.link) {
-            (BodyDecoder::Length { left }, Some(link))
+        match (&self.decoder, &self.leased) {
+            (BodyDecoder::Length { left }, Some(leased))
                 if self.data.is_empty()
                     && self.sending.is_none()
-                    && link.connection.socket.is_plain() =>
+                    && leased.connection.socket.is_plain() =>
             {
                 *left
             }
@@ -162,8 +163,8 @@ impl ResponseBody {
             if self.decoder.is_done() {
                 self.end();
             }
-            let Some(link) = &self.link else { return Poll::Ready(Ok(None)) };
-            let socket = &link.connection.socket;
+            let Some(leased) = &self.leased else { return Poll::Ready(Ok(None)) };
+            let socket = &leased.connection.socket;
             let read = match &mut self.decoder {
                 BodyDecoder::Chunked(_) => {
                     let Poll::Ready(read) = socket.poll_read(context, self.buffer.room()) else {
@@ -184,12 +185,12 @@ impl ResponseBody {
                 }
                 BodyDecoder::Length { left } => {
                     let room = usize::try_from(*left).unwrap_or(usize::MAX).min(PIECE_BYTES);
-                    let read = std::task::ready!(read_piece(link, context, room, &mut self.data));
+                    let read = std::task::ready!(read_piece(leased, context, room, &mut self.data));
                     *left -= read.as_ref().map_or(0, |count| *count as u64);
                     read
                 }
                 BodyDecoder::UntilClose => {
-                    std::task::ready!(read_piece(link, context, PIECE_BYTES, &mut self.data))
+                    std::task::ready!(read_piece(leased, context, PIECE_BYTES, &mut self.data))
                 }
             };
             match read {
@@ -203,7 +204,7 @@ impl ResponseBody {
                 Ok(_)
                     if matches!(self.decoder, BodyDecoder::UntilClose) && !socket.is_overdue() =>
                 {
-                    self.link = None;
+                    self.leased = None;
                 }
                 end => return Poll::Ready(Err(Cut::of(socket, end))),
             }
@@ -217,10 +218,10 @@ impl ResponseBody {
         pipe: BorrowedFd<'_>,
         limit: usize,
     ) -> Poll<Result<usize, Cut>> {
-        let (BodyDecoder::Length { left }, Some(link)) = (&mut self.decoder, &self.link) else {
+        let (BodyDecoder::Length { left }, Some(leased)) = (&mut self.decoder, &self.leased) else {
             return Poll::Ready(Err(Cut::by_server("it cannot be moved by the kernel")));
         };
-        let socket = &link.connection.socket;
+        let socket = &leased.connection.socket;
         let count = usize::try_from(*left).unwrap_or(usize::MAX).min(limit);
         match std::task::ready!(socket.poll_splice(context, pipe, count)) {
             Ok(moved @ 1..) => {
@@ -233,22 +234,22 @@ impl ResponseBody {
 
     /// For how long the server may be silent from now on.
     fn set_deadline(&self, is_waiting: bool) {
-        let Some(link) = &self.link else { return };
-        let deadline = &link.connection.socket.read_deadline;
+        let Some(leased) = &self.leased else { return };
+        let deadline = &leased.connection.socket.read_deadline;
         if !is_waiting {
             deadline.set(0);
         } else if deadline.get() == 0 {
-            deadline.set(self.place.deadlines.after(self.place.config().timeouts.idle));
+            deadline.set(self.local.deadlines.after(self.local.config().timeouts.idle));
         }
     }
 
     /// All of it has been read.
     fn end(&mut self) {
-        let Some(link) = self.link.take() else { return };
-        if !self.buffer.is_empty() && !link.server.scheme().is_cgi() {
-            self.place.log_excess(&link, self.buffer.unused().len());
+        let Some(leased) = self.leased.take() else { return };
+        if !self.buffer.is_empty() && !leased.server.scheme().is_cgi() {
+            leased.log_excess(&self.local, self.buffer.unused().len());
         } else if self.may_be_kept && self.sending.is_none() {
-            link.give_back(&self.place, self.keep_alive);
+            leased.release(&self.local, self.keep_alive);
         }
         // The client has its response; the rest of its request is of no use to anybody.
         self.sending = None;
@@ -257,11 +258,11 @@ impl ResponseBody {
     /// It ended before its end: the client's connection is to be cut.
     fn cut(&mut self, cut: Cut) -> StreamError {
         self.sending = None;
-        if let Some(link) = self.link.take() {
-            let upstream = self.place.config().name.as_str();
-            tracing::warn!(upstream, server = %link.server, request = self.request, error = cut.reason, "response was cut");
+        if let Some(leased) = self.leased.take() {
+            let upstream = self.local.config().name.as_str();
+            tracing::warn!(upstream, server = %leased.server, request = self.request, error = cut.reason, "response was cut");
             if cut.is_servers {
-                link.attempt.failed(Instant::now());
+                leased.attempt.failed(Instant::now());
             }
         }
         StreamError(cut.reason)
@@ -284,7 +285,7 @@ impl Cut {
 }
 
 fn read_piece(
-    link: &Link,
+    leased: &LeasedConnection,
     context: &mut Context<'_>,
     room: usize,
     data: &mut BytesMut,
@@ -293,7 +294,7 @@ fn read_piece(
         *data = BytesMut::with_capacity(room);
     }
     let mut limited = bytes::BufMut::limit(std::mem::take(data), room);
-    let read = link.connection.socket.poll_read_behind(context, &mut limited);
+    let read = leased.connection.socket.poll_read_behind(context, &mut limited);
     *data = limited.into_inner();
     read
 }

@@ -7,14 +7,12 @@
 //! that both directions are in records: `records` is beneath the socket, and what is read from it
 //! is the response alone.
 
-mod linger;
 mod records;
 mod request;
 mod response;
 mod script_files;
 
 pub(crate) use kirin_cgi::fastcgi::{MAX_CONTENT_BYTES as MAX_RECORD_BYTES, stdin_header};
-pub(crate) use linger::linger;
 pub(crate) use records::{Records, in_records};
 pub(crate) use request::CgiRequest;
 pub(crate) use response::read_head;
