@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::adopted_parent::LoadedParent;
+use crate::launch::LoadedParent;
 
 /// Workers of one application at most.
 pub const MAX_WORKERS: usize = 4096;

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use crate::adopted_parent::Launch;
+use crate::launch::Launch;
 use crate::app::App;
 use crate::control::{ControlLine, describe_wait_status};
 use crate::error::AppError;

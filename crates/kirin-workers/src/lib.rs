@@ -9,7 +9,7 @@
 //! worker, `exchange` sends the request and reads the response.
 
 mod adapter;
-mod adopted_parent;
+mod launch;
 mod app;
 mod config;
 mod control;
@@ -30,7 +30,7 @@ mod wear;
 mod worker;
 mod worker_response;
 
-pub use adopted_parent::{LoadedParent, ParentInvocation};
+pub use launch::{LoadedParent, ParentInvocation};
 pub use app::{App, AppState};
 pub use config::{AppConfig, MAX_WORKERS, Preload};
 pub use counters::CounterValues;

@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::adapter::Adapter;
-use crate::adopted_parent::{ParentInvocation, wait_for_child};
+use crate::launch::{ParentInvocation, wait_for_child};
 use crate::config::AppConfig;
 use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
@@ -84,7 +84,7 @@ pub(crate) struct Parent {
 enum Process {
     /// Kirin.
     Spawned(Child),
-    /// The program that has become Kirin; see [`crate::adopted_parent`].
+    /// The program that has become Kirin; see [`crate::launch`].
     Adopted,
 }
 

@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::adopted_parent::Launch;
+use crate::launch::Launch;
 use crate::app::{App, AppState};
 use crate::config::MAX_WORKERS;
 use crate::control::ControlLine;
