@@ -2,50 +2,37 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use kirin_balance::ClientKey;
-use kirin_cgi::{MetaVariables, RequestBlock};
-use kirin_files::AppFiles;
-use kirin_http::{
-    Answer, BodyLength, ClientWatch, Method, NoRoom, Origin, RequestBody, RequestHead, Response,
-    SpoolError, SpooledBody, StatusCode, Version, address_key,
-};
+use kirin_http::NoRoom;
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::config::AppConfig;
 use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
-use crate::exchange::{Call, Failure, exchange, is_idempotent, is_waiting};
-use crate::parsed::{self, WantedByWorkers};
-use crate::pool::{Pool, Refused, Taken};
+use crate::event::Event;
+use crate::parsed::WantedByWorkers;
+use crate::pool::Pool;
 use crate::read_ahead::ReadAhead;
 use crate::sendfile::SendfileRoots;
-use crate::supervisor::{Event, Supervisor};
 use crate::wear::Wear;
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 
-/// Workers at most that a request is tried on again after the first, as long as none of them has
-/// read it.
-const UNREAD_TRIES: u32 = 3;
-
 /// An application and its workers. One for each application, shared by all event loops.
 pub struct App {
     config: AppConfig,
-    spool_directory: PathBuf,
+    pub(crate) spool_directory: PathBuf,
     sendfile_roots: SendfileRoots,
-    pool: Arc<Pool<WorkerConnection>>,
+    pub(crate) pool: Arc<Pool<WorkerConnection>>,
     /// Workers that have greeted, by process id.
     workers: Mutex<HashMap<u32, Arc<WorkerHandle>>>,
     /// What the front parses for them.
-    wanted: WantedByWorkers,
-    counters: Counters,
+    pub(crate) wanted: WantedByWorkers,
+    pub(crate) counters: Counters,
     started: Instant,
     state: watch::Sender<AppState>,
     /// Reloads that have been asked for.
@@ -69,18 +56,15 @@ pub enum AppState {
 }
 
 impl App {
-    /// Starts an application: its parent process, and a task on the current runtime that watches
-    /// over it. Workers' connections are spread over `loops`, the runtimes that will call
-    /// [`App::answer`].
-    ///
-    /// Returns when the process has been started; [`App::ready`] tells when the application is
-    /// loaded.
-    pub fn start(config: AppConfig, loops: Vec<Handle>) -> Result<Arc<Self>, AppError> {
+    /// Returns an application without workers. What happens to it is sent to `supervisor`.
+    pub(crate) fn new(
+        config: AppConfig,
+        supervisor: mpsc::UnboundedSender<Event>,
+    ) -> Result<Self, AppError> {
         let sendfile_roots = SendfileRoots::open(&config.sendfile_roots)
             .map_err(|error| AppError::system(&config.name, "sendfile root", &error))?;
-        let (supervisor, events) = mpsc::unbounded_channel();
         let spool_directory = config.spool_directory.clone().unwrap_or_else(std::env::temp_dir);
-        let app = Arc::new(Self {
+        Ok(Self {
             spool_directory,
             sendfile_roots,
             pool: Pool::new(config.queue_length),
@@ -93,11 +77,7 @@ impl App {
             reloads_done: watch::Sender::new(0),
             supervisor,
             config,
-        });
-        let loops = if loops.is_empty() { vec![Handle::current()] } else { loops };
-        let supervisor = Supervisor::start(Arc::clone(&app), loops, events)?;
-        tokio::spawn(supervisor.run());
-        Ok(app)
+        })
     }
 
     /// Waits until a worker is there.
@@ -157,31 +137,6 @@ impl App {
         let _ = self.supervisor.send(Event::Resize { more: false });
     }
 
-    /// Answers one request. Call on an event loop, from a task of it; `files` is that loop's.
-    pub fn answer(
-        self: &Arc<Self>,
-        request: &RequestHead<'_>,
-        origin: Origin<'_>,
-        files: &Rc<AppFiles>,
-        meta: &MetaVariables<'_>,
-    ) -> Answer {
-        self.counters.requests.add(1);
-        let Ok(mut block) = RequestBlock::encode(request, origin, meta) else {
-            return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
-        };
-        parsed::add_to_head(&mut block, request.query, self.wanted.get());
-        let is_get = request.method == Method::GET;
-        let is_head = request.method == Method::HEAD;
-        let idempotent = is_idempotent(&request.method);
-        let upgrade = request.field("upgrade").is_some()
-            && request.version == Version::Http11
-            && request.body == BodyLength::None;
-        let files = Rc::clone(files);
-        let call = Call { block, is_get, is_head, upgrade, informational: None, idempotent, files };
-        let (app, address) = (Arc::clone(self), address_key(origin.peer));
-        Answer::later(move |body| app.answer_later(call, address, body))
-    }
-
     /// The application's name.
     pub fn name(&self) -> &str {
         &self.config.name
@@ -211,141 +166,6 @@ impl App {
     pub fn worker_pids(&self) -> Vec<u32> {
         self.workers.lock().keys().copied().collect()
     }
-
-    async fn answer_later(
-        self: Arc<Self>,
-        mut call: Call,
-        address: ClientKey,
-        mut body: RequestBody,
-    ) -> Response {
-        call.informational = body.informational();
-        let client = body.client();
-        let share = body.share().clone();
-        body.limit(self.config.body_limit_bytes);
-        let body = match SpooledBody::read(&mut body, &self.spool_directory).await {
-            Ok(body) => body,
-            Err(error) => return self.refuse_body(&error),
-        };
-        if self.wanted.get().form
-            && let SpooledBody::Memory { bytes: form, .. } = &body
-            && !form.is_empty()
-        {
-            parsed::add_form(&mut call.block, form);
-        }
-        call.block.finish(body.length());
-        let (mut tries, mut files_refused) = (0, false);
-        loop {
-            let connection = match self.take_worker(address, client.as_ref()).await {
-                Ok(connection) => connection,
-                Err(refused) => return self.refuse(refused),
-            };
-            let failure = match exchange(&self, connection, &call, &body, &share).await {
-                Ok(response) => return response,
-                Err(failure) => failure,
-            };
-            tries += 1;
-            // A worker may be told to leave in the moment in which it is given a request, so that
-            // more tries are allowed when the application has not seen it.
-            let may_try = match failure {
-                Failure::NotRead { .. } => tries <= UNREAD_TRIES,
-                Failure::File { .. } => !std::mem::replace(&mut files_refused, true),
-                _ => tries <= 1,
-            };
-            if may_try && failure.may_be_retried(&call) {
-                self.counters.retried.add(1);
-                match failure {
-                    Failure::File { .. } => {
-                        call.block.add("KIRIN_SENDFILE", "0");
-                        call.block.finish(body.length());
-                        self.log_failure(&failure, &call, "a worker is to send it itself");
-                    }
-                    // An everyday event when workers leave.
-                    Failure::NotRead { pid } => {
-                        tracing::debug!(
-                            app = self.config.name,
-                            pid,
-                            "worker left before it read the request"
-                        );
-                    }
-                    _ => self.log_failure(&failure, &call, "another worker tries"),
-                }
-                continue;
-            }
-            let counter = if matches!(failure, Failure::Overdue { .. }) {
-                &self.counters.overdue
-            } else {
-                &self.counters.failed
-            };
-            counter.add(1);
-            self.log_failure(&failure, &call, "request failed");
-            return Response::error(failure.status());
-        }
-    }
-
-    /// An idle worker, or the next that becomes idle when it is this request's turn. The turn does
-    /// not come when the client goes before.
-    async fn take_worker(
-        &self,
-        address: ClientKey,
-        client: Option<&ClientWatch>,
-    ) -> Result<WorkerConnection, Refused> {
-        let here = std::thread::current().id();
-        loop {
-            let mut connection = match self.pool.take(here, address)? {
-                Taken::Worker(connection) => connection,
-                Taken::Wait(wait) => {
-                    self.counters.queued.add(1);
-                    match client {
-                        None => wait.await?,
-                        Some(client) => tokio::select! {
-                            biased;
-                            worker = wait => worker?,
-                            () = client.gone() => return Err(Refused::ClientGone),
-                        },
-                    }
-                }
-            };
-            if is_waiting(&mut connection).await {
-                return Ok(connection);
-            }
-        }
-    }
-
-    fn refuse(&self, refused: Refused) -> Response {
-        match refused {
-            Refused::Full => self.counters.refused_full.add(1),
-            Refused::WaitedTooLong => self.counters.refused_waited.add(1),
-            Refused::Closed => {}
-            Refused::ClientGone => {
-                self.counters.clients_gone.add(1);
-                // For the access log: nobody gets this response.
-                return Response::error(client_closed_request());
-            }
-        }
-        let mut response = Response::error(StatusCode::SERVICE_UNAVAILABLE);
-        response.fields.push("Retry-After", "1");
-        response
-    }
-
-    fn refuse_body(&self, error: &SpoolError) -> Response {
-        if matches!(error, SpoolError::Spool { .. }) {
-            self.counters.spool_failed.add(1);
-            tracing::error!(app = self.config.name, %error, "request body is not taken");
-        }
-        error.response()
-    }
-
-    fn log_failure(&self, failure: &Failure, call: &Call, what: &str) {
-        let value =
-            |name| String::from_utf8_lossy(call.block.value(name).unwrap_or_default()).into_owned();
-        let request = format!("{} {}", value("REQUEST_METHOD"), value("REQUEST_URI"));
-        tracing::warn!(app = self.config.name, %failure, request, "{what}");
-    }
-}
-
-/// 499, as nginx logs it: the client closed its connection before it had an answer.
-fn client_closed_request() -> StatusCode {
-    StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
 }
 
 /// What the exchange and the pump need.

@@ -1,10 +1,9 @@
 //! What an application needs to be run. The program makes it from `[app.NAME]` in the configuration
 //! file.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-
-use crate::launch::LoadedParent;
 
 /// Workers of one application at most.
 pub const MAX_WORKERS: usize = 4096;
@@ -114,4 +113,29 @@ impl AppConfig {
             loaded: None,
         }
     }
+}
+
+/// A child process that has the application loaded and speaks for it. Its control channel is
+/// Kirin's standard input.
+#[derive(Clone, Debug)]
+pub struct LoadedParent {
+    /// Its process id, which is that of its process group too.
+    pub pid: u32,
+    /// The socket on which its workers accept.
+    pub socket: PathBuf,
+    /// How the program was started that had loaded it, if that can be done again.
+    pub invocation: Option<ParentInvocation>,
+}
+
+/// A command that loads an application and becomes its parent, if `KIRIN_APP_PARENT` says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParentInvocation {
+    /// Where it runs.
+    pub directory: PathBuf,
+    /// The program.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Its whole environment.
+    pub environment: Vec<(OsString, OsString)>,
 }

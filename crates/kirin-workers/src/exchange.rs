@@ -5,7 +5,6 @@ use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Poll, ready};
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
@@ -16,12 +15,14 @@ use kirin_http::{
     RequestFields, Response, SpooledBody, StatusCode, UnknownLength,
 };
 
+use crate::after_response::after_response;
 use crate::app::App;
 use crate::handed_file::HandedFile;
 use crate::read_ahead::ReadAhead;
 use crate::response_pump::PumpedBody;
 use crate::sendfile::NotSent;
-use crate::worker::{WorkerConnection, WorkerTunnel};
+use crate::tunnel::WorkerTunnel;
+use crate::worker::WorkerConnection;
 use crate::worker_response::{
     Afterwards, AnyHead, ProtocolError, WorkerBody, WorkerHead, read_head,
 };
@@ -159,40 +160,6 @@ pub(crate) async fn exchange(
             );
             Ok(response(head, Body::Stream(Box::new(body))))
         }
-    }
-}
-
-/// Gives a worker back whose response has been read, now or when it has cleaned up. Call on an
-/// event loop.
-pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, afterwards: Afterwards) {
-    match afterwards {
-        Afterwards::Waits => app.release(connection),
-        Afterwards::CleansUp => {
-            tokio::task::spawn_local(clean_up(Arc::clone(app), connection));
-        }
-        Afterwards::Leaves => app.count_leaving(),
-    }
-}
-
-/// Waits until a worker has cleaned up, for as long as a request may take. One that leaves then
-/// says nothing more.
-async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
-    app.begin_deadline(&connection.handle);
-    while connection.buffered().is_empty() {
-        if !matches!(poll_fn(|context| connection.poll_fill(context)).await, Ok(1..)) {
-            if connection.handle.is_killed() {
-                app.log_slow_cleanup(&connection);
-            }
-            return;
-        }
-    }
-    if let Err(error) = Afterwards::CleansUp.check_left(connection.buffered()) {
-        app.log_cut(&connection, &error);
-        return;
-    }
-    connection.consume(1);
-    if connection.handle.end() {
-        app.release(connection);
     }
 }
 
@@ -415,13 +382,4 @@ fn whole_response(head: WorkerHead, data: Bytes) -> Response {
 
 fn response(head: WorkerHead, body: Body) -> Response {
     Response { status: head.status, fields: head.fields, body, place: Place::App }
-}
-
-/// Whether the worker still waits for a request; it may have gone while it was idle.
-pub(crate) async fn is_waiting(connection: &mut WorkerConnection) -> bool {
-    poll_fn(|context| {
-        let waiting = ready!(connection.poll_is_waiting(context));
-        Poll::Ready(waiting)
-    })
-    .await
 }

@@ -14,12 +14,12 @@ use rustix::process::{Pid, Signal};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use crate::launch::Launch;
 use crate::app::App;
 use crate::control::{ControlLine, describe_wait_status};
 use crate::error::AppError;
+use crate::event::Event;
+use crate::launch::Launch;
 use crate::parent::{Birth, Parent, WorkerSocket, has_workers, signal_workers};
-use crate::supervisor::Event;
 use crate::worker::{Slot, WorkerConnection, connect};
 
 /// A parent that lived shorter than this is restarted with a pause, which doubles from the first

@@ -6,56 +6,22 @@
 //! process group. Parents of later generations come of the command that the first process was
 //! started with: run again with `KIRIN_APP_PARENT` set, it loads the application and becomes one.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
-use std::process::ExitStatus;
-use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::Pid;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::adapter::Adapter;
-use crate::config::AppConfig;
+use crate::config::{AppConfig, LoadedParent};
 use crate::error::AppError;
+use crate::event::Event;
 use crate::parent::{Birth, Parent, WorkerSocket};
 use crate::sendfile::SendfileRoots;
-use crate::supervisor::Event;
 
 /// The generation that is there.
 const FIRST: u64 = 1;
-
-/// How often an end that the control channel has announced is looked for.
-const WAIT_PAUSE: Duration = Duration::from_millis(10);
-
-/// A child process that has the application loaded and speaks for it. Its control channel is
-/// Kirin's standard input.
-#[derive(Clone, Debug)]
-pub struct LoadedParent {
-    /// Its process id, which is that of its process group too.
-    pub pid: u32,
-    /// The socket on which its workers accept.
-    pub socket: PathBuf,
-    /// How the program was started that had loaded it, if that can be done again.
-    pub invocation: Option<ParentInvocation>,
-}
-
-/// A command that loads an application and becomes its parent, if `KIRIN_APP_PARENT` says so.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParentInvocation {
-    /// Where it runs.
-    pub directory: PathBuf,
-    /// The program.
-    pub program: OsString,
-    /// Its arguments.
-    pub arguments: Vec<OsString>,
-    /// Its whole environment.
-    pub environment: Vec<(OsString, OsString)>,
-}
 
 /// Where an application's parents come from.
 pub(crate) enum Launch {
@@ -119,18 +85,5 @@ impl Launch {
         let control = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
         let control = pipe::Receiver::from_owned_fd(control).map_err(failed)?;
         Ok(Parent::adopt(pid, control, birth.life, events))
-    }
-}
-
-/// Waits for the end of a child that the runtime does not know. May be dropped and called again.
-pub(crate) async fn wait_for_child(pid: Pid) -> io::Result<ExitStatus> {
-    loop {
-        match waitpid(Some(pid), WaitOptions::NOHANG) {
-            Ok(Some((_, status))) => return Ok(ExitStatus::from_raw(status.as_raw())),
-            // It has been waited for before.
-            Err(Errno::CHILD) => return Ok(ExitStatus::default()),
-            Ok(None) | Err(Errno::INTR) => tokio::time::sleep(WAIT_PAUSE).await,
-            Err(error) => return Err(error.into()),
-        }
     }
 }

@@ -9,16 +9,19 @@
 //! worker, `exchange` sends the request and reads the response.
 
 mod adapter;
-mod launch;
+mod after_response;
+mod answer;
 mod app;
 mod config;
 mod control;
 mod counters;
 mod error;
+mod event;
 mod exchange;
 mod generation;
 mod greeting;
 mod handed_file;
+mod launch;
 mod parent;
 mod parsed;
 mod pool;
@@ -26,13 +29,13 @@ mod read_ahead;
 mod response_pump;
 mod sendfile;
 mod supervisor;
+mod tunnel;
 mod wear;
 mod worker;
 mod worker_response;
 
-pub use launch::{LoadedParent, ParentInvocation};
 pub use app::{App, AppState};
-pub use config::{AppConfig, MAX_WORKERS, Preload};
+pub use config::{AppConfig, LoadedParent, MAX_WORKERS, ParentInvocation, Preload};
 pub use counters::CounterValues;
 pub use error::AppError;
 pub use kirin_cgi::MetaVariables;

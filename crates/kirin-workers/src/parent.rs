@@ -6,22 +6,27 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::adapter::Adapter;
-use crate::launch::{ParentInvocation, wait_for_child};
-use crate::config::AppConfig;
+use crate::config::{AppConfig, ParentInvocation};
 use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
+use crate::event::Event;
 use crate::sendfile::SendfileRoots;
-use crate::supervisor::Event;
+
+/// How often an end that the control channel has announced is looked for.
+const WAIT_PAUSE: Duration = Duration::from_millis(10);
 
 /// The socket of one generation, in a directory that only this user can enter. It stays when the
 /// parent dies: what waits on it is accepted by the next one's workers.
@@ -275,4 +280,17 @@ async fn read_control(control: impl AsyncRead + Unpin, life: u64, events: Unboun
         }
     }
     let _ = events.send(Event::ControlClosed { life });
+}
+
+/// Waits for the end of a child that the runtime does not know. May be dropped and called again.
+async fn wait_for_child(pid: Pid) -> std::io::Result<ExitStatus> {
+    loop {
+        match waitpid(Some(pid), WaitOptions::NOHANG) {
+            Ok(Some((_, status))) => return Ok(ExitStatus::from_raw(status.as_raw())),
+            // It has been waited for before.
+            Err(Errno::CHILD) => return Ok(ExitStatus::default()),
+            Ok(None) | Err(Errno::INTR) => tokio::time::sleep(WAIT_PAUSE).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
 }

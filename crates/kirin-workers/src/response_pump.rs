@@ -14,8 +14,8 @@ use kirin_http::{BodyDecoder, BodyStream, NoRoom, StreamError};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use crate::after_response::{Abandoned, after_response};
 use crate::app::App;
-use crate::exchange::after_response;
 use crate::read_ahead::ReadAhead;
 use crate::worker::WorkerConnection;
 use crate::worker_response::{Afterwards, ProtocolError};
@@ -108,21 +108,6 @@ impl Shared {
     fn wake_drainer(&mut self) {
         if let Some(drainer) = self.drainer.take() {
             drainer.wake();
-        }
-    }
-}
-
-/// A worker whose response nobody reads any more. It ends at its next write; if it does not come to
-/// one, its deadline does.
-struct Abandoned<'a> {
-    app: &'a App,
-    connection: Option<WorkerConnection>,
-}
-
-impl Drop for Abandoned<'_> {
-    fn drop(&mut self) {
-        if let Some(connection) = &self.connection {
-            self.app.begin_deadline(&connection.handle);
         }
     }
 }

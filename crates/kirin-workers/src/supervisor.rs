@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use crate::launch::Launch;
 use crate::app::{App, AppState};
-use crate::config::MAX_WORKERS;
-use crate::control::ControlLine;
+use crate::config::{AppConfig, MAX_WORKERS};
 use crate::error::AppError;
+use crate::event::Event;
 use crate::generation::{Generation, Orphans, Role};
+use crate::launch::Launch;
 use crate::parent::Birth;
 use crate::worker::WorkerConnection;
 
@@ -33,26 +33,6 @@ const TRACE_GRACE: Duration = Duration::from_secs(1);
 
 /// How often workers' age and memory are looked at, at most.
 const WEAR_INTERVAL: Duration = Duration::from_millis(900);
-
-/// What happens in the life of an application.
-pub(crate) enum Event {
-    /// A parent said something.
-    Control { life: u64, line: ControlLine },
-    /// A parent's end of the control channel is closed: it has ended.
-    ControlClosed { life: u64 },
-    /// A worker has taken a connection and said who it is.
-    Greeted { connection: Box<WorkerConnection> },
-    /// The connection in a slot is gone.
-    Lost { generation: u64, slot: usize },
-    /// The time is over in which a worker that took too long could say where it was.
-    GraceOver { generation: u64, pid: u32 },
-    /// [`App::reload`].
-    Reload,
-    /// [`App::add_worker`] and [`App::remove_worker`].
-    Resize { more: bool },
-    /// [`App::stop`].
-    Stop { limit: Duration, done: oneshot::Sender<()> },
-}
 
 /// The state of the task.
 pub(crate) struct Supervisor {
@@ -76,6 +56,23 @@ pub(crate) struct Supervisor {
     worn_at: Instant,
     /// Workers whose parents have died, and when those that are left are killed.
     orphans: Vec<(Orphans, Instant)>,
+}
+
+impl App {
+    /// Starts an application: its parent process, and a task on the current runtime that watches
+    /// over it. Workers' connections are spread over `loops`, the runtimes that will call
+    /// [`App::answer`].
+    ///
+    /// Returns when the process has been started; [`App::ready`] tells when the application is
+    /// loaded.
+    pub fn start(config: AppConfig, loops: Vec<Handle>) -> Result<Arc<Self>, AppError> {
+        let (sender, events) = mpsc::unbounded_channel();
+        let app = Arc::new(Self::new(config, sender)?);
+        let loops = if loops.is_empty() { vec![Handle::current()] } else { loops };
+        let supervisor = Supervisor::start(Arc::clone(&app), loops, events)?;
+        tokio::spawn(supervisor.run());
+        Ok(app)
+    }
 }
 
 impl Supervisor {

@@ -1,5 +1,6 @@
 //! One worker's connection: the only file that reads from or writes to a worker.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -10,17 +11,15 @@ use std::task::{Context, Poll, ready};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use kirin_http::Tunnel;
 use rustix::net::Shutdown;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::app::App;
+use crate::event::Event;
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
 use crate::parsed::Wanted;
 use crate::pool::Pooled;
-use crate::supervisor::Event;
 use crate::wear::{self, Wear};
 
 /// Bytes read from a worker at once, and the longest response head.
@@ -197,7 +196,7 @@ impl WorkerConnection {
 
     /// Whether the worker waits for a request: nothing has come from it, not even the end. Costs no
     /// system call as long as nothing has.
-    pub(crate) fn poll_is_waiting(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+    fn poll_is_waiting(&mut self, context: &mut Context<'_>) -> Poll<bool> {
         loop {
             match self.stream.poll_read_ready(context) {
                 Poll::Pending => return Poll::Ready(self.filled == 0),
@@ -211,12 +210,23 @@ impl WorkerConnection {
         }
     }
 
+    /// Waits for the answer of [`WorkerConnection::poll_is_waiting`].
+    pub(crate) async fn is_waiting(&mut self) -> bool {
+        poll_fn(|context| self.poll_is_waiting(context)).await
+    }
+
     pub(crate) fn poll_write_vectored(
         &mut self,
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    /// Tells the worker that nothing more will be sent.
+    pub(crate) fn end_writing(&self) {
+        // Fails only when the worker has gone already.
+        let _ = rustix::net::shutdown(&self.handle.socket, Shutdown::Write);
     }
 
     /// Lets the kernel copy a part of `file` to the worker; 0 at the file's end.
@@ -267,47 +277,6 @@ impl WorkerConnection {
 
     pub(crate) fn buffer_is_full(&self) -> bool {
         self.filled == self.buffer.len()
-    }
-}
-
-/// A worker that has switched to another protocol: the connection is the client's until it ends.
-pub(crate) struct WorkerTunnel {
-    pub(crate) connection: WorkerConnection,
-    pub(crate) app: Arc<App>,
-}
-
-impl Tunnel for WorkerTunnel {
-    fn poll_read(
-        &mut self,
-        context: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        let connection = &mut self.connection;
-        if connection.filled == 0 {
-            return connection.poll_read(context, buffer);
-        }
-        // What came behind the head.
-        let count = connection.filled.min(buffer.len());
-        buffer[..count].copy_from_slice(&connection.buffer[..count]);
-        connection.consume(count);
-        Poll::Ready(Ok(count))
-    }
-
-    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.connection.stream).poll_write(context, bytes)
-    }
-
-    fn end_writing(&mut self) {
-        // Fails only when the worker has gone already.
-        let _ = rustix::net::shutdown(&self.connection.handle.socket, Shutdown::Write);
-    }
-}
-
-impl Drop for WorkerTunnel {
-    /// From here on the worker has as long as for a request. One that does not come back for
-    /// another is killed.
-    fn drop(&mut self) {
-        self.app.begin_deadline(&self.connection.handle);
     }
 }
 

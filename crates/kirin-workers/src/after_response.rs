@@ -1,0 +1,57 @@
+//! What becomes of a worker when its response has been read, or when nobody reads it any more.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use crate::app::App;
+use crate::worker::WorkerConnection;
+use crate::worker_response::Afterwards;
+
+/// Gives a worker back whose response has been read, now or when it has cleaned up. Call on an
+/// event loop.
+pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, afterwards: Afterwards) {
+    match afterwards {
+        Afterwards::Waits => app.release(connection),
+        Afterwards::CleansUp => {
+            tokio::task::spawn_local(clean_up(Arc::clone(app), connection));
+        }
+        Afterwards::Leaves => app.count_leaving(),
+    }
+}
+
+/// Waits until a worker has cleaned up, for as long as a request may take. One that leaves then
+/// says nothing more.
+async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
+    app.begin_deadline(&connection.handle);
+    while connection.buffered().is_empty() {
+        if !matches!(poll_fn(|context| connection.poll_fill(context)).await, Ok(1..)) {
+            if connection.handle.is_killed() {
+                app.log_slow_cleanup(&connection);
+            }
+            return;
+        }
+    }
+    if let Err(error) = Afterwards::CleansUp.check_left(connection.buffered()) {
+        app.log_cut(&connection, &error);
+        return;
+    }
+    connection.consume(1);
+    if connection.handle.end() {
+        app.release(connection);
+    }
+}
+
+/// A worker whose response nobody reads any more. It ends at its next write; if it does not come to
+/// one, its deadline does.
+pub(crate) struct Abandoned<'a> {
+    pub(crate) app: &'a App,
+    pub(crate) connection: Option<WorkerConnection>,
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.connection {
+            self.app.begin_deadline(&connection.handle);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The way of one request through an application: body, queue, worker, and other workers if that one
+//! fails.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use kirin_balance::ClientKey;
+use kirin_cgi::{MetaVariables, RequestBlock};
+use kirin_files::AppFiles;
+use kirin_http::{
+    Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, Response,
+    SpoolError, SpooledBody, StatusCode, Version, address_key,
+};
+
+use crate::app::App;
+use crate::exchange::{Call, Failure, exchange, is_idempotent};
+use crate::parsed;
+use crate::pool::{Refused, Taken};
+use crate::worker::WorkerConnection;
+
+/// Workers at most that a request is tried on again after the first, as long as none of them has
+/// read it.
+const UNREAD_TRIES: u32 = 3;
+
+impl App {
+    /// Answers one request. Call on an event loop, from a task of it; `files` is that loop's.
+    pub fn answer(
+        self: &Arc<Self>,
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        files: &Rc<AppFiles>,
+        meta: &MetaVariables<'_>,
+    ) -> Answer {
+        self.counters.requests.add(1);
+        let Ok(mut block) = RequestBlock::encode(request, origin, meta) else {
+            return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
+        };
+        parsed::add_to_head(&mut block, request.query, self.wanted.get());
+        let is_get = request.method == Method::GET;
+        let is_head = request.method == Method::HEAD;
+        let idempotent = is_idempotent(&request.method);
+        let upgrade = request.field("upgrade").is_some()
+            && request.version == Version::Http11
+            && request.body == BodyLength::None;
+        let files = Rc::clone(files);
+        let call = Call { block, is_get, is_head, upgrade, informational: None, idempotent, files };
+        let (app, address) = (Arc::clone(self), address_key(origin.peer));
+        Answer::later(move |body| app.answer_later(call, address, body))
+    }
+
+    async fn answer_later(
+        self: Arc<Self>,
+        mut call: Call,
+        address: ClientKey,
+        mut body: RequestBody,
+    ) -> Response {
+        call.informational = body.informational();
+        let client = body.client();
+        let share = body.share().clone();
+        body.limit(self.config().body_limit_bytes);
+        let body = match SpooledBody::read(&mut body, &self.spool_directory).await {
+            Ok(body) => body,
+            Err(error) => return self.refuse_body(&error),
+        };
+        if self.wanted.get().form
+            && let SpooledBody::Memory { bytes: form, .. } = &body
+            && !form.is_empty()
+        {
+            parsed::add_form(&mut call.block, form);
+        }
+        call.block.finish(body.length());
+        let (mut tries, mut files_refused) = (0, false);
+        loop {
+            let connection = match self.take_worker(address, client.as_ref()).await {
+                Ok(connection) => connection,
+                Err(refused) => return self.refuse(refused),
+            };
+            let failure = match exchange(&self, connection, &call, &body, &share).await {
+                Ok(response) => return response,
+                Err(failure) => failure,
+            };
+            tries += 1;
+            // A worker may be told to leave in the moment in which it is given a request, so that
+            // more tries are allowed when the application has not seen it.
+            let may_try = match failure {
+                Failure::NotRead { .. } => tries <= UNREAD_TRIES,
+                Failure::File { .. } => !std::mem::replace(&mut files_refused, true),
+                _ => tries <= 1,
+            };
+            if may_try && failure.may_be_retried(&call) {
+                self.counters.retried.add(1);
+                match failure {
+                    Failure::File { .. } => {
+                        call.block.add("KIRIN_SENDFILE", "0");
+                        call.block.finish(body.length());
+                        self.log_failure(&failure, &call, "a worker is to send it itself");
+                    }
+                    // An everyday event when workers leave.
+                    Failure::NotRead { pid } => {
+                        tracing::debug!(
+                            app = self.name(),
+                            pid,
+                            "worker left before it read the request"
+                        );
+                    }
+                    _ => self.log_failure(&failure, &call, "another worker tries"),
+                }
+                continue;
+            }
+            let counter = if matches!(failure, Failure::Overdue { .. }) {
+                &self.counters.overdue
+            } else {
+                &self.counters.failed
+            };
+            counter.add(1);
+            self.log_failure(&failure, &call, "request failed");
+            return Response::error(failure.status());
+        }
+    }
+
+    /// An idle worker, or the next that becomes idle when it is this request's turn. The turn does
+    /// not come when the client goes before.
+    async fn take_worker(
+        &self,
+        address: ClientKey,
+        client: Option<&ClientWatch>,
+    ) -> Result<WorkerConnection, Refused> {
+        let here = std::thread::current().id();
+        loop {
+            let mut connection = match self.pool.take(here, address)? {
+                Taken::Worker(connection) => connection,
+                Taken::Wait(wait) => {
+                    self.counters.queued.add(1);
+                    match client {
+                        None => wait.await?,
+                        Some(client) => tokio::select! {
+                            biased;
+                            worker = wait => worker?,
+                            () = client.gone() => return Err(Refused::ClientGone),
+                        },
+                    }
+                }
+            };
+            if connection.is_waiting().await {
+                return Ok(connection);
+            }
+        }
+    }
+
+    fn refuse(&self, refused: Refused) -> Response {
+        match refused {
+            Refused::Full => self.counters.refused_full.add(1),
+            Refused::WaitedTooLong => self.counters.refused_waited.add(1),
+            Refused::Closed => {}
+            Refused::ClientGone => {
+                self.counters.clients_gone.add(1);
+                // For the access log: nobody gets this response.
+                return Response::error(client_closed_request());
+            }
+        }
+        let mut response = Response::error(StatusCode::SERVICE_UNAVAILABLE);
+        response.fields.push("Retry-After", "1");
+        response
+    }
+
+    fn refuse_body(&self, error: &SpoolError) -> Response {
+        if matches!(error, SpoolError::Spool { .. }) {
+            self.counters.spool_failed.add(1);
+            tracing::error!(app = self.name(), %error, "request body is not taken");
+        }
+        error.response()
+    }
+
+    fn log_failure(&self, failure: &Failure, call: &Call, what: &str) {
+        let value =
+            |name| String::from_utf8_lossy(call.block.value(name).unwrap_or_default()).into_owned();
+        let request = format!("{} {}", value("REQUEST_METHOD"), value("REQUEST_URI"));
+        tracing::warn!(app = self.name(), %failure, request, "{what}");
+    }
+}
+
+/// 499, as nginx logs it: the client closed its connection before it had an answer.
+fn client_closed_request() -> StatusCode {
+    StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
+}

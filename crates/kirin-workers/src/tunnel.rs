@@ -1,0 +1,52 @@
+//! A worker that has switched to another protocol. Its connection belongs to the client until it
+//! ends.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use kirin_http::Tunnel;
+
+use crate::app::App;
+use crate::worker::WorkerConnection;
+
+/// The worker's side of a tunnel.
+pub(crate) struct WorkerTunnel {
+    pub(crate) connection: WorkerConnection,
+    pub(crate) app: Arc<App>,
+}
+
+impl Tunnel for WorkerTunnel {
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let connection = &mut self.connection;
+        let buffered = connection.buffered();
+        if buffered.is_empty() {
+            return connection.poll_read(context, buffer);
+        }
+        // These bytes came with the head.
+        let count = buffered.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&buffered[..count]);
+        connection.consume(count);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.connection.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn end_writing(&mut self) {
+        self.connection.end_writing();
+    }
+}
+
+impl Drop for WorkerTunnel {
+    /// From here on the worker has as long as for a request. One that does not come back for
+    /// another is killed.
+    fn drop(&mut self) {
+        self.app.begin_deadline(&self.connection.handle);
+    }
+}
