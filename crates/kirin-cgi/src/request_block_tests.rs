@@ -1,3 +1,5 @@
+//! Tests of the CGI variables of a request.
+
 use std::mem::MaybeUninit;
 
 use kirin_http::TrustedProxy;

@@ -1,3 +1,5 @@
+//! Tests of the files that an application hands over.
+
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;

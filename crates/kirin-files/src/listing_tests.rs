@@ -1,3 +1,5 @@
+//! Tests of directory listings.
+
 use std::ffi::OsStr;
 use std::fs;
 use std::mem::MaybeUninit;

@@ -1,3 +1,5 @@
+//! Tests of how a request path is taken apart.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of the chunked coding.
+
 use proptest::prelude::*;
 
 use super::*;

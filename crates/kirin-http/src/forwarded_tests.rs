@@ -1,3 +1,5 @@
+//! Tests of the client address that proxies report.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of conditional requests (RFC 9110, 13).
+
 use super::*;
 
 const MODIFIED: u64 = 784_111_777;

@@ -1,3 +1,5 @@
+//! Tests of the PROXY protocol.
+
 use proptest::prelude::*;
 
 use super::*;

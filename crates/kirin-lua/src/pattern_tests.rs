@@ -1,3 +1,5 @@
+//! Tests of Lua patterns.
+
 use proptest::prelude::*;
 
 use super::*;

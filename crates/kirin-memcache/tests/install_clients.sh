@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the memcached clients that tests/clients.rs talks with and that are no Debian packages (those are in
-# scripts/packages.test). The Makefile calls it; the tests install nothing. Safe to run again.
+# Builds the memcached clients of tests/clients.rs that are not Debian packages. The packages are in
+# scripts/packages.test. The Makefile calls this script; the tests install nothing.
 #
 #   tests/install_clients.sh [DIRECTORY]     default: target/clients of the workspace
 set -eu

@@ -1,3 +1,5 @@
+//! Tests of the request head that an upstream gets.
+
 use std::mem::MaybeUninit;
 
 use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};

@@ -1,3 +1,5 @@
+//! Tests of the parameters and cookies that workers get parsed.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of the queue and the idle workers of an application.
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
 

@@ -4,8 +4,8 @@ use Plack::LWPish;
 use Plack::Test::Suite;
 use Test::More;
 
-# Runs the client half of Plack's own server tests against the port in the first argument, where the application half
-# (Plack::Test::Suite->test_app_handler) is served.
+# Runs the client half of Plack's own server tests against the port in the first argument. There the
+# application half (Plack::Test::Suite->test_app_handler) must be served.
 
 my ($port) = @ARGV;
 my $agent = Plack::LWPish->new;

@@ -1,3 +1,5 @@
+//! Tests of the rules of a route in the configuration.
+
 use crate::config::check::tests::{LISTENER, check_text};
 
 #[test]

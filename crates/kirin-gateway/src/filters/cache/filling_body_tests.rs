@@ -1,3 +1,5 @@
+//! Tests of the body that fills the cache while it is sent.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
