@@ -278,18 +278,6 @@ impl Store {
         DeleteOutcome::Deleted
     }
 
-    /// `incr`.
-    pub fn incr(&self, key: &[u8], delta: u64, now: Now) -> ArithmeticOutcome {
-        self.arithmetic(key, &ArithmeticRequest { delta, ..ArithmeticRequest::default() }, now)
-    }
-
-    /// `decr`.
-    pub fn decr(&self, key: &[u8], delta: u64, now: Now) -> ArithmeticOutcome {
-        let request =
-            ArithmeticRequest { direction: Direction::Down, delta, ..ArithmeticRequest::default() };
-        self.arithmetic(key, &request, now)
-    }
-
     /// `ma`, `incr`, `decr`.
     pub fn arithmetic(
         &self,

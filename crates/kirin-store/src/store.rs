@@ -159,18 +159,6 @@ impl Store {
         Some(item)
     }
 
-    /// [`Store::get`] for each key in turn, in order.
-    pub fn get_many<'k>(
-        &self,
-        keys: impl IntoIterator<Item = &'k [u8]>,
-        now: Now,
-        mut each: impl FnMut(&'k [u8], Option<ItemRef>),
-    ) {
-        for key in keys {
-            each(key, self.get(key, now));
-        }
-    }
-
     /// The item of a key, without counting or marking anything (meta `me`, metrics, debugging).
     pub fn peek(&self, key: &[u8], now: Now) -> Option<ItemRef> {
         self.flush_if_due(now);

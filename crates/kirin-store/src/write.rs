@@ -122,48 +122,6 @@ impl Store {
         self.store(key, item, &StoreRequest::default(), now)
     }
 
-    /// `add`.
-    pub fn add(&self, key: &[u8], item: NewItem<'_>, now: Now) -> StoreOutcome {
-        self.store(
-            key,
-            item,
-            &StoreRequest { mode: StoreMode::Add, ..StoreRequest::default() },
-            now,
-        )
-    }
-
-    /// `replace`.
-    pub fn replace(&self, key: &[u8], item: NewItem<'_>, now: Now) -> StoreOutcome {
-        self.store(
-            key,
-            item,
-            &StoreRequest { mode: StoreMode::Replace, ..StoreRequest::default() },
-            now,
-        )
-    }
-
-    /// `append`.
-    pub fn append(&self, key: &[u8], value: &[u8], now: Now) -> StoreOutcome {
-        let request = StoreRequest { mode: StoreMode::Append, ..StoreRequest::default() };
-        self.store(key, NewItem::new(value), &request, now)
-    }
-
-    /// `prepend`.
-    pub fn prepend(&self, key: &[u8], value: &[u8], now: Now) -> StoreOutcome {
-        let request = StoreRequest { mode: StoreMode::Prepend, ..StoreRequest::default() };
-        self.store(key, NewItem::new(value), &request, now)
-    }
-
-    /// `cas`: compare and store.
-    pub fn cas(&self, key: &[u8], item: NewItem<'_>, compare_cas: u64, now: Now) -> StoreOutcome {
-        self.store(
-            key,
-            item,
-            &StoreRequest { compare_cas: Some(compare_cas), ..StoreRequest::default() },
-            now,
-        )
-    }
-
     /// Any storage command, atomically.
     pub fn store(
         &self,

@@ -20,6 +20,16 @@ fn value(store: &Store, key: &str, now: Now) -> Option<String> {
         .map(|item| String::from_utf8_lossy(item.value_slice()).into_owned())
 }
 
+fn store_as(store: &Store, mode: StoreMode, key: &[u8], value: &[u8], now: Now) -> StoreOutcome {
+    let request = StoreRequest { mode, ..StoreRequest::default() };
+    store.store(key, NewItem::new(value), &request, now)
+}
+
+fn compare_and_store(store: &Store, value: &[u8], cas: u64) -> StoreOutcome {
+    let request = StoreRequest { compare_cas: Some(cas), ..StoreRequest::default() };
+    store.store(b"k", NewItem::new(value), &request, NOW)
+}
+
 fn number(outcome: ArithmeticOutcome) -> u64 {
     match outcome {
         ArithmeticOutcome::Counted(counted) => counted.value,
@@ -59,28 +69,28 @@ fn an_item_is_gone_when_its_time_has_come() {
     store.set(b"k", NewItem::new(b"v").expires(Expires::after_seconds(10, NOW)), NOW);
     assert!(store.get(b"k", NOW.plus_seconds(9)).is_some());
     assert!(store.get(b"k", NOW.plus_seconds(10)).is_none());
-    assert!(store.add(b"k", NewItem::new(b"w"), NOW.plus_seconds(10)).is_stored());
+    assert!(store_as(&store, StoreMode::Add, b"k", b"w", NOW.plus_seconds(10)).is_stored());
 }
 
 #[test]
 fn add_and_replace_keep_their_conditions() {
     let store = store();
-    assert_eq!(store.replace(b"k", NewItem::new(b"v"), NOW), StoreOutcome::NotStored);
-    assert!(store.add(b"k", NewItem::new(b"v"), NOW).is_stored());
-    assert_eq!(store.add(b"k", NewItem::new(b"w"), NOW), StoreOutcome::NotStored);
-    assert!(store.replace(b"k", NewItem::new(b"w"), NOW).is_stored());
+    assert_eq!(store_as(&store, StoreMode::Replace, b"k", b"v", NOW), StoreOutcome::NotStored);
+    assert!(store_as(&store, StoreMode::Add, b"k", b"v", NOW).is_stored());
+    assert_eq!(store_as(&store, StoreMode::Add, b"k", b"w", NOW), StoreOutcome::NotStored);
+    assert!(store_as(&store, StoreMode::Replace, b"k", b"w", NOW).is_stored());
     assert_eq!(value(&store, "k", NOW).as_deref(), Some("w"));
 }
 
 #[test]
 fn append_and_prepend_keep_flags_and_expiry() {
     let store = store();
-    assert_eq!(store.append(b"k", b"x", NOW), StoreOutcome::NotStored);
+    assert_eq!(store_as(&store, StoreMode::Append, b"k", b"x", NOW), StoreOutcome::NotStored);
     let expires = Expires::after_seconds(10, NOW);
     store.set(b"k", NewItem::new(b"mid").flags(3).expires(expires), NOW);
     let before = store.get(b"k", NOW).expect("a hit").cas();
-    assert!(store.append(b"k", b"-end", NOW).is_stored());
-    assert!(store.prepend(b"k", b"start-", NOW).is_stored());
+    assert!(store_as(&store, StoreMode::Append, b"k", b"-end", NOW).is_stored());
+    assert!(store_as(&store, StoreMode::Prepend, b"k", b"start-", NOW).is_stored());
     let item = store.get(b"k", NOW).expect("a hit");
     assert_eq!(item.value_slice(), b"start-mid-end");
     assert_eq!((item.flags(), item.expires()), (3, expires));
@@ -90,13 +100,13 @@ fn append_and_prepend_keep_flags_and_expiry() {
 #[test]
 fn cas_stores_only_over_the_item_that_was_seen() {
     let store = store();
-    assert_eq!(store.cas(b"k", NewItem::new(b"v"), 1, NOW), StoreOutcome::NotFound);
+    assert_eq!(compare_and_store(&store, b"v", 1), StoreOutcome::NotFound);
     let cas = cas_of(store.set(b"k", NewItem::new(b"v"), NOW));
-    assert_eq!(store.cas(b"k", NewItem::new(b"w"), cas + 1, NOW), StoreOutcome::Exists);
-    assert_eq!(store.cas(b"k", NewItem::new(b"w"), 0, NOW), StoreOutcome::Exists);
-    let next = cas_of(store.cas(b"k", NewItem::new(b"w"), cas, NOW));
+    assert_eq!(compare_and_store(&store, b"w", cas + 1), StoreOutcome::Exists);
+    assert_eq!(compare_and_store(&store, b"w", 0), StoreOutcome::Exists);
+    let next = cas_of(compare_and_store(&store, b"w", cas));
     assert!(next > cas && cas > 0);
-    assert_eq!(store.cas(b"k", NewItem::new(b"x"), cas, NOW), StoreOutcome::Exists);
+    assert_eq!(compare_and_store(&store, b"x", cas), StoreOutcome::Exists);
     let stats = store.stats();
     assert_eq!((stats.cas_misses, stats.cas_badval, stats.cas_hits), (1, 3, 1));
 }
@@ -133,7 +143,8 @@ fn numbers_count_as_memcached_counts_them() {
             (got, _) => panic!("{old:?} {direction:?} {delta}: {got:?}"),
         }
     }
-    assert!(matches!(store().incr(b"none", 1, NOW), ArithmeticOutcome::NotFound));
+    let one_up = ArithmeticRequest { delta: 1, ..ArithmeticRequest::default() };
+    assert!(matches!(store().arithmetic(b"none", &one_up, NOW), ArithmeticOutcome::NotFound));
 }
 
 #[test]
@@ -141,7 +152,9 @@ fn a_reader_keeps_what_it_got_while_the_item_is_counted() {
     let store = store();
     store.set(b"n", NewItem::new(b"10"), NOW);
     let held = store.get(b"n", NOW).expect("a hit");
-    assert_eq!(number(store.decr(b"n", 1, NOW)), 9);
+    let direction = Direction::Down;
+    let one_down = ArithmeticRequest { direction, delta: 1, ..ArithmeticRequest::default() };
+    assert_eq!(number(store.arithmetic(b"n", &one_down, NOW)), 9);
     assert_eq!(held.value_slice(), b"10");
     assert_eq!(value(&store, "n", NOW).as_deref(), Some("9 "));
 }
@@ -185,7 +198,7 @@ fn flush_all_takes_what_was_stored_before_it() {
     store.set(b"late", NewItem::new(b"v"), NOW.plus_seconds(9));
     assert!(store.get(b"new", NOW.plus_seconds(10)).is_none());
     assert!(store.get(b"late", NOW.plus_seconds(10)).is_none());
-    assert!(store.add(b"old", NewItem::new(b"w"), NOW.plus_seconds(10)).is_stored());
+    assert!(store_as(&store, StoreMode::Add, b"old", b"w", NOW.plus_seconds(10)).is_stored());
     assert!(store.get(b"old", NOW.plus_seconds(99)).is_some());
 }
 
@@ -194,9 +207,9 @@ fn what_is_too_large_is_refused_and_set_drops_what_was_there() {
     let store = store();
     let large = vec![0; 1 << 20];
     store.set(b"k", NewItem::new(b"v"), NOW);
-    assert_eq!(store.add(b"k", NewItem::new(&large[..]), NOW), StoreOutcome::TooLarge);
+    assert_eq!(store_as(&store, StoreMode::Add, b"k", &large[..], NOW), StoreOutcome::TooLarge);
     assert!(store.get(b"k", NOW).is_some());
-    assert_eq!(store.append(b"k", &large, NOW), StoreOutcome::TooLarge);
+    assert_eq!(store_as(&store, StoreMode::Append, b"k", &large, NOW), StoreOutcome::TooLarge);
     assert!(store.get(b"k", NOW).is_some());
     assert_eq!(store.set(b"k", NewItem::new(&large[..]), NOW), StoreOutcome::TooLarge);
     assert!(store.get(b"k", NOW).is_none());

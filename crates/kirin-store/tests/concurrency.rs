@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use kirin_store::{
-    ArithmeticOutcome, Expires, GetRequest, Invalidation, MetaOutcome, NewItem, Now, Store,
-    StoreConfig, StoreOutcome,
+    ArithmeticOutcome, ArithmeticRequest, Expires, GetRequest, Invalidation, MetaOutcome, NewItem,
+    Now, Store, StoreConfig, StoreOutcome, StoreRequest,
 };
 
 const NOW: Now = Now::from_unix_seconds(1_700_000_000);
@@ -26,18 +26,22 @@ fn on_threads(work: impl Fn(u64) + Sync) {
     });
 }
 
+fn up_by(delta: u64) -> ArithmeticRequest {
+    ArithmeticRequest { delta, ..ArithmeticRequest::default() }
+}
+
 #[test]
 fn every_increment_counts_once() {
     let store = Store::new(StoreConfig { shards: 2, ..StoreConfig::default() });
     store.set(b"n", NewItem::new(b"0"), NOW);
     on_threads(|thread| {
         for i in 0..20_000 {
-            let outcome = store.incr(b"n", thread + 1, NOW);
+            let outcome = store.arithmetic(b"n", &up_by(thread + 1), NOW);
             assert!(matches!(outcome, ArithmeticOutcome::Counted(_)), "{outcome:?}");
             if i % 7 == 0 {
                 // A reader holds the old content over the next increment.
                 let held = store.get(b"n", NOW).expect("there");
-                store.incr(b"n", 0, NOW);
+                store.arithmetic(b"n", &up_by(0), NOW);
                 assert!(held.value_slice().iter().all(u8::is_ascii_digit));
             }
         }
@@ -54,7 +58,9 @@ fn of_all_who_compare_the_same_cas_one_stores() {
         for _ in 0..20_000 {
             let item = store.get(b"n", NOW).expect("there");
             let next = number_of(item.value_slice()) + 1;
-            match store.cas(b"n", NewItem::new(next.to_string().as_bytes()), item.cas(), NOW) {
+            let next = next.to_string();
+            let request = StoreRequest { compare_cas: Some(item.cas()), ..StoreRequest::default() };
+            match store.store(b"n", NewItem::new(next.as_bytes()), &request, NOW) {
                 StoreOutcome::Stored { cas } => {
                     assert!(cas > item.cas());
                     stored.fetch_add(1, Ordering::Relaxed);

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use kirin_store::{Expires, NewItem, Now, Store, StoreConfig, StoreOutcome, Value};
+use kirin_store::{
+    ArithmeticRequest, Expires, NewItem, Now, Store, StoreConfig, StoreMode, StoreOutcome,
+    StoreRequest, Value,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -66,10 +69,14 @@ proptest! {
                     prop_assert!(store.peek(&key(*i), NOW).is_some(), "what was just stored is there");
                 }
                 Command::Append(i, len) => {
-                    store.append(&key(*i), &vec![b'2'; *len], NOW);
+                    let request = StoreRequest { mode: StoreMode::Append, ..StoreRequest::default() };
+                    let value = vec![b'2'; *len];
+                    store.store(&key(*i), NewItem::new(&value[..]), &request, NOW);
                 }
                 Command::Incr(i) => {
-                    store.incr(&key(*i), u64::MAX / 3, NOW);
+                    let delta = u64::MAX / 3;
+                    let request = ArithmeticRequest { delta, ..ArithmeticRequest::default() };
+                    store.arithmetic(&key(*i), &request, NOW);
                 }
                 Command::Get(i) => {
                     store.get(&key(*i), NOW);
@@ -152,7 +159,8 @@ fn without_eviction_a_full_store_refuses() {
     let stored =
         (0..200).take_while(|&i| store.set(&key(i), NewItem::new(&value), NOW).is_stored()).count();
     assert!((40..100).contains(&stored), "{stored}");
-    assert_eq!(store.add(&key(500), NewItem::new(&value), NOW), StoreOutcome::OutOfMemory);
+    let add = StoreRequest { mode: StoreMode::Add, ..StoreRequest::default() };
+    assert_eq!(store.store(&key(500), NewItem::new(&value), &add, NOW), StoreOutcome::OutOfMemory);
     assert!(store.get(&key(0), NOW).is_some());
     assert!(
         store.set(&key(0), NewItem::new(&value[..900]), NOW).is_stored(),

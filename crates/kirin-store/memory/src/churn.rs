@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use kirin_store::{Expires, NewItem, Now, Store, StoreConfig};
+use kirin_store::{Expires, NewItem, Now, Store, StoreConfig, StoreMode, StoreRequest};
 
 use crate::{ALLOCATOR_NAME, resident_bytes};
 
@@ -112,7 +112,8 @@ fn work(store: &Store, phase: &Phase, seed: u64, bytes: usize) {
                 store.delete(key, now);
             }
             11 => {
-                store.append(key, b"appended", now);
+                let request = StoreRequest { mode: StoreMode::Append, ..StoreRequest::default() };
+                store.store(key, NewItem::new(b"appended"), &request, now);
             }
             12 => {
                 if let Some(item) = store.get(key, now) {
