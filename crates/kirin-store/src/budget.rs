@@ -9,10 +9,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::clock::{Expires, Now};
-use crate::counters::bump;
-use crate::invalidate::Verdict;
-use crate::shard::Shard;
-use crate::slab::mark;
+use crate::invalidation::invalidate::Verdict;
+use crate::items::shard::Shard;
+use crate::memory::slab::mark;
+use crate::statistics::counters::bump;
 use crate::store::{ShardWrite, Store};
 
 /// Bytes allowed and bytes taken.

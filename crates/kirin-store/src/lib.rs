@@ -13,48 +13,32 @@
 //! flags, an expiry time and a *CAS unique*, which changes each time the item changes.
 
 mod budget;
-mod changes;
 mod clock;
-mod companion;
+mod commands;
 mod config;
-mod counters;
-mod error;
-mod ghost;
-mod invalidate;
-mod item;
-mod list;
-mod log;
-mod meta;
-mod prefix;
-mod record;
-mod region;
-mod s3fifo;
-mod shard;
-mod side;
-mod size_class;
-mod sized_fifo;
-mod slab;
+mod eviction;
+mod invalidation;
+mod items;
+mod memory;
 mod snapshot;
-mod stats;
+mod statistics;
 mod store;
 mod sweep;
-mod tag;
-mod value;
-mod write;
 
-pub use changes::{Change, Moment};
 pub use clock::{Expires, Now};
-pub use config::{KEY_LIMIT_BYTES, StoreConfig, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
-pub use error::SnapshotError;
-pub use invalidate::Invalidation;
-pub use item::ItemRef;
-pub use meta::{
+pub use commands::meta::{
     ArithmeticOutcome, ArithmeticRequest, Counted, DeleteOutcome, DeleteRequest, Direction,
     GetRequest, MetaHit, MetaOutcome,
 };
-pub use snapshot::{SnapshotSummary, SnapshotTime, load_snapshot_file, save_snapshot_file};
-pub use stats::{ItemStats, StoreStats};
+pub use commands::write::{NewItem, StoreMode, StoreOutcome, StoreRequest};
+pub use config::{KEY_LIMIT_BYTES, StoreConfig, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
+pub use invalidation::changes::{Change, Moment};
+pub use invalidation::invalidate::Invalidation;
+pub use items::item::ItemRef;
+pub use items::value::{FilledBuffer, Value, ValueBuffer};
+pub use snapshot::{
+    SnapshotError, SnapshotSummary, SnapshotTime, load_snapshot_file, save_snapshot_file,
+};
+pub use statistics::stats::{ItemStats, StoreStats};
 pub use store::Store;
 pub use sweep::SweepReport;
-pub use value::{FilledBuffer, Value, ValueBuffer};
-pub use write::{NewItem, StoreMode, StoreOutcome, StoreRequest};

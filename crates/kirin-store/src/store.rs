@@ -9,16 +9,16 @@ use foldhash::quality::RandomState;
 use parking_lot::{RwLock, RwLockWriteGuard};
 
 use crate::budget::Budget;
-use crate::changes::Changes;
 use crate::clock::Now;
 use crate::config::StoreConfig;
-use crate::counters::{Counters, bump};
-use crate::invalidate::Verdict;
-use crate::item::ItemRef;
-use crate::prefix::PrefixTable;
-use crate::shard::Shard;
-use crate::slab::mark;
-use crate::tag::TagRegistry;
+use crate::invalidation::changes::Changes;
+use crate::invalidation::invalidate::Verdict;
+use crate::invalidation::prefix::PrefixTable;
+use crate::invalidation::tag::TagRegistry;
+use crate::items::item::ItemRef;
+use crate::items::shard::Shard;
+use crate::memory::slab::mark;
+use crate::statistics::counters::{Counters, bump};
 
 /// Items in memory, under one budget, shared by all threads as `Arc<Store>`.
 ///
@@ -177,7 +177,7 @@ impl Store {
         let hash = self.hash(key);
         let shard = self.parts[self.part_of(hash)].shard.read();
         let index = shard.find(hash, key)?;
-        Some(shard.item_bytes(index) + size_of::<crate::slab::Slot>())
+        Some(shard.item_bytes(index) + size_of::<crate::memory::slab::Slot>())
     }
 
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {

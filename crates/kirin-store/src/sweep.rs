@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::clock::Now;
-use crate::counters::bump;
-use crate::invalidate::Verdict;
-use crate::slab::mark;
+use crate::invalidation::invalidate::Verdict;
+use crate::memory::slab::mark;
+use crate::statistics::counters::bump;
 use crate::store::Store;
 
 /// What a sweep did.

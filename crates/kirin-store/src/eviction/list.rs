@@ -1,6 +1,6 @@
 //! A queue threaded through the slots of a shard.
 
-use crate::slab::{NIL, Slab};
+use crate::memory::slab::{NIL, Slab};
 
 /// First in at the head, first out at the tail; anything can be taken from the middle.
 #[derive(Debug)]

@@ -1,17 +1,17 @@
 //! Storing: `set`, `add`, `replace`, `append`, `prepend`, `cas`, `touch`, `delete`.
 
 use crate::budget::Contended;
-use crate::changes::Moment;
 use crate::clock::{Expires, Now};
+use crate::commands::meta::{DeleteOutcome, DeleteRequest};
 use crate::config::{KEY_LIMIT_BYTES, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
-use crate::counters::bump;
-use crate::item::ItemRef;
-use crate::meta::{DeleteOutcome, DeleteRequest};
-use crate::record::Record;
-use crate::shard::Shard;
-use crate::slab::{Slot, mark};
+use crate::invalidation::changes::Moment;
+use crate::items::item::ItemRef;
+use crate::items::record::Record;
+use crate::items::shard::Shard;
+use crate::items::value::Value;
+use crate::memory::slab::{Slot, mark};
+use crate::statistics::counters::bump;
 use crate::store::Store;
-use crate::value::Value;
 
 /// What a storage command brings.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use crate::clock::{Expires, Now};
-use crate::log::record_bytes;
-use crate::side::Side;
+use crate::items::side::Side;
+use crate::memory::log::record_bytes;
 
 /// Everything about an item but its place in the shard.
 pub(crate) struct Record<'a> {

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
 
-use crate::region::Region;
+use crate::memory::region::Region;
 
 /// A value on its way in.
 #[derive(Clone, Debug)]

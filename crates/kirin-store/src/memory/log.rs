@@ -17,8 +17,8 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
-use crate::region::{Region, region_bytes};
-use crate::slab::NIL;
+use crate::memory::region::{Region, region_bytes};
+use crate::memory::slab::NIL;
 
 /// Slot number, key length and value length before each record.
 const HEADER_BYTES: usize = 8;

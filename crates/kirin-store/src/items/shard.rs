@@ -15,14 +15,14 @@ use foldhash::{HashMap, HashSet};
 use hashbrown::HashTable;
 
 use crate::clock::{Expires, Now};
-use crate::item::ItemRef;
-use crate::log::{Entry, Log, record_bytes};
-use crate::record::{PlacedValue, Record};
-use crate::region::Region;
-use crate::s3fifo::Queues;
-use crate::side::{Companion, Side};
-use crate::slab::{Slab, Slot, mark, place};
-use crate::value::{FilledBuffer, Value};
+use crate::eviction::s3fifo::Queues;
+use crate::items::item::ItemRef;
+use crate::items::record::{PlacedValue, Record};
+use crate::items::side::{Companion, Side};
+use crate::items::value::{FilledBuffer, Value};
+use crate::memory::log::{Entry, Log, record_bytes};
+use crate::memory::region::Region;
+use crate::memory::slab::{Slab, Slot, mark, place};
 
 /// One part of the store, behind a lock of its own.
 pub(crate) struct Shard {

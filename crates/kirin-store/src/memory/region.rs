@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use memmap2::{MmapMut, MmapOptions};
 
-use crate::size_class::allocated_bytes;
+use crate::memory::size_class::allocated_bytes;
 
 /// From this size on a region is a mapping of its own.
 pub(crate) const MAPPED_FLOOR_BYTES: usize = 16 << 10;

@@ -14,6 +14,8 @@
 //! stopped. Reading goes over the file twice: once to check every byte of it, and only then to load
 //! it.
 
+mod error;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -24,12 +26,12 @@ use rustix::fs::OFlags;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::clock::{Expires, Now};
-use crate::error::SnapshotError;
-use crate::item::ItemRef;
-use crate::slab::mark;
+use crate::commands::write::NewItem;
+use crate::items::item::ItemRef;
+use crate::items::value::Value;
+use crate::memory::slab::mark;
 use crate::store::Store;
-use crate::value::Value;
-use crate::write::NewItem;
+pub use error::SnapshotError;
 
 const MAGIC: &[u8; 8] = b"KIRINSNP";
 const END_MAGIC: &[u8; 8] = b"KIRINEND";
@@ -115,7 +117,9 @@ impl Store {
                     let shard = part.shard.read();
                     let live = some.iter().filter(|&&index| shard.occupied(index).is_some());
                     live.filter_map(|&index| {
-                        use crate::invalidate::Verdict::{Expired, Fresh, Gone, Stale};
+                        use crate::invalidation::invalidate::Verdict::{
+                            Expired, Fresh, Gone, Stale,
+                        };
                         match self.verdict(&shard, index, now) {
                             Fresh => Some(shard.item(index, 0)),
                             Stale => Some(shard.item(index, mark::STALE)),

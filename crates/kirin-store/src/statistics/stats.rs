@@ -119,7 +119,7 @@ impl Store {
         for part in &self.parts {
             let shard = part.shard.read();
             for index in (0..shard.end()).filter(|&index| shard.occupied(index).is_some()) {
-                let bytes = shard.item_bytes(index) + size_of::<crate::slab::Slot>();
+                let bytes = shard.item_bytes(index) + size_of::<crate::memory::slab::Slot>();
                 *sizes.entry(bytes.next_multiple_of(32)).or_insert(0) += 1;
             }
         }

@@ -10,8 +10,8 @@
 //!
 //! Age is counted in [`Clock`]'s ticks, which 16 bits of the slot hold.
 
-use crate::list::List;
-use crate::slab::{Slab, Slot, place};
+use crate::eviction::list::List;
+use crate::memory::slab::{Slab, Slot, place};
 
 /// Lists. The last takes all items that are larger than the others'.
 const CLASSES: usize = 24;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::region::region_bytes;
-use crate::size_class::allocated_bytes;
-use crate::tag::Tag;
+use crate::invalidation::tag::Tag;
+use crate::memory::region::region_bytes;
+use crate::memory::size_class::allocated_bytes;
 
 /// The part of an item that lives beside its slot. Never changed once readers can see it; a change
 /// makes a new one.

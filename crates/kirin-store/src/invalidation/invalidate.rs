@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::clock::{Expires, Now};
 use crate::config::TAG_LIMIT_BYTES;
-use crate::shard::Shard;
+use crate::items::shard::Shard;
 use crate::store::Store;
 
 /// How an invalidated item is treated.

@@ -7,13 +7,13 @@ use std::io::Write;
 
 use crate::budget::Contended;
 use crate::clock::{Expires, Now};
-use crate::counters::bump;
-use crate::item::ItemRef;
-use crate::record::Record;
-use crate::side::Side;
-use crate::slab::mark;
+use crate::commands::write::NewItem;
+use crate::items::item::ItemRef;
+use crate::items::record::Record;
+use crate::items::side::Side;
+use crate::memory::slab::mark;
+use crate::statistics::counters::bump;
 use crate::store::{ShardWrite, Store};
-use crate::write::NewItem;
 
 /// What `mg` asks beside the item.
 #[derive(Clone, Copy, Debug, Default)]

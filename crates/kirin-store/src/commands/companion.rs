@@ -11,8 +11,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::clock::Now;
-use crate::item::ItemRef;
-use crate::side::{Companion, Side};
+use crate::items::item::ItemRef;
+use crate::items::side::{Companion, Side};
 use crate::store::Store;
 
 /// Companions that one item keeps.

@@ -13,10 +13,10 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::ghost::Ghost;
-use crate::shard::Shard;
-use crate::sized_fifo::{Clock, SizedFifo};
-use crate::slab::{Slab, Slot, mark, place};
+use crate::eviction::ghost::Ghost;
+use crate::eviction::sized_fifo::{Clock, SizedFifo};
+use crate::items::shard::Shard;
+use crate::memory::slab::{Slab, Slot, mark, place};
 
 /// The small queue's share of a shard is one in this many bytes.
 const SMALL_ONE_IN: usize = 10;

@@ -12,7 +12,7 @@ macro_rules! counters {
 
         impl Counters {
             /// Adds these to `stats`.
-            pub(crate) fn add_to(&self, stats: &mut crate::stats::StoreStats) {
+            pub(crate) fn add_to(&self, stats: &mut crate::statistics::stats::StoreStats) {
                 $(stats.$name += self.$name.load(Ordering::Relaxed);)*
             }
 

@@ -13,8 +13,8 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 
-use crate::invalidate::{Invalidation, Verdict};
-use crate::size_class::allocated_bytes;
+use crate::invalidation::invalidate::{Invalidation, Verdict};
+use crate::memory::size_class::allocated_bytes;
 
 /// One tag, shared by the items that carry it.
 #[derive(Debug)]

@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
-use crate::log::Address;
-use crate::size_class::allocated_bytes;
+use crate::memory::log::Address;
+use crate::memory::size_class::allocated_bytes;
 
 /// No slot.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -36,7 +36,7 @@ pub(crate) struct Slot {
     pub(crate) marks: AtomicU8,
     /// [`place`] bits; only writers change them.
     pub(crate) place: u8,
-    /// When it entered the list it is in, by [`Clock`](crate::sized_fifo::Clock).
+    /// When it entered the list it is in, by [`Clock`](crate::eviction::sized_fifo::Clock).
     pub(crate) entered: u16,
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::clock::{Expires, Now};
-use crate::side::Side;
-use crate::slab::mark;
+use crate::items::side::Side;
+use crate::memory::slab::mark;
 
 /// An item as a reader found it.
 ///

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use parking_lot::Mutex;
 
 use crate::config::TAG_LIMIT_BYTES;
-use crate::shard::Shard;
+use crate::items::shard::Shard;
 use crate::store::Store;
 
 /// Parts of the log, and of the registered moments, each with a lock of its own. A power of two.

@@ -1,0 +1,6 @@
+//! The order in which items leave a full store.
+
+pub(crate) mod ghost;
+pub(crate) mod list;
+pub(crate) mod s3fifo;
+pub(crate) mod sized_fifo;

@@ -1,0 +1,6 @@
+//! Invalidation of many items at once: by tag, by prefix, of all.
+
+pub(crate) mod changes;
+pub(crate) mod invalidate;
+pub(crate) mod prefix;
+pub(crate) mod tag;

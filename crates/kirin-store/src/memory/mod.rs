@@ -1,0 +1,6 @@
+//! Memory for items: pages of keys and values, slots, and what they cost.
+
+pub(crate) mod log;
+pub(crate) mod region;
+pub(crate) mod size_class;
+pub(crate) mod slab;

@@ -1,0 +1,4 @@
+//! Numbers that the store counts.
+
+pub(crate) mod counters;
+pub(crate) mod stats;
