@@ -26,19 +26,19 @@ mod store;
 mod sweep;
 
 pub use clock::{Expires, Now};
-pub use commands::meta::{
-    ArithmeticOutcome, ArithmeticRequest, Counted, DeleteOutcome, DeleteRequest, Direction,
-    GetRequest, MetaHit, MetaOutcome,
-};
-pub use commands::write::{NewItem, StoreMode, StoreOutcome, StoreRequest};
+pub use commands::arithmetic::{ArithmeticOutcome, ArithmeticRequest, Counted, Direction};
+pub use commands::delete::{DeleteOutcome, DeleteRequest};
+pub use commands::meta_get::{GetRequest, MetaHit, MetaOutcome};
+pub use commands::storage::{NewItem, StoreMode, StoreOutcome, StoreRequest};
 pub use config::{KEY_LIMIT_BYTES, StoreConfig, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
-pub use invalidation::changes::{Change, Moment};
-pub use invalidation::invalidate::Invalidation;
+pub use invalidation::change_log::{Change, Moment};
+pub use invalidation::verdict::Invalidation;
 pub use items::item::ItemRef;
 pub use items::value::{FilledBuffer, Value, ValueBuffer};
 pub use snapshot::{
     SnapshotError, SnapshotSummary, SnapshotTime, load_snapshot_file, save_snapshot_file,
 };
-pub use statistics::stats::{ItemStats, StoreStats};
+pub use statistics::counters::StoreStats;
+pub use statistics::stats::ItemStats;
 pub use store::Store;
 pub use sweep::SweepReport;

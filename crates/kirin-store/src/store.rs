@@ -9,16 +9,12 @@ use foldhash::quality::RandomState;
 use parking_lot::{RwLock, RwLockWriteGuard};
 
 use crate::budget::Budget;
-use crate::clock::Now;
 use crate::config::StoreConfig;
-use crate::invalidation::changes::Changes;
-use crate::invalidation::invalidate::Verdict;
+use crate::invalidation::change_log::ChangeLog;
 use crate::invalidation::prefix::PrefixTable;
 use crate::invalidation::tag::TagRegistry;
-use crate::items::item::ItemRef;
 use crate::items::shard::Shard;
-use crate::memory::slab::mark;
-use crate::statistics::counters::{Counters, bump};
+use crate::statistics::counters::Counters;
 
 /// Items in memory, under one budget, shared by all threads as `Arc<Store>`.
 ///
@@ -30,7 +26,7 @@ pub struct Store {
     pub(crate) hasher: RandomState,
     pub(crate) budget: Budget,
     /// The last number (CAS unique) given to an item.
-    pub(crate) numbers: AtomicU64,
+    pub(crate) sequences: AtomicU64,
     /// Items numbered up to here are gone by `flush_all`.
     pub(crate) flushed_up_to: AtomicU64,
     /// When a delayed `flush_all` is due; 0 for none.
@@ -39,7 +35,7 @@ pub struct Store {
     pub(crate) evicted_idle_seconds: AtomicU32,
     pub(crate) tags: TagRegistry,
     pub(crate) prefixes: PrefixTable,
-    pub(crate) changes: Arc<Changes>,
+    pub(crate) change_log: Arc<ChangeLog>,
     /// Shard that the next search for room, or the next sweep, begins with.
     pub(crate) room_cursor: AtomicUsize,
     pub(crate) sweep_cursor: AtomicUsize,
@@ -109,14 +105,14 @@ impl Store {
             config,
             parts,
             hasher,
-            numbers: AtomicU64::new(0),
+            sequences: AtomicU64::new(0),
             flushed_up_to: AtomicU64::new(0),
             flush_due: AtomicU32::new(0),
             flushes: AtomicU64::new(0),
             evicted_idle_seconds: AtomicU32::new(0),
             tags: TagRegistry::default(),
             prefixes: PrefixTable::default(),
-            changes: Arc::default(),
+            change_log: Arc::default(),
             room_cursor: AtomicUsize::new(0),
             sweep_cursor: AtomicUsize::new(0),
         }
@@ -125,59 +121,6 @@ impl Store {
     /// What the store was made with; [`Store::set_memory_limit`] changes the limit later.
     pub fn config(&self) -> &StoreConfig {
         &self.config
-    }
-
-    /// The item of a key, counted as a hit or a miss, and marked as used.
-    ///
-    /// An invalidated item that is still servable is found too; ask [`ItemRef::is_stale`].
-    pub fn get(&self, key: &[u8], now: Now) -> Option<ItemRef> {
-        self.flush_if_due(now);
-        let hash = self.hash(key);
-        let part = &self.parts[self.part_of(hash)];
-        let shard = part.shard.read();
-        let Some(index) = shard.find(hash, key) else {
-            bump(&part.counters.get_misses);
-            return None;
-        };
-        let stale = match self.verdict(&shard, index, now) {
-            Verdict::Fresh => 0,
-            Verdict::Stale => mark::STALE,
-            Verdict::Gone => {
-                bump(&part.counters.get_misses);
-                bump(&part.counters.get_flushed);
-                return None;
-            }
-            Verdict::Expired => {
-                bump(&part.counters.get_misses);
-                bump(&part.counters.get_expired);
-                return None;
-            }
-        };
-        let item = shard.item(index, stale);
-        shard.mark_fetched(index, now);
-        bump(&part.counters.get_hits);
-        Some(item)
-    }
-
-    /// The item of a key, without counting or marking anything (meta `me`, metrics, debugging).
-    pub fn peek(&self, key: &[u8], now: Now) -> Option<ItemRef> {
-        self.flush_if_due(now);
-        let hash = self.hash(key);
-        let shard = self.parts[self.part_of(hash)].shard.read();
-        let index = shard.find(hash, key)?;
-        match self.verdict(&shard, index, now) {
-            Verdict::Fresh => Some(shard.item(index, 0)),
-            Verdict::Stale => Some(shard.item(index, mark::STALE)),
-            Verdict::Gone | Verdict::Expired => None,
-        }
-    }
-
-    /// The bytes an item takes from the budget (meta `me` size).
-    pub fn charged_bytes(&self, key: &[u8]) -> Option<usize> {
-        let hash = self.hash(key);
-        let shard = self.parts[self.part_of(hash)].shard.read();
-        let index = shard.find(hash, key)?;
-        Some(shard.item_bytes(index) + size_of::<crate::memory::slab::Slot>())
     }
 
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
@@ -214,59 +157,18 @@ impl Store {
     }
 
     /// The number that the next stored item gets: greater than all before.
-    pub(crate) fn next_number(&self) -> u64 {
-        self.numbers.fetch_add(1, Ordering::Relaxed) + 1
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.sequences.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The last number given.
-    pub(crate) fn last_number(&self) -> u64 {
-        self.numbers.load(Ordering::Relaxed)
-    }
-
-    /// The slot of a live item, for a writer: what is expired or gone is taken out, and what an
-    /// invalidation made stale is marked so for good. As meta `md … I` does, that bumps the CAS and
-    /// lets the next reader win.
-    pub(crate) fn find_live(
-        &self,
-        shard: &mut Shard,
-        hash: u64,
-        key: &[u8],
-        now: Now,
-    ) -> Option<u32> {
-        let index = shard.find(hash, key)?;
-        match self.verdict(shard, index, now) {
-            Verdict::Fresh => Some(index),
-            Verdict::Stale => {
-                self.mark_stale(shard, index, None);
-                Some(index)
-            }
-            Verdict::Gone | Verdict::Expired => {
-                self.note_leaving(shard, index);
-                shard.remove(index);
-                None
-            }
-        }
-    }
-
-    /// Marks an item stale and unwon under a new CAS. That number says nothing of when the item was
-    /// stored, so the one that does is noted.
-    pub(crate) fn mark_stale(&self, shard: &mut Shard, index: u32, new_cas: Option<u64>) {
-        self.note_leaving(shard, index);
-        self.renumber(shard, index, new_cas);
-        let marks = shard.slot_mut(index).marks.get_mut();
-        *marks = *marks & !mark::WON | mark::STALE;
-    }
-
-    /// Gives an item a new CAS: the client's, or the next number.
-    pub(crate) fn renumber(&self, shard: &mut Shard, index: u32, new_cas: Option<u64>) -> u64 {
-        let (cas, sequence) = self.number(new_cas);
-        shard.set_cas(index, cas, sequence);
-        cas
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.sequences.load(Ordering::Relaxed)
     }
 
     /// CAS and, when the client chose that, the number beside it.
     pub(crate) fn number(&self, new_cas: Option<u64>) -> (u64, Option<u64>) {
-        let number = self.next_number();
+        let number = self.next_sequence();
         match new_cas.filter(|&cas| cas != 0) {
             Some(cas) => (cas, Some(number)),
             None => (number, None),

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::clock::Now;
-use crate::invalidation::invalidate::Verdict;
+use crate::invalidation::verdict::Verdict;
 use crate::memory::slab::mark;
 use crate::statistics::counters::bump;
 use crate::store::Store;
@@ -28,7 +28,7 @@ impl Store {
     /// those that expired or were invalidated. The program calls this once a second.
     pub fn sweep(&self, now: Now, budget_items: usize) -> SweepReport {
         self.flush_if_due(now);
-        self.changes.prune(self.last_number());
+        self.change_log.prune(self.last_sequence());
         for part in &self.parts {
             let should_close = part.shard.read().log.should_close_early();
             if should_close {
@@ -68,7 +68,7 @@ impl Store {
         let mut shard = self.write_part(part);
         let start = shard.sweep_cursor;
         if start == 0 {
-            shard.sweep_starts = self.prefixes.settled_up_to(&self.numbers);
+            shard.sweep_starts = self.prefixes.settled_up_to(&self.sequences);
         }
         let end = start.saturating_add(SLOTS_PER_LOCK).min(shard.end());
         for index in start..end {

@@ -2,5 +2,6 @@
 
 pub(crate) mod ghost;
 pub(crate) mod list;
+pub(crate) mod room;
 pub(crate) mod s3fifo;
 pub(crate) mod sized_fifo;

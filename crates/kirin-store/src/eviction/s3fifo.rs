@@ -15,7 +15,6 @@ use std::sync::atomic::Ordering;
 
 use crate::eviction::ghost::Ghost;
 use crate::eviction::sized_fifo::{Clock, SizedFifo};
-use crate::items::shard::Shard;
 use crate::memory::slab::{Slab, Slot, mark, place};
 
 /// The small queue's share of a shard is one in this many bytes.
@@ -85,7 +84,7 @@ impl Queues {
     }
 
     /// Moves an item that was hit on, or round once more.
-    fn keep(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
+    pub(crate) fn keep(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
         self.unlink(slab, index, bytes);
         self.enter_main(slab, index, bytes);
     }
@@ -113,35 +112,6 @@ impl Queues {
         let mut order = self.small.in_order(slab, &self.clock);
         order.append(&mut self.main.in_order(slab, &self.clock));
         order
-    }
-}
-
-impl Shard {
-    /// The item that should leave next, but never `spare`. What is `dead` leaves as soon as it
-    /// comes to the end of its queue, however often it was hit.
-    pub(crate) fn victim(
-        &mut self,
-        spare: Option<u32>,
-        dead: impl Fn(&Shard, u32) -> bool,
-    ) -> Option<u32> {
-        // Each step takes a hit off an item or moves it to the main queue; more hits than these
-        // nobody can have.
-        for _ in 0..self.len() * (mark::HITS as usize + 2) + 2 {
-            let index = self.queues.last(&self.slab, spare)?;
-            let was_in_main = self.slot(index).is_in_main();
-            let hits = *self.slot_mut(index).marks.get_mut() & mark::HITS;
-            if hits == 0 || dead(self, index) {
-                return Some(index);
-            }
-            let bytes = self.item_bytes(index);
-            let Shard { slab, queues, .. } = self;
-            queues.keep(slab, index, bytes);
-            let marks = slab.get_mut(index).marks.get_mut();
-            // One promoted starts anew; one in the main queue pays a hit for its round.
-            let left = if was_in_main { hits.saturating_sub(1) } else { 0 };
-            *marks = *marks & !mark::HITS | left;
-        }
-        None
     }
 }
 

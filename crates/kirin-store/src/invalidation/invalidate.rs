@@ -8,36 +8,16 @@ use std::sync::atomic::Ordering;
 
 use crate::clock::{Expires, Now};
 use crate::config::TAG_LIMIT_BYTES;
+use crate::invalidation::verdict::{Invalidation, Verdict};
 use crate::items::shard::Shard;
 use crate::store::Store;
-
-/// How an invalidated item is treated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invalidation {
-    /// It is served as stale ([`ItemRef::is_stale`](crate::ItemRef::is_stale)) until it is replaced
-    /// or expires; a plain `get` serves it too.
-    Soft,
-    /// It is not served any more.
-    Hard,
-}
-
-/// What can be said of an item that was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Fresh,
-    /// Invalidated softly since it was stored, and not marked so yet.
-    Stale,
-    /// Invalidated for good.
-    Gone,
-    Expired,
-}
 
 impl Store {
     /// Makes every item that carries `tag` and was stored before this call stale or gone. O(1).
     /// False when no item carries the tag.
     pub fn invalidate_tag(&self, tag: &[u8], how: Invalidation) -> bool {
         self.note_tag(tag);
-        self.tags.invalidate(tag, how, self.last_number())
+        self.tags.invalidate(tag, how, self.last_sequence())
     }
 
     /// Makes every item whose key begins with `prefix` and was stored before this call stale or
@@ -49,7 +29,7 @@ impl Store {
             return false;
         }
         self.note_prefix(prefix);
-        while !self.prefixes.invalidate(prefix, how, &self.numbers) {
+        while !self.prefixes.invalidate(prefix, how, &self.sequences) {
             self.sweep_everything(now);
         }
         true
@@ -63,7 +43,7 @@ impl Store {
         if at <= now {
             self.note_prefix(b"");
             self.flush_due.store(0, Ordering::Relaxed);
-            self.flushed_up_to.fetch_max(self.last_number(), Ordering::Release);
+            self.flushed_up_to.fetch_max(self.last_sequence(), Ordering::Release);
         } else {
             self.flush_due.store(at.raw(), Ordering::Relaxed);
         }
@@ -79,7 +59,7 @@ impl Store {
             self.flush_due.compare_exchange(due, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if ours {
             self.note_prefix(b"");
-            self.flushed_up_to.fetch_max(self.last_number(), Ordering::Release);
+            self.flushed_up_to.fetch_max(self.last_sequence(), Ordering::Release);
         }
     }
 

@@ -1,6 +1,9 @@
 //! Invalidation of many items at once: by tag, by prefix, of all.
 
+pub(crate) mod change_log;
 pub(crate) mod changes;
 pub(crate) mod invalidate;
+pub(crate) mod lookup;
 pub(crate) mod prefix;
 pub(crate) mod tag;
+pub(crate) mod verdict;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use foldhash::HashMap;
 use parking_lot::RwLock;
 
-use crate::invalidation::invalidate::{Invalidation, Verdict};
+use crate::invalidation::verdict::{Invalidation, Verdict};
 
 /// Entries the table holds. When one more comes, the store first applies those it has to all items.
 pub(crate) const PREFIX_LIMIT: usize = 1024;

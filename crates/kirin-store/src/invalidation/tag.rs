@@ -13,7 +13,7 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 
-use crate::invalidation::invalidate::{Invalidation, Verdict};
+use crate::invalidation::verdict::{Invalidation, Verdict};
 use crate::memory::size_class::allocated_bytes;
 
 /// One tag, shared by the items that carry it.

@@ -18,7 +18,9 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 
 use crate::memory::region::{Region, region_bytes};
-use crate::memory::slab::NIL;
+
+/// The number of no page.
+const NO_PAGE: u32 = u32::MAX;
 
 /// Slot number, key length and value length before each record.
 const HEADER_BYTES: usize = 8;
@@ -35,7 +37,7 @@ pub(crate) struct Address {
 
 impl Address {
     /// Nowhere.
-    pub(crate) const NONE: Address = Address { page: NIL, offset: 0 };
+    pub(crate) const NONE: Address = Address { page: NO_PAGE, offset: 0 };
 }
 
 /// A record in place.
@@ -150,7 +152,7 @@ struct Open {
 
 impl Default for Open {
     fn default() -> Open {
-        Open { page: NIL, was_copied: AtomicBool::new(false) }
+        Open { page: NO_PAGE, was_copied: AtomicBool::new(false) }
     }
 }
 
@@ -271,7 +273,7 @@ impl Log {
             {
                 self.dead_bytes += self.page_bytes - written;
                 page.close(self.page_bytes);
-                open.page = NIL;
+                open.page = NO_PAGE;
                 self.was_page_closed = true;
             }
         }

@@ -3,7 +3,7 @@
 //! A file is a header, blocks of records and a footer, all little-endian:
 //!
 //! ```text
-//! header  "KIRINSNP"  version u32  written_at u64  last_number u64  xxh3-64 of these
+//! header  "KIRINSNP"  version u32  written_at u64  last_sequence u64  xxh3-64 of these
 //! block   length u32 (> 0)  xxh3-64 of the payload  payload: whole records
 //! footer  0 u32  items u64  payload bytes u64  xxh3-64 of header and all block checksums  "KIRINEND"
 //! record  cas u64  expires u32  last access u32  flags u32  marks u8  tags u8  key length u16
@@ -26,7 +26,7 @@ use rustix::fs::OFlags;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::clock::{Expires, Now};
-use crate::commands::write::NewItem;
+use crate::commands::storage::NewItem;
 use crate::items::item::ItemRef;
 use crate::items::value::Value;
 use crate::memory::slab::mark;
@@ -109,7 +109,7 @@ impl Store {
     ) -> Result<SnapshotSummary, SnapshotError> {
         let time = time.into();
         let now = time.now;
-        let mut blocks = BlockWriter::begin(to, time, self.last_number())?;
+        let mut blocks = BlockWriter::begin(to, time, self.last_sequence())?;
         for part in &self.parts {
             let order = part.shard.read().in_queue_order();
             for some in order.chunks(SLOTS_PER_LOCK) {
@@ -117,9 +117,7 @@ impl Store {
                     let shard = part.shard.read();
                     let live = some.iter().filter(|&&index| shard.occupied(index).is_some());
                     live.filter_map(|&index| {
-                        use crate::invalidation::invalidate::Verdict::{
-                            Expired, Fresh, Gone, Stale,
-                        };
+                        use crate::invalidation::verdict::Verdict::{Expired, Fresh, Gone, Stale};
                         match self.verdict(&shard, index, now) {
                             Fresh => Some(shard.item(index, 0)),
                             Stale => Some(shard.item(index, mark::STALE)),
@@ -145,9 +143,9 @@ impl Store {
     ) -> Result<SnapshotSummary, SnapshotError> {
         let time = time.into();
         let start = from.stream_position()?;
-        let last_number = check(from)?;
+        let last_sequence = check(from)?;
         from.seek(SeekFrom::Start(start + HEADER_BYTES as u64))?;
-        self.numbers.fetch_max(last_number, Ordering::Relaxed);
+        self.sequences.fetch_max(last_sequence, Ordering::Relaxed);
         let mut summary = SnapshotSummary::default();
         let mut block = Vec::new();
         loop {
@@ -197,7 +195,7 @@ impl Store {
         };
         let mut entered = self.fresh(&shard, record.key, &item);
         // A CAS that a client chose says nothing of when the item was stored.
-        entered.side.sequence = (record.cas > self.last_number()).then(|| self.next_number());
+        entered.side.sequence = (record.cas > self.last_sequence()).then(|| self.next_sequence());
         entered.cas = record.cas;
         entered.last_access = time.store_moment_of(Now::from_raw(record.last_access));
         entered.marks = record.marks;
@@ -317,13 +315,13 @@ impl<'a, W: Write> BlockWriter<'a, W> {
     fn begin(
         to: &'a mut W,
         time: SnapshotTime,
-        last_number: u64,
+        last_sequence: u64,
     ) -> io::Result<BlockWriter<'a, W>> {
         let mut header = Vec::with_capacity(HEADER_BYTES);
         header.extend_from_slice(MAGIC);
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&time.wall.unix_seconds().to_le_bytes());
-        header.extend_from_slice(&last_number.to_le_bytes());
+        header.extend_from_slice(&last_sequence.to_le_bytes());
         header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
         to.write_all(&header)?;
         let mut sums = Xxh3::new();
@@ -400,7 +398,7 @@ fn check(from: &mut impl Read) -> Result<u64, SnapshotError> {
         return Err(SnapshotError::Version { found: version, supported: VERSION });
     }
     let _written_at = u64::from_le_bytes(take_array(&mut fields).ok_or_else(ends)?);
-    let last_number = u64::from_le_bytes(take_array(&mut fields).ok_or_else(ends)?);
+    let last_sequence = u64::from_le_bytes(take_array(&mut fields).ok_or_else(ends)?);
     let header_sum = u64::from_le_bytes(take_array(&mut fields).ok_or_else(ends)?);
     if header_sum != xxh3_64(&header[..HEADER_BYTES - 8]) {
         return Err(damaged(0, "the header's checksum does not match"));
@@ -449,7 +447,7 @@ fn check(from: &mut impl Read) -> Result<u64, SnapshotError> {
     if from.read(&mut [0])? != 0 {
         return Err(damaged(at_byte + FOOTER_BYTES as u64, "there is more after the footer"));
     }
-    Ok(last_number)
+    Ok(last_sequence)
 }
 
 /// A record as it lies in its block.

@@ -2,6 +2,56 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Numbers of the store since it was made or since [`Store::reset_stats`], named as memcached's
+/// `stats` names them; the first six are as they are now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // The names are memcached's, explained in its doc/protocol.txt.
+pub struct StoreStats {
+    pub curr_items: u64,
+    /// Everything that counts against `limit_maxbytes`.
+    pub bytes: u64,
+    pub limit_maxbytes: u64,
+    /// Bytes of the tables from hash to slot.
+    pub hash_bytes: u64,
+    /// Tags that items carry.
+    pub curr_tags: u64,
+    /// Invalidated prefixes that the sweep has not applied yet.
+    pub curr_prefixes: u64,
+    pub total_items: u64,
+    pub cmd_set: u64,
+    pub cmd_flush: u64,
+    pub get_hits: u64,
+    pub get_misses: u64,
+    /// Misses because the item had expired.
+    pub get_expired: u64,
+    /// Misses because the item had been flushed or invalidated by tag or prefix.
+    pub get_flushed: u64,
+    pub delete_hits: u64,
+    pub delete_misses: u64,
+    pub incr_hits: u64,
+    pub incr_misses: u64,
+    pub decr_hits: u64,
+    pub decr_misses: u64,
+    pub cas_hits: u64,
+    pub cas_misses: u64,
+    pub cas_badval: u64,
+    pub touch_hits: u64,
+    pub touch_misses: u64,
+    pub evictions: u64,
+    pub evicted_unfetched: u64,
+    /// Evicted items that had an expiry time.
+    pub evicted_nonzero: u64,
+    pub expired_unfetched: u64,
+    /// Expired or invalidated items whose memory was taken for a new one.
+    pub reclaimed: u64,
+    pub store_too_large: u64,
+    pub store_no_memory: u64,
+    /// Items freed by the sweep (`crawler_reclaimed`).
+    pub swept_items: u64,
+    /// Items looked at by the sweep (`crawler_items_checked`).
+    pub examined_items: u64,
+}
+
 macro_rules! counters {
     ($($name:ident),* $(,)?) => {
         /// Counters of one shard.
@@ -12,7 +62,7 @@ macro_rules! counters {
 
         impl Counters {
             /// Adds these to `stats`.
-            pub(crate) fn add_to(&self, stats: &mut crate::statistics::stats::StoreStats) {
+            pub(crate) fn add_to(&self, stats: &mut StoreStats) {
                 $(stats.$name += self.$name.load(Ordering::Relaxed);)*
             }
 

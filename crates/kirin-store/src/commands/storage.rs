@@ -1,17 +1,16 @@
 //! Storing: `set`, `add`, `replace`, `append`, `prepend`, `cas`, `touch`, `delete`.
 
-use crate::budget::Contended;
 use crate::clock::{Expires, Now};
-use crate::commands::meta::{DeleteOutcome, DeleteRequest};
 use crate::config::{KEY_LIMIT_BYTES, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
-use crate::invalidation::changes::Moment;
+use crate::eviction::room::Contended;
+use crate::invalidation::change_log::Moment;
 use crate::items::item::ItemRef;
 use crate::items::record::Record;
 use crate::items::shard::Shard;
 use crate::items::value::Value;
 use crate::memory::slab::{Slot, mark};
 use crate::statistics::counters::bump;
-use crate::store::Store;
+use crate::store::{ShardWrite, Store};
 
 /// What a storage command brings.
 #[derive(Clone, Debug)]
@@ -113,6 +112,9 @@ impl StoreOutcome {
     }
 }
 
+/// Digits of `u64::MAX`.
+pub(crate) const NUMBER_LIMIT_BYTES: usize = 20;
+
 /// Times that a command starts over when others hold all items that could leave.
 const CONTENDED_TRIES: usize = 1000;
 
@@ -188,7 +190,7 @@ impl Store {
         if let Some(since) = request.unchanged_since
             && (shard
                 .find(hash, key)
-                .is_some_and(|index| shard.is_stored_since(index, since.number()))
+                .is_some_and(|index| shard.is_stored_since(index, since.sequence()))
                 || self.hashed_change_since(since, hash, key, item.tags).is_some())
         {
             return Ok(StoreOutcome::NotStored);
@@ -315,37 +317,29 @@ impl Store {
         }
     }
 
-    /// `delete`.
-    pub fn delete(&self, key: &[u8], now: Now) -> DeleteOutcome {
-        self.meta_delete(key, &DeleteRequest::default(), now)
-    }
-
-    /// `touch`: changes when an item expires. False when it is not there.
-    pub fn touch(&self, key: &[u8], expires: Expires, now: Now) -> bool {
-        self.touched(key, expires, now).is_some()
-    }
-
-    /// `gat`, `gats`: [`Store::touch`] and [`Store::get`] in one. Counts as a touch and as a get.
-    pub fn get_and_touch(&self, key: &[u8], expires: Expires, now: Now) -> Option<ItemRef> {
-        let item = self.touched(key, expires, now);
-        let counters = &self.parts[self.part_of(self.hash(key))].counters;
-        bump(if item.is_some() { &counters.get_hits } else { &counters.get_misses });
-        item
-    }
-
-    fn touched(&self, key: &[u8], expires: Expires, now: Now) -> Option<ItemRef> {
-        self.flush_if_due(now);
-        let hash = self.hash(key);
-        let mut shard = self.write(hash);
-        let Some(index) = self.find_live(&mut shard, hash, key, now) else {
-            bump(&shard.counters.touch_misses);
-            return None;
-        };
-        bump(&shard.counters.touch_hits);
-        shard.slot_mut(index).expires = expires.raw();
-        let item = shard.item(index, 0);
-        shard.mark_fetched(index, now);
-        Some(item)
+    /// Enters an item for a key that is not there; `None` when there is no room.
+    pub(crate) fn vivify(
+        &self,
+        shard: &mut ShardWrite<'_>,
+        hash: u64,
+        key: &[u8],
+        item: &NewItem<'_>,
+        new_cas: Option<u64>,
+        now: Now,
+    ) -> Result<Option<(u32, ItemRef)>, Contended> {
+        if !self.is_storable(key, NUMBER_LIMIT_BYTES, &[]) {
+            return Ok(None);
+        }
+        let mut record = self.fresh(shard, key, item);
+        if !self.make_room(shard, |shard| shard.growth_bytes(&record, None), None, now)? {
+            bump(&shard.counters.store_no_memory);
+            return Ok(None);
+        }
+        (record.cas, record.side.sequence) = self.number(new_cas);
+        record.last_access = now;
+        bump(&shard.counters.total_items);
+        let index = shard.insert(hash, record);
+        Ok(Some((index, shard.item(index, 0))))
     }
 }
 

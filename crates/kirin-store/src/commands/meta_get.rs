@@ -1,0 +1,131 @@
+//! What the meta commands need done atomically: `mg`, `md`, `ma` (and `incr`, `decr`).
+//!
+//! Each is one call under one lock, so that of all clients that ask at once exactly one wins the
+//! right to recache an item.
+
+use crate::clock::{Expires, Now};
+use crate::commands::storage::NewItem;
+use crate::eviction::room::Contended;
+use crate::items::item::ItemRef;
+use crate::memory::slab::mark;
+use crate::statistics::counters::bump;
+use crate::store::Store;
+
+/// What `mg` asks beside the item.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GetRequest {
+    /// `N`: on a miss make an empty item with this expiry, and win.
+    pub vivify: Option<Expires>,
+    /// `R`: win when the item expires before this.
+    pub recache_before: Option<Expires>,
+    /// `T`: change when it expires.
+    pub touch: Option<Expires>,
+    /// `E`: CAS for an item that this makes.
+    pub new_cas: Option<u64>,
+    /// `u`: leave no trace: neither visited nor fetched nor last access.
+    pub no_bump: bool,
+}
+
+/// An item found, or made, by `mg`.
+#[derive(Clone, Debug)]
+pub struct MetaHit {
+    /// The item, with hit and last access as they were before, expiry as it is now.
+    pub item: ItemRef,
+    /// `W`: the caller is the one who should recache it.
+    pub won: bool,
+    /// The item was not there and has been made empty.
+    pub vivified: bool,
+}
+
+/// What became of `mg`.
+#[derive(Clone, Debug)]
+pub enum MetaOutcome {
+    /// `HD` or `VA`.
+    Hit(MetaHit),
+    /// `EN`.
+    Miss,
+    /// There was no room for the empty item; answer as memcached does, with a miss.
+    OutOfMemory,
+}
+
+impl Store {
+    /// `mg`.
+    ///
+    /// Without any of the modifying flags, and for an item that nobody can win, this takes no
+    /// exclusive lock.
+    pub fn meta_get(&self, key: &[u8], request: &GetRequest, now: Now) -> MetaOutcome {
+        let modifies =
+            request.vivify.is_some() || request.touch.is_some() || request.recache_before.is_some();
+        if !modifies {
+            let found =
+                if request.no_bump { self.peek_counted(key, now) } else { self.get(key, now) };
+            match found {
+                None => return MetaOutcome::Miss,
+                Some(item) if !item.is_stale() => {
+                    return MetaOutcome::Hit(MetaHit { item, won: false, vivified: false });
+                }
+                Some(_) => {}
+            }
+        }
+        let outcome = self.retrying(|| self.meta_get_locked(key, request, modifies, now));
+        outcome.unwrap_or(MetaOutcome::OutOfMemory)
+    }
+
+    fn peek_counted(&self, key: &[u8], now: Now) -> Option<ItemRef> {
+        let item = self.peek(key, now);
+        let counters = &self.parts[self.part_of(self.hash(key))].counters;
+        bump(if item.is_some() { &counters.get_hits } else { &counters.get_misses });
+        item
+    }
+
+    fn meta_get_locked(
+        &self,
+        key: &[u8],
+        request: &GetRequest,
+        count: bool,
+        now: Now,
+    ) -> Result<MetaOutcome, Contended> {
+        self.flush_if_due(now);
+        let hash = self.hash(key);
+        let mut shard = self.write(hash);
+        let found = self.find_live(&mut shard, hash, key, now);
+        let counters = shard.counters;
+        let (hits, misses) = match request.touch {
+            Some(_) => (&counters.touch_hits, &counters.touch_misses),
+            None => (&counters.get_hits, &counters.get_misses),
+        };
+        let Some(index) = found else {
+            let Some(expires) = request.vivify else {
+                if count {
+                    bump(misses);
+                }
+                return Ok(MetaOutcome::Miss);
+            };
+            let item = NewItem::new(b"").expires(expires);
+            let made = self.vivify(&mut shard, hash, key, &item, request.new_cas, now)?;
+            bump(misses);
+            let Some((index, item)) = made else { return Ok(MetaOutcome::OutOfMemory) };
+            *shard.slot_mut(index).marks.get_mut() |= mark::WON;
+            return Ok(MetaOutcome::Hit(MetaHit { item, won: true, vivified: true }));
+        };
+        if count {
+            bump(hits);
+        }
+        let slot = shard.slot_mut(index);
+        if let Some(expires) = request.touch {
+            slot.expires = expires.raw();
+        }
+        let marks = *slot.marks.get_mut();
+        let expires = Expires::from_raw(slot.expires);
+        let is_early = request.recache_before.is_some_and(|before| expires.is_before(before));
+        let won = marks & mark::WON == 0 && (is_early || marks & mark::STALE != 0);
+        let item = shard.item(index, 0);
+        if won {
+            *shard.slot_mut(index).marks.get_mut() |= mark::WON;
+        }
+        if !request.no_bump {
+            shard.mark_fetched(index, now);
+        }
+        Ok(MetaOutcome::Hit(MetaHit { item, won, vivified: false }))
+    }
+}

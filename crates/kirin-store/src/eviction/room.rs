@@ -1,0 +1,202 @@
+//! The budget, and how room is made in it.
+//!
+//! There is one budget for the whole store, not one a shard: an item of a megabyte must not empty
+//! the shard it falls into while others keep what nobody asks for. Room is made before an item goes
+//! in, so the store is within its budget at every moment. When a shard that holds more than its
+//! share needs room, its own items go; otherwise those of another one that does, if its lock is
+//! free.
+
+use std::sync::atomic::Ordering;
+
+use crate::clock::{Expires, Now};
+use crate::invalidation::verdict::Verdict;
+use crate::items::shard::Shard;
+use crate::memory::slab::mark;
+use crate::statistics::counters::bump;
+use crate::store::{ShardWrite, Store};
+
+/// Other threads hold the shards whose items could leave: let go of the lock and try again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contended;
+
+impl Store {
+    /// The limit in bytes, as last set.
+    pub fn memory_limit(&self) -> usize {
+        self.budget.limit()
+    }
+
+    /// Bytes taken at the moment.
+    pub fn used_bytes(&self) -> usize {
+        self.budget.used()
+    }
+
+    /// Changes the limit (`cache_memlimit`); when there is more than that, items leave at once.
+    pub fn set_memory_limit(&self, bytes: usize, now: Now) {
+        self.budget.set_limit(bytes);
+        self.keep_within_limit(now);
+    }
+
+    /// Evicts until the store is within its limit. Only a lowered limit, a grown tag registry or a
+    /// companion can have brought it above.
+    pub(crate) fn keep_within_limit(&self, now: Now) {
+        let mut empty_parts = 0;
+        while self.budget.used() > self.budget.limit() && empty_parts < self.parts.len() {
+            let part = self.room_cursor.fetch_add(1, Ordering::Relaxed) % self.parts.len();
+            let mut shard = self.write_part(part);
+            let share = self.share_bytes();
+            let mut evicted = false;
+            while self.budget.used() > self.budget.limit() && (!evicted || shard.bytes() > share) {
+                if !self.free_some(&mut shard, None, now) {
+                    break;
+                }
+                evicted = true;
+            }
+            empty_parts = if evicted { 0 } else { empty_parts + 1 };
+            if !evicted {
+                shard.clear();
+            }
+        }
+    }
+
+    /// Reserves `bytes` for what goes into `shard`, evicting others but not `spare`. False when
+    /// there is nothing left that could leave.
+    pub(crate) fn make_room(
+        &self,
+        shard: &mut ShardWrite<'_>,
+        need: impl Fn(&Shard) -> usize,
+        spare: Option<u32>,
+        now: Now,
+    ) -> Result<bool, Contended> {
+        loop {
+            // Asked each time: what leaves may also leave a page to write to.
+            let bytes = need(shard);
+            if self.budget.reserve(bytes) {
+                shard.reserved_bytes += bytes;
+                return Ok(true);
+            }
+            if !self.config.evict || bytes > self.budget.limit() {
+                return Ok(false);
+            }
+            let is_over_share = shard.bytes() >= self.share_bytes();
+            if is_over_share && self.free_some(shard, spare, now) {
+                continue;
+            }
+            match self.free_elsewhere(shard.part, now) {
+                Ok(true) => {}
+                _ if self.free_some(shard, spare, now) => {}
+                without => return without,
+            }
+        }
+    }
+
+    /// What each shard may hold before its own items go first.
+    fn share_bytes(&self) -> usize {
+        self.budget.limit() / self.parts.len()
+    }
+
+    /// Frees memory of a shard other than `own`: one that holds more than its share, or else any.
+    fn free_elsewhere(&self, own: usize, now: Now) -> Result<bool, Contended> {
+        let mut contended = false;
+        for at_least in [self.share_bytes(), 0] {
+            for _ in 0..self.parts.len() {
+                let part = self.room_cursor.fetch_add(1, Ordering::Relaxed) % self.parts.len();
+                if part == own {
+                    continue;
+                }
+                // Never wait for a second lock while holding one.
+                let Some(mut shard) = self.try_write_part(part) else {
+                    contended = true;
+                    continue;
+                };
+                if shard.bytes() >= at_least && self.free_some(&mut shard, None, now) {
+                    return Ok(true);
+                }
+            }
+        }
+        if contended { Err(Contended) } else { Ok(false) }
+    }
+
+    /// Takes out the item that should leave next, and says so to budget and counters.
+    fn evict_one(&self, shard: &mut ShardWrite<'_>, spare: Option<u32>, now: Now) -> bool {
+        let dead = |shard: &Shard, index| {
+            matches!(self.verdict(shard, index, now), Verdict::Gone | Verdict::Expired)
+        };
+        let Some(index) = shard.victim(spare, dead) else { return false };
+        let verdict = self.verdict(shard, index, now);
+        let slot = shard.slot(index);
+        let fetched = slot.marks.load(Ordering::Relaxed) & mark::FETCHED != 0;
+        let counters = shard.counters;
+        self.note_leaving(shard, index);
+        match verdict {
+            Verdict::Expired | Verdict::Gone => {
+                bump(&counters.reclaimed);
+                if verdict == Verdict::Expired && !fetched {
+                    bump(&counters.expired_unfetched);
+                }
+                shard.remove(index);
+            }
+            Verdict::Fresh | Verdict::Stale => {
+                bump(&counters.evictions);
+                if !fetched {
+                    bump(&counters.evicted_unfetched);
+                }
+                if Expires::from_raw(slot.expires) != Expires::NEVER {
+                    bump(&counters.evicted_nonzero);
+                }
+                let idle =
+                    now.seconds_since(Now::from_raw(slot.last_access.load(Ordering::Relaxed)));
+                self.evicted_idle_seconds.store(idle as u32, Ordering::Relaxed);
+                shard.evict(index);
+            }
+        }
+        true
+    }
+
+    /// Evicts items until the shard takes less memory. False when there is nothing left to evict.
+    fn free_some(&self, shard: &mut ShardWrite<'_>, spare: Option<u32>, now: Now) -> bool {
+        let before = shard.bytes();
+        shard.log.reap();
+        while shard.bytes() >= before {
+            let freed = if shard.log.is_worth_compacting() {
+                shard.compact()
+            } else {
+                // With nothing left to evict, what holes there are have to do.
+                self.evict_one(shard, spare, now) || shard.compact()
+            };
+            if !freed {
+                break;
+            }
+        }
+        shard.settle();
+        shard.bytes() < before
+    }
+}
+
+impl Shard {
+    /// The item that should leave next, but never `spare`. What is `dead` leaves as soon as it
+    /// comes to the end of its queue, however often it was hit.
+    pub(crate) fn victim(
+        &mut self,
+        spare: Option<u32>,
+        dead: impl Fn(&Shard, u32) -> bool,
+    ) -> Option<u32> {
+        // Each step takes a hit off an item or moves it to the main queue; more hits than these
+        // nobody can have.
+        for _ in 0..self.len() * (mark::HITS as usize + 2) + 2 {
+            let index = self.queues.last(&self.slab, spare)?;
+            let was_in_main = self.slot(index).is_in_main();
+            let hits = *self.slot_mut(index).marks.get_mut() & mark::HITS;
+            if hits == 0 || dead(self, index) {
+                return Some(index);
+            }
+            let bytes = self.item_bytes(index);
+            let Shard { slab, queues, .. } = self;
+            queues.keep(slab, index, bytes);
+            let marks = slab.get_mut(index).marks.get_mut();
+            // One promoted starts anew; one in the main queue pays a hit for its round.
+            let left = if was_in_main { hits.saturating_sub(1) } else { 0 };
+            *marks = *marks & !mark::HITS | left;
+        }
+        None
+    }
+}
