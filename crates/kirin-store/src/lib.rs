@@ -35,9 +35,10 @@ pub use invalidation::change_log::{Change, Moment};
 pub use invalidation::verdict::Invalidation;
 pub use items::item::ItemRef;
 pub use items::value::{FilledBuffer, Value, ValueBuffer};
-pub use snapshot::{
-    SnapshotError, SnapshotSummary, SnapshotTime, load_snapshot_file, save_snapshot_file,
-};
+pub use snapshot::error::SnapshotError;
+pub use snapshot::file::{load_snapshot_file, save_snapshot_file};
+pub use snapshot::format::SnapshotSummary;
+pub use snapshot::time::SnapshotTime;
 pub use statistics::counters::StoreStats;
 pub use statistics::stats::ItemStats;
 pub use store::Store;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::clock::{Expires, Now};
 use crate::items::side::Side;
-use crate::memory::log::record_bytes;
+use crate::memory::page::record_bytes;
 
 /// Everything about an item but its place in the shard.
 pub(crate) struct Record<'a> {

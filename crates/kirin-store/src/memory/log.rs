@@ -12,18 +12,16 @@
 //! get a reference-counted slice of it. One that is held by readers when it is given back stays in
 //! the budget until they let go.
 
+use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
+use crate::memory::page::{Contents, Entry, HEADER_BYTES, Page, record_bytes};
 use crate::memory::region::{Region, region_bytes};
 
 /// The number of no page.
 const NO_PAGE: u32 = u32::MAX;
-
-/// Slot number, key length and value length before each record.
-const HEADER_BYTES: usize = 8;
 
 /// Copying this much for a reader is worth closing a page for.
 const LONG_COPY_BYTES: usize = 1024;
@@ -38,79 +36,6 @@ pub(crate) struct Address {
 impl Address {
     /// Nowhere.
     pub(crate) const NONE: Address = Address { page: NO_PAGE, offset: 0 };
-}
-
-/// A record in place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'a> {
-    pub(crate) slot: u32,
-    pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
-}
-
-impl Entry<'_> {
-    fn bytes(&self) -> usize {
-        record_bytes(self.key.len() + self.value.len())
-    }
-}
-
-/// What a record of key and value takes in its page.
-pub(crate) const fn record_bytes(len: usize) -> usize {
-    HEADER_BYTES + len
-}
-
-#[derive(Debug, Default)]
-enum Contents {
-    #[default]
-    Vacant,
-    /// Being filled; the number is how far.
-    Open(Region, usize),
-    /// Full; readers may hold it.
-    Closed(Bytes, Weak<()>),
-}
-
-/// A full page. The token tells whether it still exists: `Bytes` does not.
-struct Full {
-    region: Region,
-    _token: Arc<()>,
-}
-
-impl AsRef<[u8]> for Full {
-    fn as_ref(&self) -> &[u8] {
-        &self.region
-    }
-}
-
-#[derive(Debug, Default)]
-struct Page {
-    contents: Contents,
-    /// Bytes of the records in it that are still needed.
-    live_bytes: usize,
-}
-
-impl Page {
-    /// Makes the page being filled a full one, of which the first `bytes` count.
-    fn close(&mut self, bytes: usize) {
-        self.contents = match std::mem::take(&mut self.contents) {
-            Contents::Open(region, _) => {
-                let token = Arc::new(());
-                let exists = Arc::downgrade(&token);
-                Contents::Closed(
-                    Bytes::from_owner(Full { region, _token: token }).slice(..bytes),
-                    exists,
-                )
-            }
-            other => other,
-        };
-    }
-
-    fn written(&self) -> &[u8] {
-        match &self.contents {
-            Contents::Vacant => &[],
-            Contents::Open(region, written) => region.get(..*written).unwrap_or_default(),
-            Contents::Closed(written, _) => written,
-        }
-    }
 }
 
 /// All pages of a shard.
@@ -329,20 +254,14 @@ impl Log {
 
     /// The record at an address.
     pub(crate) fn entry(&self, address: Address) -> Entry<'_> {
-        match self.entry_at(address.page, address.offset) {
+        match self.entry_at(address) {
             Some(entry) => entry,
             None => unreachable!("no record at {address:?}"),
         }
     }
 
-    fn entry_at(&self, page: u32, offset: u32) -> Option<Entry<'_>> {
-        let written = self.pages.get(page as usize)?.written();
-        let (slot, rest) = written.get(offset as usize..)?.split_first_chunk::<4>()?;
-        let (key_len, rest) = rest.split_first_chunk::<2>()?;
-        let (value_len, rest) = rest.split_first_chunk::<2>()?;
-        let (key, rest) = rest.split_at_checked(u16::from_le_bytes(*key_len).into())?;
-        let value = rest.get(..u16::from_le_bytes(*value_len).into())?;
-        Some(Entry { slot: u32::from_le_bytes(*slot), key, value })
+    fn entry_at(&self, address: Address) -> Option<Entry<'_>> {
+        self.pages.get(address.page as usize)?.record_at(address.offset)
     }
 
     /// Key and value of a record, for a reader to keep.
@@ -397,7 +316,7 @@ impl Log {
     pub(crate) fn records(&self, page: u32) -> Vec<(u32, Address)> {
         let mut records = Vec::new();
         let mut offset = 0;
-        while let Some(entry) = self.entry_at(page, offset) {
+        while let Some(entry) = self.entry_at(Address { page, offset }) {
             records.push((entry.slot, Address { page, offset }));
             offset += entry.bytes() as u32;
         }

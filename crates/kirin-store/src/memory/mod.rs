@@ -1,6 +1,7 @@
 //! Memory for items: pages of keys and values, slots, and what they cost.
 
 pub(crate) mod log;
+pub(crate) mod page;
 pub(crate) mod region;
 pub(crate) mod size_class;
 pub(crate) mod slab;

@@ -4,6 +4,8 @@
 //! A shard does what it is told to its own items. What needs the whole store — numbering,
 //! invalidation, the budget — is decided by its callers in `store.rs`, `write.rs` and `budget.rs`.
 
+mod memory;
+
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -20,7 +22,8 @@ use crate::items::item::ItemRef;
 use crate::items::record::{PlacedValue, Record};
 use crate::items::side::{Companion, Side};
 use crate::items::value::{FilledBuffer, Value};
-use crate::memory::log::{Entry, Log, record_bytes};
+use crate::memory::log::Log;
+use crate::memory::page::Entry;
 use crate::memory::region::Region;
 use crate::memory::slab::{Slab, Slot, mark, place};
 
@@ -45,9 +48,6 @@ pub(crate) struct Shard {
     /// Items numbered up to here have all been looked at by the sweep.
     pub(crate) swept_up_to: u64,
 }
-
-/// What a slot takes in the set of those with companions made from a copy.
-const COPIED_BYTES: usize = size_of::<u32>() + 1;
 
 /// An item whose key and value take more than this part of a page is kept whole: at most as much of
 /// a page is lost because the next record does not fit.
@@ -74,55 +74,8 @@ impl Shard {
         }
     }
 
-    /// All bytes this shard takes from the budget.
-    pub(crate) fn bytes(&self) -> usize {
-        self.log.bytes()
-            + self.side_bytes
-            + self.slab.bytes()
-            + self.table.allocation_size()
-            + self.queues.bytes()
-            + self.copied.capacity() * COPIED_BYTES
-    }
-
-    /// The bytes by which one more slot with companions made from a copy may grow the shard.
-    pub(crate) fn copied_growth_bytes(&self) -> usize {
-        if self.copied.len() < self.copied.capacity() {
-            0
-        } else {
-            // hashbrown doubles, and a little more for its smallest sizes.
-            (self.copied.capacity() + 8) * COPIED_BYTES
-        }
-    }
-
-    /// The bytes by which a record will grow the shard, in the slot `over` or in a new one.
-    pub(crate) fn growth_bytes(&self, record: &Record<'_>, over: Option<u32>) -> usize {
-        let old_side_bytes = over.and_then(|index| self.side(index)).map_or(0, |side| side.bytes());
-        let side = record.side_bytes().saturating_sub(old_side_bytes);
-        let log = self.log.growth_bytes(record.packed_len());
-        if over.is_some() {
-            return side + log;
-        }
-        let table = if self.table.len() < self.table.capacity() {
-            0
-        } else {
-            // hashbrown doubles its buckets: as much again, and a little for its smallest sizes.
-            self.table.allocation_size() + 64
-        };
-        side + log + table + self.slab.growth_bytes()
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.slab.len()
-    }
-
-    /// Bytes of keys, values and sides.
-    pub(crate) fn content_bytes(&self) -> usize {
-        self.log.live_bytes() + self.side_bytes
-    }
-
-    /// Bytes of the table from hash to slot.
-    pub(crate) fn table_bytes(&self) -> usize {
-        self.table.allocation_size()
     }
 
     /// The slot of a key.
@@ -319,29 +272,6 @@ impl Shard {
         self.change_side(index, |side| side.companions.push(companion));
     }
 
-    /// Drops the companions that were made from copies of what can be shared by now.
-    pub(crate) fn drop_copies(&mut self) {
-        if self.copied.is_empty() || !self.log.was_page_closed() {
-            return;
-        }
-        let mut copied = std::mem::take(&mut self.copied);
-        copied.retain(|&index| {
-            let Some(slot) = self.occupied(index) else { return false };
-            if self.log.is_copied(slot.address) {
-                return true;
-            }
-            let is_copy = |companion: &Companion| companion.copied_bytes > 0;
-            if self.side(index).is_some_and(|side| side.companions.iter().any(is_copy)) {
-                self.change_side(index, |side| {
-                    side.companions.retain(|companion| !is_copy(companion))
-                });
-            }
-            false
-        });
-        self.copied = copied;
-        self.copied.shrink_to(self.copied.len() * 2);
-    }
-
     /// Gives an item a new CAS. `sequence` says when it was stored if `cas` does not.
     pub(crate) fn set_cas(&mut self, index: u32, cas: u64, sequence: Option<u64>) {
         self.slab.get_mut(index).cas = cas;
@@ -408,32 +338,6 @@ impl Shard {
         self.slab.release(index);
     }
 
-    /// What an item takes beside its slot and its place in the table.
-    pub(crate) fn item_bytes(&self, index: u32) -> usize {
-        let entry = self.entry(index);
-        record_bytes(entry.key.len() + entry.value.len())
-            + self.side(index).map_or(0, |side| side.bytes())
-    }
-
-    /// Copies together what is needed of the emptiest page and gives that back. False when no page
-    /// has holes.
-    pub(crate) fn compact(&mut self) -> bool {
-        self.log.reap();
-        let Some(page) = self.log.emptiest() else { return false };
-        for (index, address) in self.log.records(page) {
-            if self.slab.find(index).is_none_or(|slot| slot.address != address) {
-                continue;
-            }
-            // A companion may hold a slice of the page; it will be made again when it is asked for.
-            if self.side(index).is_some_and(|side| !side.companions.is_empty()) {
-                self.change_side(index, |side| side.companions.clear());
-            }
-            self.slab.get_mut(index).address = self.log.relocate(address);
-        }
-        self.log.reap();
-        true
-    }
-
     /// Slots from the one that would leave first to the newest.
     pub(crate) fn in_queue_order(&self) -> Vec<u32> {
         self.queues.in_order(&self.slab)
@@ -443,17 +347,6 @@ impl Shard {
     pub(crate) fn oldest_access(&self) -> Option<Now> {
         let slot = self.slab.get(self.queues.last(&self.slab, None)?);
         Some(Now::from_raw(slot.last_access.load(Ordering::Relaxed)))
-    }
-
-    /// Gives back a table that became much too large.
-    pub(crate) fn shrink_table(&mut self) {
-        if self.table.capacity() > 1024 && self.table.len() < self.table.capacity() / 4 {
-            let Shard { table, slab, log, hasher, .. } = self;
-            table.shrink_to(table.len() * 2, |&index| {
-                hasher.hash_one(log.entry(slab.get(index).address).key)
-            });
-            self.sides.shrink_to_fit();
-        }
     }
 
     /// Takes every item out.
