@@ -85,13 +85,13 @@ impl Expires {
     }
 
     /// The moment, or `None` for never.
-    pub const fn moment(self) -> Option<Now> {
+    pub const fn time(self) -> Option<Now> {
         if self.0 == 0 { None } else { Some(Now(self.0)) }
     }
 
     /// Seconds left, or `None` for never (meta `t`).
     pub const fn seconds_left(self, now: Now) -> Option<u64> {
-        match self.moment() {
+        match self.time() {
             Some(moment) => Some(moment.seconds_since(now)),
             None => None,
         }
@@ -125,7 +125,7 @@ mod tests {
             (i64::MAX, Some(u64::from(u32::MAX))),
         ];
         for (exptime, want) in table {
-            let got = Expires::from_exptime(exptime, NOW).moment().map(Now::unix_seconds);
+            let got = Expires::from_exptime(exptime, NOW).time().map(Now::unix_seconds);
             assert_eq!(got, want, "exptime {exptime}");
         }
     }

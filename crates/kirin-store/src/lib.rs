@@ -32,7 +32,7 @@ pub use commands::meta_get::{GetRequest, MetaHit, MetaOutcome};
 pub use commands::storage::{NewItem, StoreMode, StoreOutcome, StoreRequest};
 pub use config::{KEY_LIMIT_BYTES, StoreConfig, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
 pub use invalidation::change_log::{Change, Moment};
-pub use invalidation::verdict::Invalidation;
+pub use invalidation::state::Invalidation;
 pub use items::item::ItemRef;
 pub use items::value::{FilledBuffer, Value, ValueBuffer};
 pub use snapshot::error::SnapshotError;

@@ -22,7 +22,7 @@ use crate::statistics::counters::Counters;
 /// expired or was invalidated is never served, swept or not.
 pub struct Store {
     pub(crate) config: StoreConfig,
-    pub(crate) parts: Box<[Part]>,
+    pub(crate) shards: Box<[LockedShard]>,
     pub(crate) hasher: RandomState,
     pub(crate) budget: Budget,
     /// The last number (CAS unique) given to an item.
@@ -43,25 +43,25 @@ pub struct Store {
 
 /// A shard, its lock, and what is counted about it; apart from its neighbours' cache lines.
 #[repr(align(128))]
-pub(crate) struct Part {
+pub(crate) struct LockedShard {
     pub(crate) shard: RwLock<Shard>,
     pub(crate) counters: Counters,
 }
 
 /// A shard locked for writing. When it is let go, or told to, the budget learns how the shard's
 /// size has changed.
-pub(crate) struct ShardWrite<'a> {
+pub(crate) struct ShardGuard<'a> {
     shard: RwLockWriteGuard<'a, Shard>,
     pub(crate) counters: &'a Counters,
     pub(crate) budget: &'a Budget,
-    /// Index of the part.
-    pub(crate) part: usize,
+    /// Index of the index.
+    pub(crate) index: usize,
     settled_bytes: usize,
     /// Bytes taken from the budget for what is about to be inserted.
     pub(crate) reserved_bytes: usize,
 }
 
-impl ShardWrite<'_> {
+impl ShardGuard<'_> {
     pub(crate) fn settle(&mut self) {
         self.shard.drop_copies();
         let bytes = self.shard.bytes();
@@ -71,20 +71,20 @@ impl ShardWrite<'_> {
     }
 }
 
-impl Drop for ShardWrite<'_> {
+impl Drop for ShardGuard<'_> {
     fn drop(&mut self) {
         self.settle();
     }
 }
 
-impl Deref for ShardWrite<'_> {
+impl Deref for ShardGuard<'_> {
     type Target = Shard;
     fn deref(&self) -> &Shard {
         &self.shard
     }
 }
 
-impl DerefMut for ShardWrite<'_> {
+impl DerefMut for ShardGuard<'_> {
     fn deref_mut(&mut self) -> &mut Shard {
         &mut self.shard
     }
@@ -94,8 +94,8 @@ impl Store {
     /// A store with nothing in it.
     pub fn new(config: StoreConfig) -> Store {
         let (hasher, page_bytes) = (RandomState::default(), config.page_bytes());
-        let parts = (0..config.shard_count())
-            .map(|_| Part {
+        let shards = (0..config.shard_count())
+            .map(|_| LockedShard {
                 shard: RwLock::new(Shard::new(hasher.clone(), page_bytes)),
                 counters: Counters::default(),
             })
@@ -103,7 +103,7 @@ impl Store {
         Store {
             budget: Budget::new(config.memory_bytes),
             config,
-            parts,
+            shards,
             hasher,
             sequences: AtomicU64::new(0),
             flushed_up_to: AtomicU64::new(0),
@@ -127,31 +127,31 @@ impl Store {
         self.hasher.hash_one(key)
     }
 
-    /// The part that a hash belongs to. hashbrown uses the highest and the lowest bits itself.
-    pub(crate) fn part_of(&self, hash: u64) -> usize {
-        (hash >> 40) as usize & (self.parts.len() - 1)
+    /// The index that a hash belongs to. hashbrown uses the highest and the lowest bits itself.
+    pub(crate) fn shard_index(&self, hash: u64) -> usize {
+        (hash >> 40) as usize & (self.shards.len() - 1)
     }
 
-    /// Locks the part of a hash for writing.
-    pub(crate) fn write(&self, hash: u64) -> ShardWrite<'_> {
-        self.write_part(self.part_of(hash))
+    /// Locks the index of a hash for writing.
+    pub(crate) fn lock_shard_of(&self, hash: u64) -> ShardGuard<'_> {
+        self.lock_shard(self.shard_index(hash))
     }
 
-    pub(crate) fn write_part(&self, part: usize) -> ShardWrite<'_> {
-        self.locked(part, self.parts[part].shard.write())
+    pub(crate) fn lock_shard(&self, index: usize) -> ShardGuard<'_> {
+        self.locked(index, self.shards[index].shard.write())
     }
 
-    pub(crate) fn try_write_part(&self, part: usize) -> Option<ShardWrite<'_>> {
-        Some(self.locked(part, self.parts[part].shard.try_write()?))
+    pub(crate) fn try_lock_shard(&self, index: usize) -> Option<ShardGuard<'_>> {
+        Some(self.locked(index, self.shards[index].shard.try_write()?))
     }
 
-    fn locked<'a>(&'a self, part: usize, shard: RwLockWriteGuard<'a, Shard>) -> ShardWrite<'a> {
-        ShardWrite {
+    fn locked<'a>(&'a self, index: usize, shard: RwLockWriteGuard<'a, Shard>) -> ShardGuard<'a> {
+        ShardGuard {
             settled_bytes: shard.bytes(),
             shard,
-            counters: &self.parts[part].counters,
+            counters: &self.shards[index].counters,
             budget: &self.budget,
-            part,
+            index,
             reserved_bytes: 0,
         }
     }
@@ -167,7 +167,7 @@ impl Store {
     }
 
     /// CAS and, when the client chose that, the number beside it.
-    pub(crate) fn number(&self, new_cas: Option<u64>) -> (u64, Option<u64>) {
+    pub(crate) fn assign_cas(&self, new_cas: Option<u64>) -> (u64, Option<u64>) {
         let number = self.next_sequence();
         match new_cas.filter(|&cas| cas != 0) {
             Some(cas) => (cas, Some(number)),
@@ -181,7 +181,7 @@ impl std::fmt::Debug for Store {
         f.debug_struct("Store")
             .field("used_bytes", &self.budget.used())
             .field("limit_bytes", &self.budget.limit())
-            .field("shards", &self.parts.len())
+            .field("shards", &self.shards.len())
             .finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::clock::Now;
-use crate::invalidation::verdict::Verdict;
+use crate::invalidation::state::ItemState;
 use crate::memory::slab::mark;
 use crate::statistics::counters::bump;
 use crate::store::Store;
@@ -29,21 +29,21 @@ impl Store {
     pub fn sweep(&self, now: Now, budget_items: usize) -> SweepReport {
         self.flush_if_due(now);
         self.change_log.prune(self.last_sequence());
-        for part in &self.parts {
-            let should_close = part.shard.read().log.should_close_early();
+        for locked in &self.shards {
+            let should_close = locked.shard.read().log.should_close_early();
             if should_close {
-                part.shard.write().log.close_early();
+                locked.shard.write().log.close_early();
             }
         }
         let mut report = SweepReport::default();
         let mut looked_at = 0;
-        let mut finished_parts = 0;
-        while looked_at < budget_items && finished_parts < self.parts.len() {
-            let part = self.sweep_cursor.load(Ordering::Relaxed) % self.parts.len();
+        let mut finished_shards = 0;
+        while looked_at < budget_items && finished_shards < self.shards.len() {
+            let index = self.sweep_cursor.load(Ordering::Relaxed) % self.shards.len();
             looked_at += SLOTS_PER_LOCK as usize;
-            if self.sweep_some(part, now, &mut report) {
-                finished_parts += 1;
-                let next = (part + 1) % self.parts.len();
+            if self.sweep_some(index, now, &mut report) {
+                finished_shards += 1;
+                let next = (index + 1) % self.shards.len();
                 self.sweep_cursor.store(next, Ordering::Relaxed);
                 if next == 0 {
                     self.retire_invalidations();
@@ -56,16 +56,16 @@ impl Store {
     /// Sweeps all shards once, whatever it takes.
     pub(crate) fn sweep_everything(&self, now: Now) {
         let mut report = SweepReport::default();
-        for part in 0..self.parts.len() {
-            self.parts[part].shard.write().sweep_cursor = 0;
-            while !self.sweep_some(part, now, &mut report) {}
+        for index in 0..self.shards.len() {
+            self.shards[index].shard.write().sweep_cursor = 0;
+            while !self.sweep_some(index, now, &mut report) {}
         }
         self.retire_invalidations();
     }
 
     /// Sweeps the next few slots of a shard. True when that were the last ones.
-    fn sweep_some(&self, part: usize, now: Now, report: &mut SweepReport) -> bool {
-        let mut shard = self.write_part(part);
+    fn sweep_some(&self, shard_index: usize, now: Now, report: &mut SweepReport) -> bool {
+        let mut shard = self.lock_shard(shard_index);
         let start = shard.sweep_cursor;
         if start == 0 {
             shard.sweep_starts = self.prefixes.settled_up_to(&self.sequences);
@@ -76,11 +76,11 @@ impl Store {
             let fetched = slot.marks.load(Ordering::Relaxed) & mark::FETCHED != 0;
             report.examined += 1;
             bump(&shard.counters.examined_items);
-            match self.verdict(&shard, index, now) {
-                Verdict::Fresh => {}
-                Verdict::Stale => self.mark_stale(&mut shard, index, None),
-                verdict @ (Verdict::Gone | Verdict::Expired) => {
-                    if verdict == Verdict::Expired && !fetched {
+            match self.state_of(&shard, index, now) {
+                ItemState::Fresh => {}
+                ItemState::Stale => self.mark_stale(&mut shard, index, None),
+                state @ (ItemState::Invalidated | ItemState::Expired) => {
+                    if state == ItemState::Expired && !fetched {
                         bump(&shard.counters.expired_unfetched);
                     }
                     bump(&shard.counters.swept_items);
@@ -107,8 +107,8 @@ impl Store {
     /// Drops the prefixes that every item has been compared with, and tags that nobody carries.
     fn retire_invalidations(&self) {
         let applied =
-            self.parts.iter().map(|part| part.shard.read().swept_up_to).min().unwrap_or(0);
+            self.shards.iter().map(|locked| locked.shard.read().swept_up_to).min().unwrap_or(0);
         self.prefixes.retire(applied);
-        self.budget.change(self.tags.purge(), 0);
+        self.budget.change(self.tags.forget_unused(), 0);
     }
 }

@@ -207,7 +207,7 @@ impl Executor {
     fn flush_all(&self, delay: Exptime) {
         let now = self.now();
         let at = match delay {
-            Exptime(1..) => delay.expires(now).moment().unwrap_or(now),
+            Exptime(1..) => delay.expires(now).time().unwrap_or(now),
             _ => now,
         };
         self.store().flush_all(at, now);

@@ -41,7 +41,7 @@ impl Executor {
     fn guarded(&self, key: &[u8], item: ItemRef, guard: Duration) -> Option<ItemRef> {
         let now = self.now();
         let soon = Expires::after_seconds(guard.as_secs(), now);
-        let expires_soon = match (item.expires().moment(), soon.moment()) {
+        let expires_soon = match (item.expires().time(), soon.time()) {
             (Some(expires), Some(soon)) => expires < soon,
             _ => false,
         };

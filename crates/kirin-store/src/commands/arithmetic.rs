@@ -7,7 +7,7 @@ use crate::commands::storage::{NUMBER_LIMIT_BYTES, NewItem};
 use crate::eviction::room::Contended;
 use crate::items::item::ItemRef;
 use crate::statistics::counters::bump;
-use crate::store::{ShardWrite, Store};
+use crate::store::{ShardGuard, Store};
 
 /// Up or down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Store {
         request: &ArithmeticRequest,
         now: Now,
     ) -> ArithmeticOutcome {
-        let outcome = self.retrying(|| self.try_arithmetic(key, request, now));
+        let outcome = self.retry_while_contended(|| self.try_arithmetic(key, request, now));
         self.keep_within_limit(now);
         outcome.unwrap_or(ArithmeticOutcome::OutOfMemory)
     }
@@ -83,7 +83,7 @@ impl Store {
     ) -> Result<ArithmeticOutcome, Contended> {
         self.flush_if_due(now);
         let hash = self.hash(key);
-        let mut shard = self.write(hash);
+        let mut shard = self.lock_shard_of(hash);
         let counters = shard.counters;
         let (hits, misses) = match request.direction {
             Direction::Up => (&counters.incr_hits, &counters.incr_misses),
@@ -121,7 +121,7 @@ impl Store {
             return Ok(ArithmeticOutcome::OutOfMemory);
         }
         bump(hits);
-        self.renumber(&mut shard, index, request.new_cas);
+        self.renew_cas(&mut shard, index, request.new_cas);
         if let Some(expires) = request.touch {
             shard.slot_mut(index).expires = expires.raw();
         }
@@ -133,7 +133,7 @@ impl Store {
     /// the old length. False when there is no room for a longer one.
     fn write_number(
         &self,
-        shard: &mut ShardWrite<'_>,
+        shard: &mut ShardGuard<'_>,
         index: u32,
         key: &[u8],
         digits: &[u8],
@@ -150,15 +150,15 @@ impl Store {
         }
         let mut value = digits.to_vec();
         value.resize(digits.len() + padding_len, b' ');
-        let record = shard.rewritten(index, key, value);
+        let prepared = shard.with_new_value(index, key, value);
         let has_room = self.make_room(
             shard,
-            |shard| shard.growth_bytes(&record, Some(index)),
+            |shard| shard.growth_bytes(&prepared, Some(index)),
             Some(index),
             now,
         )?;
         if has_room {
-            shard.replace(index, record);
+            shard.replace(index, prepared);
         }
         Ok(has_room)
     }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::clock::Now;
 use crate::items::item::ItemRef;
-use crate::items::side::{Companion, Side};
+use crate::items::side_data::{Companion, SideData};
 use crate::store::Store;
 
 /// Companions that one item keeps.
@@ -48,10 +48,10 @@ impl Store {
         bytes: usize,
     ) -> Option<Arc<T>> {
         let hash = self.hash(item.key());
-        let mut shard = self.write(hash);
+        let mut shard = self.lock_shard_of(hash);
         let index = shard.find(hash, item.key())?;
         // Content only changes together with these two.
-        let sequence = |side: Option<&Arc<Side>>| side.and_then(|side| side.sequence);
+        let sequence = |side: Option<&Arc<SideData>>| side.and_then(|side| side.sequence);
         let slot = shard.slot(index);
         if (slot.cas, sequence(shard.side(index))) != (item.cas, sequence(item.side.as_ref())) {
             return None;
@@ -65,12 +65,12 @@ impl Store {
         }
         // Of an item in a page that is being filled, the reader has a copy. A companion may well
         // hold a slice of that.
-        let is_whole = side.is_some_and(|side| side.value.is_some());
+        let is_separate = side.is_some_and(|side| side.value.is_some());
         let copied_bytes =
-            if !is_whole && shard.log.is_copied(slot.address) { item.content.len() } else { 0 };
+            if !is_separate && shard.log.is_copied(slot.address) { item.content.len() } else { 0 };
         let companion = Companion { made, bytes, copied_bytes };
         let more_bytes = companion.charged_bytes()
-            + if side.is_none() { Side::default().bytes() } else { 0 }
+            + if side.is_none() { SideData::default().bytes() } else { 0 }
             + if copied_bytes > 0 { shard.copied_growth_bytes() } else { 0 };
         // One that finds no room at once is not worth waiting for.
         if let Ok(true) = self.make_room(&mut shard, |_| more_bytes, Some(index), now) {

@@ -1,8 +1,8 @@
 //! `delete` and `md`.
 
 use crate::clock::{Expires, Now};
-use crate::items::record::Record;
-use crate::items::side::Side;
+use crate::items::prepared_item::PreparedItem;
+use crate::items::side_data::SideData;
 use crate::statistics::counters::bump;
 use crate::store::Store;
 
@@ -42,7 +42,7 @@ impl Store {
     pub fn meta_delete(&self, key: &[u8], request: &DeleteRequest, now: Now) -> DeleteOutcome {
         self.flush_if_due(now);
         let hash = self.hash(key);
-        let mut shard = self.write(hash);
+        let mut shard = self.lock_shard_of(hash);
         // Under the lock: who stores an item that was begun before this has done so, or will see
         // it.
         self.note_key(hash);
@@ -60,10 +60,13 @@ impl Store {
             return DeleteOutcome::Deleted;
         }
         if request.remove_value {
-            let stripped =
-                Record { flags: 0, last_access: now, ..shard.rewritten(index, key, Vec::new()) };
-            shard.replace(index, Record { side: Side::default(), ..stripped });
-            self.renumber(&mut shard, index, request.new_cas);
+            let stripped = PreparedItem {
+                flags: 0,
+                last_access: now,
+                ..shard.with_new_value(index, key, Vec::new())
+            };
+            shard.replace(index, PreparedItem { side: SideData::default(), ..stripped });
+            self.renew_cas(&mut shard, index, request.new_cas);
         }
         if request.invalidate {
             self.mark_stale(&mut shard, index, request.new_cas);

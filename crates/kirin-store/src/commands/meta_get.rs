@@ -67,13 +67,14 @@ impl Store {
                 Some(_) => {}
             }
         }
-        let outcome = self.retrying(|| self.meta_get_locked(key, request, modifies, now));
+        let outcome =
+            self.retry_while_contended(|| self.meta_get_locked(key, request, modifies, now));
         outcome.unwrap_or(MetaOutcome::OutOfMemory)
     }
 
     fn peek_counted(&self, key: &[u8], now: Now) -> Option<ItemRef> {
         let item = self.peek(key, now);
-        let counters = &self.parts[self.part_of(self.hash(key))].counters;
+        let counters = &self.shards[self.shard_index(self.hash(key))].counters;
         bump(if item.is_some() { &counters.get_hits } else { &counters.get_misses });
         item
     }
@@ -87,7 +88,7 @@ impl Store {
     ) -> Result<MetaOutcome, Contended> {
         self.flush_if_due(now);
         let hash = self.hash(key);
-        let mut shard = self.write(hash);
+        let mut shard = self.lock_shard_of(hash);
         let found = self.find_live(&mut shard, hash, key, now);
         let counters = shard.counters;
         let (hits, misses) = match request.touch {

@@ -5,12 +5,12 @@ use crate::config::{KEY_LIMIT_BYTES, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
 use crate::eviction::room::Contended;
 use crate::invalidation::change_log::Moment;
 use crate::items::item::ItemRef;
-use crate::items::record::Record;
+use crate::items::prepared_item::PreparedItem;
 use crate::items::shard::Shard;
 use crate::items::value::Value;
 use crate::memory::slab::{Slot, mark};
 use crate::statistics::counters::bump;
-use crate::store::{ShardWrite, Store};
+use crate::store::{ShardGuard, Store};
 
 /// What a storage command brings.
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ impl Store {
     ) -> StoreOutcome {
         self.flush_if_due(now);
         let hash = self.hash(key);
-        let counters = &self.parts[self.part_of(hash)].counters;
+        let counters = &self.shards[self.shard_index(hash)].counters;
         bump(&counters.cmd_set);
         if !self.is_storable(key, item.value.as_slice().len(), item.tags) {
             bump(&counters.store_too_large);
@@ -143,7 +143,7 @@ impl Store {
             }
             return StoreOutcome::TooLarge;
         }
-        let outcome = self.retrying(|| self.try_store(hash, key, &item, request, now));
+        let outcome = self.retry_while_contended(|| self.try_store(hash, key, &item, request, now));
         match outcome.unwrap_or(StoreOutcome::OutOfMemory) {
             StoreOutcome::TooLarge => {
                 bump(&counters.store_too_large);
@@ -165,7 +165,7 @@ impl Store {
 
     /// Tries until it works, or gives up with `None` when others hold all items that could leave
     /// for too long.
-    pub(crate) fn retrying<T>(
+    pub(crate) fn retry_while_contended<T>(
         &self,
         mut try_once: impl FnMut() -> Result<T, Contended>,
     ) -> Option<T> {
@@ -186,7 +186,7 @@ impl Store {
         request: &StoreRequest<'_>,
         now: Now,
     ) -> Result<StoreOutcome, Contended> {
-        let mut shard = self.write(hash);
+        let mut shard = self.lock_shard_of(hash);
         if let Some(since) = request.unchanged_since
             && (shard
                 .find(hash, key)
@@ -202,12 +202,12 @@ impl Store {
             let slot = shard.slot_mut(index);
             let old_marks = *slot.marks.get_mut();
             match compare(slot, request) {
-                Compared::Proceed => {}
-                Compared::ProceedStale => {
+                Comparison::Proceed => {}
+                Comparison::ProceedStale => {
                     marks = mark::STALE | old_marks & mark::WON;
                     expires = Expires::from_raw(slot.expires);
                 }
-                Compared::Stop(outcome) => {
+                Comparison::Stop(outcome) => {
                     if outcome == StoreOutcome::Exists {
                         bump(&shard.counters.cas_badval);
                     }
@@ -231,34 +231,38 @@ impl Store {
                 (StoreMode::Set | StoreMode::Add, _, _) => {}
             }
         }
-        let mut record = match (request.mode, found) {
-            (StoreMode::Append, Some(index)) => {
-                shard.rewritten(index, key, [shard.value(index), item.value.as_slice()].concat())
-            }
-            (StoreMode::Prepend, Some(index)) => {
-                shard.rewritten(index, key, [item.value.as_slice(), shard.value(index)].concat())
-            }
-            _ => Record { expires, ..self.fresh(&shard, key, item) },
+        let mut prepared = match (request.mode, found) {
+            (StoreMode::Append, Some(index)) => shard.with_new_value(
+                index,
+                key,
+                [shard.value(index), item.value.as_slice()].concat(),
+            ),
+            (StoreMode::Prepend, Some(index)) => shard.with_new_value(
+                index,
+                key,
+                [item.value.as_slice(), shard.value(index)].concat(),
+            ),
+            _ => PreparedItem { expires, ..self.prepare(&shard, key, item) },
         };
-        if !self.is_size_allowed(key.len(), record.value_len()) {
+        if !self.is_size_allowed(key.len(), prepared.value_len()) {
             return Ok(StoreOutcome::TooLarge);
         }
-        record.marks |= marks;
-        record.last_access = now;
+        prepared.marks |= marks;
+        prepared.last_access = now;
 
-        if !self.make_room(&mut shard, |shard| shard.growth_bytes(&record, found), found, now)? {
+        if !self.make_room(&mut shard, |shard| shard.growth_bytes(&prepared, found), found, now)? {
             return Ok(StoreOutcome::OutOfMemory);
         }
-        let (cas, sequence) = self.number(request.new_cas);
+        let (cas, sequence) = self.assign_cas(request.new_cas);
         // Once more, now that later invalidations cover the item.
         if let Some(since) = request.unchanged_since
             && self.hashed_change_since(since, hash, key, item.tags).is_some()
         {
             return Ok(StoreOutcome::NotStored);
         }
-        record.cas = cas;
-        record.side.sequence = sequence;
-        if record.marks & mark::STALE != 0 {
+        prepared.cas = cas;
+        prepared.side.sequence = sequence;
+        if prepared.marks & mark::STALE != 0 {
             self.note_stored(hash, sequence.unwrap_or(cas));
         }
         bump(&shard.counters.total_items);
@@ -266,31 +270,31 @@ impl Store {
             bump(&shard.counters.cas_hits);
         }
         match found {
-            Some(index) => shard.replace(index, record),
+            Some(index) => shard.replace(index, prepared),
             None => {
-                shard.insert(hash, record);
+                shard.insert(hash, prepared);
             }
         }
         Ok(StoreOutcome::Stored { cas })
     }
 
     /// A new item, not numbered yet.
-    pub(crate) fn fresh<'a>(
+    pub(crate) fn prepare<'a>(
         &self,
         shard: &Shard,
         key: &'a [u8],
         item: &'a NewItem<'_>,
-    ) -> Record<'a> {
-        let mut record = Record::new(key, shard.place_value(key, &item.value));
+    ) -> PreparedItem<'a> {
+        let mut prepared = PreparedItem::new(key, shard.place_value(key, &item.value));
         let tags = item.tags.iter().map(|name| {
             let (tag, grown) = self.tags.intern(name);
             self.budget.change(grown.min(0).unsigned_abs(), grown.max(0).unsigned_abs());
             tag
         });
-        record.side.tags = tags.collect();
-        record.flags = item.flags;
-        record.expires = item.expires;
-        record
+        prepared.side.tags = tags.collect();
+        prepared.flags = item.flags;
+        prepared.expires = item.expires;
+        prepared
     }
 
     /// Whether this store could take such an item at all. A protocol asks before it reads the
@@ -310,7 +314,7 @@ impl Store {
     /// that it has to refuse.
     pub fn discard(&self, key: &[u8]) {
         let hash = self.hash(key);
-        let mut shard = self.write(hash);
+        let mut shard = self.lock_shard_of(hash);
         self.note_key(hash);
         if let Some(index) = shard.find(hash, key) {
             shard.remove(index);
@@ -320,7 +324,7 @@ impl Store {
     /// Enters an item for a key that is not there; `None` when there is no room.
     pub(crate) fn vivify(
         &self,
-        shard: &mut ShardWrite<'_>,
+        shard: &mut ShardGuard<'_>,
         hash: u64,
         key: &[u8],
         item: &NewItem<'_>,
@@ -330,36 +334,36 @@ impl Store {
         if !self.is_storable(key, NUMBER_LIMIT_BYTES, &[]) {
             return Ok(None);
         }
-        let mut record = self.fresh(shard, key, item);
-        if !self.make_room(shard, |shard| shard.growth_bytes(&record, None), None, now)? {
+        let mut prepared = self.prepare(shard, key, item);
+        if !self.make_room(shard, |shard| shard.growth_bytes(&prepared, None), None, now)? {
             bump(&shard.counters.store_no_memory);
             return Ok(None);
         }
-        (record.cas, record.side.sequence) = self.number(new_cas);
-        record.last_access = now;
+        (prepared.cas, prepared.side.sequence) = self.assign_cas(new_cas);
+        prepared.last_access = now;
         bump(&shard.counters.total_items);
-        let index = shard.insert(hash, record);
+        let index = shard.insert(hash, prepared);
         Ok(Some((index, shard.item(index, 0))))
     }
 }
 
 /// Whether a storage command may replace an item that is there.
-enum Compared {
+enum Comparison {
     Proceed,
     /// With the old expiry, and as stale.
     ProceedStale,
     Stop(StoreOutcome),
 }
 
-fn compare(slot: &Slot, request: &StoreRequest<'_>) -> Compared {
+fn compare(slot: &Slot, request: &StoreRequest<'_>) -> Comparison {
     let replaces = matches!(request.mode, StoreMode::Set | StoreMode::Replace);
     match (request.mode, request.compare_cas) {
-        (StoreMode::Add, _) => Compared::Stop(StoreOutcome::NotStored),
-        (_, None) => Compared::Proceed,
-        (_, Some(cas)) if cas == slot.cas => Compared::Proceed,
+        (StoreMode::Add, _) => Comparison::Stop(StoreOutcome::NotStored),
+        (_, None) => Comparison::Proceed,
+        (_, Some(cas)) if cas == slot.cas => Comparison::Proceed,
         (_, Some(cas)) if replaces && request.invalidate_older && cas != 0 && cas < slot.cas => {
-            Compared::ProceedStale
+            Comparison::ProceedStale
         }
-        _ => Compared::Stop(StoreOutcome::Exists),
+        _ => Comparison::Stop(StoreOutcome::Exists),
     }
 }

@@ -9,11 +9,11 @@
 use std::sync::atomic::Ordering;
 
 use crate::clock::{Expires, Now};
-use crate::invalidation::verdict::Verdict;
+use crate::invalidation::state::ItemState;
 use crate::items::shard::Shard;
 use crate::memory::slab::mark;
 use crate::statistics::counters::bump;
-use crate::store::{ShardWrite, Store};
+use crate::store::{ShardGuard, Store};
 
 /// Other threads hold the shards whose items could leave: let go of the lock and try again.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +39,10 @@ impl Store {
     /// Evicts until the store is within its limit. Only a lowered limit, a grown tag registry or a
     /// companion can have brought it above.
     pub(crate) fn keep_within_limit(&self, now: Now) {
-        let mut empty_parts = 0;
-        while self.budget.used() > self.budget.limit() && empty_parts < self.parts.len() {
-            let part = self.room_cursor.fetch_add(1, Ordering::Relaxed) % self.parts.len();
-            let mut shard = self.write_part(part);
+        let mut empty_shards = 0;
+        while self.budget.used() > self.budget.limit() && empty_shards < self.shards.len() {
+            let index = self.room_cursor.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+            let mut shard = self.lock_shard(index);
             let share = self.share_bytes();
             let mut evicted = false;
             while self.budget.used() > self.budget.limit() && (!evicted || shard.bytes() > share) {
@@ -51,20 +51,20 @@ impl Store {
                 }
                 evicted = true;
             }
-            empty_parts = if evicted { 0 } else { empty_parts + 1 };
+            empty_shards = if evicted { 0 } else { empty_shards + 1 };
             if !evicted {
                 shard.clear();
             }
         }
     }
 
-    /// Reserves `bytes` for what goes into `shard`, evicting others but not `spare`. False when
+    /// Reserves `bytes` for what goes into `shard`, evicting others but not `protected`. False when
     /// there is nothing left that could leave.
     pub(crate) fn make_room(
         &self,
-        shard: &mut ShardWrite<'_>,
+        shard: &mut ShardGuard<'_>,
         need: impl Fn(&Shard) -> usize,
-        spare: Option<u32>,
+        protected: Option<u32>,
         now: Now,
     ) -> Result<bool, Contended> {
         loop {
@@ -78,12 +78,12 @@ impl Store {
                 return Ok(false);
             }
             let is_over_share = shard.bytes() >= self.share_bytes();
-            if is_over_share && self.free_some(shard, spare, now) {
+            if is_over_share && self.free_some(shard, protected, now) {
                 continue;
             }
-            match self.free_elsewhere(shard.part, now) {
+            match self.free_elsewhere(shard.index, now) {
                 Ok(true) => {}
-                _ if self.free_some(shard, spare, now) => {}
+                _ if self.free_some(shard, protected, now) => {}
                 without => return without,
             }
         }
@@ -91,20 +91,20 @@ impl Store {
 
     /// What each shard may hold before its own items go first.
     fn share_bytes(&self) -> usize {
-        self.budget.limit() / self.parts.len()
+        self.budget.limit() / self.shards.len()
     }
 
     /// Frees memory of a shard other than `own`: one that holds more than its share, or else any.
     fn free_elsewhere(&self, own: usize, now: Now) -> Result<bool, Contended> {
         let mut contended = false;
         for at_least in [self.share_bytes(), 0] {
-            for _ in 0..self.parts.len() {
-                let part = self.room_cursor.fetch_add(1, Ordering::Relaxed) % self.parts.len();
-                if part == own {
+            for _ in 0..self.shards.len() {
+                let index = self.room_cursor.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+                if index == own {
                     continue;
                 }
                 // Never wait for a second lock while holding one.
-                let Some(mut shard) = self.try_write_part(part) else {
+                let Some(mut shard) = self.try_lock_shard(index) else {
                     contended = true;
                     continue;
                 };
@@ -117,25 +117,25 @@ impl Store {
     }
 
     /// Takes out the item that should leave next, and says so to budget and counters.
-    fn evict_one(&self, shard: &mut ShardWrite<'_>, spare: Option<u32>, now: Now) -> bool {
+    fn evict_one(&self, shard: &mut ShardGuard<'_>, protected: Option<u32>, now: Now) -> bool {
         let dead = |shard: &Shard, index| {
-            matches!(self.verdict(shard, index, now), Verdict::Gone | Verdict::Expired)
+            matches!(self.state_of(shard, index, now), ItemState::Invalidated | ItemState::Expired)
         };
-        let Some(index) = shard.victim(spare, dead) else { return false };
-        let verdict = self.verdict(shard, index, now);
+        let Some(index) = shard.victim(protected, dead) else { return false };
+        let state = self.state_of(shard, index, now);
         let slot = shard.slot(index);
         let fetched = slot.marks.load(Ordering::Relaxed) & mark::FETCHED != 0;
         let counters = shard.counters;
         self.note_leaving(shard, index);
-        match verdict {
-            Verdict::Expired | Verdict::Gone => {
+        match state {
+            ItemState::Expired | ItemState::Invalidated => {
                 bump(&counters.reclaimed);
-                if verdict == Verdict::Expired && !fetched {
+                if state == ItemState::Expired && !fetched {
                     bump(&counters.expired_unfetched);
                 }
                 shard.remove(index);
             }
-            Verdict::Fresh | Verdict::Stale => {
+            ItemState::Fresh | ItemState::Stale => {
                 bump(&counters.evictions);
                 if !fetched {
                     bump(&counters.evicted_unfetched);
@@ -153,15 +153,15 @@ impl Store {
     }
 
     /// Evicts items until the shard takes less memory. False when there is nothing left to evict.
-    fn free_some(&self, shard: &mut ShardWrite<'_>, spare: Option<u32>, now: Now) -> bool {
+    fn free_some(&self, shard: &mut ShardGuard<'_>, protected: Option<u32>, now: Now) -> bool {
         let before = shard.bytes();
-        shard.log.reap();
+        shard.log.forget_released_pages();
         while shard.bytes() >= before {
             let freed = if shard.log.is_worth_compacting() {
                 shard.compact()
             } else {
                 // With nothing left to evict, what holes there are have to do.
-                self.evict_one(shard, spare, now) || shard.compact()
+                self.evict_one(shard, protected, now) || shard.compact()
             };
             if !freed {
                 break;
@@ -173,17 +173,17 @@ impl Store {
 }
 
 impl Shard {
-    /// The item that should leave next, but never `spare`. What is `dead` leaves as soon as it
+    /// The item that should leave next, but never `protected`. What is `dead` leaves as soon as it
     /// comes to the end of its queue, however often it was hit.
     pub(crate) fn victim(
         &mut self,
-        spare: Option<u32>,
+        protected: Option<u32>,
         dead: impl Fn(&Shard, u32) -> bool,
     ) -> Option<u32> {
         // Each step takes a hit off an item or moves it to the main queue; more hits than these
         // nobody can have.
         for _ in 0..self.len() * (mark::HITS as usize + 2) + 2 {
-            let index = self.queues.last(&self.slab, spare)?;
+            let index = self.queues.last(&self.slab, protected)?;
             let was_in_main = self.slot(index).is_in_main();
             let hits = *self.slot_mut(index).marks.get_mut() & mark::HITS;
             if hits == 0 || dead(self, index) {

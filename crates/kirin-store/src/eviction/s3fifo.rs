@@ -14,8 +14,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::eviction::ghost::Ghost;
-use crate::eviction::sized_fifo::{Clock, SizedFifo};
-use crate::memory::slab::{Slab, Slot, mark, place};
+use crate::eviction::sized_fifo::{SizedFifo, TurnoverClock};
+use crate::memory::slab::{Slab, Slot, mark, status};
 
 /// The small queue's share of a shard is one in this many bytes.
 const SMALL_ONE_IN: usize = 10;
@@ -26,7 +26,7 @@ pub(crate) struct Queues {
     small: SizedFifo,
     main: SizedFifo,
     ghost: Ghost,
-    clock: Clock,
+    clock: TurnoverClock,
     /// Bytes of the items in the small queue.
     small_bytes: usize,
     /// And in both.
@@ -47,7 +47,7 @@ impl Queues {
     }
 
     fn enter_main(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
-        slab.get_mut(index).place |= place::MAIN;
+        slab.get_mut(index).status |= status::MAIN;
         self.main.push(slab, index, bytes, &self.clock);
     }
 
@@ -89,10 +89,10 @@ impl Queues {
         self.enter_main(slab, index, bytes);
     }
 
-    /// The slot at whose item an eviction looks first, but never `spare`.
-    pub(crate) fn last(&self, slab: &Slab, spare: Option<u32>) -> Option<u32> {
-        let small = || self.small.last(slab, &self.clock, spare);
-        let main = || self.main.last(slab, &self.clock, spare);
+    /// The slot at whose item an eviction looks first, but never `protected`.
+    pub(crate) fn last(&self, slab: &Slab, protected: Option<u32>) -> Option<u32> {
+        let small = || self.small.last(slab, &self.clock, protected);
+        let main = || self.main.last(slab, &self.clock, protected);
         let small_is_full = self.small_bytes * SMALL_ONE_IN >= self.all_bytes;
         if small_is_full { small().or_else(main) } else { main().or_else(small) }
     }
@@ -117,7 +117,7 @@ impl Queues {
 
 impl Slot {
     pub(crate) fn is_in_main(&self) -> bool {
-        self.place & place::MAIN != 0
+        self.status & status::MAIN != 0
     }
 
     /// Counts a hit, up to what [`mark::HITS`] holds. A reader may do this: one that loses a race

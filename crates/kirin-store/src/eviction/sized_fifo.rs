@@ -8,10 +8,10 @@
 //! largest. Size counts with an exponent of three quarters: with 1 fewest requests miss, with 0
 //! fewest bytes do, and this has most of what there is of both (`docs/store.md` has the numbers).
 //!
-//! Age is counted in [`Clock`]'s ticks, which 16 bits of the slot hold.
+//! Age is counted in [`TurnoverClock`]'s ticks, which 16 bits of the slot hold.
 
 use crate::eviction::list::List;
-use crate::memory::slab::{Slab, Slot, place};
+use crate::memory::slab::{Slab, Slot, status};
 
 /// Lists. The last takes all items that are larger than the others'.
 const CLASSES: usize = 24;
@@ -23,20 +23,20 @@ const FIRST_CLASS_LOG2: u32 = 6;
 const CLASS_SHIFT: u32 = 2;
 
 const _: () =
-    assert!(CLASSES << CLASS_SHIFT <= u8::MAX as usize && place::FLAGS < 1 << CLASS_SHIFT);
+    assert!(CLASSES << CLASS_SHIFT <= u8::MAX as usize && status::FLAGS < 1 << CLASS_SHIFT);
 
 /// Ticks while as many items enter as there are.
 const TICKS_PER_TURNOVER: usize = 64;
 
 /// Time as a queue sees it: it passes when items enter.
 #[derive(Debug, Default)]
-pub(crate) struct Clock {
+pub(crate) struct TurnoverClock {
     tick: u16,
     /// Items since the last tick.
     entered: usize,
 }
 
-impl Clock {
+impl TurnoverClock {
     /// An item enters a shard of so many.
     pub(crate) fn count(&mut self, items: usize) {
         self.entered += 1;
@@ -57,7 +57,13 @@ pub(crate) struct SizedFifo {
 
 impl SizedFifo {
     /// Enters a slot that is in no list; `bytes` is what its item takes.
-    pub(crate) fn push(&mut self, slab: &mut Slab, index: u32, bytes: usize, clock: &Clock) {
+    pub(crate) fn push(
+        &mut self,
+        slab: &mut Slab,
+        index: u32,
+        bytes: usize,
+        clock: &TurnoverClock,
+    ) {
         slab.get_mut(index).entered = clock.tick;
         self.enter(slab, index, bytes);
     }
@@ -87,16 +93,23 @@ impl SizedFifo {
         }
     }
 
-    /// The slot that should leave next, but never `spare`.
-    pub(crate) fn last(&self, slab: &Slab, clock: &Clock, spare: Option<u32>) -> Option<u32> {
+    /// The slot that should leave next, but never `protected`.
+    pub(crate) fn last(
+        &self,
+        slab: &Slab,
+        clock: &TurnoverClock,
+        protected: Option<u32>,
+    ) -> Option<u32> {
         let mut occupied = self.occupied;
         let mut last = None;
         while occupied != 0 {
             let class = occupied.trailing_zeros() as usize;
             occupied &= occupied - 1;
             let list = &self.lists[class];
-            let Some(index) =
-                list.tail().filter(|&tail| Some(tail) != spare).or_else(|| list.iter(slab).nth(1))
+            let Some(index) = list
+                .tail()
+                .filter(|&tail| Some(tail) != protected)
+                .or_else(|| list.iter(slab).nth(1))
             else {
                 continue;
             };
@@ -109,7 +122,7 @@ impl SizedFifo {
     }
 
     /// All slots, from about those that would leave first to the newest.
-    pub(crate) fn in_order(&self, slab: &Slab, clock: &Clock) -> Vec<u32> {
+    pub(crate) fn in_order(&self, slab: &Slab, clock: &TurnoverClock) -> Vec<u32> {
         let mut costs: Vec<(u64, u32)> = Vec::new();
         for (class, list) in self.lists.iter().enumerate() {
             let mut before = u64::MAX;
@@ -140,15 +153,15 @@ const fn weight(class: usize) -> u64 {
 
 impl Slot {
     fn class(&self) -> usize {
-        (self.place >> CLASS_SHIFT) as usize
+        (self.status >> CLASS_SHIFT) as usize
     }
 
     fn set_class(&mut self, class: usize) {
-        self.place = self.place & place::FLAGS | (class << CLASS_SHIFT) as u8;
+        self.status = self.status & status::FLAGS | (class << CLASS_SHIFT) as u8;
     }
 
     /// What it has cost to keep it since it entered its list.
-    fn cost(&self, class: usize, clock: &Clock) -> u64 {
+    fn cost(&self, class: usize, clock: &TurnoverClock) -> u64 {
         // Half a tick for those that have seen none, or sizes would not count among them.
         let half_ticks = u64::from(clock.tick.wrapping_sub(self.entered)) * 2 + 1;
         half_ticks * weight(class)
@@ -165,7 +178,7 @@ mod tests {
     #[derive(Default)]
     struct Tested {
         slab: Slab,
-        clock: Clock,
+        clock: TurnoverClock,
         queue: SizedFifo,
         there: Vec<(u32, usize, u16)>,
     }

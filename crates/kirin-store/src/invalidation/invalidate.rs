@@ -1,14 +1,14 @@
 //! Invalidation of many items at once: by tag, by prefix, of everything.
 //!
 //! None of these visits an item. Every stored item is numbered (its CAS unique, which only grows);
-//! an invalidation notes the number it reaches up to, and [`Store::verdict`] compares when the item
-//! is next looked at. A writer, the sweep or eviction then makes the verdict permanent.
+//! an invalidation notes the number it reaches up to, and [`Store::state`] compares when the item
+//! is next looked at. A writer, the sweep or eviction then makes the state permanent.
 
 use std::sync::atomic::Ordering;
 
 use crate::clock::{Expires, Now};
 use crate::config::TAG_LIMIT_BYTES;
-use crate::invalidation::verdict::{Invalidation, Verdict};
+use crate::invalidation::state::{Invalidation, ItemState};
 use crate::items::shard::Shard;
 use crate::store::Store;
 
@@ -64,28 +64,28 @@ impl Store {
     }
 
     /// What has become of the item in a slot.
-    pub(crate) fn verdict(&self, shard: &Shard, index: u32, now: Now) -> Verdict {
+    pub(crate) fn state_of(&self, shard: &Shard, index: u32, now: Now) -> ItemState {
         let slot = shard.slot(index);
         if Expires::from_raw(slot.expires).is_due(now) {
-            return Verdict::Expired;
+            return ItemState::Expired;
         }
         let side = shard.side(index);
         let sequence = side.and_then(|side| side.sequence).unwrap_or(slot.cas);
         if sequence <= self.flushed_up_to.load(Ordering::Acquire) {
-            return Verdict::Gone;
+            return ItemState::Invalidated;
         }
         let by_prefix =
-            std::iter::once_with(|| self.prefixes.verdict(sequence, || shard.key(index)));
+            std::iter::once_with(|| self.prefixes.state_of(sequence, || shard.key(index)));
         let by_tags =
-            side.iter().flat_map(|side| side.tags.iter().map(|tag| tag.verdict(sequence)));
-        let mut verdict = Verdict::Fresh;
+            side.iter().flat_map(|side| side.tags.iter().map(|tag| tag.state_of(sequence)));
+        let mut state = ItemState::Fresh;
         for one in by_prefix.chain(by_tags) {
             match one {
-                Verdict::Gone => return Verdict::Gone,
-                Verdict::Stale => verdict = Verdict::Stale,
+                ItemState::Invalidated => return ItemState::Invalidated,
+                ItemState::Stale => state = ItemState::Stale,
                 _ => {}
             }
         }
-        verdict
+        state
     }
 }

@@ -1,7 +1,7 @@
 //! What writers do with the items that they find.
 
 use crate::clock::Now;
-use crate::invalidation::verdict::Verdict;
+use crate::invalidation::state::ItemState;
 use crate::items::shard::Shard;
 use crate::memory::slab::mark;
 use crate::store::Store;
@@ -18,13 +18,13 @@ impl Store {
         now: Now,
     ) -> Option<u32> {
         let index = shard.find(hash, key)?;
-        match self.verdict(shard, index, now) {
-            Verdict::Fresh => Some(index),
-            Verdict::Stale => {
+        match self.state_of(shard, index, now) {
+            ItemState::Fresh => Some(index),
+            ItemState::Stale => {
                 self.mark_stale(shard, index, None);
                 Some(index)
             }
-            Verdict::Gone | Verdict::Expired => {
+            ItemState::Invalidated | ItemState::Expired => {
                 self.note_leaving(shard, index);
                 shard.remove(index);
                 None
@@ -36,14 +36,14 @@ impl Store {
     /// stored, so the one that does is noted.
     pub(crate) fn mark_stale(&self, shard: &mut Shard, index: u32, new_cas: Option<u64>) {
         self.note_leaving(shard, index);
-        self.renumber(shard, index, new_cas);
+        self.renew_cas(shard, index, new_cas);
         let marks = shard.slot_mut(index).marks.get_mut();
         *marks = *marks & !mark::WON | mark::STALE;
     }
 
     /// Gives an item a new CAS: the client's, or the next number.
-    pub(crate) fn renumber(&self, shard: &mut Shard, index: u32, new_cas: Option<u64>) -> u64 {
-        let (cas, sequence) = self.number(new_cas);
+    pub(crate) fn renew_cas(&self, shard: &mut Shard, index: u32, new_cas: Option<u64>) -> u64 {
+        let (cas, sequence) = self.assign_cas(new_cas);
         shard.set_cas(index, cas, sequence);
         cas
     }

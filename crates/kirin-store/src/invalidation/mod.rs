@@ -5,5 +5,5 @@ pub(crate) mod changes;
 pub(crate) mod invalidate;
 pub(crate) mod lookup;
 pub(crate) mod prefix;
+pub(crate) mod state;
 pub(crate) mod tag;
-pub(crate) mod verdict;

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use foldhash::HashMap;
 use parking_lot::RwLock;
 
-use crate::invalidation::verdict::{Invalidation, Verdict};
+use crate::invalidation::state::{Invalidation, ItemState};
 
 /// Entries the table holds. When one more comes, the store first applies those it has to all items.
 pub(crate) const PREFIX_LIMIT: usize = 1024;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Mark {
+struct Entry {
     soft: u64,
     hard: u64,
 }
@@ -26,12 +26,12 @@ struct Mark {
 pub(crate) struct PrefixTable {
     /// Items numbered above this are untouched by any entry: the read path's way out.
     newest: AtomicU64,
-    marks: RwLock<Marks>,
+    entries: RwLock<Entries>,
 }
 
 #[derive(Debug, Default)]
-struct Marks {
-    by_prefix: HashMap<Box<[u8]>, Mark>,
+struct Entries {
+    by_prefix: HashMap<Box<[u8]>, Entry>,
     /// The lengths that occur, ascending.
     lengths: Vec<usize>,
 }
@@ -41,19 +41,24 @@ impl PrefixTable {
     ///
     /// The entry takes a number of its own, so that [`PrefixTable::retire`] can tell whether a
     /// sweep began before or after it.
-    pub(crate) fn invalidate(&self, prefix: &[u8], how: Invalidation, numbers: &AtomicU64) -> bool {
-        let mut marks = self.marks.write();
-        if marks.by_prefix.len() >= PREFIX_LIMIT && !marks.by_prefix.contains_key(prefix) {
+    pub(crate) fn invalidate(
+        &self,
+        prefix: &[u8],
+        how: Invalidation,
+        sequences: &AtomicU64,
+    ) -> bool {
+        let mut entries = self.entries.write();
+        if entries.by_prefix.len() >= PREFIX_LIMIT && !entries.by_prefix.contains_key(prefix) {
             return false;
         }
-        let sequence = numbers.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Err(at) = marks.lengths.binary_search(&prefix.len()) {
-            marks.lengths.insert(at, prefix.len());
+        let sequence = sequences.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Err(at) = entries.lengths.binary_search(&prefix.len()) {
+            entries.lengths.insert(at, prefix.len());
         }
-        let mark = marks.by_prefix.entry(prefix.into()).or_default();
+        let entry = entries.by_prefix.entry(prefix.into()).or_default();
         match how {
-            Invalidation::Soft => mark.soft = mark.soft.max(sequence),
-            Invalidation::Hard => mark.hard = mark.hard.max(sequence),
+            Invalidation::Soft => entry.soft = entry.soft.max(sequence),
+            Invalidation::Hard => entry.hard = entry.hard.max(sequence),
         }
         self.newest.fetch_max(sequence, Ordering::Release);
         true
@@ -61,31 +66,31 @@ impl PrefixTable {
 
     /// What the table says of an item with this number. The key is looked at only when the item is
     /// older than some entry.
-    pub(crate) fn verdict<'k>(&self, sequence: u64, key: impl FnOnce() -> &'k [u8]) -> Verdict {
+    pub(crate) fn state_of<'k>(&self, sequence: u64, key: impl FnOnce() -> &'k [u8]) -> ItemState {
         if sequence > self.newest.load(Ordering::Acquire) {
-            return Verdict::Fresh;
+            return ItemState::Fresh;
         }
         let key = key();
-        let marks = self.marks.read();
-        let mut verdict = Verdict::Fresh;
-        for &length in &marks.lengths {
+        let entries = self.entries.read();
+        let mut state = ItemState::Fresh;
+        for &length in &entries.lengths {
             let Some(prefix) = key.get(..length) else { break };
-            let Some(mark) = marks.by_prefix.get(prefix) else { continue };
-            if sequence <= mark.hard {
-                return Verdict::Gone;
+            let Some(entry) = entries.by_prefix.get(prefix) else { continue };
+            if sequence <= entry.hard {
+                return ItemState::Invalidated;
             }
-            if sequence <= mark.soft {
-                verdict = Verdict::Stale;
+            if sequence <= entry.soft {
+                state = ItemState::Stale;
             }
         }
-        verdict
+        state
     }
 
     /// The last number given, and no entry up to it is still on its way into the table: what a
     /// sweep that begins now will have applied.
-    pub(crate) fn settled_up_to(&self, numbers: &AtomicU64) -> u64 {
-        let _no_writer = self.marks.read();
-        numbers.load(Ordering::Relaxed)
+    pub(crate) fn settled_up_to(&self, sequences: &AtomicU64) -> u64 {
+        let _no_writer = self.entries.read();
+        sequences.load(Ordering::Relaxed)
     }
 
     /// Drops the entries numbered up to `applied`: all items have been compared with them since.
@@ -93,22 +98,22 @@ impl PrefixTable {
         if self.is_empty() {
             return;
         }
-        let mut marks = self.marks.write();
-        marks.by_prefix.retain(|_, mark| mark.soft.max(mark.hard) > applied);
-        let mut lengths: Vec<usize> = marks.by_prefix.keys().map(|prefix| prefix.len()).collect();
+        let mut entries = self.entries.write();
+        entries.by_prefix.retain(|_, entry| entry.soft.max(entry.hard) > applied);
+        let mut lengths: Vec<usize> = entries.by_prefix.keys().map(|prefix| prefix.len()).collect();
         lengths.sort_unstable();
         lengths.dedup();
-        marks.lengths = lengths;
-        let newest = marks.by_prefix.values().map(|mark| mark.soft.max(mark.hard)).max();
+        entries.lengths = lengths;
+        let newest = entries.by_prefix.values().map(|entry| entry.soft.max(entry.hard)).max();
         self.newest.store(newest.unwrap_or(0), Ordering::Release);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.marks.read().by_prefix.is_empty()
+        self.entries.read().by_prefix.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.marks.read().by_prefix.len()
+        self.entries.read().by_prefix.len()
     }
 }
 
@@ -121,11 +126,11 @@ mod tests {
         let table = PrefixTable::default();
         assert!(table.invalidate(b"user:42:", Invalidation::Hard, &AtomicU64::new(7)));
         assert!(table.invalidate(b"user:", Invalidation::Soft, &AtomicU64::new(9)));
-        assert_eq!(table.verdict(8, || b"user:42:name"), Verdict::Gone);
-        assert_eq!(table.verdict(9, || b"user:42:name"), Verdict::Stale);
-        assert_eq!(table.verdict(11, || b"user:42:name"), Verdict::Fresh);
-        assert_eq!(table.verdict(3, || b"user:7:name"), Verdict::Stale);
-        assert_eq!(table.verdict(3, || b"page:7"), Verdict::Fresh);
+        assert_eq!(table.state_of(8, || b"user:42:name"), ItemState::Invalidated);
+        assert_eq!(table.state_of(9, || b"user:42:name"), ItemState::Stale);
+        assert_eq!(table.state_of(11, || b"user:42:name"), ItemState::Fresh);
+        assert_eq!(table.state_of(3, || b"user:7:name"), ItemState::Stale);
+        assert_eq!(table.state_of(3, || b"page:7"), ItemState::Fresh);
         table.retire(8);
         assert_eq!(table.len(), 1);
         table.retire(10);

@@ -13,7 +13,7 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 
-use crate::invalidation::verdict::{Invalidation, Verdict};
+use crate::invalidation::state::{Invalidation, ItemState};
 use crate::memory::size_class::allocated_bytes;
 
 /// One tag, shared by the items that carry it.
@@ -32,13 +32,13 @@ impl Tag {
     }
 
     /// What this tag says of an item with this number.
-    pub(crate) fn verdict(&self, sequence: u64) -> Verdict {
+    pub(crate) fn state_of(&self, sequence: u64) -> ItemState {
         if sequence <= self.hard.load(Ordering::Relaxed) {
-            Verdict::Gone
+            ItemState::Invalidated
         } else if sequence <= self.soft.load(Ordering::Relaxed) {
-            Verdict::Stale
+            ItemState::Stale
         } else {
-            Verdict::Fresh
+            ItemState::Fresh
         }
     }
 
@@ -59,11 +59,11 @@ struct Registered {
     table: HashTable<Arc<Tag>>,
     tag_bytes: usize,
     /// Size at which the next search for abandoned tags is due.
-    purge_at: usize,
+    forget_at: usize,
 }
 
 /// Below this many tags no search for abandoned ones is made.
-const PURGE_FLOOR: usize = 1024;
+const FORGET_FLOOR: usize = 1024;
 
 impl TagRegistry {
     /// The tag of this name, made when missing. The second value is by how many bytes the
@@ -78,8 +78,8 @@ impl TagRegistry {
             return (Arc::clone(tag), 0);
         }
         let before = registered.bytes();
-        if registered.table.len() >= registered.purge_at.max(PURGE_FLOOR) {
-            registered.purge(&self.hasher);
+        if registered.table.len() >= registered.forget_at.max(FORGET_FLOOR) {
+            registered.forget_unused(&self.hasher);
         }
         let tag =
             Arc::new(Tag { name: name.into(), soft: AtomicU64::new(0), hard: AtomicU64::new(0) });
@@ -98,19 +98,19 @@ impl TagRegistry {
         else {
             return false;
         };
-        let mark = match how {
+        let limit = match how {
             Invalidation::Soft => &tag.soft,
             Invalidation::Hard => &tag.hard,
         };
-        mark.fetch_max(sequence, Ordering::Relaxed);
+        limit.fetch_max(sequence, Ordering::Relaxed);
         Arc::strong_count(tag) > 1
     }
 
     /// Forgets the tags that nothing holds; returns the bytes given back.
-    pub(crate) fn purge(&self) -> usize {
+    pub(crate) fn forget_unused(&self) -> usize {
         let mut registered = self.tags.write();
         let before = registered.bytes();
-        registered.purge(&self.hasher);
+        registered.forget_unused(&self.hasher);
         before - registered.bytes()
     }
 
@@ -124,7 +124,7 @@ impl Registered {
         self.tag_bytes + self.table.allocation_size()
     }
 
-    fn purge(&mut self, hasher: &RandomState) {
+    fn forget_unused(&mut self, hasher: &RandomState) {
         let mut given_back = 0;
         self.table.retain(|tag| {
             let held = Arc::strong_count(tag) > 1;
@@ -136,7 +136,7 @@ impl Registered {
         self.tag_bytes -= given_back;
         self.table.shrink_to(self.table.len() * 2, |tag| hasher.hash_one(&*tag.name));
         // Twice what is in use: each search is paid for by as many new tags.
-        self.purge_at = self.table.len() * 2;
+        self.forget_at = self.table.len() * 2;
     }
 }
 
@@ -152,12 +152,12 @@ mod tests {
         for i in 0..10_000 {
             registry.intern(format!("tag-{i}").as_bytes());
         }
-        assert!(registry.len() <= 2 * PURGE_FLOOR, "{} tags", registry.len());
-        assert!(registry.purge() > 0);
+        assert!(registry.len() <= 2 * FORGET_FLOOR, "{} tags", registry.len());
+        assert!(registry.forget_unused() > 0);
         assert_eq!(registry.len(), 1);
         assert!(registry.invalidate(b"kept", Invalidation::Soft, 7));
-        assert_eq!(kept.verdict(7), Verdict::Stale);
-        assert_eq!(kept.verdict(8), Verdict::Fresh);
+        assert_eq!(kept.state_of(7), ItemState::Stale);
+        assert_eq!(kept.state_of(8), ItemState::Fresh);
         assert!(!registry.invalidate(b"tag-1", Invalidation::Hard, 7));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::clock::{Expires, Now};
-use crate::items::side::Side;
+use crate::items::side_data::SideData;
 use crate::memory::slab::mark;
 
 /// An item as a reader found it.
@@ -19,7 +19,7 @@ use crate::memory::slab::mark;
 pub struct ItemRef {
     /// Key and value, or the key alone when the value lies in `side`.
     pub(crate) content: Bytes,
-    pub(crate) side: Option<Arc<Side>>,
+    pub(crate) side: Option<Arc<SideData>>,
     pub(crate) cas: u64,
     pub(crate) expires: Expires,
     pub(crate) last_access: Now,
@@ -36,7 +36,7 @@ impl ItemRef {
 
     /// The value, borrowed: for copying small values into an output buffer.
     pub fn value_slice(&self) -> &[u8] {
-        match self.whole_value() {
+        match self.separate_value() {
             Some(value) => value,
             None => self.content.get(self.key_len as usize..).unwrap_or_default(),
         }
@@ -44,13 +44,13 @@ impl ItemRef {
 
     /// The value, without copying it.
     pub fn value(&self) -> Bytes {
-        match self.whole_value() {
+        match self.separate_value() {
             Some(value) => value.clone(),
             None => self.content.slice(self.key_len as usize..),
         }
     }
 
-    fn whole_value(&self) -> Option<&Bytes> {
+    fn separate_value(&self) -> Option<&Bytes> {
         self.side.as_ref()?.value.as_ref()
     }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
-use crate::memory::page::{Contents, Entry, HEADER_BYTES, Page, record_bytes};
+use crate::memory::page::{Contents, HEADER_BYTES, Page, Record, record_bytes};
 use crate::memory::region::{Region, region_bytes};
 
 /// The number of no page.
@@ -46,12 +46,12 @@ pub(crate) struct Log {
     /// Numbers of the vacant pages.
     vacant: Vec<u32>,
     /// The pages being filled.
-    open: [Open; 2],
+    open: [OpenPage; 2],
     /// A page was closed, and nobody has been told yet.
     was_page_closed: bool,
     /// Pages given back that readers hold.
-    lingering: Vec<Weak<()>>,
-    /// Pages that take memory, lingering ones among them.
+    held_pages: Vec<Weak<()>>,
+    /// Pages that take memory, held_pages ones among them.
     allocated_pages: usize,
     live_bytes: usize,
     /// Bytes of holes in pages that do not linger.
@@ -69,15 +69,15 @@ enum Fill {
 
 /// A page being filled.
 #[derive(Debug)]
-struct Open {
+struct OpenPage {
     page: u32,
     /// A reader had to copy something long out of it.
     was_copied: AtomicBool,
 }
 
-impl Default for Open {
-    fn default() -> Open {
-        Open { page: NO_PAGE, was_copied: AtomicBool::new(false) }
+impl Default for OpenPage {
+    fn default() -> OpenPage {
+        OpenPage { page: NO_PAGE, was_copied: AtomicBool::new(false) }
     }
 }
 
@@ -90,7 +90,7 @@ impl Log {
             vacant: Vec::new(),
             open: Default::default(),
             was_page_closed: false,
-            lingering: Vec::new(),
+            held_pages: Vec::new(),
             allocated_pages: 0,
             live_bytes: 0,
             dead_bytes: 0,
@@ -146,10 +146,10 @@ impl Log {
     fn append_to(&mut self, fill: Fill, slot: u32, key: &[u8], value: &[u8]) -> Address {
         let bytes = record_bytes(key.len() + value.len());
         if !self.fits(fill, bytes) {
-            self.turn_page(fill);
+            self.open_next_page(fill);
         }
-        let number = self.open[fill as usize].page;
-        let page = &mut self.pages[number as usize];
+        let page_number = self.open[fill as usize].page;
+        let page = &mut self.pages[page_number as usize];
         let Contents::Open(region, written) = &mut page.contents else {
             unreachable!("a page has just been opened")
         };
@@ -162,24 +162,26 @@ impl Log {
         }
         page.live_bytes += bytes;
         self.live_bytes += bytes;
-        Address { page: number, offset }
+        Address { page: page_number, offset }
     }
 
     /// Closes the page being filled and opens another.
-    fn turn_page(&mut self, fill: Fill) {
+    fn open_next_page(&mut self, fill: Fill) {
         if let Some(page) = self.pages.get_mut(self.open[fill as usize].page as usize)
             && let Contents::Open(_, written) = page.contents
         {
             page.close(written);
             self.was_page_closed = true;
         }
-        let number = self.vacant.pop().unwrap_or(self.pages.len() as u32);
-        if number as usize == self.pages.len() {
+        let page_number = self.vacant.pop().unwrap_or(self.pages.len() as u32);
+        if page_number as usize == self.pages.len() {
             self.pages.push(Page::default());
         }
-        self.pages[number as usize].contents = Contents::Open(Region::zeroed(self.page_bytes), 0);
+        self.pages[page_number as usize].contents =
+            Contents::Open(Region::zeroed(self.page_bytes), 0);
         self.allocated_pages += 1;
-        self.open[fill as usize] = Open { page: number, was_copied: AtomicBool::new(false) };
+        self.open[fill as usize] =
+            OpenPage { page: page_number, was_copied: AtomicBool::new(false) };
     }
 
     /// Whether a reader had to copy something long out of a page being filled.
@@ -212,7 +214,7 @@ impl Log {
 
     /// The record at an address is not needed any more.
     pub(crate) fn release(&mut self, address: Address) {
-        let bytes = self.entry(address).bytes();
+        let bytes = self.record(address).bytes();
         let page = &mut self.pages[address.page as usize];
         page.live_bytes -= bytes;
         self.live_bytes -= bytes;
@@ -226,49 +228,49 @@ impl Log {
                 self.dead_bytes -= *written;
                 *written = 0;
             }
-            _ => self.give_back(address.page),
+            _ => self.free_page(address.page),
         }
     }
 
     /// Gives a page back in which nothing is needed.
-    fn give_back(&mut self, number: u32) {
-        let page = std::mem::take(&mut self.pages[number as usize]);
-        self.vacant.push(number);
+    fn free_page(&mut self, page_number: u32) {
+        let page = std::mem::take(&mut self.pages[page_number as usize]);
+        self.vacant.push(page_number);
         self.dead_bytes -= page.written().len();
         self.allocated_pages -= 1;
         if let Contents::Closed(written, exists) = page.contents {
             drop(written);
             if exists.strong_count() > 0 {
-                self.lingering.push(exists);
+                self.held_pages.push(exists);
                 self.allocated_pages += 1;
             }
         }
     }
 
-    /// Forgets the lingering pages that readers have let go of.
-    pub(crate) fn reap(&mut self) {
-        let before = self.lingering.len();
-        self.lingering.retain(|exists| exists.strong_count() > 0);
-        self.allocated_pages -= before - self.lingering.len();
+    /// Forgets the held_pages pages that readers have let go of.
+    pub(crate) fn forget_released_pages(&mut self) {
+        let before = self.held_pages.len();
+        self.held_pages.retain(|exists| exists.strong_count() > 0);
+        self.allocated_pages -= before - self.held_pages.len();
     }
 
     /// The record at an address.
-    pub(crate) fn entry(&self, address: Address) -> Entry<'_> {
-        match self.entry_at(address) {
-            Some(entry) => entry,
+    pub(crate) fn record(&self, address: Address) -> Record<'_> {
+        match self.record_at(address) {
+            Some(record) => record,
             None => unreachable!("no record at {address:?}"),
         }
     }
 
-    fn entry_at(&self, address: Address) -> Option<Entry<'_>> {
+    fn record_at(&self, address: Address) -> Option<Record<'_>> {
         self.pages.get(address.page as usize)?.record_at(address.offset)
     }
 
     /// Key and value of a record, for a reader to keep.
     pub(crate) fn share(&self, address: Address) -> Bytes {
-        let entry = self.entry(address);
+        let record = self.record(address);
         let start = address.offset as usize + HEADER_BYTES;
-        let end = start + entry.key.len() + entry.value.len();
+        let end = start + record.key.len() + record.value.len();
         match &self.pages[address.page as usize].contents {
             Contents::Closed(written, _) => written.slice(start..end),
             Contents::Open(region, _) => {
@@ -291,9 +293,9 @@ impl Log {
 
     /// The value at an address, to be changed in place: while its page is being filled.
     pub(crate) fn value_mut(&mut self, address: Address) -> Option<&mut [u8]> {
-        let entry = self.entry(address);
-        let start = address.offset as usize + HEADER_BYTES + entry.key.len();
-        let end = start + entry.value.len();
+        let record = self.record(address);
+        let start = address.offset as usize + HEADER_BYTES + record.key.len();
+        let end = start + record.value.len();
         match &mut self.pages[address.page as usize].contents {
             Contents::Open(region, _) => region.get_mut(start..end),
             _ => None,
@@ -308,25 +310,25 @@ impl Log {
             .iter()
             .enumerate()
             .filter(|(_, page)| matches!(page.contents, Contents::Closed(..)));
-        let (number, page) = full.max_by_key(|(_, page)| holes(page))?;
-        (holes(page) > 0).then_some(number as u32)
+        let (page_number, page) = full.max_by_key(|(_, page)| holes(page))?;
+        (holes(page) > 0).then_some(page_number as u32)
     }
 
     /// Slot and address of all records in a page, needed or not.
     pub(crate) fn records(&self, page: u32) -> Vec<(u32, Address)> {
         let mut records = Vec::new();
         let mut offset = 0;
-        while let Some(entry) = self.entry_at(Address { page, offset }) {
-            records.push((entry.slot, Address { page, offset }));
-            offset += entry.bytes() as u32;
+        while let Some(record) = self.record_at(Address { page, offset }) {
+            records.push((record.slot, Address { page, offset }));
+            offset += record.bytes() as u32;
         }
         records
     }
 
     /// Copies a record to the end of what has been moved and releases the old place.
     pub(crate) fn relocate(&mut self, from: Address) -> Address {
-        let entry = self.entry(from);
-        let (slot, key_len) = (entry.slot, entry.key.len());
+        let record = self.record(from);
+        let (slot, key_len) = (record.slot, record.key.len());
         // A slice of a full page, not a copy.
         let content = self.share(from);
         let (key, value) = content.split_at(key_len);

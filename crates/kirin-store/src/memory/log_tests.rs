@@ -11,7 +11,7 @@ fn pages_are_given_back_when_nothing_in_them_is_needed() {
     let mut log = Log::new(4096);
     let addresses: Vec<Address> = (0..1000).map(|i| log.append(i, &key(i), &[7; 90])).collect();
     for (i, &address) in (0..).zip(&addresses) {
-        let entry = log.entry(address);
+        let entry = log.record(address);
         assert_eq!((entry.slot, entry.key, entry.value), (i, &key(i)[..], &[7; 90][..]));
         assert_eq!(&log.share(address)[..], [&key(i)[..], &[7; 90]].concat());
     }
@@ -36,11 +36,11 @@ fn a_page_that_a_reader_holds_counts_until_it_lets_go() {
     for &address in &addresses {
         log.release(address);
     }
-    log.reap();
+    log.forget_released_pages();
     assert_eq!(log.allocated_pages, 2, "the open page and the held one, of {before}");
     assert_eq!(held, [&key(0)[..], &[7; 90]].concat());
     drop(held);
-    log.reap();
+    log.forget_released_pages();
     assert_eq!(log.allocated_pages, 1);
 }
 
@@ -60,7 +60,7 @@ fn a_page_that_long_values_are_read_from_is_closed_early() {
     assert_eq!(one.as_ptr(), other.as_ptr(), "readers share the page");
     assert_eq!(one, [&b"long"[..], &[2; 5000]].concat());
     drop((one, other));
-    assert_eq!(log.entry(short).value, [1; 100]);
+    assert_eq!(log.record(short).value, [1; 100]);
     let next = log.append(2, b"next", &[3; 10]);
     assert_ne!(next.page, long.page);
     log.release(short);
@@ -93,6 +93,6 @@ fn moving_what_is_needed_empties_the_emptiest_page() {
     }
     assert!(log.allocated_pages <= before / 3, "{} of {before} pages", log.allocated_pages);
     for i in (0..1000).step_by(4) {
-        assert_eq!(log.entry(addresses[i]).key, key(i as u32));
+        assert_eq!(log.record(addresses[i]).key, key(i as u32));
     }
 }

@@ -11,13 +11,13 @@ pub(crate) const HEADER_BYTES: usize = 8;
 
 /// A record in place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct Record<'a> {
     pub(crate) slot: u32,
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
 }
 
-impl Entry<'_> {
+impl Record<'_> {
     pub(crate) fn bytes(&self) -> usize {
         record_bytes(self.key.len() + self.value.len())
     }
@@ -81,12 +81,12 @@ impl Page {
         }
     }
     /// The record at an offset.
-    pub(crate) fn record_at(&self, offset: u32) -> Option<Entry<'_>> {
+    pub(crate) fn record_at(&self, offset: u32) -> Option<Record<'_>> {
         let (slot, rest) = self.written().get(offset as usize..)?.split_first_chunk::<4>()?;
         let (key_len, rest) = rest.split_first_chunk::<2>()?;
         let (value_len, rest) = rest.split_first_chunk::<2>()?;
         let (key, rest) = rest.split_at_checked(u16::from_le_bytes(*key_len).into())?;
         let value = rest.get(..u16::from_le_bytes(*value_len).into())?;
-        Some(Entry { slot: u32::from_le_bytes(*slot), key, value })
+        Some(Record { slot: u32::from_le_bytes(*slot), key, value })
     }
 }

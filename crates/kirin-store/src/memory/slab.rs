@@ -35,8 +35,8 @@ pub(crate) struct Slot {
     /// [`mark`] bits; readers set some of them.
     pub(crate) marks: AtomicU8,
     /// [`place`] bits; only writers change them.
-    pub(crate) place: u8,
-    /// When it entered the list it is in, by [`Clock`](crate::eviction::sized_fifo::Clock).
+    pub(crate) status: u8,
+    /// When it entered the list it is in, by [`TurnoverClock`](crate::eviction::sized_fifo::TurnoverClock).
     pub(crate) entered: u16,
 }
 
@@ -53,8 +53,8 @@ pub(crate) mod mark {
 }
 
 /// Bits of [`Slot::place`]; above them it has the list of its queue.
-pub(crate) mod place {
-    /// The shard has a `Side` for it.
+pub(crate) mod status {
+    /// The shard has a `SideData` for it.
     pub(crate) const HAS_SIDE: u8 = 1;
     /// It is in the main queue, not in the small one.
     pub(crate) const MAIN: u8 = 2;
@@ -79,7 +79,7 @@ impl Slot {
             newer: next,
             older: NIL,
             marks: AtomicU8::new(0),
-            place: 0,
+            status: 0,
             entered: 0,
         }
     }
@@ -230,7 +230,7 @@ mod tests {
             slab.release(index);
         }
         assert_eq!(slab.len(), CHUNK_SLOTS);
-        assert_eq!(slab.bytes(), full / 2, "one full chunk and one spare");
+        assert_eq!(slab.bytes(), full / 2, "one full chunk and one protected");
         let mut again: Vec<u32> = (0..CHUNK_SLOTS as u32 * 3).map(|_| slab.take()).collect();
         again.extend(&taken[..CHUNK_SLOTS]);
         again.sort_unstable();

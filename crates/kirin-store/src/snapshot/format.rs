@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::items::item::ItemRef;
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::time::{SnapshotTime, shifted_expiry};
+use crate::snapshot::time::{SnapshotTime, translate_expiry};
 
 const MAGIC: &[u8; 8] = b"KIRINSNP";
 const END_MAGIC: &[u8; 8] = b"KIRINEND";
@@ -72,7 +72,7 @@ impl<'a, W: Write> BlockWriter<'a, W> {
     pub(crate) fn record(&mut self, item: &ItemRef) -> io::Result<()> {
         let (block, time) = (&mut self.block, self.time);
         let value = item.value_slice();
-        let expires = shifted_expiry(item.expires, |moment| time.wall_moment_of(moment));
+        let expires = translate_expiry(item.expires, |moment| time.wall_moment_of(moment));
         block.extend_from_slice(&item.cas.to_le_bytes());
         block.extend_from_slice(&expires.raw().to_le_bytes());
         block.extend_from_slice(&time.wall_moment_of(item.last_access).raw().to_le_bytes());
@@ -167,7 +167,7 @@ pub(crate) fn check(from: &mut impl Read) -> Result<u64, SnapshotError> {
         }
         let mut records = &block[..];
         while !records.is_empty() {
-            StoredRecord::parse(&mut records)
+            SnapshotRecord::parse(&mut records)
                 .ok_or(damaged(at_byte, "a record does not fit its block"))?;
             items += 1;
         }
@@ -191,7 +191,7 @@ pub(crate) fn check(from: &mut impl Read) -> Result<u64, SnapshotError> {
 }
 
 /// A record as it lies in its block.
-pub(crate) struct StoredRecord<'a> {
+pub(crate) struct SnapshotRecord<'a> {
     pub(crate) cas: u64,
     pub(crate) expires: u32,
     pub(crate) last_access: u32,
@@ -202,9 +202,9 @@ pub(crate) struct StoredRecord<'a> {
     pub(crate) value: &'a [u8],
 }
 
-impl<'a> StoredRecord<'a> {
+impl<'a> SnapshotRecord<'a> {
     /// Takes one record off `records`.
-    pub(crate) fn parse(records: &mut &'a [u8]) -> Option<StoredRecord<'a>> {
+    pub(crate) fn parse(records: &mut &'a [u8]) -> Option<SnapshotRecord<'a>> {
         if records.len() < RECORD_FIXED_BYTES {
             return None;
         }
@@ -222,7 +222,7 @@ impl<'a> StoredRecord<'a> {
         }
         let key = take(records, key_len.into())?;
         let value = take(records, value_len as usize)?;
-        Some(StoredRecord { cas, expires, last_access, flags, marks, tags, key, value })
+        Some(SnapshotRecord { cas, expires, last_access, flags, marks, tags, key, value })
     }
 }
 

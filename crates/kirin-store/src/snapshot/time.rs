@@ -20,17 +20,17 @@ impl From<Now> for SnapshotTime {
 
 impl SnapshotTime {
     pub(crate) fn wall_moment_of(self, moment: Now) -> Now {
-        shifted(moment, self.now, self.wall)
+        translate(moment, self.now, self.wall)
     }
 
     pub(crate) fn store_moment_of(self, moment: Now) -> Now {
-        shifted(moment, self.wall, self.now)
+        translate(moment, self.wall, self.now)
     }
 }
 
 /// `moment` of the clock that shows `from`, by the clock that shows `to`. The last moment of all
 /// stands for all later ones and stays.
-fn shifted(moment: Now, from: Now, to: Now) -> Now {
+fn translate(moment: Now, from: Now, to: Now) -> Now {
     let last = u64::from(u32::MAX);
     match moment.unix_seconds() {
         seconds if seconds == last => moment,
@@ -41,6 +41,6 @@ fn shifted(moment: Now, from: Now, to: Now) -> Now {
 }
 
 /// The same for the end of an item's life.
-pub(crate) fn shifted_expiry(expires: Expires, shift: impl Fn(Now) -> Now) -> Expires {
-    expires.moment().map_or(Expires::NEVER, |moment| Expires::at(shift(moment)))
+pub(crate) fn translate_expiry(expires: Expires, shift: impl Fn(Now) -> Now) -> Expires {
+    expires.time().map_or(Expires::NEVER, |moment| Expires::at(shift(moment)))
 }

@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering;
 
 use crate::clock::{Expires, Now};
 use crate::commands::storage::NewItem;
-use crate::invalidation::verdict::Verdict;
+use crate::invalidation::state::ItemState;
 use crate::items::item::ItemRef;
 use crate::items::value::Value;
 use crate::memory::slab::mark;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{
-    BlockWriter, HEADER_BYTES, SnapshotSummary, StoredRecord, check, read_array,
+    BlockWriter, HEADER_BYTES, SnapshotRecord, SnapshotSummary, check, read_array,
 };
-use crate::snapshot::time::{SnapshotTime, shifted_expiry};
+use crate::snapshot::time::{SnapshotTime, translate_expiry};
 use crate::store::Store;
 
 /// Slots read under one lock.
@@ -30,16 +30,16 @@ impl Store {
         let time = time.into();
         let now = time.now;
         let mut blocks = BlockWriter::begin(to, time, self.last_sequence())?;
-        for part in &self.parts {
-            let order = part.shard.read().in_queue_order();
+        for locked in &self.shards {
+            let order = locked.shard.read().in_queue_order();
             for some in order.chunks(SLOTS_PER_LOCK) {
                 let items: Vec<ItemRef> = {
-                    let shard = part.shard.read();
+                    let shard = locked.shard.read();
                     let live = some.iter().filter(|&&index| shard.occupied(index).is_some());
-                    live.filter_map(|&index| match self.verdict(&shard, index, now) {
-                        Verdict::Fresh => Some(shard.item(index, 0)),
-                        Verdict::Stale => Some(shard.item(index, mark::STALE)),
-                        Verdict::Gone | Verdict::Expired => None,
+                    live.filter_map(|&index| match self.state_of(&shard, index, now) {
+                        ItemState::Fresh => Some(shard.item(index, 0)),
+                        ItemState::Stale => Some(shard.item(index, mark::STALE)),
+                        ItemState::Invalidated | ItemState::Expired => None,
                     })
                     .collect()
                 };
@@ -76,7 +76,7 @@ impl Store {
             summary.bytes += length as u64;
             let mut records = &block[..];
             while !records.is_empty() {
-                let record = StoredRecord::parse(&mut records).ok_or(SnapshotError::Damaged {
+                let record = SnapshotRecord::parse(&mut records).ok_or(SnapshotError::Damaged {
                     at_byte: 0,
                     what: "a record does not fit its block",
                 })?;
@@ -90,8 +90,8 @@ impl Store {
     }
 
     /// Enters one loaded item, unless it expired, is there already, or there is no room.
-    fn load(&self, record: &StoredRecord<'_>, time: SnapshotTime) -> bool {
-        let expires = shifted_expiry(Expires::from_raw(record.expires), |moment| {
+    fn load(&self, record: &SnapshotRecord<'_>, time: SnapshotTime) -> bool {
+        let expires = translate_expiry(Expires::from_raw(record.expires), |moment| {
             time.store_moment_of(moment)
         });
         if expires.is_due(time.now)
@@ -100,7 +100,7 @@ impl Store {
             return false;
         }
         let hash = self.hash(record.key);
-        let mut shard = self.write(hash);
+        let mut shard = self.lock_shard_of(hash);
         if shard.find(hash, record.key).is_some() {
             return false;
         }
@@ -110,7 +110,7 @@ impl Store {
             expires,
             tags: &record.tags,
         };
-        let mut entered = self.fresh(&shard, record.key, &item);
+        let mut entered = self.prepare(&shard, record.key, &item);
         // A CAS that a client chose says nothing of when the item was stored.
         entered.side.sequence = (record.cas > self.last_sequence()).then(|| self.next_sequence());
         entered.cas = record.cas;

@@ -32,9 +32,9 @@ impl Store {
             cmd_flush: self.flushes.load(Ordering::Relaxed),
             ..StoreStats::default()
         };
-        for part in &self.parts {
-            part.counters.add_to(&mut stats);
-            let shard = part.shard.read();
+        for locked in &self.shards {
+            locked.counters.add_to(&mut stats);
+            let shard = locked.shard.read();
             stats.curr_items += shard.len() as u64;
             stats.hash_bytes += shard.table_bytes() as u64;
         }
@@ -44,16 +44,16 @@ impl Store {
     /// Starts all counters from nothing (`stats reset`).
     pub fn reset_stats(&self) {
         self.flushes.store(0, Ordering::Relaxed);
-        for part in &self.parts {
-            part.counters.reset();
+        for locked in &self.shards {
+            locked.counters.reset();
         }
     }
 
     /// Numbers for `stats items`; `None` when the store is empty.
     pub fn item_stats(&self, now: Now) -> Option<ItemStats> {
         let mut stats = ItemStats::default();
-        for part in &self.parts {
-            let shard = part.shard.read();
+        for locked in &self.shards {
+            let shard = locked.shard.read();
             stats.number += shard.len() as u64;
             stats.mem_requested += shard.content_bytes() as u64;
             let age = shard.oldest_access().map_or(0, |access| now.seconds_since(access));
@@ -67,8 +67,8 @@ impl Store {
     /// every item, one shard at a time.
     pub fn item_sizes(&self) -> BTreeMap<usize, u64> {
         let mut sizes = BTreeMap::new();
-        for part in &self.parts {
-            let shard = part.shard.read();
+        for locked in &self.shards {
+            let shard = locked.shard.read();
             for index in (0..shard.end()).filter(|&index| shard.occupied(index).is_some()) {
                 let bytes = shard.item_bytes(index) + size_of::<crate::memory::slab::Slot>();
                 *sizes.entry(bytes.next_multiple_of(32)).or_insert(0) += 1;

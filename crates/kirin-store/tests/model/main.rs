@@ -210,7 +210,7 @@ impl Both {
         assert_eq!(item.value(), expected.value, "value of {key:?}");
         assert_eq!(item.flags(), expected.flags, "flags of {key:?}");
         assert_eq!(
-            item.expires().moment().map(Now::unix_seconds),
+            item.expires().time().map(Now::unix_seconds),
             expected.expires,
             "expiry of {key:?}"
         );

@@ -3,8 +3,8 @@
 use std::hash::BuildHasher;
 
 use super::Shard;
-use crate::items::record::Record;
-use crate::items::side::Companion;
+use crate::items::prepared_item::PreparedItem;
+use crate::items::side_data::Companion;
 use crate::memory::page::record_bytes;
 
 /// What a slot takes in the set of those with companions made from a copy.
@@ -31,11 +31,11 @@ impl Shard {
         }
     }
 
-    /// The bytes by which a record will grow the shard, in the slot `over` or in a new one.
-    pub(crate) fn growth_bytes(&self, record: &Record<'_>, over: Option<u32>) -> usize {
+    /// The bytes by which a prepared will grow the shard, in the slot `over` or in a new one.
+    pub(crate) fn growth_bytes(&self, prepared: &PreparedItem<'_>, over: Option<u32>) -> usize {
         let old_side_bytes = over.and_then(|index| self.side(index)).map_or(0, |side| side.bytes());
-        let side = record.side_bytes().saturating_sub(old_side_bytes);
-        let log = self.log.growth_bytes(record.packed_len());
+        let side = prepared.side_bytes().saturating_sub(old_side_bytes);
+        let log = self.log.growth_bytes(prepared.packed_len());
         if over.is_some() {
             return side + log;
         }
@@ -60,8 +60,8 @@ impl Shard {
 
     /// What an item takes beside its slot and its place in the table.
     pub(crate) fn item_bytes(&self, index: u32) -> usize {
-        let entry = self.entry(index);
-        record_bytes(entry.key.len() + entry.value.len())
+        let record = self.record(index);
+        record_bytes(record.key.len() + record.value.len())
             + self.side(index).map_or(0, |side| side.bytes())
     }
 
@@ -91,7 +91,7 @@ impl Shard {
     /// Copies together what is needed of the emptiest page and gives that back. False when no page
     /// has holes.
     pub(crate) fn compact(&mut self) -> bool {
-        self.log.reap();
+        self.log.forget_released_pages();
         let Some(page) = self.log.emptiest() else { return false };
         for (index, address) in self.log.records(page) {
             if self.slab.find(index).is_none_or(|slot| slot.address != address) {
@@ -103,7 +103,7 @@ impl Shard {
             }
             self.slab.get_mut(index).address = self.log.relocate(address);
         }
-        self.log.reap();
+        self.log.forget_released_pages();
         true
     }
 
@@ -112,7 +112,7 @@ impl Shard {
         if self.table.capacity() > 1024 && self.table.len() < self.table.capacity() / 4 {
             let Shard { table, slab, log, hasher, .. } = self;
             table.shrink_to(table.len() * 2, |&index| {
-                hasher.hash_one(log.entry(slab.get(index).address).key)
+                hasher.hash_one(log.record(slab.get(index).address).key)
             });
             self.sides.shrink_to_fit();
         }

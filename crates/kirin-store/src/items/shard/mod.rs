@@ -19,13 +19,13 @@ use hashbrown::HashTable;
 use crate::clock::{Expires, Now};
 use crate::eviction::s3fifo::Queues;
 use crate::items::item::ItemRef;
-use crate::items::record::{PlacedValue, Record};
-use crate::items::side::{Companion, Side};
+use crate::items::prepared_item::{PlacedValue, PreparedItem};
+use crate::items::side_data::{Companion, SideData};
 use crate::items::value::{FilledBuffer, Value};
 use crate::memory::log::Log;
-use crate::memory::page::Entry;
+use crate::memory::page::Record;
 use crate::memory::region::Region;
-use crate::memory::slab::{Slab, Slot, mark, place};
+use crate::memory::slab::{Slab, Slot, mark, status};
 
 /// One part of the store, behind a lock of its own.
 pub(crate) struct Shard {
@@ -36,7 +36,7 @@ pub(crate) struct Shard {
     pub(crate) slab: Slab,
     pub(crate) log: Log,
     pub(crate) queues: Queues,
-    sides: HashMap<u32, Arc<Side>>,
+    sides: HashMap<u32, Arc<SideData>>,
     /// Slots with companions that were made from a copy.
     copied: HashSet<u32>,
     /// Bytes of all sides; the others know their own size.
@@ -50,7 +50,7 @@ pub(crate) struct Shard {
 }
 
 /// An item whose key and value take more than this part of a page is kept whole: at most as much of
-/// a page is lost because the next record does not fit.
+/// a page is lost because the next prepared does not fit.
 const PACKED_ONE_IN: usize = 8;
 
 /// And one of more than this is kept whole in any case: a reader that is slow to take it should not
@@ -90,9 +90,9 @@ impl Shard {
 
     /// Whether an item was stored at this number or later. The number of a stale item is that of
     /// the mark; when it was stored has been noted (`Store::note_leaving`).
-    pub(crate) fn is_stored_since(&self, index: u32, number: u64) -> bool {
+    pub(crate) fn is_stored_since(&self, index: u32, sequence: u64) -> bool {
         let is_stale = self.slot(index).marks.load(Ordering::Relaxed) & mark::STALE != 0;
-        !is_stale && self.sequence(index) >= number
+        !is_stale && self.sequence(index) >= sequence
     }
 
     pub(crate) fn slot(&self, index: u32) -> &Slot {
@@ -113,25 +113,25 @@ impl Shard {
         self.slab.end()
     }
 
-    fn entry(&self, index: u32) -> Entry<'_> {
-        self.log.entry(self.slab.get(index).address)
+    fn record(&self, index: u32) -> Record<'_> {
+        self.log.record(self.slab.get(index).address)
     }
 
     /// The key of an item.
     pub(crate) fn key(&self, index: u32) -> &[u8] {
-        self.entry(index).key
+        self.record(index).key
     }
 
     /// The value of an item.
     pub(crate) fn value(&self, index: u32) -> &[u8] {
         match self.side(index).and_then(|side| side.value.as_ref()) {
             Some(value) => value,
-            None => self.entry(index).value,
+            None => self.record(index).value,
         }
     }
 
     /// What lies beside a slot.
-    pub(crate) fn side(&self, index: u32) -> Option<&Arc<Side>> {
+    pub(crate) fn side(&self, index: u32) -> Option<&Arc<SideData>> {
         if self.slab.get(index).has_side() { self.sides.get(&index) } else { None }
     }
 
@@ -183,8 +183,8 @@ impl Shard {
             _ if self.is_packed(key.len() + slice.len()) => {
                 PlacedValue::Packed(Cow::Borrowed(slice))
             }
-            Value::Buffer(FilledBuffer(whole)) => PlacedValue::Whole(whole.clone()),
-            Value::Owned(_) | Value::Copied(_) => PlacedValue::Whole(Region::copy_of(slice)),
+            Value::Buffer(FilledBuffer(value)) => PlacedValue::Separate(value.clone()),
+            Value::Owned(_) | Value::Copied(_) => PlacedValue::Separate(Region::copy_of(slice)),
         }
     }
 
@@ -193,49 +193,49 @@ impl Shard {
     }
 
     /// Enters an item whose key is not there yet.
-    pub(crate) fn insert(&mut self, hash: u64, record: Record<'_>) -> u32 {
+    pub(crate) fn insert(&mut self, hash: u64, prepared: PreparedItem<'_>) -> u32 {
         let index = self.slab.take();
-        let bytes = record.bytes();
-        self.slab.get_mut(index).address = self.log.append(index, record.key, &record.value);
-        self.fill(index, record);
+        let bytes = prepared.bytes();
+        self.slab.get_mut(index).address = self.log.append(index, prepared.key, &prepared.value);
+        self.fill(index, prepared);
         let Shard { table, slab, log, hasher, queues, .. } = self;
         table.insert_unique(hash, index, |&index| {
-            hasher.hash_one(log.entry(slab.get(index).address).key)
+            hasher.hash_one(log.record(slab.get(index).address).key)
         });
         queues.insert(slab, index, hash, bytes);
         index
     }
 
     /// Puts new content into a slot; the item keeps its place in its queue.
-    pub(crate) fn replace(&mut self, index: u32, record: Record<'_>) {
+    pub(crate) fn replace(&mut self, index: u32, prepared: PreparedItem<'_>) {
         let old_bytes = self.item_bytes(index);
-        self.queues.resize(&mut self.slab, index, old_bytes, record.bytes());
+        self.queues.resize(&mut self.slab, index, old_bytes, prepared.bytes());
         self.take_side(index);
         let old = self.slab.get(index).address;
         match self.log.value_mut(old) {
-            Some(value) if value.len() == record.value.len() => {
-                value.copy_from_slice(&record.value)
+            Some(value) if value.len() == prepared.value.len() => {
+                value.copy_from_slice(&prepared.value)
             }
             _ => {
                 self.log.release(old);
                 self.slab.get_mut(index).address =
-                    self.log.append(index, record.key, &record.value);
+                    self.log.append(index, prepared.key, &prepared.value);
             }
         }
-        self.fill(index, record);
+        self.fill(index, prepared);
     }
 
-    fn fill(&mut self, index: u32, record: Record<'_>) {
+    fn fill(&mut self, index: u32, prepared: PreparedItem<'_>) {
         let slot = self.slab.get_mut(index);
-        slot.cas = record.cas;
-        slot.expires = record.expires.raw();
-        *slot.last_access.get_mut() = record.last_access.raw();
-        slot.flags = record.flags;
-        *slot.marks.get_mut() = record.marks;
-        self.put_side(index, record.side);
+        slot.cas = prepared.cas;
+        slot.expires = prepared.expires.raw();
+        *slot.last_access.get_mut() = prepared.last_access.raw();
+        slot.flags = prepared.flags;
+        *slot.marks.get_mut() = prepared.marks;
+        self.put_side(index, prepared.side);
     }
 
-    fn put_side(&mut self, index: u32, side: Side) {
+    fn put_side(&mut self, index: u32, side: SideData) {
         let needed = side.is_needed();
         self.slab.get_mut(index).set_has_side(needed);
         if needed {
@@ -244,7 +244,7 @@ impl Shard {
         }
     }
 
-    fn take_side(&mut self, index: u32) -> Option<Arc<Side>> {
+    fn take_side(&mut self, index: u32) -> Option<Arc<SideData>> {
         if !self.slab.get(index).has_side() {
             return None;
         }
@@ -255,7 +255,7 @@ impl Shard {
     }
 
     /// Changes what lies beside a slot.
-    pub(crate) fn change_side(&mut self, index: u32, change: impl FnOnce(&mut Side)) {
+    pub(crate) fn change_side(&mut self, index: u32, change: impl FnOnce(&mut SideData)) {
         let old_bytes = self.item_bytes(index);
         let mut side = self.take_side(index).map(Arc::unwrap_or_clone).unwrap_or_default();
         change(&mut side);
@@ -283,7 +283,8 @@ impl Shard {
     /// The value of an item, to be changed in place: when it can be and nothing was computed from
     /// it.
     pub(crate) fn value_mut(&mut self, index: u32) -> Option<&mut [u8]> {
-        let has_only_tags = |side: &Arc<Side>| side.value.is_none() && side.companions.is_empty();
+        let has_only_tags =
+            |side: &Arc<SideData>| side.value.is_none() && side.companions.is_empty();
         if !self.side(index).is_none_or(has_only_tags) {
             return None;
         }
@@ -292,24 +293,29 @@ impl Shard {
 
     /// The item in a slot with `value` as its value. Flags, expiry, tags and marks stay; what was
     /// computed from the old value does not.
-    pub(crate) fn rewritten<'a>(&self, index: u32, key: &'a [u8], value: Vec<u8>) -> Record<'a> {
+    pub(crate) fn with_new_value<'a>(
+        &self,
+        index: u32,
+        key: &'a [u8],
+        value: Vec<u8>,
+    ) -> PreparedItem<'a> {
         let slot = self.slab.get(index);
         let value = if self.is_packed(key.len() + value.len()) {
             PlacedValue::Packed(Cow::Owned(value))
         } else {
-            PlacedValue::Whole(Region::copy_of(&value))
+            PlacedValue::Separate(Region::copy_of(&value))
         };
-        let mut record = Record::new(key, value);
+        let mut prepared = PreparedItem::new(key, value);
         if let Some(side) = self.side(index) {
-            record.side.tags = side.tags.clone();
-            record.side.sequence = side.sequence;
+            prepared.side.tags = side.tags.clone();
+            prepared.side.sequence = side.sequence;
         }
-        record.cas = slot.cas;
-        record.expires = Expires::from_raw(slot.expires);
-        record.last_access = Now::from_raw(slot.last_access.load(Ordering::Relaxed));
-        record.flags = slot.flags;
-        record.marks = slot.marks.load(Ordering::Relaxed);
-        record
+        prepared.cas = slot.cas;
+        prepared.expires = Expires::from_raw(slot.expires);
+        prepared.last_access = Now::from_raw(slot.last_access.load(Ordering::Relaxed));
+        prepared.flags = slot.flags;
+        prepared.marks = slot.marks.load(Ordering::Relaxed);
+        prepared
     }
 
     /// Takes an item out.
@@ -357,10 +363,10 @@ impl Shard {
 
 impl Slot {
     fn has_side(&self) -> bool {
-        self.place & place::HAS_SIDE != 0
+        self.status & status::HAS_SIDE != 0
     }
 
     fn set_has_side(&mut self, has_side: bool) {
-        self.place = self.place & !place::HAS_SIDE | if has_side { place::HAS_SIDE } else { 0 };
+        self.status = self.status & !status::HAS_SIDE | if has_side { status::HAS_SIDE } else { 0 };
     }
 }

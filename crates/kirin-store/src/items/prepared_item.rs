@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use crate::clock::{Expires, Now};
-use crate::items::side::Side;
+use crate::items::side_data::SideData;
 use crate::memory::page::record_bytes;
 
 /// Everything about an item but its place in the shard.
-pub(crate) struct Record<'a> {
+pub(crate) struct PreparedItem<'a> {
     pub(crate) key: &'a [u8],
     /// The value, unless it lies in `side`.
     pub(crate) value: Cow<'a, [u8]>,
-    pub(crate) side: Side,
+    pub(crate) side: SideData,
     pub(crate) cas: u64,
     pub(crate) expires: Expires,
     pub(crate) last_access: Now,
@@ -21,20 +21,20 @@ pub(crate) struct Record<'a> {
     pub(crate) marks: u8,
 }
 
-impl<'a> Record<'a> {
+impl<'a> PreparedItem<'a> {
     /// A record of this value and nothing else. A value that is longer than `packed_limit_bytes`
     /// together with its key is not packed into a page but kept in an allocation of its own.
-    pub(crate) fn new(key: &'a [u8], value: PlacedValue<'a>) -> Record<'a> {
-        let mut side = Side::default();
+    pub(crate) fn new(key: &'a [u8], value: PlacedValue<'a>) -> PreparedItem<'a> {
+        let mut side = SideData::default();
         let value = match value {
             PlacedValue::Packed(value) => value,
-            PlacedValue::Whole(value) => {
+            PlacedValue::Separate(value) => {
                 side.value = Some(value);
                 Cow::Borrowed(&[][..])
             }
         };
         let (expires, last_access) = (Expires::NEVER, Now::from_unix_seconds(0));
-        Record { key, value, side, cas: 0, expires, last_access, flags: 0, marks: 0 }
+        PreparedItem { key, value, side, cas: 0, expires, last_access, flags: 0, marks: 0 }
     }
 
     pub(crate) fn value_len(&self) -> usize {
@@ -59,5 +59,5 @@ impl<'a> Record<'a> {
 /// A value, and whether it is packed into a page or kept whole.
 pub(crate) enum PlacedValue<'a> {
     Packed(Cow<'a, [u8]>),
-    Whole(Bytes),
+    Separate(Bytes),
 }

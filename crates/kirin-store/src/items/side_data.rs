@@ -12,7 +12,7 @@ use crate::memory::size_class::allocated_bytes;
 /// The part of an item that lives beside its slot. Never changed once readers can see it; a change
 /// makes a new one.
 #[derive(Clone, Default)]
-pub(crate) struct Side {
+pub(crate) struct SideData {
     /// A value that is too large for the log.
     pub(crate) value: Option<Bytes>,
     /// The tags the item carries.
@@ -44,9 +44,9 @@ impl Companion {
 
 /// Allocated around every side: the `Arc` and its place in the shard's map.
 const SIDE_FIXED_BYTES: usize =
-    size_of::<Side>() + 16 + 2 * (size_of::<u32>() + size_of::<usize>());
+    size_of::<SideData>() + 16 + 2 * (size_of::<u32>() + size_of::<usize>());
 
-impl Side {
+impl SideData {
     /// Whether there is anything in it.
     pub(crate) fn is_needed(&self) -> bool {
         self.value.is_some()

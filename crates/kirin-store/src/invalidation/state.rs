@@ -12,11 +12,11 @@ pub enum Invalidation {
 
 /// What can be said of an item that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ItemState {
     Fresh,
     /// Invalidated softly since it was stored, and not marked so yet.
     Stale,
     /// Invalidated for good.
-    Gone,
+    Invalidated,
     Expired,
 }
