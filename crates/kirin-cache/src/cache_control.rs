@@ -3,7 +3,7 @@
 
 use httparse::Header;
 use kirin_http::FieldLines;
-use kirin_http::field_lines::is_token_byte;
+use kirin_http::token::is_token_byte;
 use kirin_http::field_list::members;
 
 use crate::directives::{Directive, delta_seconds, directives};

@@ -3,7 +3,8 @@
 //!
 //! Used for request bodies, and by the workers crate for what an application sends back.
 
-use crate::field_lines::{is_field_value_byte, is_token_byte};
+use crate::field_lines::is_field_value_byte;
+use crate::token::is_token_byte;
 use crate::trailers::{MAX_TRAILER_FIELDS, Trailers};
 
 /// A chunk size line, with extensions, in bytes at most.

@@ -12,7 +12,7 @@ use ipnet::IpNet;
 
 use crate::forwarded_element::{self, Element};
 use crate::handler::Peer;
-use crate::request_target::parse_host;
+use crate::host::parse_host;
 
 /// Peers whose word counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

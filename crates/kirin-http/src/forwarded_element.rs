@@ -6,7 +6,8 @@
 
 use std::borrow::Cow;
 
-use crate::field_lines::{is_field_value_byte, is_token_byte};
+use crate::field_lines::is_field_value_byte;
+use crate::token::is_token_byte;
 
 /// What one proxy tells of what came to it. Other parameters (`by`, extensions) are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

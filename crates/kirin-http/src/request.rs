@@ -9,9 +9,11 @@ use std::ops::Range;
 use http::{Method, StatusCode};
 use httparse::Header;
 
-use crate::field_lines::is_token_byte;
 use crate::field_list::members;
-use crate::request_target::{parse_host, split_target};
+use crate::host::parse_host;
+use crate::percent::{self, NOT_ASCII};
+use crate::request_target::split_target;
+use crate::token::is_token;
 
 /// Field lines in one request head at most. nginx has no such limit, Apache 100.
 pub const MAX_FIELDS: usize = 100;
@@ -282,23 +284,10 @@ pub fn escape_target(input: &[u8]) -> (Vec<u8>, usize) {
     let part = escapable_target(input);
     let mut escaped = Vec::with_capacity(input.len() + 2 * part.len());
     escaped.extend_from_slice(&input[..part.start]);
-    escape_bytes(&input[part.clone()], &mut escaped);
+    percent::encode_into(&input[part.clone()], NOT_ASCII, &mut escaped);
     escaped.extend_from_slice(&input[part.end..]);
     let added = escaped.len() - input.len();
     (escaped, added)
-}
-
-/// Appends `bytes` with those above 127 percent-encoded.
-pub(crate) fn escape_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in bytes {
-        match byte {
-            0x80.. => {
-                out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
-            }
-            _ => out.push(*byte),
-        }
-    }
 }
 
 fn has_raw_target(input: &[u8]) -> bool {
@@ -455,7 +444,7 @@ fn once<T>(slot: &mut Option<T>, value: T, otherwise: &'static str) -> Result<()
 
 /// `1*DIGIT`, and no more than fits. No list, no sign, no white space inside (RFC 9110 section
 /// 8.6).
-pub(crate) fn parse_content_length(value: &[u8]) -> Result<u64, Reject> {
+pub fn parse_content_length(value: &[u8]) -> Result<u64, Reject> {
     let bad = Reject::Bad("Content-Length is not a number");
     if value.is_empty() || value.len() > 19 {
         return Err(bad);
@@ -473,9 +462,7 @@ fn parse_transfer_encoding(value: &[u8]) -> Result<BodyLength, Reject> {
     if is_chunked(value) {
         return Ok(BodyLength::Chunked);
     }
-    let is_coding = |coding: &[u8]| {
-        !coding.is_empty() && coding.iter().copied().all(is_token_byte) && !is_chunked(coding)
-    };
+    let is_coding = |coding: &[u8]| is_token(coding) && !is_chunked(coding);
     let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     if codings.next_back().is_some_and(is_chunked) && codings.all(is_coding) {
         return Err(Reject::TransferCoding);

@@ -1,64 +1,11 @@
-//! Request targets and hosts (RFC 9112 section 3.2): split into their parts and checked for their
-//! characters.
+//! Request targets (RFC 9112 section 3.2): split into their parts and checked for their characters.
 //!
 //! Called by the request parser once a head is whole.
 
-use std::net::Ipv6Addr;
-
 use http::Method;
 
+use crate::host::parse_host;
 use crate::request::Reject;
-
-/// `uri-host [ ":" port ]`, not empty: so that it can be handed to an application and stand in a
-/// redirect (RFC 9112 section 3.2, RFC 3986 section 3.2.2).
-pub(crate) fn parse_host(value: &[u8]) -> Result<&str, Reject> {
-    let bad = Reject::Bad("Host is not a host");
-    let text = std::str::from_utf8(value).map_err(|_| bad)?;
-    let name_end = match value.first() {
-        Some(b'[') => {
-            let end = memchr::memchr(b']', value).ok_or(bad)?;
-            text[1..end].parse::<Ipv6Addr>().map_err(|_| bad)?;
-            end + 1
-        }
-        _ => match registered_name_length(value) {
-            0 => return Err(bad),
-            length => length,
-        },
-    };
-    match &value[name_end..] {
-        [] => Ok(text),
-        [b':', port @ ..] if is_port(port) => Ok(text),
-        _ => Err(bad),
-    }
-}
-
-/// `*DIGIT` of RFC 3986, as far as TCP has ports.
-fn is_port(digits: &[u8]) -> bool {
-    let number = digits.iter().try_fold(0u32, |number, byte| match byte {
-        b'0'..=b'9' => {
-            Some(number * 10 + u32::from(byte - b'0')).filter(|number| *number <= 65_535)
-        }
-        _ => None,
-    });
-    digits.len() <= 5 && number.is_some()
-}
-
-/// How many bytes at the start are a `reg-name` of RFC 3986.
-fn registered_name_length(value: &[u8]) -> usize {
-    let mut length = 0;
-    while let Some(byte) = value.get(length) {
-        length += match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => 1,
-            b'%' => match value.get(length + 1..length + 3) {
-                Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => 3,
-                _ => return length,
-            },
-            _ if b"_~!$&'()*+,;=".contains(byte) => 1,
-            _ => return length,
-        };
-    }
-    length
-}
 
 /// Splits a request target of any of the four forms (RFC 9112 section 3.2) into authority, path and
 /// query.

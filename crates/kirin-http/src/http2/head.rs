@@ -11,11 +11,11 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 use httparse::Header;
 
+use crate::host::parse_host;
+use crate::percent::{self, NOT_ASCII};
 use crate::request::{
-    BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, escape_bytes,
-    parse_content_length,
+    BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, parse_content_length,
 };
-use crate::request_target::parse_host;
 
 /// A request head.
 pub(super) struct Head<'a> {
@@ -46,7 +46,10 @@ impl<'a> Head<'a> {
         if *method == Method::CONNECT {
             return Err(Reject::Bad("CONNECT is for proxies"));
         }
-        let target = escaped(uri.path_and_query().map_or("/", |target| target.as_str()));
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        // As in HTTP/1. Only UTF-8 comes here: h2 takes another `:path` for an error of the
+        // connection.
+        let target = percent::encode(target.as_bytes(), NOT_ASCII);
         if target.len() + method.as_str().len() + 12 > limits.request_line_bytes {
             return Err(Reject::TargetTooLong);
         }
@@ -132,18 +135,6 @@ impl<'a> Head<'a> {
             expects_continue: self.expects_continue,
         }
     }
-}
-
-/// `target` with its characters beyond ASCII percent-encoded, as in HTTP/1. Other bytes above 127
-/// do not come here: h2 takes a `:path` that is no UTF-8 for an error of the connection.
-fn escaped(target: &str) -> Cow<'_, str> {
-    if target.is_ascii() {
-        return Cow::Borrowed(target);
-    }
-    let mut escaped = Vec::with_capacity(target.len() * 3);
-    escape_bytes(target.as_bytes(), &mut escaped);
-    // All of it is ASCII now.
-    String::from_utf8(escaped).map_or(Cow::Borrowed(""), Cow::Owned)
 }
 
 /// `:authority`, or else `Host`; they must not contradict each other (RFC 9113 section 8.3.1).

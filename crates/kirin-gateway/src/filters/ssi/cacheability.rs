@@ -3,7 +3,7 @@
 use kirin_cache::directives::{Directive, delta_seconds, directives};
 use kirin_http::FieldLines;
 use kirin_http::date::parse_date;
-use kirin_http::field_lines::is_token_byte;
+use kirin_http::token::is_token;
 use kirin_http::field_list::members;
 
 /// What the parts of a page have said so far, and whether it depends on who asks.
@@ -175,7 +175,7 @@ fn lower(smallest: &mut Option<u64>, other: Option<u64>) {
 
 /// A directive's value as it stands in a field: a token, or a quoted string.
 fn written(value: &[u8]) -> Vec<u8> {
-    if !value.is_empty() && value.iter().copied().all(is_token_byte) {
+    if is_token(value) {
         return value.to_vec();
     }
     let mut quoted = vec![b'"'];
