@@ -17,7 +17,7 @@ use parking_lot::RwLock;
 use rustix::fs::OFlags;
 
 use crate::basic_credentials::BasicCredentials;
-use crate::handler::Peer;
+use crate::peer::Peer;
 use crate::queued_writer::{Lost, Output, QueuedWriter, write_patiently};
 use crate::request::{RequestHead, Version};
 use crate::response::Place;

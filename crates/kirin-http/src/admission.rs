@@ -5,13 +5,12 @@
 //! as its socket.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::handler::Peer;
+use crate::peer::{Peer, address_key};
 
 /// Locks over the addresses, so that loops rarely meet at one.
 const SHARDS: usize = 16;
@@ -116,17 +115,6 @@ impl Drop for AddressPermit {
             }
         }
     }
-}
-
-/// One number for an IPv4 address, or for the /64 of an IPv6 address, of which a single client has
-/// all. None for a unix socket, whose clients are one program.
-pub fn address_key(peer: &Peer) -> Option<u64> {
-    let Peer::Tcp(address) = peer else { return None };
-    Some(match address.ip().to_canonical() {
-        // Above all IPv6 addresses that can be a client's: those that begin with ff are multicast.
-        IpAddr::V4(address) => 0xffff_ffff << 32 | u64::from(u32::from(address)),
-        IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What follows a response head.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,7 +9,6 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 use crate::trailers::Trailers;
-use crate::tunnel::Tunnel;
 
 /// The body of a response. Places in a route make it; the connection writes it.
 pub enum Body {
@@ -80,6 +80,22 @@ pub trait BodyStream {
     fn take_trailers(&mut self) -> Option<Trailers> {
         None
     }
+}
+
+/// The far side of a tunnel: an application worker, or an upstream.
+pub trait Tunnel: 'static {
+    /// Reads what is there into `buffer`; 0 at the end.
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>>;
+
+    /// Writes some of `bytes`.
+    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+
+    /// The client sends no more.
+    fn end_writing(&mut self);
 }
 
 /// No bytes, of a body whose length nobody has said: the answer to a HEAD, for which

@@ -197,7 +197,7 @@ impl ClientBytes {
     }
 
     /// The address that holds most of a resource of which more than three quarters are taken. See
-    /// [`address_key`](crate::admission::address_key) for the number.
+    /// [`address_key`](crate::peer::address_key) for the number.
     pub fn heaviest_address(&self) -> Option<u64> {
         self.memory.heaviest_address().or_else(|| self.disk.heaviest_address())
     }

@@ -11,8 +11,8 @@ use httparse::Header;
 use ipnet::IpNet;
 
 use crate::forwarded_element::{self, Element};
-use crate::handler::Peer;
 use crate::host::parse_host;
+use crate::peer::Peer;
 
 /// Peers whose word counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The seam between the connection engine and the program: who answers a request.
 
-use std::net::SocketAddr;
 use std::pin::Pin;
 
 use crate::client_certificate::ClientCertificate;
 use crate::forwarded::ForwardedFields;
-use crate::listener::ListenAddress;
+use crate::listen_address::ListenAddress;
+use crate::peer::Peer;
 use crate::request::RequestHead;
 use crate::request_body::RequestBody;
 use crate::response::Response;
@@ -58,15 +58,6 @@ pub enum Client<'a> {
     Verified(&'a ClientCertificate),
 }
 
-/// The other end of a client connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// A TCP client.
-    Tcp(SocketAddr),
-    /// A client on a unix socket; it has no address.
-    Unix,
-}
-
 /// What a handler gives back.
 pub enum Answer {
     /// The response; a request body, if any, is not looked at.
@@ -93,15 +84,6 @@ impl Answer {
         match self {
             Answer::Now(response) => response,
             Answer::Later(later) => later(body).await,
-        }
-    }
-}
-
-impl std::fmt::Display for Peer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Peer::Tcp(address) => write!(f, "{}", address.ip()),
-            Peer::Unix => f.write_str("unix:"),
         }
     }
 }

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use rustix::net::{SocketAddrAny, SocketAddrUnix};
 
 use crate::keepalive;
-use crate::listener::{ListenAddress, ListenError, Listener};
+use crate::listen_address::ListenAddress;
+use crate::listener::{ListenError, Listener};
 
 /// A listening socket that somebody else has opened. It does not block.
 pub struct InheritedSocket {

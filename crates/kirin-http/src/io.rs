@@ -22,7 +22,7 @@ use crate::admission::{AddressPermit, Permit};
 use crate::client_bytes::{ClientShare, Reservation};
 use crate::client_certificate::ClientCertificate;
 use crate::client_watch::Presence;
-use crate::handler::Peer;
+use crate::peer::Peer;
 use crate::tls::{ALPN_HTTP2, Tls};
 use crate::tls_stream::TlsStream;
 

@@ -11,10 +11,12 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::admission::Admission;
 use crate::connection;
-use crate::handler::{Handler, Peer};
+use crate::handler::Handler;
 use crate::io::{Io, Stream};
 use crate::keepalive;
+use crate::listen_address::ListenAddress;
 use crate::panics;
+use crate::peer::Peer;
 use crate::server::Server;
 use crate::tls::Tls;
 
@@ -30,21 +32,9 @@ const LAST_REQUEST: Duration = Duration::from_secs(1);
 /// How often connections are ended that have become idle since.
 const IDLE_AGAIN: Duration = Duration::from_millis(100);
 
-/// Where a listener listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListenAddress {
-    /// `HOST:PORT`; port 0 takes a free one.
-    Tcp(SocketAddr),
-    /// `unix:PATH`
-    Unix(PathBuf),
-}
-
 /// A listener that could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// The text is no address.
-    #[error("`{0}` is not an address: use HOST:PORT, PORT or unix:PATH")]
-    Address(String),
     /// Somebody else serves there.
     #[error("{0} is in use by another process")]
     InUse(ListenAddress),
@@ -54,36 +44,6 @@ pub enum ListenError {
     /// The kernel refused.
     #[error("cannot listen on {0}: {1}")]
     Io(ListenAddress, #[source] io::Error),
-}
-
-impl std::str::FromStr for ListenAddress {
-    type Err = ListenError;
-
-    fn from_str(text: &str) -> Result<Self, ListenError> {
-        if let Some(path) = text.strip_prefix("unix:") {
-            if path.is_empty() {
-                return Err(ListenError::Address(text.into()));
-            }
-            return Ok(ListenAddress::Unix(path.into()));
-        }
-        if let Ok(port) = text.parse::<u16>() {
-            return Ok(ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], port))));
-        }
-        let text = text
-            .strip_prefix("localhost:")
-            .map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
-        let text = text.strip_prefix("*:").map_or(text.clone(), |port| format!("0.0.0.0:{port}"));
-        text.parse().map(ListenAddress::Tcp).map_err(|_| ListenError::Address(text))
-    }
-}
-
-impl std::fmt::Display for ListenAddress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ListenAddress::Tcp(address) => write!(f, "{address}"),
-            ListenAddress::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
 }
 
 /// A bound socket that no loop accepts on yet.

@@ -7,7 +7,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::handler::Peer;
+use crate::peer::Peer;
 
 /// The longest line of version 1, CR LF included (section 2.1).
 const MAX_LINE_BYTES: usize = 107;

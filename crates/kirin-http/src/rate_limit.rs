@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::admission::address_key;
 use crate::cookies::cookie;
-use crate::handler::Peer;
+use crate::peer::{Peer, address_key};
 use crate::request::RequestHead;
 
 /// Buckets of one limit: 1 MiB. When clients with more keys come at once, those are forgotten that

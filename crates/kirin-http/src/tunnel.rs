@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use tokio::time::{Instant, Sleep};
 
+use crate::body::Tunnel;
 use crate::client_watch::Presence;
 use crate::field_lines::FieldLines;
 use crate::io::{Closed, Io};
@@ -28,22 +29,6 @@ const BUFFER_BYTES: usize = 16 * 1024;
 
 /// How long the far side may be silent after the client has ended its side.
 const FAREWELL: Duration = Duration::from_secs(10);
-
-/// The far side of a tunnel: an application worker, or an upstream.
-pub trait Tunnel: 'static {
-    /// Reads what is there into `buffer`; 0 at the end.
-    fn poll_read(
-        &mut self,
-        context: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>>;
-
-    /// Writes some of `bytes`.
-    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
-
-    /// The client sends no more.
-    fn end_writing(&mut self);
-}
 
 /// Bytes on their way in one direction.
 #[derive(Default)]

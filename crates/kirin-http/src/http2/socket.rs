@@ -288,9 +288,9 @@ impl AsyncWrite for Socket {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::handler::Peer;
     use crate::io::Stream;
     use crate::pace::Demand;
+    use crate::peer::Peer;
     use std::future::poll_fn;
     use std::io::Read;
     use std::os::unix::net::UnixStream;

@@ -36,9 +36,8 @@ pub struct Target {
 impl Target {
     /// The address on the command line.
     pub fn at(address: &str) -> Result<Self, String> {
-        let admin = address
-            .parse()
-            .map_err(|error: kirin_http::listener::ListenError| error.to_string())?;
+        let admin =
+            address.parse().map_err(|error: kirin_http::InvalidListenAddress| error.to_string())?;
         Ok(Self { admin: Some(admin), memcached: Vec::new(), named_by: "--admin".into() })
     }
 

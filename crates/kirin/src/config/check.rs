@@ -456,7 +456,7 @@ pub(super) fn address(
     text: &Spanned<String>,
     source: &Source,
 ) -> Result<ListenAddress, ConfigError> {
-    let address = text.get_ref().parse().map_err(|error: kirin_http::listener::ListenError| {
+    let address = text.get_ref().parse().map_err(|error: kirin_http::InvalidListenAddress| {
         source.error(text.span(), error.to_string())
     })?;
     Ok(match address {
