@@ -105,7 +105,7 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             Begun::End => return,
         }
     }
-    server.deadlines.set(&io, server.deadlines.head);
+    io.set_deadline(server.deadlines.head);
     let mut read = true;
     loop {
         match poll_fn(|context| read_and_answer(&server, &io, context, read)).await {
@@ -142,7 +142,7 @@ enum Begun {
 /// connections.
 async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
     let Some(tls) = &server.tls else { return Begun::Http1 };
-    server.deadlines.set(io, tls.handshake_time().as_secs().max(1));
+    io.set_deadline(tls.handshake_time().as_secs().max(1));
     match poll_fn(|context| io.poll_handshake(context, tls)).await {
         Ok(handshake) => {
             if let Some(client) = handshake.client {
@@ -152,7 +152,7 @@ async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
         }
         Err(error) => {
             tracing::debug!(peer = %io.peer, %error, "TLS handshake failed");
-            sending::linger_shortly(io, &server.deadlines).await;
+            sending::linger_shortly(io).await;
             Begun::End
         }
     }
@@ -201,17 +201,18 @@ fn read_and_answer<H: Handler>(
 /// Counts the memory of what is unread. If there is no room for it, the connection ends.
 fn count_unread<H>(server: &Server<H>, io: &Io) -> io::Result<()> {
     let bytes = io.unread.borrow().capacity();
-    let mut counted = io.unread_memory.borrow_mut();
-    match &mut *counted {
-        _ if bytes <= UNCOUNTED_BYTES => *counted = None,
+    let mut counted = io.unread_memory.take();
+    match &mut counted {
+        _ if bytes <= UNCOUNTED_BYTES => counted = None,
         Some(counted) => counted.resize(bytes as u64).map_err(io::Error::other)?,
         None => {
             let share = server.share(io.client_peer());
             let reserved =
                 share.reserve(Resource::Memory, bytes as u64).map_err(io::Error::other)?;
-            *counted = Some(Box::new(reserved));
+            counted = Some(Box::new(reserved));
         }
     }
+    io.unread_memory.set(counted);
     Ok(())
 }
 
@@ -223,10 +224,10 @@ fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &Step, new_head: bool) {
     }
     if io.unread.borrow().is_empty() {
         io.phase.set(Phase::Idle);
-        server.deadlines.set(io, server.deadlines.keep_alive);
+        io.set_deadline(server.deadlines.keep_alive);
     } else if new_head {
         io.phase.set(Phase::Busy);
-        server.deadlines.set(io, server.deadlines.head);
+        io.set_deadline(server.deadlines.head);
     }
 }
 
@@ -416,14 +417,14 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
     };
     io.share.replace(share);
     if let Some(mut unsent) = step.unsent {
-        sending::flush(io, &server.deadlines, &mut unsent).await?;
+        sending::flush(io, &mut unsent).await?;
     }
     let refused = matches!(step.work, Work::Refused);
     let persistent = match step.work {
         Work::Nothing => true,
         Work::Close | Work::Refused => false,
         Work::Send(mut response, mut request) => {
-            match Box::pin(skip_body(server, io, &request)).await {
+            match Box::pin(skip_body(io, &request)).await {
                 Ok(skipped) => request.exchange.persistent &= skipped,
                 Err(error) => {
                     request.exchange.persistent = false;
@@ -435,14 +436,13 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
             send(server, io, response, request).await?
         }
         Work::Later(later, mut request) => {
-            server.deadlines.clear(io);
-            let mut body =
-                RequestBody::http1(io, &server.deadlines, request.body, request.expects_continue);
+            io.clear_deadline();
+            let mut body = RequestBody::http1(io, request.body, request.expects_continue);
             let is_current = request.exchange.version == Version::Http11;
             let client = ClientWatch::http1(io, is_current);
             body = body.with_client(client.clone()).with_share(request.share.clone());
             if is_current {
-                body = body.with_informational(Informational::http1(io, &server.deadlines));
+                body = body.with_informational(Informational::http1(io));
             }
             let response = tokio::select! {
                 biased;
@@ -459,11 +459,11 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
     };
     if persistent {
         io.phase.set(Phase::Idle);
-        server.deadlines.set(io, server.deadlines.keep_alive);
+        io.set_deadline(server.deadlines.keep_alive);
     } else if refused {
-        sending::linger_shortly(io, &server.deadlines).await;
+        sending::linger_shortly(io).await;
     } else if !io.body_finished.get() || !io.unread.borrow().is_empty() || io.has_more() {
-        sending::linger(io, &server.deadlines).await;
+        sending::linger(io).await;
     } else {
         io.end_tls();
     }
@@ -494,9 +494,8 @@ async fn send_in_time<H>(
     mut request: Request,
 ) -> io::Result<bool> {
     let (status, place) = (response.status, response.place);
-    let way = (&*server.deadlines, &server.pipes);
     let before = io.sent.get();
-    let sent = sending::send(io, way, response, &mut request.exchange).await;
+    let sent = sending::send(io, &server.pipes, response, &mut request.exchange).await;
     if let (Some(log), Some(record)) = (&server.log, &request.record) {
         let response = match sent {
             Ok(body_bytes) => ResponseRecord { status, body_bytes, place, is_cut: false },
@@ -530,25 +529,21 @@ async fn send_at_once<H>(
         Poll::Ready(output.flush(io, context))
     });
     if let Some(mut unsent) = unsent.await? {
-        sending::flush(io, &server.deadlines, &mut unsent).await?;
+        sending::flush(io, &mut unsent).await?;
     }
     Ok(request.exchange.persistent)
 }
 
 /// Drops a small body that no place wanted. Returns whether the next request can be found behind
 /// it.
-async fn skip_body<H>(
-    server: &Server<H>,
-    io: &Rc<Io>,
-    request: &Request,
-) -> Result<bool, BodyError> {
+async fn skip_body(io: &Rc<Io>, request: &Request) -> Result<bool, BodyError> {
     // A client that was not told to continue may send the body or not: what comes next cannot be
     // known.
     if request.expects_continue {
         io.body_finished.set(false);
         return Ok(false);
     }
-    let mut body = RequestBody::http1(io, &server.deadlines, request.body, false);
+    let mut body = RequestBody::http1(io, request.body, false);
     body.limit(SKIPPED_BODY_BYTES);
     while body.chunk().await?.is_some() {}
     Ok(true)

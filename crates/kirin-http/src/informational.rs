@@ -14,7 +14,6 @@ use crate::output::Unsent;
 use crate::pace::Pace;
 use crate::response_writer::write_status_line;
 use crate::sending;
-use crate::server::Deadlines;
 
 /// Informational responses at most before the one that ends an exchange, and bytes of all their
 /// heads together.
@@ -55,7 +54,6 @@ pub struct Informational(Way);
 enum Way {
     Http1 {
         io: Rc<Io>,
-        deadlines: Rc<Deadlines>,
         /// Of all of them together, so that many small ones give a slow reader no more time.
         pace: Cell<Pace>,
     },
@@ -63,9 +61,9 @@ enum Way {
 }
 
 impl Informational {
-    pub(crate) fn http1(io: &Rc<Io>, deadlines: &Rc<Deadlines>) -> Self {
-        let pace = Cell::new(Pace::new(deadlines.writing));
-        Self(Way::Http1 { io: Rc::clone(io), deadlines: Rc::clone(deadlines), pace })
+    pub(crate) fn http1(io: &Rc<Io>) -> Self {
+        let pace = Cell::new(Pace::new(io.deadlines.writing));
+        Self(Way::Http1 { io: Rc::clone(io), pace })
     }
 
     pub(crate) fn http2(responder: &Responder) -> Self {
@@ -82,14 +80,14 @@ impl Informational {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         match &self.0 {
-            Way::Http1 { io, deadlines, pace: shared } => {
+            Way::Http1 { io, pace: shared } => {
                 let mut head = Vec::with_capacity(fields.len_bytes() + 40);
                 write_status_line(status, &mut head);
                 fields.write_to(&mut head);
                 head.extend_from_slice(b"\r\n");
                 let mut pace = shared.get();
                 let mut unsent = Unsent::one(Bytes::from(head));
-                let sent = sending::flush_at(io, deadlines, &mut pace, &mut unsent).await;
+                let sent = sending::flush_at(io, &mut pace, &mut unsent).await;
                 shared.set(pace);
                 sent
             }

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ use crate::admission::{AddressPermit, Permit};
 use crate::client_bytes::{ClientShare, Reservation};
 use crate::client_certificate::ClientCertificate;
 use crate::client_watch::Presence;
+use crate::deadlines::Deadlines;
+use crate::pace::Pace;
 use crate::peer::Peer;
 use crate::tls::{ALPN_HTTP2, Tls};
 use crate::tls_stream::TlsStream;
@@ -83,6 +86,8 @@ pub(crate) struct Io {
     pub(crate) unread: RefCell<Vec<u8>>,
     /// Bytes that the socket has taken, of all responses.
     pub(crate) sent: Cell<u64>,
+    /// The times of the listener.
+    pub(crate) deadlines: Rc<Deadlines>,
     /// Second (of the loop's clock) at which the table ends the connection; 0 for never.
     pub(crate) deadline: Cell<u64>,
     pub(crate) phase: Cell<Phase>,
@@ -101,7 +106,7 @@ pub(crate) struct Io {
     /// Whose bytes are counted that are held for the request in progress.
     pub(crate) share: RefCell<ClientShare>,
     /// The memory of `unread`, if that is more than a little.
-    pub(crate) unread_memory: RefCell<Option<Box<Reservation>>>,
+    pub(crate) unread_memory: Cell<Option<Box<Reservation>>>,
     /// Given back with the socket.
     pub(crate) permit: Option<Permit>,
     /// The same, counted for the client's address.
@@ -120,10 +125,11 @@ pub(crate) enum Closed {
 }
 
 impl Io {
-    pub(crate) fn new(stream: Stream, peer: Peer) -> Self {
+    pub(crate) fn new(stream: Stream, peer: Peer, deadlines: &Rc<Deadlines>) -> Self {
         Self {
             stream: RefCell::new(stream),
             unread: RefCell::new(Vec::new()),
+            deadlines: Rc::clone(deadlines),
             deadline: Cell::new(0),
             phase: Cell::new(Phase::Idle),
             body_finished: Cell::new(true),
@@ -134,10 +140,38 @@ impl Io {
             client: OnceCell::new(),
             presence: RefCell::default(),
             share: RefCell::default(),
-            unread_memory: RefCell::default(),
+            unread_memory: Cell::default(),
             permit: None,
             address_permit: OnceCell::new(),
         }
+    }
+
+    /// Has the table of open connections end the connection in so many seconds.
+    pub(crate) fn set_deadline(&self, seconds: u64) {
+        self.deadline.set(self.deadlines.clock.now() + seconds);
+    }
+
+    /// Has the table leave the connection open.
+    pub(crate) fn clear_deadline(&self) {
+        self.deadline.set(0);
+    }
+
+    /// Waits for the client from now on.
+    pub(crate) fn begin_wait(&self, pace: &mut Pace) {
+        self.deadline.set(pace.begin(self.deadlines.clock.now()));
+    }
+
+    /// Notes that the client has moved so many bytes while it was waited for.
+    pub(crate) fn progress(&self, pace: &mut Pace, bytes: usize) {
+        if bytes > 0 {
+            self.deadline.set(pace.moved(bytes as u64, self.deadlines.clock.now()));
+        }
+    }
+
+    /// Ends the wait for the client.
+    pub(crate) fn end_wait(&self, pace: &mut Pace) {
+        pace.end(self.deadlines.clock.now());
+        self.deadline.set(0);
     }
 
     /// Who is at the other end: whom the PROXY header names, or the socket's peer.

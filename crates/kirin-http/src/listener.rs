@@ -150,22 +150,24 @@ impl Accepting {
         })
     }
 
-    async fn accept(&self, tls: Option<&Tls>) -> io::Result<Io> {
+    async fn accept<H>(&self, server: &Server<H>) -> io::Result<Io> {
+        let tls = server.tls.as_deref();
         match self {
             Accepting::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                Ok(Io::new(over_tcp(stream, tls)?, Peer::Tcp(peer)))
+                Ok(Io::new(over_tcp(stream, tls)?, Peer::Tcp(peer), &server.deadlines))
             }
             Accepting::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                Ok(Io::new(over_unix(stream, tls)?, Peer::Unix))
+                Ok(Io::new(over_unix(stream, tls)?, Peer::Unix, &server.deadlines))
             }
         }
     }
 
     /// The connections that are waiting now. Asks the kernel, while [`Accepting::accept`] asks the
     /// reactor, which may not have heard of them yet.
-    fn accept_waiting(self, tls: Option<&Tls>) -> io::Result<Vec<Io>> {
+    fn accept_waiting<H>(self, server: &Server<H>) -> io::Result<Vec<Io>> {
+        let tls = server.tls.as_deref();
         let mut waiting = Vec::new();
         match self {
             Accepting::Tcp(listener) => {
@@ -175,7 +177,7 @@ impl Accepting {
                 {
                     stream.set_nonblocking(true)?;
                     let stream = over_tcp(tokio::net::TcpStream::from_std(stream)?, tls)?;
-                    waiting.push(Io::new(stream, Peer::Tcp(peer)));
+                    waiting.push(Io::new(stream, Peer::Tcp(peer), &server.deadlines));
                 }
             }
             Accepting::Unix(listener) => {
@@ -185,7 +187,7 @@ impl Accepting {
                 {
                     stream.set_nonblocking(true)?;
                     let stream = over_unix(tokio::net::UnixStream::from_std(stream)?, tls)?;
-                    waiting.push(Io::new(stream, Peer::Unix));
+                    waiting.push(Io::new(stream, Peer::Unix, &server.deadlines));
                 }
             }
         }
@@ -236,7 +238,7 @@ pub async fn accept_until<H: Handler>(
         () = stop => {}
         () = accept_for_ever(&listener, &server, &mut serve) => {}
     }
-    listener.accept_waiting(server.tls.as_deref())?.into_iter().for_each(serve);
+    listener.accept_waiting(&server)?.into_iter().for_each(serve);
     Ok(())
 }
 
@@ -254,7 +256,7 @@ async fn accept_for_ever<H: Handler>(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         }
-        match listener.accept(server.tls.as_deref()).await {
+        match listener.accept(server).await {
             // A mistake in admitting one connection must not end the accepting of others.
             Ok(io) => _ = panics::catch(|| serve(io)),
             Err(error) if is_exhaustion(&error) => {

@@ -51,7 +51,7 @@ pub(crate) async fn receive<H>(server: &Server<H>, io: &Io) -> bool {
         tracing::debug!(peer = %io.peer, listener = %server.local, "closed: the PROXY protocol is taken from trusted peers only");
         return false;
     }
-    server.deadlines.set(io, HEADER_SECONDS);
+    io.set_deadline(HEADER_SECONDS);
     match read_header(io).await {
         Ok(()) if io.announced.get().is_some() && !server.admit_address(io) => {
             tracing::debug!(peer = %io.client_peer(), listener = %server.local, "closed: there are too many connections from this address");

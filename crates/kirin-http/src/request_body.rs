@@ -16,7 +16,6 @@ use crate::io::Io;
 use crate::output::Unsent;
 use crate::pace::Pace;
 use crate::request::BodyLength;
-use crate::server::Deadlines;
 use crate::trailers::{TooManyTrailers, Trailers};
 
 /// Bytes read at once. Bodies of this size and less come in one piece.
@@ -47,7 +46,6 @@ enum Source {
 
 struct Http1Source {
     io: Rc<Io>,
-    deadlines: Rc<Deadlines>,
     framing: Framing,
     pace: Pace,
     /// `100 Continue` is still owed.
@@ -129,21 +127,15 @@ impl RequestBody {
         Self { length, ..Self::empty() }.again(body)
     }
 
-    pub(crate) fn http1(
-        io: &Rc<Io>,
-        deadlines: &Rc<Deadlines>,
-        length: BodyLength,
-        expects_continue: bool,
-    ) -> Self {
+    pub(crate) fn http1(io: &Rc<Io>, length: BodyLength, expects_continue: bool) -> Self {
         let framing = match length {
             BodyLength::None => return Self::empty(),
             BodyLength::Exact(left) => Framing::Exact { left },
             BodyLength::Chunked => Framing::Chunked(ChunkedDecoder::new()),
         };
         io.body_finished.set(false);
-        let pace = Pace::new(deadlines.reading);
-        let (io, deadlines) = (Rc::clone(io), Rc::clone(deadlines));
-        let source = Http1Source { io, deadlines, framing, pace, expects_continue };
+        let pace = Pace::new(io.deadlines.reading);
+        let source = Http1Source { io: Rc::clone(io), framing, pace, expects_continue };
         Self { source: Some(Source::Http1(source)), length, ..Self::empty() }
     }
 
@@ -344,7 +336,7 @@ impl Http1Source {
 
     /// Reads more; first tells a client that waits for it to go on.
     async fn fill(&mut self) -> Result<(), BodyError> {
-        self.deadlines.begin(&self.io, &mut self.pace);
+        self.io.begin_wait(&mut self.pace);
         if std::mem::take(&mut self.expects_continue) {
             let mut line = Unsent::one(Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n"));
             poll_fn(|context| line.poll_flush(&self.io, context)).await?;
@@ -361,8 +353,8 @@ impl Http1Source {
             self.io.poll_read(context, &mut buffer).map_ok(|read| (buffer, read))
         })
         .await?;
-        self.deadlines.moved(&self.io, &mut self.pace, read);
-        self.deadlines.end(&self.io, &mut self.pace);
+        self.io.progress(&mut self.pace, read);
+        self.io.end_wait(&mut self.pace);
         if read == 0 {
             return Err(BodyError::Ended);
         }

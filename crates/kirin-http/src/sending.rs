@@ -15,7 +15,6 @@ use crate::output::Unsent;
 use crate::pace::Pace;
 use crate::response::Response;
 use crate::response_writer::{BodyFraming, Exchange, write_head};
-use crate::server::Deadlines;
 use crate::splicing::{self, Pipes};
 use crate::tunnel;
 
@@ -47,64 +46,58 @@ const SHORT_LINGER_BYTES: usize = 4 * 1024 * 1024;
 /// kept.
 pub(crate) async fn send(
     io: &Io,
-    (deadlines, pipes): (&Deadlines, &Pipes),
+    pipes: &Pipes,
     response: Response,
     exchange: &mut Exchange,
 ) -> io::Result<u64> {
     if let Body::Tunnel(far) = response.body {
         exchange.persistent = false;
-        return tunnel::run(io, deadlines, &response.fields, far).await;
+        return tunnel::run(io, &response.fields, far).await;
     }
     let mut head = Vec::with_capacity(response.fields.len_bytes() + 160);
-    deadlines.clock.now();
-    let framing = write_head(&response, exchange, &deadlines.clock, &mut head);
+    io.deadlines.clock.now();
+    let framing = write_head(&response, exchange, &io.deadlines.clock, &mut head);
     exchange.head_bytes = head.len();
     let length = response.body.length().unwrap_or(0);
     let head = Bytes::from(head);
     match (framing, response.body) {
         (BodyFraming::Nothing, _) | (_, Body::Empty | Body::Withheld(_) | Body::Tunnel(_)) => {
-            flush(io, deadlines, &mut Unsent::one(head)).await?;
+            flush(io, &mut Unsent::one(head)).await?;
             Ok(0)
         }
         (_, Body::Bytes(bytes)) => {
             let mut unsent = Unsent::one(head);
             unsent.push(bytes);
-            flush(io, deadlines, &mut unsent).await?;
+            flush(io, &mut unsent).await?;
             Ok(length)
         }
         (_, Body::Segments(segments)) => {
             let mut unsent = Unsent::one(head);
             segments.into_iter().for_each(|segment| unsent.push(segment));
-            flush(io, deadlines, &mut unsent).await?;
+            flush(io, &mut unsent).await?;
             Ok(length)
         }
-        (_, Body::File(range)) => send_file(io, deadlines, head, range).await,
+        (_, Body::File(range)) => send_file(io, head, range).await,
         (framing, Body::Stream(stream)) => {
-            send_stream(io, (deadlines, pipes), head, stream, framing, exchange.takes_trailers)
-                .await
+            send_stream(io, pipes, head, stream, framing, exchange.takes_trailers).await
         }
     }
 }
 
 /// Writes all of `unsent`; the client must take something now and then.
-pub(crate) async fn flush(io: &Io, deadlines: &Deadlines, unsent: &mut Unsent) -> io::Result<()> {
-    flush_at(io, deadlines, &mut Pace::new(deadlines.writing), unsent).await
+pub(crate) async fn flush(io: &Io, unsent: &mut Unsent) -> io::Result<()> {
+    flush_at(io, &mut Pace::new(io.deadlines.writing), unsent).await
 }
 
 /// The same for a part of a response; `pace` is that of the whole. What the client does not take at
 /// once is counted for it.
-pub(crate) async fn flush_at(
-    io: &Io,
-    deadlines: &Deadlines,
-    pace: &mut Pace,
-    unsent: &mut Unsent,
-) -> io::Result<()> {
+pub(crate) async fn flush_at(io: &Io, pace: &mut Pace, unsent: &mut Unsent) -> io::Result<()> {
     let mut reserved = None;
-    deadlines.begin(io, pace);
+    io.begin_wait(pace);
     let result = poll_fn(|context| {
         let before = unsent.len();
         let result = unsent.poll_flush(io, context);
-        deadlines.moved(io, pace, before - unsent.len());
+        io.progress(pace, before - unsent.len());
         if result.is_pending() && reserved.is_none() {
             let share = io.share.borrow();
             let held = unsent.owned_len() as u64;
@@ -113,25 +106,20 @@ pub(crate) async fn flush_at(
         result
     })
     .await;
-    deadlines.end(io, pace);
+    io.end_wait(pace);
     result
 }
 
-async fn send_file(
-    io: &Io,
-    deadlines: &Deadlines,
-    head: Bytes,
-    range: FileRange,
-) -> io::Result<u64> {
+async fn send_file(io: &Io, head: Bytes, range: FileRange) -> io::Result<u64> {
     if io.is_encrypted() {
-        return send_file_in_pieces(io, deadlines, head, range).await;
+        return send_file_in_pieces(io, head, range).await;
     }
     let mut head = &head[..];
-    let mut pace = Pace::new(deadlines.writing);
-    deadlines.begin(io, &mut pace);
+    let mut pace = Pace::new(io.deadlines.writing);
+    io.begin_wait(&mut pace);
     while !head.is_empty() {
         let sent = poll_fn(|context| io.poll_send_more(context, head)).await?;
-        deadlines.moved(io, &mut pace, sent);
+        io.progress(&mut pace, sent);
         head = &head[sent..];
     }
     let (mut offset, end) = (range.offset, range.offset + range.length);
@@ -144,36 +132,31 @@ async fn send_file(
             // waiting.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        deadlines.moved(io, &mut pace, sent);
+        io.progress(&mut pace, sent);
         if offset < end {
             tokio::task::yield_now().await;
         }
     }
-    deadlines.clear(io);
+    io.clear_deadline();
     Ok(range.length)
 }
 
 /// Sends a file that passes through our hands because it is to be encrypted.
-async fn send_file_in_pieces(
-    io: &Io,
-    deadlines: &Deadlines,
-    head: Bytes,
-    range: FileRange,
-) -> io::Result<u64> {
+async fn send_file_in_pieces(io: &Io, head: Bytes, range: FileRange) -> io::Result<u64> {
     let mut unsent = Unsent::one(head);
     let mut pieces = FilePieces::new(range.clone());
     while let Some(piece) = pieces.next(PIECE_BYTES)? {
         unsent.push(piece);
-        flush(io, deadlines, &mut unsent).await?;
+        flush(io, &mut unsent).await?;
         tokio::task::yield_now().await;
     }
-    flush(io, deadlines, &mut unsent).await?;
+    flush(io, &mut unsent).await?;
     Ok(range.length)
 }
 
 async fn send_stream(
     io: &Io,
-    (deadlines, pipes): (&Deadlines, &Pipes),
+    pipes: &Pipes,
     head: Bytes,
     mut stream: Box<dyn BodyStream>,
     framing: BodyFraming,
@@ -181,7 +164,7 @@ async fn send_stream(
 ) -> io::Result<u64> {
     let expected = stream.length();
     let mut total = 0;
-    let mut pace = Pace::new(deadlines.writing);
+    let mut pace = Pace::new(io.deadlines.writing);
     // The first bytes share the head's write if they are there already.
     let mut unsent = Unsent::one(head);
     let mut waiting = poll_fn(|context| match stream.poll_chunk(context) {
@@ -190,12 +173,12 @@ async fn send_stream(
     })
     .await;
     if waiting.is_none() {
-        flush_at(io, deadlines, &mut pace, &mut unsent).await?;
+        flush_at(io, &mut pace, &mut unsent).await?;
     }
     let splices = framing == BodyFraming::Plain && !io.is_encrypted();
     loop {
         if splices && waiting.is_none() {
-            let moved = splicing::pass_on(io, (deadlines, pipes), &mut pace, &mut *stream).await?;
+            let moved = splicing::pass_on(io, pipes, &mut pace, &mut *stream).await?;
             if let Some(moved) = moved {
                 total += moved;
                 continue;
@@ -211,7 +194,7 @@ async fn send_stream(
             Some(Err(error)) => {
                 // The client gets what there is: the head, if the first bytes were to share its
                 // write.
-                flush_at(io, deadlines, &mut pace, &mut unsent).await?;
+                flush_at(io, &mut pace, &mut unsent).await?;
                 return Err(io::Error::other(error));
             }
         };
@@ -228,10 +211,10 @@ async fn send_stream(
         } else {
             unsent.push(chunk);
         }
-        flush_at(io, deadlines, &mut pace, &mut unsent).await?;
+        flush_at(io, &mut pace, &mut unsent).await?;
     }
     if expected.is_some_and(|expected| total < expected) {
-        flush_at(io, deadlines, &mut pace, &mut unsent).await?;
+        flush_at(io, &mut pace, &mut unsent).await?;
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     if framing == BodyFraming::Chunked {
@@ -244,28 +227,28 @@ async fn send_stream(
             }
         });
     }
-    flush_at(io, deadlines, &mut pace, &mut unsent).await?;
+    flush_at(io, &mut pace, &mut unsent).await?;
     Ok(total)
 }
 
 /// Ends our side and reads on for a while before the socket is closed: for clients that may still
 /// be sending a body.
-pub(crate) async fn linger(io: &Io, deadlines: &Deadlines) {
-    linger_for(io, deadlines, LINGER_SECONDS, LINGER_BYTES).await;
+pub(crate) async fn linger(io: &Io) {
+    linger_for(io, LINGER_SECONDS, LINGER_BYTES).await;
 }
 
 /// The same for a client whose bytes are no acceptable requests, and perhaps a flood.
-pub(crate) async fn linger_shortly(io: &Io, deadlines: &Deadlines) {
-    linger_for(io, deadlines, LINGER_SILENCE_SECONDS, SHORT_LINGER_BYTES).await;
+pub(crate) async fn linger_shortly(io: &Io) {
+    linger_for(io, LINGER_SILENCE_SECONDS, SHORT_LINGER_BYTES).await;
 }
 
-async fn linger_for(io: &Io, deadlines: &Deadlines, seconds: u64, bytes: usize) {
+async fn linger_for(io: &Io, seconds: u64, bytes: usize) {
     io.shutdown_write();
-    let until = deadlines.clock.now() + seconds;
+    let until = io.deadlines.clock.now() + seconds;
     let mut dropped = 0;
     let mut buffer = vec![0; 16 * 1024];
     while dropped < bytes {
-        io.deadline.set(until.min(deadlines.clock.now() + LINGER_SILENCE_SECONDS));
+        io.deadline.set(until.min(io.deadlines.clock.now() + LINGER_SILENCE_SECONDS));
         match poll_fn(|context| io.poll_read(context, &mut buffer)).await {
             Ok(0) | Err(_) => return,
             Ok(count) => dropped += count,

@@ -3,67 +3,28 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use crate::access_log::AccessLog;
-use crate::admission::{Admission, TooManyOfAddress};
-use crate::client_bytes::{ClientShare, ListenerBytes, LoopAccount};
+use crate::admission::TooManyOfAddress;
+use crate::client_bytes::{ClientShare, LoopAccount};
 use crate::client_watch::ClientWatch;
 use crate::clock::Clock;
+use crate::deadlines::Deadlines;
 use crate::forwarded::Forwarding;
 use crate::handler::{Client, Origin};
 use crate::io::Io;
+use crate::limits::Limits;
 use crate::listen_address::ListenAddress;
 use crate::open_connections::OpenConnections;
 use crate::output::Output;
-use crate::pace::{Demand, Pace};
 use crate::peer::{Peer, address_key};
-use crate::request::HeadLimits;
 use crate::splicing::Pipes;
 use crate::tls::Tls;
 
 /// Bytes read at once while a connection waits for a request. A browser's head is 1 KB.
 const SCRATCH_BYTES: usize = 16 * 1024;
-
-/// What a stranger may take of us.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Size of request heads.
-    pub head: HeadLimits,
-    /// How long a connection may be idle between requests.
-    pub keep_alive: Duration,
-    /// How long a head may take from its first byte to its last.
-    pub head_time: Duration,
-    /// How long a client may be silent inside a body.
-    pub body_time: Duration,
-    /// How long a client may take nothing of a response.
-    pub write_time: Duration,
-    /// Bytes a second that a client must send of a body and take of a response, averaged over the
-    /// time that it was waited for beyond the first `body_time` or `write_time`; 0 for none.
-    pub min_rate_bytes: u64,
-    /// Who may have a connection; everybody if there is none. More than may be wait in the kernel's
-    /// queue.
-    pub admission: Option<Arc<Admission>>,
-    /// How many bytes may be held for clients; without it they are not counted.
-    pub client_bytes: Option<Arc<ListenerBytes>>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            head: HeadLimits::default(),
-            keep_alive: Duration::from_secs(75),
-            head_time: Duration::from_secs(60),
-            body_time: Duration::from_secs(60),
-            write_time: Duration::from_secs(60),
-            min_rate_bytes: 240,
-            admission: None,
-            client_bytes: None,
-        }
-    }
-}
 
 /// One listener's side of a loop: the handler, the limits, and buffers that connections borrow
 /// while they work.
@@ -105,19 +66,7 @@ impl<H> Server<H> {
         limits: Limits,
         log: Option<AccessLog>,
     ) -> Self {
-        let deadlines = Deadlines {
-            clock: Clock::default(),
-            keep_alive: limits.keep_alive.as_secs().max(1),
-            head: limits.head_time.as_secs().max(1),
-            reading: Demand {
-                silence: limits.body_time.as_secs().max(1),
-                rate: limits.min_rate_bytes,
-            },
-            writing: Demand {
-                silence: limits.write_time.as_secs().max(1),
-                rate: limits.min_rate_bytes,
-            },
-        };
+        let deadlines = Deadlines::new(&limits);
         Self {
             handler,
             local,
@@ -197,42 +146,5 @@ impl<H> Server<H> {
 
     pub(crate) fn clock(&self) -> &Clock {
         &self.deadlines.clock
-    }
-}
-
-/// Sets when the table of open connections ends one. Times in whole seconds.
-pub(crate) struct Deadlines {
-    pub(crate) clock: Clock,
-    pub(crate) keep_alive: u64,
-    pub(crate) head: u64,
-    pub(crate) reading: Demand,
-    pub(crate) writing: Demand,
-}
-
-impl Deadlines {
-    pub(crate) fn set(&self, io: &Io, seconds: u64) {
-        io.deadline.set(self.clock.now() + seconds);
-    }
-
-    /// Waits for the client from now on.
-    pub(crate) fn begin(&self, io: &Io, pace: &mut Pace) {
-        io.deadline.set(pace.begin(self.clock.now()));
-    }
-
-    /// It has moved so many bytes, and is waited for again.
-    pub(crate) fn moved(&self, io: &Io, pace: &mut Pace, bytes: usize) {
-        if bytes > 0 {
-            io.deadline.set(pace.moved(bytes as u64, self.clock.now()));
-        }
-    }
-
-    /// Nobody waits for it any more.
-    pub(crate) fn end(&self, io: &Io, pace: &mut Pace) {
-        pace.end(self.clock.now());
-        io.deadline.set(0);
-    }
-
-    pub(crate) fn clear(&self, io: &Io) {
-        io.deadline.set(0);
     }
 }

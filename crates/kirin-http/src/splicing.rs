@@ -18,7 +18,6 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use crate::body::BodyStream;
 use crate::io::Io;
 use crate::pace::Pace;
-use crate::server::Deadlines;
 
 /// What is shorter is read and written: a pipe makes two system calls of each, too.
 const MIN_BYTES: u64 = 64 * 1024;
@@ -96,7 +95,7 @@ impl Drop for Lent<'_> {
 /// few, of a kind that the kernel cannot move, or there is no pipe.
 pub(crate) async fn pass_on(
     io: &Io,
-    (deadlines, pipes): (&Deadlines, &Pipes),
+    pipes: &Pipes,
     pace: &mut Pace,
     stream: &mut dyn BodyStream,
 ) -> io::Result<Option<u64>> {
@@ -106,7 +105,7 @@ pub(crate) async fn pass_on(
     let Some((pipe, moved)) = poll_fn(|context| poll_fill(pipes, stream, context)).await? else {
         return Ok(None);
     };
-    deadlines.begin(io, pace);
+    io.begin_wait(pace);
     let mut left = moved;
     while left > 0 {
         let sent = poll_fn(|context| io.poll_splice(context, pipe.pipe.read.as_fd(), left)).await?;
@@ -114,9 +113,9 @@ pub(crate) async fn pass_on(
             return Err(io::ErrorKind::WriteZero.into());
         }
         left = left.saturating_sub(sent);
-        deadlines.moved(io, pace, sent);
+        io.progress(pace, sent);
     }
-    deadlines.end(io, pace);
+    io.end_wait(pace);
     pipe.give_back();
     Ok(Some(moved as u64))
 }

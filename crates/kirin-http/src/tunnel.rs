@@ -22,7 +22,6 @@ use crate::output::Unsent;
 use crate::pace::Pace;
 use crate::response_writer::write_status_line;
 use crate::sending;
-use crate::server::Deadlines;
 
 /// Bytes that one direction holds between its two sides.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -98,30 +97,24 @@ impl Transfer {
 
 /// Sends the 101 and then passes bytes on until the far side has ended or the client has gone.
 /// Returns how many bytes the client was sent.
-pub(crate) async fn run(
-    io: &Io,
-    deadlines: &Deadlines,
-    fields: &FieldLines,
-    tunnel: Box<dyn Tunnel>,
-) -> io::Result<u64> {
+pub(crate) async fn run(io: &Io, fields: &FieldLines, tunnel: Box<dyn Tunnel>) -> io::Result<u64> {
     let mut head = Vec::with_capacity(fields.len_bytes() + 80);
     write_status_line(StatusCode::SWITCHING_PROTOCOLS, &mut head);
     fields.write_to(&mut head);
     head.extend_from_slice(b"Connection: Upgrade\r\n\r\n");
-    sending::flush(io, deadlines, &mut Unsent::one(Bytes::from(head))).await?;
+    sending::flush(io, &mut Unsent::one(Bytes::from(head))).await?;
     // Keepalive does not notice a client that vanished with something unacknowledged.
-    io.limit_unacknowledged(Duration::from_secs(deadlines.writing.silence));
+    io.limit_unacknowledged(Duration::from_secs(io.deadlines.writing.silence));
 
     let mut passage = Passage {
         io,
-        deadlines,
         tunnel,
         to_far: Transfer::new(io.unread.take()),
         to_client: Transfer::new(Vec::new()),
         far_takes_more: true,
         client_ended: false,
         farewell: None,
-        pace: Pace::new(deadlines.writing),
+        pace: Pace::new(io.deadlines.writing),
         is_slow: false,
     };
     let passed = poll_fn(|context| passage.poll(context)).await;
@@ -133,7 +126,6 @@ pub(crate) async fn run(
 /// Both directions of a tunnel.
 struct Passage<'a> {
     io: &'a Io,
-    deadlines: &'a Deadlines,
     tunnel: Box<dyn Tunnel>,
     to_far: Transfer,
     to_client: Transfer,
@@ -197,9 +189,9 @@ impl Passage<'_> {
     /// little.
     fn watch_pace(&mut self, progress: u64) {
         match (self.to_client.is_blocked(), self.is_slow) {
-            (true, false) => self.deadlines.begin(self.io, &mut self.pace),
-            (true, true) => self.deadlines.moved(self.io, &mut self.pace, progress as usize),
-            (false, true) => self.deadlines.end(self.io, &mut self.pace),
+            (true, false) => self.io.begin_wait(&mut self.pace),
+            (true, true) => self.io.progress(&mut self.pace, progress as usize),
+            (false, true) => self.io.end_wait(&mut self.pace),
             (false, false) => {}
         }
         self.is_slow = self.to_client.is_blocked();

@@ -11,11 +11,11 @@ use h2::RecvStream;
 use http::StatusCode;
 
 use super::{Responder, send_informational};
+use crate::deadlines::Deadlines;
 use crate::field_lines::FieldLines;
 use crate::pace::Pace;
 use crate::request_body::BodyError;
 use crate::sending::{LINGER_BYTES, LINGER_SECONDS, LINGER_SILENCE_SECONDS};
-use crate::server::Deadlines;
 use crate::trailers::Trailers;
 
 /// What a stream's task and the body of its request tell each other.

@@ -86,11 +86,11 @@ pub(crate) fn is_preface(received: &[u8]) -> bool {
 /// Serves a connection until it ends.
 pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     io.phase.set(Phase::Streams);
-    server.deadlines.set(&io, server.deadlines.head);
+    io.set_deadline(server.deadlines.head);
     let share = server.share(io.client_peer());
     io.share.replace(share.clone());
     let backlog = Rc::new(Backlog::new(share));
-    let socket = Socket::new(&io, &server.deadlines, &backlog);
+    let socket = Socket::new(&io, &backlog);
     let header_bytes = u32::try_from(server.limits.head.head_bytes).unwrap_or(u32::MAX);
     let handshake = Builder::new()
         .max_concurrent_streams(STREAMS)
@@ -132,7 +132,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
                     && (server.stopping.get() || stopping.as_mut().poll(context).is_ready())
                 {
                     connection.graceful_shutdown();
-                    waiting.stop(&server, &io);
+                    waiting.stop(&io);
                 }
                 streams.reap(context);
             }
@@ -160,7 +160,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             } else {
                 WaitingOn::Request
             };
-            waiting.begin(on, socket.take_progress(), &server, &io);
+            waiting.begin(on, socket.take_progress(), &io);
             Poll::Pending
         });
         match next.await {
@@ -184,7 +184,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             if let Err(error) = ended {
                 tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection ended");
             }
-            sending::linger_shortly(&io, &server.deadlines).await;
+            sending::linger_shortly(&io).await;
         }
     }
 }
@@ -304,26 +304,26 @@ impl Waiting {
 
     /// Sets the deadline anew when there is another reason to wait, or when the client has taken
     /// something meanwhile.
-    fn begin<H>(&mut self, on: WaitingOn, progress: bool, server: &Server<H>, io: &Io) {
+    fn begin(&mut self, on: WaitingOn, progress: bool, io: &Io) {
         self.is_over = true;
         let taken = progress && matches!(on, WaitingOn::Reader | WaitingOn::Socket);
         if self.on.replace(on) == Some(on) && !taken {
             return;
         }
-        let deadlines = &server.deadlines;
+        let deadlines = &io.deadlines;
         match on {
-            WaitingOn::Request if self.is_stopping => deadlines.set(io, GOING_SECONDS),
-            WaitingOn::Request => deadlines.set(io, deadlines.keep_alive),
-            WaitingOn::Work => deadlines.clear(io),
-            WaitingOn::Reader | WaitingOn::Socket => deadlines.set(io, deadlines.writing.silence),
+            WaitingOn::Request if self.is_stopping => io.set_deadline(GOING_SECONDS),
+            WaitingOn::Request => io.set_deadline(deadlines.keep_alive),
+            WaitingOn::Work => io.clear_deadline(),
+            WaitingOn::Reader | WaitingOn::Socket => io.set_deadline(deadlines.writing.silence),
         }
     }
 
     /// No more requests will be taken.
-    fn stop<H>(&mut self, server: &Server<H>, io: &Io) {
+    fn stop(&mut self, io: &Io) {
         self.is_stopping = true;
         if self.on == Some(WaitingOn::Request) {
-            server.deadlines.set(io, GOING_SECONDS);
+            io.set_deadline(GOING_SECONDS);
         }
     }
 }

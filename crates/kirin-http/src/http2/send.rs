@@ -16,10 +16,11 @@ use super::stream::{Begun, Ended};
 use crate::access_log::{RequestRecord, ResponseRecord};
 use crate::body::{Body, BodyStream, FileRange};
 use crate::client_bytes::{ClientShare, Reservation, Resource};
+use crate::deadlines::Deadlines;
 use crate::file_pieces::FilePieces;
 use crate::pace::Pace;
 use crate::response::Response;
-use crate::server::{Deadlines, Server};
+use crate::server::Server;
 
 /// A body of up to this size is handed over at once if the client has room for it: it is one frame.
 const ONE_FRAME_BYTES: usize = 16 * 1024;

@@ -15,7 +15,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::frame_budget::FrameBudget;
 use crate::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 use crate::io::Io;
-use crate::server::Deadlines;
 
 /// Bytes that wait in h2 without being counted.
 const UNCOUNTED_BYTES: usize = 64 * 1024;
@@ -75,7 +74,6 @@ impl Backlog {
 #[derive(Clone)]
 pub(super) struct Socket {
     io: Rc<Io>,
-    deadlines: Rc<Deadlines>,
     state: Rc<State>,
     backlog: Rc<Backlog>,
 }
@@ -102,17 +100,17 @@ struct Gathered {
 }
 
 impl Socket {
-    pub(super) fn new(io: &Rc<Io>, deadlines: &Rc<Deadlines>, backlog: &Rc<Backlog>) -> Self {
+    pub(super) fn new(io: &Rc<Io>, backlog: &Rc<Backlog>) -> Self {
         let state = State {
             gathered: RefCell::default(),
-            budget: RefCell::new(FrameBudget::new(super::PREFACE.len(), deadlines.clock.now())),
+            budget: RefCell::new(FrameBudget::new(super::PREFACE.len(), io.deadlines.clock.now())),
             flooded: Cell::new(false),
             stalled: Cell::new(false),
             progress: Cell::new(false),
             drained: Cell::new(false),
         };
-        let (io, deadlines, backlog) = (Rc::clone(io), Rc::clone(deadlines), Rc::clone(backlog));
-        Self { io, deadlines, state: Rc::new(state), backlog }
+        let (io, backlog) = (Rc::clone(io), Rc::clone(backlog));
+        Self { io, state: Rc::new(state), backlog }
     }
 
     /// Whether the client has sent too many frames that ask for nothing.
@@ -123,7 +121,7 @@ impl Socket {
     /// Counts the frames that the client has sent.
     fn count_received(&self, bytes: &[u8]) {
         let is_within =
-            self.state.budget.borrow_mut().receive(bytes, || self.deadlines.clock.now());
+            self.state.budget.borrow_mut().receive(bytes, || self.io.deadlines.clock.now());
         if !is_within {
             self.state.flooded.set(true);
         }
@@ -279,7 +277,7 @@ impl AsyncWrite for Socket {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_send(context))?;
         self.io.shutdown_write();
-        self.deadlines.set(&self.io, super::GOING_SECONDS);
+        self.io.set_deadline(super::GOING_SECONDS);
         Poll::Ready(Ok(()))
     }
 }
@@ -287,9 +285,9 @@ impl AsyncWrite for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
+    use crate::deadlines::Deadlines;
     use crate::io::Stream;
-    use crate::pace::Demand;
+    use crate::limits::Limits;
     use crate::peer::Peer;
     use std::future::poll_fn;
     use std::io::Read;
@@ -299,12 +297,9 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let stream = Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap());
-        let demand = Demand { silence: 60, rate: 0 };
-        let clock = Clock::default();
-        let deadlines =
-            Deadlines { clock, keep_alive: 60, head: 60, reading: demand, writing: demand };
+        let deadlines = Rc::new(Deadlines::new(&Limits::default()));
         let backlog = Rc::new(Backlog::new(ClientShare::default()));
-        (Socket::new(&Rc::new(Io::new(stream, Peer::Unix)), &Rc::new(deadlines), &backlog), theirs)
+        (Socket::new(&Rc::new(Io::new(stream, Peer::Unix, &deadlines)), &backlog), theirs)
     }
 
     fn write(socket: &mut Socket, context: &mut Context<'_>, bytes: &[u8]) -> Poll<usize> {

@@ -19,6 +19,7 @@ use super::{Http2Source, Resets};
 use crate::access_log::RequestRecord;
 use crate::client_bytes::ClientShare;
 use crate::client_watch::ClientWatch;
+use crate::deadlines::Deadlines;
 use crate::handler::{Answer, Handler, Later};
 use crate::informational::Informational;
 use crate::io::Io;
@@ -27,7 +28,7 @@ use crate::proxied;
 use crate::request::{BodyLength, Reject};
 use crate::request_body::RequestBody;
 use crate::response::Response;
-use crate::server::{Deadlines, Server};
+use crate::server::Server;
 
 /// A request body that nobody wanted is read and dropped up to this size.
 const SKIPPED_BODY_BYTES: usize = 64 * 1024;
