@@ -17,14 +17,16 @@ use crate::body::Body;
 use crate::client_bytes::{ClientShare, Reservation, Resource};
 use crate::client_watch::ClientWatch;
 use crate::handler::{Answer, Handler, Later, Origin};
+use crate::http1_body;
 use crate::http2;
 use crate::informational::Informational;
 use crate::io::{Io, Phase};
 use crate::open_connections::OpenConnections;
 use crate::output::{Output, Unsent};
+use crate::pace::Pace;
 use crate::proxied;
 use crate::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
-use crate::request_body::{BodyError, RequestBody};
+use crate::request_body::BodyError;
 use crate::response::Response;
 use crate::response_writer::{Exchange, write_head};
 use crate::sending;
@@ -437,12 +439,16 @@ async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io
         }
         Work::Later(later, mut request) => {
             io.clear_deadline();
-            let mut body = RequestBody::http1(io, request.body, request.expects_continue);
+            let mut body = http1_body::receive(io, request.body, request.expects_continue);
             let is_current = request.exchange.version == Version::Http11;
-            let client = ClientWatch::http1(io, is_current);
+            io.takes_informational.set(is_current);
+            let client = ClientWatch::new(Rc::clone(io) as _);
             body = body.with_client(client.clone()).with_share(request.share.clone());
             if is_current {
-                body = body.with_informational(Informational::http1(io));
+                body = body.with_informational(Informational::new(
+                    Rc::clone(io) as _,
+                    Pace::new(io.deadlines.writing),
+                ));
             }
             let response = tokio::select! {
                 biased;
@@ -543,7 +549,7 @@ async fn skip_body(io: &Rc<Io>, request: &Request) -> Result<bool, BodyError> {
         io.body_finished.set(false);
         return Ok(false);
     }
-    let mut body = RequestBody::http1(io, request.body, false);
+    let mut body = http1_body::receive(io, request.body, false);
     body.limit(SKIPPED_BODY_BYTES);
     while body.chunk().await?.is_some() {}
     Ok(true)

@@ -2,18 +2,13 @@
 
 use std::cell::Cell;
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 
-use bytes::Bytes;
 use http::StatusCode;
 
 use crate::field_lines::FieldLines;
-use crate::http2::{self, Responder};
-use crate::io::Io;
-use crate::output::Unsent;
 use crate::pace::Pace;
-use crate::response_writer::write_status_line;
-use crate::sending;
 
 /// Informational responses at most before the one that ends an exchange, and bytes of all their
 /// heads together.
@@ -45,29 +40,31 @@ impl InformationalBudget {
     }
 }
 
+/// A client that takes informational responses.
+pub trait InformationalClient {
+    /// Sends one. `pace` says how slowly the client has taken those before it; a client that is
+    /// never waited for leaves it alone.
+    fn send<'a>(
+        &'a self,
+        status: StatusCode,
+        fields: &'a FieldLines,
+        pace: &'a mut Pace,
+    ) -> Pin<Box<dyn Future<Output = io::Result<()>> + 'a>>;
+}
+
 /// The way for informational responses to one client (RFC 9110 section 15.2). There is none to a
 /// client that speaks HTTP/1.0.
 #[derive(Clone)]
-pub struct Informational(Way);
-
-#[derive(Clone)]
-enum Way {
-    Http1 {
-        io: Rc<Io>,
-        /// Of all of them together, so that many small ones give a slow reader no more time.
-        pace: Cell<Pace>,
-    },
-    Http2(Responder),
+pub struct Informational {
+    client: Rc<dyn InformationalClient>,
+    /// Of all of them together, so that many small ones give a slow reader no more time.
+    pace: Cell<Pace>,
 }
 
 impl Informational {
-    pub(crate) fn http1(io: &Rc<Io>) -> Self {
-        let pace = Cell::new(Pace::new(io.deadlines.writing));
-        Self(Way::Http1 { io: Rc::clone(io), pace })
-    }
-
-    pub(crate) fn http2(responder: &Responder) -> Self {
-        Self(Way::Http2(Rc::clone(responder)))
+    /// Returns the way to `client`, which may be as slow as `pace` allows.
+    pub fn new(client: Rc<dyn InformationalClient>, pace: Pace) -> Self {
+        Self { client, pace: Cell::new(pace) }
     }
 
     /// Sends one. 100 and 101 are the engine's own and refused, and so is what is not
@@ -79,21 +76,9 @@ impl Informational {
                 format!("{} is not an informational response to be sent on", status.as_u16());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        match &self.0 {
-            Way::Http1 { io, pace: shared } => {
-                let mut head = Vec::with_capacity(fields.len_bytes() + 40);
-                write_status_line(status, &mut head);
-                fields.write_to(&mut head);
-                head.extend_from_slice(b"\r\n");
-                let mut pace = shared.get();
-                let mut unsent = Unsent::one(Bytes::from(head));
-                let sent = sending::flush_at(io, &mut pace, &mut unsent).await;
-                shared.set(pace);
-                sent
-            }
-            Way::Http2(responder) => {
-                http2::send_informational(responder, status, fields).map_err(io::Error::other)
-            }
-        }
+        let mut pace = self.pace.get();
+        let sent = self.client.send(status, fields, &mut pace).await;
+        self.pace.set(pace);
+        sent
     }
 }

@@ -22,10 +22,10 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::admission::{AddressPermit, Permit};
 use crate::client_bytes::{ClientShare, Reservation};
 use crate::client_certificate::ClientCertificate;
-use crate::client_watch::Presence;
 use crate::deadlines::Deadlines;
 use crate::pace::Pace;
 use crate::peer::Peer;
+use crate::presence::Presence;
 use crate::tls::{ALPN_HTTP2, Tls};
 use crate::tls_stream::TlsStream;
 
@@ -95,6 +95,9 @@ pub(crate) struct Io {
     pub(crate) body_finished: Cell<bool>,
     /// Whether a request has come already: HTTP/2 can only begin before the first.
     pub(crate) has_begun: Cell<bool>,
+    /// Whether the client of the request in progress takes informational responses: it speaks
+    /// HTTP/1.1.
+    pub(crate) takes_informational: Cell<bool>,
     /// The other end of the socket.
     pub(crate) peer: Peer,
     /// Whom a PROXY header has announced in its place.
@@ -134,6 +137,7 @@ impl Io {
             phase: Cell::new(Phase::Idle),
             body_finished: Cell::new(true),
             has_begun: Cell::new(false),
+            takes_informational: Cell::new(false),
             sent: Cell::new(0),
             peer,
             announced: OnceCell::new(),

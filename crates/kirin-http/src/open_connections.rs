@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use tokio::sync::Notify;
 
-use crate::client_watch::{self, Presence};
 use crate::io::{Io, Phase};
+use crate::presence::{self, Presence};
 
 /// Open connections of one server on one loop.
 #[derive(Default)]
@@ -61,7 +61,7 @@ impl OpenConnections {
     pub(crate) fn look_for_the_gone(&self) {
         for io in self.slots.borrow().connections.iter().flatten() {
             if !matches!(*io.presence.borrow(), Presence::Unwatched | Presence::Gone) {
-                client_watch::look(io);
+                presence::look(io);
             }
         }
     }

@@ -7,17 +7,17 @@
 
 /// What is asked of a client.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Demand {
+pub struct Demand {
     /// Seconds for which it may be silent.
-    pub(crate) silence: u64,
+    pub silence: u64,
     /// Bytes a second, averaged over the time that it was waited for, less `silence` seconds for a
     /// start; 0 for none.
-    pub(crate) rate: u64,
+    pub rate: u64,
 }
 
 /// What one client has done of it, for one body or one response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     demand: Demand,
     /// Seconds that were spent waiting for it, without those since `since`.
     waited: u64,
@@ -26,24 +26,24 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub(crate) fn new(demand: Demand) -> Self {
+    pub fn new(demand: Demand) -> Self {
         Self { demand, waited: 0, since: 0, bytes: 0 }
     }
 
     /// Waiting begins at second `now`; returns at which second it ends.
-    pub(crate) fn begin(&mut self, now: u64) -> u64 {
+    pub fn begin(&mut self, now: u64) -> u64 {
         self.since = now;
         self.end_of_patience(now)
     }
 
     /// The client has moved so many bytes, and is waited for again.
-    pub(crate) fn moved(&mut self, bytes: u64, now: u64) -> u64 {
+    pub fn moved(&mut self, bytes: u64, now: u64) -> u64 {
         self.bytes += bytes;
         self.end_of_patience(now)
     }
 
     /// Waiting is over for now.
-    pub(crate) fn end(&mut self, now: u64) {
+    pub fn end(&mut self, now: u64) {
         self.waited += now.saturating_sub(self.since);
         self.since = now;
     }

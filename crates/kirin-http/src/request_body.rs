@@ -1,25 +1,18 @@
 //! The body of a request, read when a place wants it.
 
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::HeaderName;
 
-use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
+use crate::chunked::ChunkedError;
 use crate::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 use crate::client_watch::ClientWatch;
-use crate::http2::Http2Source;
 use crate::informational::Informational;
-use crate::io::Io;
-use crate::output::Unsent;
-use crate::pace::Pace;
 use crate::request::BodyLength;
 use crate::trailers::{TooManyTrailers, Trailers};
-
-/// Bytes read at once. Bodies of this size and less come in one piece.
-const READ_BYTES: usize = 64 * 1024;
 
 /// Yields a request's body piece by piece, with the framing taken off.
 pub struct RequestBody {
@@ -39,22 +32,32 @@ pub struct RequestBody {
 }
 
 enum Source {
-    Http1(Http1Source),
-    Http2(Http2Source),
+    Client(Box<dyn BodySource>),
     Read(Bytes),
 }
 
-struct Http1Source {
-    io: Rc<Io>,
-    framing: Framing,
-    pace: Pace,
-    /// `100 Continue` is still owed.
-    expects_continue: bool,
-}
+/// The connection or stream that the data of a request body comes from.
+pub trait BodySource {
+    /// Begins a wait for data. The one before it may have been given up.
+    fn begin_wait(&mut self);
 
-enum Framing {
-    Exact { left: u64 },
-    Chunked(ChunkedDecoder),
+    /// Returns the next data, which is never empty, or `None` at the end.
+    fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>>;
+
+    /// Returns the trailers. Called after the end of the data.
+    fn poll_trailers(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Trailers>, BodyError>>;
+
+    /// Whether nothing more comes, as far as is known without waiting.
+    fn has_ended(&self) -> bool;
+
+    /// Whether trailers may follow the data.
+    fn may_have_trailers(&self) -> bool;
+
+    /// Notes that the rest of the body is refused: no further request can follow it.
+    fn refuse_rest(&mut self);
 }
 
 /// Why a body could not be read whole.
@@ -127,35 +130,26 @@ impl RequestBody {
         Self { length, ..Self::empty() }.again(body)
     }
 
-    pub(crate) fn http1(io: &Rc<Io>, length: BodyLength, expects_continue: bool) -> Self {
-        let framing = match length {
-            BodyLength::None => return Self::empty(),
-            BodyLength::Exact(left) => Framing::Exact { left },
-            BodyLength::Chunked => Framing::Chunked(ChunkedDecoder::new()),
-        };
-        io.body_finished.set(false);
-        let pace = Pace::new(io.deadlines.reading);
-        let source = Http1Source { io: Rc::clone(io), framing, pace, expects_continue };
-        Self { source: Some(Source::Http1(source)), length, ..Self::empty() }
-    }
-
-    /// The data of an HTTP/2 stream.
-    pub(crate) fn http2(source: Http2Source, length: BodyLength) -> Self {
-        Self { source: Some(Source::Http2(source)), length, ..Self::empty() }
+    /// A body that is announced by `length` and comes from `source`.
+    pub fn new(source: Box<dyn BodySource>, length: BodyLength) -> Self {
+        Self { source: Some(Source::Client(source)), length, ..Self::empty() }
     }
 
     /// The body of a request whose client understands informational responses.
-    pub(crate) fn with_informational(self, informational: Informational) -> Self {
+    #[must_use]
+    pub fn with_informational(self, informational: Informational) -> Self {
         Self { informational: Some(informational), ..self }
     }
 
     /// The body of a request whose client can be watched.
-    pub(crate) fn with_client(self, client: ClientWatch) -> Self {
+    #[must_use]
+    pub fn with_client(self, client: ClientWatch) -> Self {
         Self { client: Some(client), ..self }
     }
 
     /// The body of a request whose bytes are counted for a client.
-    pub(crate) fn with_share(self, share: ClientShare) -> Self {
+    #[must_use]
+    pub fn with_share(self, share: ClientShare) -> Self {
         Self { share, ..self }
     }
 
@@ -179,8 +173,7 @@ impl RequestBody {
     /// HTTP/2.
     pub fn may_have_trailers(&self) -> bool {
         match &self.source {
-            Some(Source::Http1(source)) => matches!(source.framing, Framing::Chunked(_)),
-            Some(Source::Http2(source)) => !source.has_ended(),
+            Some(Source::Client(source)) => source.may_have_trailers(),
             Some(Source::Read(_)) | None => self.trailers.is_some(),
         }
     }
@@ -188,7 +181,7 @@ impl RequestBody {
     /// Whether a first piece of this length is all that comes, as far as is known without waiting.
     pub fn has_ended_with(&self, bytes: u64) -> bool {
         match &self.source {
-            Some(Source::Http2(source)) => source.has_ended(),
+            Some(Source::Client(source)) => source.has_ended(),
             _ => self.length == BodyLength::Exact(bytes) && !self.may_have_trailers(),
         }
     }
@@ -248,15 +241,15 @@ impl RequestBody {
         }
         let Some(source) = &mut self.source else { return Ok(None) };
         let next = match source {
-            Source::Http1(source) => source.next().await?,
-            Source::Http2(source) => source.next().await?,
+            Source::Client(source) => {
+                source.begin_wait();
+                poll_fn(|context| source.poll_data(context)).await?
+            }
             Source::Read(read) => Some(std::mem::take(read)).filter(|read| !read.is_empty()),
         };
         let Some(bytes) = next else {
-            match source {
-                Source::Http1(source) => self.trailers = source.take_trailers(),
-                Source::Http2(source) => self.trailers = source.trailers().await?,
-                Source::Read(_) => {}
+            if let Source::Client(source) = source {
+                self.trailers = poll_fn(|context| source.poll_trailers(context)).await?;
             }
             self.source = None;
             return Ok(None);
@@ -265,8 +258,8 @@ impl RequestBody {
         if self.read_bytes > self.limit_bytes {
             // Even if it ended in what has been read: whether it did is chance, and the
             // connection's end is not to be.
-            if let Source::Http1(source) = source {
-                source.io.body_finished.set(false);
+            if let Source::Client(source) = source {
+                source.refuse_rest();
             }
             return Err(BodyError::TooLarge(self.limit_bytes));
         }
@@ -276,101 +269,4 @@ impl RequestBody {
         }
         Ok(Some(bytes))
     }
-}
-
-impl Http1Source {
-    async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
-        loop {
-            if let Some(taken) = self.take_unread()? {
-                return Ok(Some(taken));
-            }
-            if self.io.body_finished.get() {
-                return Ok(None);
-            }
-            self.fill().await?;
-        }
-    }
-
-    fn take_trailers(&mut self) -> Option<Trailers> {
-        match &mut self.framing {
-            Framing::Chunked(decoder) => decoder.take_trailers(),
-            Framing::Exact { .. } => None,
-        }
-    }
-
-    /// Takes data of the body out of what has been read already.
-    fn take_unread(&mut self) -> Result<Option<Bytes>, BodyError> {
-        let mut unread = self.io.unread.borrow_mut();
-        match &mut self.framing {
-            Framing::Exact { left } => {
-                let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(unread.len());
-                *left -= taken as u64;
-                self.io.body_finished.set(*left == 0);
-                Ok((taken > 0).then(|| take_front(&mut unread, taken)))
-            }
-            Framing::Chunked(decoder) => {
-                let mut data = Vec::new();
-                let mut at = 0;
-                loop {
-                    match decoder.decode(&unread[at..])? {
-                        Event::Data { start, end } => {
-                            data.extend_from_slice(&unread[at + start..at + end]);
-                            at += end;
-                        }
-                        Event::NeedMore => {
-                            at = unread.len();
-                            break;
-                        }
-                        Event::End { consumed } => {
-                            at += consumed;
-                            self.io.body_finished.set(true);
-                            break;
-                        }
-                    }
-                }
-                drop(take_front(&mut unread, at));
-                Ok((!data.is_empty()).then(|| Bytes::from(data)))
-            }
-        }
-    }
-
-    /// Reads more; first tells a client that waits for it to go on.
-    async fn fill(&mut self) -> Result<(), BodyError> {
-        self.io.begin_wait(&mut self.pace);
-        if std::mem::take(&mut self.expects_continue) {
-            let mut line = Unsent::one(Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n"));
-            poll_fn(|context| line.poll_flush(&self.io, context)).await?;
-        }
-        // The size of what is missing, so that a large body is not read through a small buffer, nor
-        // a small one through a large.
-        let wanted = match self.framing {
-            Framing::Exact { left } => usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES),
-            Framing::Chunked(_) => READ_BYTES,
-        };
-        // No memory is held while the client is waited for.
-        let (mut buffer, read) = poll_fn(|context| {
-            let mut buffer = vec![0; wanted];
-            self.io.poll_read(context, &mut buffer).map_ok(|read| (buffer, read))
-        })
-        .await?;
-        self.io.progress(&mut self.pace, read);
-        self.io.end_wait(&mut self.pace);
-        if read == 0 {
-            return Err(BodyError::Ended);
-        }
-        buffer.truncate(read);
-        let mut unread = self.io.unread.borrow_mut();
-        debug_assert!(unread.is_empty(), "only an empty buffer is filled");
-        *unread = buffer;
-        Ok(())
-    }
-}
-
-/// Takes `count` bytes from the front; without a copy when that is all.
-fn take_front(unread: &mut Vec<u8>, count: usize) -> Bytes {
-    if count == unread.len() {
-        return Bytes::from(std::mem::take(unread));
-    }
-    let rest = unread.split_off(count);
-    Bytes::from(std::mem::replace(unread, rest))
 }

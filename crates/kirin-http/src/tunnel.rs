@@ -15,11 +15,11 @@ use http::StatusCode;
 use tokio::time::{Instant, Sleep};
 
 use crate::body::Tunnel;
-use crate::client_watch::Presence;
 use crate::field_lines::FieldLines;
 use crate::io::{Closed, Io};
 use crate::output::Unsent;
 use crate::pace::Pace;
+use crate::presence::Presence;
 use crate::response_writer::write_status_line;
 use crate::sending;
 

@@ -2,19 +2,21 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use h2::RecvStream;
 use http::StatusCode;
+use tokio::time::Sleep;
 
-use super::{Responder, send_informational};
+use super::responder::Responder;
 use crate::deadlines::Deadlines;
 use crate::field_lines::FieldLines;
 use crate::pace::Pace;
-use crate::request_body::BodyError;
+use crate::request_body::{BodyError, BodySource};
 use crate::sending::{LINGER_BYTES, LINGER_SECONDS, LINGER_SILENCE_SECONDS};
 use crate::trailers::Trailers;
 
@@ -57,13 +59,15 @@ pub(super) async fn drop_rest(mut unread: RecvStream) {
 }
 
 /// Data as it comes.
-pub(crate) struct Http2Source {
+pub(super) struct Http2Source {
     /// Taken out when it is dropped.
     stream: Option<RecvStream>,
     deadlines: Rc<Deadlines>,
     pace: Pace,
+    /// The end of the time for the wait in progress.
+    time_limit: Option<Pin<Box<Sleep>>>,
     /// By which `100 Continue` is sent while it is owed.
-    expects_continue: Option<Responder>,
+    expects_continue: Option<Rc<Responder>>,
     state: Rc<BodyState>,
 }
 
@@ -81,61 +85,104 @@ impl Http2Source {
     pub(super) fn new(
         stream: RecvStream,
         deadlines: &Rc<Deadlines>,
-        expects_continue: Option<Responder>,
+        expects_continue: Option<Rc<Responder>>,
         state: &Rc<BodyState>,
     ) -> Self {
         let pace = Pace::new(deadlines.reading);
-        let (deadlines, state) = (Rc::clone(deadlines), Rc::clone(state));
-        Self { stream: Some(stream), deadlines, pace, expects_continue, state }
-    }
-
-    /// Whether nothing more comes, as far as is known.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.stream.as_ref().is_none_or(RecvStream::is_end_stream)
-    }
-
-    /// The trailers, when the data has ended.
-    pub(crate) async fn trailers(&mut self) -> Result<Option<Trailers>, BodyError> {
-        let Some(stream) = &mut self.stream else { return Ok(None) };
-        let trailers = poll_fn(|context| stream.poll_trailers(context));
-        match within(&self.deadlines, &mut self.pace, trailers).await {
-            Some(Ok(None)) => Ok(None),
-            Some(Ok(Some(fields))) => Ok(Some(Trailers::from_http2(fields)?)),
-            Some(Err(_)) | None => Err(BodyError::Ended),
+        Self {
+            stream: Some(stream),
+            deadlines: Rc::clone(deadlines),
+            pace,
+            time_limit: None,
+            expects_continue,
+            state: Rc::clone(state),
         }
     }
 
-    /// The next data that is not empty. Taking it makes room for as much to come (RFC 9113 section
-    /// 5.2).
-    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
+    /// Returns whether the client has been silent for too long. Called when it has sent nothing.
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let time_limit = self.time_limit.get_or_insert_with(|| {
+            let now = self.deadlines.clock.now();
+            let seconds = self.pace.begin(now).saturating_sub(now);
+            Box::pin(tokio::time::sleep(Duration::from_secs(seconds)))
+        });
+        time_limit.as_mut().poll(context)
+    }
+
+    /// Ends the wait for the client, if there was one.
+    fn end_wait(&mut self) {
+        if self.time_limit.take().is_some() {
+            self.pace.end(self.deadlines.clock.now());
+        }
+    }
+}
+
+impl BodySource for Http2Source {
+    fn begin_wait(&mut self) {
+        self.time_limit = None;
+    }
+
+    /// Taking data makes room for as much to come (RFC 9113 section 5.2).
+    fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
         if let Some(responder) = self.expects_continue.take() {
             // If it cannot be sent the client has gone, which is found out at once.
-            let _ = send_informational(&responder, StatusCode::CONTINUE, &FieldLines::new());
+            let _ = responder.inform(StatusCode::CONTINUE, &FieldLines::new());
         }
-        let Some(stream) = &mut self.stream else { return Ok(None) };
         loop {
-            let mut data = pin!(poll_fn(|context| stream.poll_data(context)));
-            let received = match self.state.is_answered.get() {
-                true => Some(data.await),
-                false => match within(&self.deadlines, &mut self.pace, data.as_mut()).await {
-                    None if self.state.is_answered.get() => Some(data.await),
-                    received => received,
-                },
-            };
-            match received {
-                Some(Some(Ok(data))) => {
-                    self.pace.moved(data.len() as u64, self.deadlines.clock.now());
-                    let released = stream.flow_control().release_capacity(data.len());
-                    released.map_err(|error| BodyError::Io(std::io::Error::other(error)))?;
-                    if !data.is_empty() {
-                        return Ok(Some(data));
-                    }
+            let Some(stream) = &mut self.stream else { return Poll::Ready(Ok(None)) };
+            let Poll::Ready(received) = stream.poll_data(context) else {
+                if !self.state.is_answered.get() && self.poll_silence(context).is_ready() {
+                    return Poll::Ready(Err(BodyError::Ended));
                 }
-                Some(None) => return Ok(None),
-                Some(Some(Err(_))) | None => return Err(BodyError::Ended),
+                return Poll::Pending;
+            };
+            let data = match received {
+                Some(Ok(data)) => data,
+                Some(Err(_)) => return Poll::Ready(Err(BodyError::Ended)),
+                None => {
+                    self.end_wait();
+                    return Poll::Ready(Ok(None));
+                }
+            };
+            let released = stream.flow_control().release_capacity(data.len());
+            self.end_wait();
+            self.pace.moved(data.len() as u64, self.deadlines.clock.now());
+            released.map_err(|error| BodyError::Io(std::io::Error::other(error)))?;
+            if !data.is_empty() {
+                return Poll::Ready(Ok(Some(data)));
             }
         }
     }
+
+    fn poll_trailers(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Trailers>, BodyError>> {
+        let Some(stream) = &mut self.stream else { return Poll::Ready(Ok(None)) };
+        let Poll::Ready(received) = stream.poll_trailers(context) else {
+            if self.poll_silence(context).is_ready() {
+                return Poll::Ready(Err(BodyError::Ended));
+            }
+            return Poll::Pending;
+        };
+        self.end_wait();
+        Poll::Ready(match received {
+            Ok(None) => Ok(None),
+            Ok(Some(fields)) => Ok(Some(Trailers::from_http2(fields)?)),
+            Err(_) => Err(BodyError::Ended),
+        })
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stream.as_ref().is_none_or(RecvStream::is_end_stream)
+    }
+
+    fn may_have_trailers(&self) -> bool {
+        !self.has_ended()
+    }
+
+    /// The stream of another request is not concerned.
+    fn refuse_rest(&mut self) {}
 }
 
 /// Waits for the client, for as long as it may be slow; none when that is over. A stream has no

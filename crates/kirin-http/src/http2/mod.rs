@@ -13,6 +13,7 @@ mod body;
 mod frame_budget;
 mod head;
 mod prepared_heads;
+mod responder;
 mod response;
 mod send;
 mod socket;
@@ -27,28 +28,15 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use h2::Reason;
 use h2::server::{Builder, SendResponse};
-use http::{Request, StatusCode};
+use http::Request;
 use tokio::task::JoinSet;
 
-use crate::field_lines::FieldLines;
 use crate::handler::Handler;
 use crate::io::{Io, Phase};
 use crate::sending;
 use crate::server::Server;
 use socket::{Backlog, Socket};
 use stream::{Begun, Ended};
-
-pub(crate) use body::Http2Source;
-pub(crate) use stream::Responder;
-
-/// Sends an informational response ahead of the one that ends the exchange.
-pub(crate) fn send_informational(
-    responder: &Responder,
-    status: StatusCode,
-    fields: &FieldLines,
-) -> Result<(), h2::Error> {
-    responder.borrow_mut().send_informational(response::informational(status, fields))
-}
 
 /// What an HTTP/2 connection begins with (RFC 9113 section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -1,6 +1,5 @@
 //! One stream: a request and how it comes to its answer, or to its end before.
 
-use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -11,11 +10,12 @@ use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{Method, Request};
 
-use super::body::{BodyState, drop_rest, within};
+use super::Resets;
+use super::body::{BodyState, Http2Source, drop_rest, within};
 use super::head::Head;
+use super::responder::{Responder, StreamReset};
 use super::send::{Exchange, Unfinished, start};
 use super::socket::Backlog;
-use super::{Http2Source, Resets};
 use crate::access_log::RequestRecord;
 use crate::client_bytes::ClientShare;
 use crate::client_watch::ClientWatch;
@@ -32,10 +32,6 @@ use crate::server::Server;
 
 /// A request body that nobody wanted is read and dropped up to this size.
 const SKIPPED_BODY_BYTES: usize = 64 * 1024;
-
-/// The sending half of a stream before its response has begun; the body of the request sends
-/// informational responses by it.
-pub(crate) type Responder = Rc<RefCell<SendResponse<Bytes>>>;
 
 /// How a stream has ended.
 pub(super) enum Ended {
@@ -151,7 +147,7 @@ impl<T> Begun<T> {
 impl Unanswered {
     async fn answer<H>(self, server: &Server<H>, resets: &Resets) -> Ended {
         let Self { answer, respond, received, body, expects_continue, exchange } = self;
-        let responder = Rc::new(RefCell::new(respond));
+        let responder = Rc::new(Responder::new(respond));
         let state = Rc::new(BodyState::default());
         let mut unread = None;
         let response = match answer {
@@ -170,14 +166,15 @@ impl Unanswered {
                     length => {
                         let owed = expects_continue.then(|| Rc::clone(&responder));
                         let source = Http2Source::new(received, &server.deadlines, owed, &state);
-                        RequestBody::http2(source, length)
+                        RequestBody::new(Box::new(source), length)
                     }
                 };
-                let is_gone = Rc::new(Cell::new(false));
+                let is_gone = Rc::new(StreamReset::default());
+                let pace = Pace::new(server.deadlines.writing);
                 let body = body
-                    .with_informational(Informational::http2(&responder))
+                    .with_informational(Informational::new(Rc::clone(&responder) as _, pace))
                     .with_share(exchange.share.clone())
-                    .with_client(ClientWatch::http2(&is_gone));
+                    .with_client(ClientWatch::new(Rc::clone(&is_gone) as _));
                 match wait(later, body, &responder, &is_gone, resets).await {
                     Some(response) => response,
                     None => return Ended::Abandoned,
@@ -229,14 +226,14 @@ async fn wait(
     later: Later,
     body: RequestBody,
     responder: &Responder,
-    is_gone: &Cell<bool>,
+    is_gone: &StreamReset,
     resets: &Resets,
 ) -> Option<Response> {
     let mut start = Some((later, body));
     let mut work = None;
     poll_fn(|context| {
         if !is_gone.get() && responder.borrow_mut().poll_reset(context).is_ready() {
-            is_gone.set(true);
+            is_gone.set();
             resets.count_reset();
         }
         match start.take() {
