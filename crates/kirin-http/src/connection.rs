@@ -3,11 +3,12 @@
 //! The hot path is [`read_and_answer`]: what is answered from memory is read into the loop's
 //! scratch buffer, parsed where it lies and written with one vectored write, without a buffer or a
 //! task of its own. What takes waiting (an application, a large file, a slow reader) leaves it
-//! through [`Settle`], which [`settle`] ends.
+//! through [`settle`].
 
 use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
@@ -51,7 +52,7 @@ const GATHERED_BODY_BYTES: u64 = 256 * 1024;
 const SKIPPED_BODY_BYTES: u64 = 64 * 1024;
 
 /// What comes after the requests that could be answered at once.
-enum Step {
+enum Step<'a> {
     /// Wait for the next request, or for the rest of one.
     Again,
     /// The connection has ended.
@@ -59,15 +60,13 @@ enum Step {
     /// The client speaks HTTP/2; it has said so with what is unread.
     Http2,
     /// Something takes waiting.
-    Settle(Box<Settle>),
+    Settle(Settling<'a>),
 }
 
-/// Output that the socket did not take, and the work that comes after it.
-struct Settle {
-    unsent: Option<Unsent>,
-    work: Work,
-}
+/// The work that takes waiting. Its result says whether the connection goes on.
+type Settling<'a> = Pin<Box<dyn Future<Output = io::Result<bool>> + 'a>>;
 
+/// What comes behind the responses that have been gathered.
 enum Work {
     /// None; go on with the next request.
     Nothing,
@@ -113,10 +112,10 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
         match poll_fn(|context| read_and_answer(&server, &io, context, read)).await {
             Ok(Step::Again) => read = true,
             Ok(Step::End) => return io.end_tls(),
-            Ok(Step::Http2) => return Box::pin(http2::serve(server, io)).await,
-            // Boxed, so that an idle connection does not carry the size of all that might happen to
-            // it.
-            Ok(Step::Settle(step)) => match Box::pin(settle(&server, &io, *step)).await {
+            Ok(Step::Http2) => {
+                return Box::pin(http2::serve(Rc::clone(&server), Rc::clone(&io))).await;
+            }
+            Ok(Step::Settle(settling)) => match settling.await {
                 Ok(true) => read = io.unread.borrow().is_empty(),
                 Ok(false) => return,
                 Err(error) => {
@@ -161,12 +160,12 @@ async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
 }
 
 /// Reads once (unless pipelined requests are left) and answers every whole request that is there.
-fn read_and_answer<H: Handler>(
-    server: &Server<H>,
-    io: &Io,
+fn read_and_answer<'a, H: Handler>(
+    server: &'a Server<H>,
+    io: &'a Rc<Io>,
     context: &mut Context<'_>,
     read: bool,
-) -> Poll<io::Result<Step>> {
+) -> Poll<io::Result<Step<'a>>> {
     let mut scratch = server.scratch.borrow_mut();
     let mut received: &[u8] = &[];
     if read {
@@ -220,7 +219,7 @@ fn count_unread<H>(server: &Server<H>, io: &Io) -> io::Result<()> {
 
 /// Sets phase and deadline for the wait that follows. `new_head` is false when more of the same
 /// head is awaited, whose deadline stays.
-fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &Step, new_head: bool) {
+fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &Step<'_>, new_head: bool) {
     if !matches!(step, Step::Again) {
         return;
     }
@@ -234,12 +233,12 @@ fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &Step, new_head: bool) {
 }
 
 /// Answers the whole requests at the start of `input`; returns how many bytes they took.
-fn answer_all<H: Handler>(
-    server: &Server<H>,
-    io: &Io,
+fn answer_all<'a, H: Handler>(
+    server: &'a Server<H>,
+    io: &'a Rc<Io>,
     context: &mut Context<'_>,
     input: &[u8],
-) -> io::Result<(usize, Step)> {
+) -> io::Result<(usize, Step<'a>)> {
     let mut output = server.output.borrow_mut();
     let mut work = Work::Nothing;
     let mut unsent = None;
@@ -282,7 +281,8 @@ fn answer_all<H: Handler>(
     if matches!(work, Work::Nothing) && unsent.is_none() {
         return Ok((at, Step::Again));
     }
-    Ok((at, Step::Settle(Box::new(Settle { unsent, work }))))
+    // Boxed, so that an idle connection does not carry the size of all that might happen to it.
+    Ok((at, Step::Settle(Box::pin(settle(server, io, unsent, work)))))
 }
 
 /// Answers a request whose target has bytes above 127, as if the client had escaped them. Returns
@@ -410,19 +410,25 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
     Work::Refused
 }
 
-/// Does what takes waiting. Returns whether the connection goes on.
-async fn settle<H: Handler>(server: &Server<H>, io: &Rc<Io>, step: Settle) -> io::Result<bool> {
+/// Sends what the socket did not take, then does the work that takes waiting. Returns whether the
+/// connection goes on.
+async fn settle<H: Handler>(
+    server: &Server<H>,
+    io: &Rc<Io>,
+    unsent: Option<Unsent>,
+    work: Work,
+) -> io::Result<bool> {
     io.phase.set(Phase::Busy);
-    let share = match &step.work {
+    let share = match &work {
         Work::Send(_, request) | Work::Later(_, request) => request.share.clone(),
         Work::Nothing | Work::Close | Work::Refused => server.share(io.client_peer()),
     };
     io.share.replace(share);
-    if let Some(mut unsent) = step.unsent {
+    if let Some(mut unsent) = unsent {
         sending::flush(io, &mut unsent).await?;
     }
-    let refused = matches!(step.work, Work::Refused);
-    let persistent = match step.work {
+    let refused = matches!(work, Work::Refused);
+    let persistent = match work {
         Work::Nothing => true,
         Work::Close | Work::Refused => false,
         Work::Send(mut response, mut request) => {

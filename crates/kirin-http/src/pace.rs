@@ -26,6 +26,7 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// Returns the pace of a client that has moved nothing yet.
     pub fn new(demand: Demand) -> Self {
         Self { demand, waited: 0, since: 0, bytes: 0 }
     }
