@@ -1,8 +1,8 @@
-//! The budget of the store.
+//! The budget of the store: how much memory it may take, and how much it takes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes allowed and bytes taken.
+/// The bytes that the store may take, and the bytes that it takes.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: AtomicUsize,
@@ -26,14 +26,14 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Takes `bytes` if they are there.
+    /// Takes `bytes` if they are available. Returns whether it did.
     pub(crate) fn reserve(&self, bytes: usize) -> bool {
         let limit = self.limit();
         let take = |used: usize| used.checked_add(bytes).filter(|&used| used <= limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Something that took `from` bytes takes `to` now.
+    /// Notes that something that took `from` bytes takes `to` bytes now.
     pub(crate) fn change(&self, from: usize, to: usize) {
         if to > from {
             self.used.fetch_add(to - from, Ordering::Relaxed);

@@ -1,30 +1,30 @@
-//! Time as the store sees it: whole seconds, given by the caller.
+//! Time in whole seconds, as the callers of the store give it.
 //!
-//! Memcached's clock ticks once a second, and its expiry rules are written in those ticks; finer
-//! time would answer differently. Both types are 32 bits wide because every item carries two of
-//! them; that is good until February 2106.
+//! Memcached's clock ticks once a second, and its expiry rules count those ticks. A finer clock
+//! would answer differently. Both types are 32 bits wide because every item carries two of them.
+//! They last until February 2106.
 
-/// A moment: whole seconds since the Unix epoch.
+/// A point in time: whole seconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Now(u32);
 
 impl Now {
-    /// The moment `seconds` after the Unix epoch.
+    /// Returns the time `seconds` after the Unix epoch.
     pub const fn from_unix_seconds(seconds: u64) -> Now {
         if seconds > u32::MAX as u64 { Now(u32::MAX) } else { Now(seconds as u32) }
     }
 
-    /// Seconds since the Unix epoch.
+    /// Returns the seconds since the Unix epoch.
     pub const fn unix_seconds(self) -> u64 {
         self.0 as u64
     }
 
-    /// The moment `seconds` later.
+    /// Returns the time `seconds` later.
     pub const fn plus_seconds(self, seconds: u64) -> Now {
         Now::from_unix_seconds(self.unix_seconds().saturating_add(seconds))
     }
 
-    /// Whole seconds from `earlier` to this moment; 0 when `earlier` is later.
+    /// Returns the whole seconds from `earlier` to this time, or 0 if `earlier` is later.
     pub const fn seconds_since(self, earlier: Now) -> u64 {
         self.unix_seconds().saturating_sub(earlier.unix_seconds())
     }
@@ -38,33 +38,33 @@ impl Now {
     }
 }
 
-/// When an item stops being served.
+/// The time at which an item expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Expires(u32);
 
-/// The longest exptime that memcached takes as relative: 30 days.
+/// The longest exptime, in seconds, that memcached takes as relative: 30 days.
 const RELATIVE_LIMIT_SECONDS: i64 = 60 * 60 * 24 * 30;
 
 impl Expires {
     /// The item stays until it is deleted or evicted.
     pub const NEVER: Expires = Expires(0);
 
-    /// In the past already: what a negative exptime means.
+    /// The item has expired already. A negative exptime means this.
     pub const PAST: Expires = Expires(1);
 
-    /// At `moment`. An item is gone when the clock reaches it.
+    /// Returns the expiry at `moment`. The item is gone when the clock reaches it.
     pub const fn at(moment: Now) -> Expires {
-        // 0 is taken by NEVER; the first second of 1970 is as far in the past as the second one.
+        // NEVER takes the value 0. Both 0 and 1 mean a second in 1970, so 1 can stand for both.
         if moment.0 == 0 { Expires::PAST } else { Expires(moment.0) }
     }
 
-    /// `seconds` from `now`.
+    /// Returns the expiry `seconds` after `now`.
     pub const fn after_seconds(seconds: u64, now: Now) -> Expires {
         Expires::at(now.plus_seconds(seconds))
     }
 
-    /// A memcached exptime: 0 is never, negative is past already, up to 30 days is relative, more
-    /// is Unix time.
+    /// Reads a memcached exptime. 0 means never, and a negative number means that the item has
+    /// expired already. Up to 30 days the number is relative to `now`. Above that it is Unix time.
     pub const fn from_exptime(exptime: i64, now: Now) -> Expires {
         match exptime {
             0 => Expires::NEVER,
@@ -74,22 +74,22 @@ impl Expires {
         }
     }
 
-    /// Whether the time has come.
+    /// Returns whether the item has expired.
     pub const fn is_due(self, now: Now) -> bool {
         self.0 != 0 && self.0 <= now.0
     }
 
-    /// Whether both times are set and this one comes first.
+    /// Returns whether both times are set and this one comes first.
     pub(crate) const fn is_before(self, other: Expires) -> bool {
         self.0 != 0 && self.0 < other.0
     }
 
-    /// The moment, or `None` for never.
+    /// Returns the time of expiry, or `None` for never.
     pub const fn time(self) -> Option<Now> {
         if self.0 == 0 { None } else { Some(Now(self.0)) }
     }
 
-    /// Seconds left, or `None` for never (meta `t`).
+    /// Returns the seconds left, or `None` for never (meta `t`).
     pub const fn seconds_left(self, now: Now) -> Option<u64> {
         match self.time() {
             Some(moment) => Some(moment.seconds_since(now)),

@@ -1,27 +1,28 @@
-//! What a store is told when it is made.
+//! The configuration of a store.
 
-/// The longest key that the store takes. Memcached's own limit is 250 and is the protocol's
-/// affair; a longer one here lets the web side use a request target as key.
+/// The longest key in bytes. Memcached's limit of 250 bytes is part of its protocol. The store
+/// takes longer keys, so that the web side can use a request target as a key.
 pub const KEY_LIMIT_BYTES: usize = 2048;
 
-/// The longest tag, and the longest prefix that can be invalidated.
+/// The longest tag in bytes, and the longest prefix that can be invalidated.
 pub const TAG_LIMIT_BYTES: usize = 250;
 
-/// The most tags one item carries; more make the item too large.
+/// The most tags that one item carries. An item with more is too large.
 pub const TAGS_PER_ITEM: usize = 64;
 
-/// Sizes of a store.
+/// The configuration of a store.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
-    /// Bytes for everything the store holds: keys, values, item metadata, tables, tags and what is
-    /// kept beside items. Default 64 MiB.
+    /// Bytes for everything that the store holds: keys, values, item metadata, tables, tags and
+    /// companions. Default 64 MiB.
     pub memory_bytes: usize,
-    /// The largest item: key, value and metadata together, in bytes. Default 1 MiB.
+    /// The largest item in bytes: key, value and metadata together. Default 1 MiB.
     pub item_limit_bytes: usize,
-    /// Parts with a lock of their own; rounded up to a power of two, at most 256. 0, the default,
-    /// takes as many as leave each part room for eight of the largest items, at most 64.
+    /// The number of shards, each with a lock of its own. It is rounded up to a power of two and is
+    /// at most 256. With 0, the default, there are at most 64, and each has room for eight of the
+    /// largest items.
     pub shards: usize,
-    /// Whether items leave to make room for others. When not (memcached's `-M`), a full store
+    /// Whether items are evicted to make room for others. If not (memcached's `-M`), a full store
     /// answers [`StoreOutcome::OutOfMemory`](crate::StoreOutcome). Default true.
     pub evict: bool,
 }
@@ -33,21 +34,21 @@ impl Default for StoreConfig {
 }
 
 impl StoreConfig {
-    /// The number of shards that `shards` asks for.
+    /// Returns the number of shards.
     pub(crate) fn shard_count(&self) -> usize {
         if self.shards > 0 {
             return self.shards.min(256).next_power_of_two();
         }
         let roomy = self.memory_bytes / self.item_limit_bytes.max(1).saturating_mul(8).max(1);
         let floor = roomy.clamp(1, 64);
-        // Down to a power of two: rounding up would take the room that was asked for.
+        // Rounds down to a power of two. Rounding up would leave less room than each shard needs.
         if floor.is_power_of_two() { floor } else { floor.next_power_of_two() / 2 }
     }
 }
 
 impl StoreConfig {
-    /// Size of the pages that small items are packed into: a 64th of what a shard may hold, between
-    /// 4 KiB and 1 MiB.
+    /// Returns the size of the pages that small items are packed into. It is a 64th of what a shard
+    /// may hold, between 4 KiB and 1 MiB.
     pub(crate) fn page_bytes(&self) -> usize {
         let share = self.memory_bytes / self.shard_count();
         let floor = (share / 64).clamp(4 << 10, 1 << 20);

@@ -1,16 +1,19 @@
 #![forbid(unsafe_code)]
 //! The store: items in memory under one budget.
 //!
-//! This is the engine behind Kirin's memcached listener (`kirin-memcache`) and behind the `store`
-//! place of a route. It knows nothing of networks, threads or clocks: every call that depends on
-//! time takes a [`Now`], and snapshots go through `std::io::{Read, Write}`.
+//! This crate is behind Kirin's memcached listener (`kirin-memcache`) and behind the `store` place
+//! of a route. It knows nothing of networks, threads or clocks. Every call that depends on time
+//! takes a [`Now`], and snapshots go through `std::io::{Read, Write}`.
 //!
-//! A reader can follow a `get` through three files: [`Store::get`] in `store.rs` picks the shard,
-//! `shard.rs` finds the slot and marks it visited, `item.rs` is what the caller gets. A `set` goes
-//! from `write.rs` through `budget.rs` (room is made before the item goes in) to `shard.rs`.
+//! A `get` goes through three files. [`Store::get`] in `commands/get.rs` chooses the shard.
+//! `items/shard/mod.rs` finds the slot and marks it as used. `items/item.rs` is what the caller
+//! gets.
 //!
-//! The words are memcached's (`doc/protocol.txt` of memcached): an item has a key, a value, client
-//! flags, an expiry time and a *CAS unique*, which changes each time the item changes.
+//! A `set` goes through three files, too: `commands/storage.rs`, then `eviction/room.rs` (room is
+//! made before the item goes in), then `items/shard/mod.rs`.
+//!
+//! The terms are those of memcached (`doc/protocol.txt`). An item has a key, a value, client flags,
+//! an expiry time and a *CAS unique*, which changes whenever the item changes.
 
 mod budget;
 mod clock;

@@ -1,4 +1,4 @@
-//! The store itself: its parts, and what reads them.
+//! The store: its shards, its budget and its counters of sequence numbers.
 
 use std::hash::BuildHasher;
 use std::ops::{Deref, DerefMut};
@@ -16,48 +16,48 @@ use crate::invalidation::tag::TagRegistry;
 use crate::items::shard::Shard;
 use crate::statistics::counters::Counters;
 
-/// Items in memory, under one budget, shared by all threads as `Arc<Store>`.
+/// Items in memory under one budget, shared by all threads as `Arc<Store>`.
 ///
-/// It has no thread and no clock of its own. The program calls [`Store::sweep`] once a second; what
-/// expired or was invalidated is never served, swept or not.
+/// It has no thread and no clock of its own. The program calls [`Store::sweep`] once a second. An
+/// expired or invalidated item is never served, whether it was swept or not.
 pub struct Store {
     pub(crate) config: StoreConfig,
     pub(crate) shards: Box<[LockedShard]>,
     pub(crate) hasher: RandomState,
     pub(crate) budget: Budget,
-    /// The last number (CAS unique) given to an item.
+    /// The last sequence number, which is the CAS unique of most items.
     pub(crate) sequences: AtomicU64,
-    /// Items numbered up to here are gone by `flush_all`.
+    /// `flush_all` has invalidated the items up to this sequence number.
     pub(crate) flushed_up_to: AtomicU64,
-    /// When a delayed `flush_all` is due; 0 for none.
+    /// The raw time of a delayed `flush_all`, or 0 for none.
     pub(crate) flush_due: AtomicU32,
     pub(crate) flushes: AtomicU64,
     pub(crate) evicted_idle_seconds: AtomicU32,
     pub(crate) tags: TagRegistry,
     pub(crate) prefixes: PrefixTable,
     pub(crate) change_log: Arc<ChangeLog>,
-    /// Shard that the next search for room, or the next sweep, begins with.
+    /// The shard at which the next search for room begins.
     pub(crate) room_cursor: AtomicUsize,
     pub(crate) sweep_cursor: AtomicUsize,
 }
 
-/// A shard, its lock, and what is counted about it; apart from its neighbours' cache lines.
+/// A shard with its lock and its counters. It shares no cache line with its neighbours.
 #[repr(align(128))]
 pub(crate) struct LockedShard {
     pub(crate) shard: RwLock<Shard>,
     pub(crate) counters: Counters,
 }
 
-/// A shard locked for writing. When it is let go, or told to, the budget learns how the shard's
-/// size has changed.
+/// A shard that is locked for writing. On release it tells the budget how the shard's size has
+/// changed.
 pub(crate) struct ShardGuard<'a> {
     shard: RwLockWriteGuard<'a, Shard>,
     pub(crate) counters: &'a Counters,
     pub(crate) budget: &'a Budget,
-    /// Index of the index.
+    /// The index of the shard.
     pub(crate) index: usize,
     settled_bytes: usize,
-    /// Bytes taken from the budget for what is about to be inserted.
+    /// Bytes taken from the budget for an item that is about to be inserted.
     pub(crate) reserved_bytes: usize,
 }
 
@@ -91,7 +91,7 @@ impl DerefMut for ShardGuard<'_> {
 }
 
 impl Store {
-    /// A store with nothing in it.
+    /// Creates an empty store.
     pub fn new(config: StoreConfig) -> Store {
         let (hasher, page_bytes) = (RandomState::default(), config.page_bytes());
         let shards = (0..config.shard_count())
@@ -118,7 +118,7 @@ impl Store {
         }
     }
 
-    /// What the store was made with; [`Store::set_memory_limit`] changes the limit later.
+    /// Returns the configuration of the store. [`Store::set_memory_limit`] does not change it.
     pub fn config(&self) -> &StoreConfig {
         &self.config
     }
@@ -127,12 +127,13 @@ impl Store {
         self.hasher.hash_one(key)
     }
 
-    /// The index that a hash belongs to. hashbrown uses the highest and the lowest bits itself.
+    /// Returns the index of the shard for a hash. hashbrown uses the highest and the lowest bits
+    /// itself.
     pub(crate) fn shard_index(&self, hash: u64) -> usize {
         (hash >> 40) as usize & (self.shards.len() - 1)
     }
 
-    /// Locks the index of a hash for writing.
+    /// Locks the shard of a hash for writing.
     pub(crate) fn lock_shard_of(&self, hash: u64) -> ShardGuard<'_> {
         self.lock_shard(self.shard_index(hash))
     }
@@ -156,17 +157,18 @@ impl Store {
         }
     }
 
-    /// The number that the next stored item gets: greater than all before.
+    /// Takes the next sequence number. It is greater than all before.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.sequences.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The last number given.
+    /// Returns the last sequence number.
     pub(crate) fn last_sequence(&self) -> u64 {
         self.sequences.load(Ordering::Relaxed)
     }
 
-    /// CAS and, when the client chose that, the number beside it.
+    /// Returns the CAS unique for an item. If the client chose it, also returns the item's sequence
+    /// number.
     pub(crate) fn assign_cas(&self, new_cas: Option<u64>) -> (u64, Option<u64>) {
         let number = self.next_sequence();
         match new_cas.filter(|&cas| cas != 0) {

@@ -1,4 +1,4 @@
-//! The sweep: frees what expired or was invalidated before anybody asks for its memory.
+//! The sweep: frees expired and invalidated items before their memory is needed.
 
 use std::sync::atomic::Ordering;
 
@@ -8,24 +8,24 @@ use crate::memory::slab::mark;
 use crate::statistics::counters::bump;
 use crate::store::Store;
 
-/// What a sweep did.
+/// The numbers of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SweepReport {
-    /// Items looked at.
+    /// Items that were examined.
     pub examined: usize,
-    /// Items freed.
+    /// Items that were freed.
     pub freed: usize,
 }
 
-/// Slots looked at under one lock, so that nobody waits long.
+/// Slots that are examined under one lock, so that other threads do not wait long.
 const SLOTS_PER_LOCK: u32 = 256;
 
-/// Pages whose holes are closed under one lock.
+/// Pages that are compacted under one lock.
 const PAGES_PER_LOCK: usize = 4;
 
 impl Store {
-    /// Looks at up to `budget_items` places for items, where the last sweep left off, and frees
-    /// those that expired or were invalidated. The program calls this once a second.
+    /// Examines up to `budget_items` slots, starting where the last sweep stopped. Frees the items
+    /// that have expired or were invalidated. The program calls this once a second.
     pub fn sweep(&self, now: Now, budget_items: usize) -> SweepReport {
         self.flush_if_due(now);
         self.change_log.prune(self.last_sequence());
@@ -53,7 +53,7 @@ impl Store {
         report
     }
 
-    /// Sweeps all shards once, whatever it takes.
+    /// Sweeps all shards completely.
     pub(crate) fn sweep_everything(&self, now: Now) {
         let mut report = SweepReport::default();
         for index in 0..self.shards.len() {
@@ -63,7 +63,7 @@ impl Store {
         self.retire_invalidations();
     }
 
-    /// Sweeps the next few slots of a shard. True when that were the last ones.
+    /// Sweeps the next few slots of a shard. Returns true if they were the last ones.
     fn sweep_some(&self, shard_index: usize, now: Now, report: &mut SweepReport) -> bool {
         let mut shard = self.lock_shard(shard_index);
         let start = shard.sweep_cursor;
@@ -104,7 +104,8 @@ impl Store {
         finished
     }
 
-    /// Drops the prefixes that every item has been compared with, and tags that nobody carries.
+    /// Drops the prefixes that every item has been compared with, and the tags that no item
+    /// carries.
     fn retire_invalidations(&self) {
         let applied =
             self.shards.iter().map(|locked| locked.shard.read().swept_up_to).min().unwrap_or(0);

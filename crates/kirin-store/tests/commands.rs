@@ -1,4 +1,4 @@
-//! The commands, one behaviour a test, answers as memcached gives them.
+//! The commands, one behaviour a test, with the answers of memcached.
 
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ fn cas_stores_only_over_the_item_that_was_seen() {
 
 #[test]
 fn numbers_count_as_memcached_counts_them() {
-    /// Old value, direction, delta, and the answer with what is stored then.
+    /// The old value, the direction, the delta, and the answer with the value that is then stored.
     type Row = (&'static str, Direction, u64, Option<(u64, &'static str)>);
     let table: [Row; 12] = [
         ("5", Direction::Up, 3, Some((8, "8"))),
@@ -281,7 +281,7 @@ fn an_invalidated_item_is_served_as_stale_and_one_wins() {
     assert!(first.won && first.item.is_stale() && !first.item.is_won());
     let second = hit(store.meta_get(b"k", &GetRequest::default(), NOW));
     assert!(!second.won && second.item.is_stale() && second.item.is_won());
-    // The winner was too slow: somebody invalidated again. What it stores is stale already.
+    // The winner was too slow: the item was invalidated again. The new value is stale at once.
     assert_eq!(store.meta_delete(b"k", &request, NOW), DeleteOutcome::Deleted);
     let late = StoreRequest {
         compare_cas: Some(first.item.cas()),
@@ -448,7 +448,7 @@ fn what_is_asked_for_early_is_in_memory_once_in_the_end() {
         store.companion(&item, NOW, |value| (value.clone(), 100));
     });
     assert!(at_once < never + 3 * (1 << 20), "{at_once} instead of {never}");
-    // Nor does it add up in an item that is written over in its place.
+    // Nor does memory grow when an item is overwritten in place.
     let store =
         Store::new(StoreConfig { memory_bytes: 64 << 20, shards: 1, ..StoreConfig::default() });
     let mut used = Vec::new();

@@ -1,4 +1,4 @@
-//! Several threads on one store: nothing is lost, nothing happens twice.
+//! Several threads on one store: no write is lost, and none happens twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ fn every_increment_counts_once() {
             let outcome = store.arithmetic(b"n", &up_by(thread + 1), NOW);
             assert!(matches!(outcome, ArithmeticOutcome::Counted(_)), "{outcome:?}");
             if i % 7 == 0 {
-                // A reader holds the old content over the next increment.
+                // A reader holds the old content during the next increment.
                 let held = store.get(b"n", NOW).expect("there");
                 store.arithmetic(b"n", &up_by(0), NOW);
                 assert!(held.value_slice().iter().all(u8::is_ascii_digit));

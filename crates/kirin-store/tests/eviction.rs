@@ -1,4 +1,4 @@
-//! What the budget promises: the store is never above it, and what is in use stays.
+//! The promises of the budget: the store never exceeds it, and items in use stay.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -106,7 +106,7 @@ proptest! {
         }
         store.sweep(NOW, 100_000);
         prop_assert_eq!(store.stats().curr_items, 0);
-        // Left over are the tables and a chunk of slots a shard.
+        // The tables and one chunk of slots for each shard remain.
         prop_assert!(store.used_bytes() < shards.next_power_of_two() * 40_000, "{}", store.used_bytes());
     }
 }
@@ -115,7 +115,7 @@ proptest! {
 fn a_hot_set_survives_a_scan() {
     let store = store(4 << 20, 4);
     let value = [b'v'; 200];
-    // A tenth of what fits is asked for all the time.
+    // Clients constantly read a tenth of the items that fit.
     let hot = 1_000;
     for i in 0..hot {
         store.set(&key(i), NewItem::new(&value), NOW);
@@ -222,7 +222,7 @@ fn tags_count_against_the_budget_and_go_with_their_items() {
     assert!(store.used_bytes() < with_tags / 2, "{} of {with_tags}", store.used_bytes());
 }
 
-/// Ranks by Zipf's law with exponent 1, the same in every run.
+/// Returns ranks by Zipf's law with exponent 1, the same in every run.
 fn zipf_ranks(objects: usize, requests: usize) -> Vec<usize> {
     let mut sum = 0.0;
     let cumulated: Vec<f64> = (1..=objects)
@@ -243,7 +243,7 @@ fn zipf_ranks(objects: usize, requests: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Misses of an LRU cache of `capacity` objects.
+/// Returns the misses of an LRU cache of `capacity` objects.
 fn lru_misses(ranks: &[usize], capacity: usize) -> usize {
     let (mut last_use, mut by_use, mut misses) = (HashMap::new(), BTreeMap::new(), 0);
     for (time, &rank) in ranks.iter().enumerate() {

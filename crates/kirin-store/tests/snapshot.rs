@@ -1,4 +1,4 @@
-//! Snapshots: what comes back, and what is refused.
+//! Snapshots: what is restored, and what is refused.
 
 use std::fs;
 use std::io::Cursor;
@@ -195,8 +195,8 @@ fn a_snapshot_file_is_for_its_owner_alone() {
 
 #[test]
 fn times_in_a_file_are_those_of_the_wall_clock() {
-    // The store's clock is 1,000 s behind the wall clock when it writes, and 50 s before it when
-    // the next program loads, 10 s later.
+    // The store's clock is 1,000 s behind the wall clock when the snapshot is written. It is 50 s
+    // ahead of it when the next program loads the snapshot 10 s later.
     let before = small();
     let (wall, mut file) = (NOW.plus_seconds(1000), Vec::new());
     before.write_snapshot(&mut file, SnapshotTime { now: NOW, wall }).expect("written");

@@ -1,4 +1,4 @@
-//! Storing what was begun before: refused if something that it depends on has been invalidated
+//! An item that was begun earlier is refused if something that it depends on has been invalidated
 //! meanwhile.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,8 +22,7 @@ fn store_since(
     store.store(key, NewItem::new(value).tags(tags), &request, NOW)
 }
 
-/// Whether `/a/b` with the tag `t` can be stored when `between` happens between its beginning and
-/// its end.
+/// Returns whether `/a/b` with the tag `t` can be stored if `between` happens after it was begun.
 fn is_stored_after(between: impl FnOnce(&Store)) -> bool {
     let store = Store::new(StoreConfig { memory_bytes: 1 << 20, ..StoreConfig::default() });
     let since = store.moment();
@@ -158,9 +157,9 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// The data is a number. Writers change it and invalidate; readers remember the moment, read it,
-/// and store what they have read. Nobody may find an older number in the store than there was when
-/// an invalidation had returned.
+/// The data is a number. Writers change it and invalidate. Readers take a moment, read the number
+/// and store what they have read. After an invalidation has returned, no reader may find an older
+/// number in the store.
 #[test]
 fn nobody_gets_an_old_page_after_its_invalidation() {
     for (kind, tags) in [("tag", &[&b"t"[..]][..]), ("prefix", &[]), ("key", &[])] {
@@ -180,7 +179,7 @@ fn nobody_gets_an_old_page_after_its_invalidation() {
                     }
                 });
             }
-            // Also if an assertion fails.
+            // The threads end even if an assertion fails.
             let _end = EndOnDrop(&ended);
             let mut change = 0;
             while stored.load(Ordering::Relaxed) < 5_000 {
@@ -202,7 +201,7 @@ fn nobody_gets_an_old_page_after_its_invalidation() {
                         std::str::from_utf8(item.value_slice()).unwrap().parse().unwrap();
                     assert_eq!(found, change, "{kind}: an old page after its invalidation");
                 }
-                // Sometimes there is time to store a page in between, sometimes not.
+                // There is sometimes enough time to store a page here.
                 (0..change % 300).for_each(|_| std::hint::spin_loop());
             }
         });
@@ -272,7 +271,7 @@ fn an_item_that_the_sweep_marks_stale_is_no_newer_one() {
     store.sweep(NOW, 1000);
     assert!(store_since(&store, b"/a/b", b"new", &[b"t"], &since).is_stored());
 
-    // One that was stored since is newer, stale or not.
+    // An item that was stored since then is newer, stale or not.
     let since = store.moment();
     store.set(b"/a/b", NewItem::new(b"newest").tags(&[b"other"]), NOW);
     store.invalidate_tag(b"other", Invalidation::Soft);

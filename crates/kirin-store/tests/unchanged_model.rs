@@ -1,4 +1,4 @@
-//! `unchanged_since` against a model: any order of beginnings, invalidations and endings; and many
+//! `unchanged_since` against a model: beginnings, invalidations and endings in any order, and many
 //! threads at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,7 +23,7 @@ fn store_since(store: &Store, key: &str, value: &str, tags: &[&[u8]], since: &Mo
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Begin,
-    /// Stores what was begun in this position, under this key and with this tag.
+    /// Stores the item that was begun at this position, under this key and with this tag.
     End(usize, usize, Option<usize>),
     Delete(usize),
     Tag(usize, Invalidation),
@@ -46,21 +46,21 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What has happened, in order.
-enum Past {
+/// An event that has happened.
+enum Event {
     Nothing,
-    /// Something was stored under this key, or it was deleted.
+    /// An item was stored under this key, or deleted.
     Key(usize),
     Tag(usize),
     Prefix(usize),
 }
 
-fn concerns(past: &Past, key: usize, tag: Option<usize>) -> bool {
+fn concerns(past: &Event, key: usize, tag: Option<usize>) -> bool {
     match past {
-        Past::Nothing => false,
-        Past::Key(other) => *other == key,
-        Past::Tag(other) => Some(*other) == tag,
-        Past::Prefix(prefix) => KEYS[key].starts_with(PREFIXES[*prefix]),
+        Event::Nothing => false,
+        Event::Key(other) => *other == key,
+        Event::Tag(other) => Some(*other) == tag,
+        Event::Prefix(prefix) => KEYS[key].starts_with(PREFIXES[*prefix]),
     }
 }
 
@@ -75,7 +75,7 @@ proptest! {
         let mut begun: Vec<(Moment, usize)> = Vec::new();
         let mut past = Vec::new();
         for step in steps {
-            let mut happened = Past::Nothing;
+            let mut happened = Event::Nothing;
             let tags = |tag: Option<usize>| tag.map(|tag| TAGS[tag].as_bytes()).into_iter().collect::<Vec<_>>();
             match step {
                 Step::Begin => begun.push((store.moment(), past.len())),
@@ -85,25 +85,25 @@ proptest! {
                     let stored = store_since(&store, KEYS[key], "page", &tags(tag), &moment);
                     prop_assert_eq!(stored, expected, "{} with {:?}", KEYS[key], tag);
                     if stored {
-                        happened = Past::Key(key);
+                        happened = Event::Key(key);
                     }
                 }
                 Step::End(..) => {}
                 Step::Delete(key) => {
                     store.delete(KEYS[key].as_bytes(), NOW);
-                    happened = Past::Key(key);
+                    happened = Event::Key(key);
                 }
                 Step::Tag(tag, how) => {
                     store.invalidate_tag(TAGS[tag].as_bytes(), how);
-                    happened = Past::Tag(tag);
+                    happened = Event::Tag(tag);
                 }
                 Step::Prefix(prefix, how) => {
                     store.invalidate_prefix(PREFIXES[prefix].as_bytes(), how, NOW);
-                    happened = Past::Prefix(prefix);
+                    happened = Event::Prefix(prefix);
                 }
                 Step::Set(key, tag) => {
                     store.set(KEYS[key].as_bytes(), NewItem::new(b"set").tags(&tags(tag)), NOW);
-                    happened = Past::Key(key);
+                    happened = Event::Key(key);
                 }
                 Step::Sweep => drop(store.sweep(NOW, 1000)),
             }
@@ -112,7 +112,7 @@ proptest! {
     }
 }
 
-/// Ends all threads, also if an assertion fails.
+/// Ends all threads, even if an assertion fails.
 struct EndOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {
@@ -122,9 +122,9 @@ impl Drop for EndOnDrop<'_> {
 }
 
 /// The source of each page is a number that only grows. Makers read it and store what they have
-/// read. Purgers increase it and purge by key, tag or prefix in a random order. When a purge has
-/// returned nobody may find a smaller number than the purger wrote. One more page is never purged
-/// by anybody, and must be stored each time.
+/// read. Purgers increase it and purge by key, tag or prefix in random order. After a purge has
+/// returned, no reader may find a smaller number than the purger wrote. One more page is never
+/// purged, and must be stored each time.
 #[test]
 fn concurrent_purges_of_all_kinds_leave_no_old_page_and_disturb_no_other() {
     const PAGES: usize = 6;
@@ -197,7 +197,7 @@ fn concurrent_purges_of_all_kinds_leave_no_old_page_and_disturb_no_other() {
     assert!(stored.load(Ordering::Relaxed) > 100, "{stored:?} pages stored");
 }
 
-/// xorshift: the same numbers for the same seed.
+/// A xorshift generator: the same numbers for the same seed.
 struct Random(u64);
 
 impl Random {

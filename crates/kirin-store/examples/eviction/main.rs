@@ -1,11 +1,12 @@
-//! Compares eviction policies on made-up traces: `cargo run --release -p kirin-store --example
+//! Compares eviction policies on synthetic traces: `cargo run --release -p kirin-store --example
 //! eviction`.
 //!
-//! Prints, as the Markdown table that `docs/store.md` carries, the share of requests that miss. A
-//! miss inserts the object, as an application does. All objects count their size in bytes against
-//! the capacity, which is a share of the bytes of all distinct objects of the trace. S3-FIFO comes
-//! in two kinds: an object goes from the small to the main queue after two hits, as in its authors'
-//! simulator, or after one.
+//! Prints the share of requests that miss, as the Markdown table of `docs/store.md`. A miss inserts
+//! the object, as an application does. Each object counts with its size in bytes against the
+//! capacity. The capacity is a share of the bytes of all distinct objects of the trace.
+//!
+//! There are two variants of S3-FIFO. An object moves from the small to the main queue after two
+//! hits, as in the simulator of its authors, or after one.
 
 mod lru;
 mod policy;

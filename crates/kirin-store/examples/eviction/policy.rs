@@ -1,14 +1,14 @@
-//! What a policy is to the simulator, and the list that all three are made of.
+//! The interface of a policy to the simulator, and the list that all three policies use.
 
 use std::collections::HashMap;
 
-/// A cache with a way of choosing what leaves.
+/// A cache with a policy of eviction.
 pub trait Policy {
-    /// Asks for an object; true when it was there. When not, it goes in.
+    /// Requests an object. Returns true if it was there. If not, it is inserted.
     fn request(&mut self, key: u64, bytes: u64) -> bool;
 }
 
-/// No entry.
+/// The index of no entry.
 pub const NIL: usize = usize::MAX;
 
 /// An object in a list.
@@ -16,15 +16,15 @@ pub const NIL: usize = usize::MAX;
 pub struct Entry {
     pub key: u64,
     pub bytes: u64,
-    /// Hits, as far as the policy counts them.
+    /// The hits, if the policy counts them.
     pub hits: u8,
-    /// Which list it is in, for policies with several.
+    /// Whether it is in the main list, for policies with several lists.
     pub main: bool,
     pub newer: usize,
     pub older: usize,
 }
 
-/// Objects by key, and room for their list entries.
+/// Objects by key, and their list entries.
 #[derive(Default)]
 pub struct Objects {
     pub index: HashMap<u64, usize>,
@@ -55,7 +55,7 @@ impl Objects {
     }
 }
 
-/// A list through some of the objects, with the bytes in it.
+/// A list of some of the objects, with the bytes in it.
 pub struct Queue {
     pub head: usize,
     pub tail: usize,

@@ -5,9 +5,9 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::policy::{Objects, Policy, Queue};
 
-/// The small queue's share of the capacity.
+/// The share of the small queue in the capacity.
 const SMALL_SHARE: f64 = 0.1;
-/// Hits are counted up to here.
+/// The most hits that are counted.
 const HITS_LIMIT: u8 = 3;
 
 pub struct S3Fifo {
@@ -16,7 +16,7 @@ pub struct S3Fifo {
     small: Queue,
     main: Queue,
     ghost: Ghost,
-    /// Hits that take an object from the small to the main queue.
+    /// The hits that move an object from the small to the main queue.
     promote_at: u8,
 }
 
@@ -97,12 +97,11 @@ impl Policy for S3Fifo {
     }
 }
 
-/// Keys that left the small queue without a second look, as many as their bytes would fit in the
-/// main queue.
+/// Keys that left the small queue without a hit. Their bytes would fit in the main queue.
 #[derive(Default)]
 struct Ghost {
     order: VecDeque<(u64, u64, u64)>,
-    /// When each key was last remembered; older entries in `order` are void.
+    /// When each key was last remembered. Older entries in `order` are void.
     known: HashMap<u64, u64>,
     bytes: u64,
     clock: u64,

@@ -1,4 +1,5 @@
-//! SIEVE (Zhang et al., NSDI 2024): one queue, a mark at a hit, a hand that walks from old to new.
+//! SIEVE (Zhang et al., NSDI 2024): one queue, a mark for a hit, and a hand that moves from old to
+//! new.
 
 use crate::policy::{NIL, Objects, Policy, Queue};
 

@@ -1,4 +1,4 @@
-//! Made-up traces, the same in every run.
+//! Synthetic traces, the same in every run.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Bytes of all distinct objects.
+    /// Returns the bytes of all distinct objects.
     pub fn distinct_bytes(&self) -> u64 {
         let objects: HashMap<u64, u64> =
             self.requests.iter().map(|request| (request.key, request.bytes)).collect();
@@ -24,9 +24,9 @@ impl Trace {
     }
 }
 
-/// Requests in each trace.
+/// The number of requests in each trace.
 const REQUESTS: usize = 1_000_000;
-/// Objects that Zipf's law is spread over.
+/// The number of objects over which Zipf's law is spread.
 const OBJECTS: usize = 100_000;
 
 /// A small generator of random numbers (SplitMix64), so that a run needs no crate and no seed.
@@ -77,7 +77,8 @@ fn unit(key: u64) -> Request {
     Request { key, bytes: 1 }
 }
 
-/// 10 bytes to 100 KB, evenly by order of magnitude, decided by the key.
+/// A request for 10 bytes to 100 KB, spread evenly over orders of magnitude. The key decides the
+/// size.
 fn mixed(key: u64) -> Request {
     let share = (mix(key) >> 11) as f64 / (1u64 << 53) as f64;
     Request { key, bytes: 10f64.powf(1.0 + 4.0 * share) as u64 }
@@ -88,7 +89,7 @@ fn zipf(exponent: f64, request: fn(u64) -> Request) -> Vec<Request> {
     (0..REQUESTS).map(|_| request(mix(zipf.rank(&mut random)))).collect()
 }
 
-/// Zipf, and every 100,000 requests a run over 20,000 objects that nobody asks for otherwise.
+/// Zipf, with a run over 20,000 new objects in every 100,000 requests.
 fn scan() -> Vec<Request> {
     let (zipf, mut random) = (Zipf::new(OBJECTS, 1.0), Random(2));
     (0..REQUESTS)
@@ -104,7 +105,7 @@ fn scan() -> Vec<Request> {
         .collect()
 }
 
-/// Zipf, where each 50,000 requests a tenth of the most popular objects gives way to others.
+/// Zipf. Every 50,000 requests, others replace a tenth of the most popular objects.
 fn shifting() -> Vec<Request> {
     let (zipf, mut random) = (Zipf::new(OBJECTS, 1.0), Random(3));
     (0..REQUESTS)
@@ -117,7 +118,7 @@ fn shifting() -> Vec<Request> {
         .collect()
 }
 
-/// Zipf, and a quarter of all requests for objects that are asked for once.
+/// Zipf, and a quarter of all requests for objects that are requested only once.
 fn one_hit_wonders() -> Vec<Request> {
     let (zipf, mut random) = (Zipf::new(OBJECTS, 1.0), Random(4));
     (0..REQUESTS)
@@ -131,7 +132,7 @@ fn one_hit_wonders() -> Vec<Request> {
         .collect()
 }
 
-/// New objects all the time, each popular for a while: a news site.
+/// New objects all the time, each popular for a while, as on a news site.
 fn news() -> Vec<Request> {
     let (zipf, mut random) = (Zipf::new(20_000, 1.0), Random(5));
     (0..REQUESTS)

@@ -1,4 +1,4 @@
-//! A day in a few seconds: sizes from 10 bytes to 100 KB that shift, on two threads.
+//! A day in a few seconds: two threads store values from 10 bytes to 100 KB in shifting sizes.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ const PHASES: [Phase; 7] = [
     Phase { name: "10 B to 100 KB", smallest: 10.0, largest: 100_000.0 },
 ];
 
-/// How often each phase turns the whole budget over.
+/// How often each phase replaces the content of the whole budget.
 const TURNS: usize = 2;
 const THREADS: usize = 2;
 const START: u64 = 1_700_000_000;
@@ -39,8 +39,8 @@ pub fn run(budget_bytes: usize) {
     println!("|---|---|---|---|---|");
     let share = |bytes: usize| bytes.saturating_sub(baseline) as f64 / budget_bytes as f64;
     let mut worst = 0.0f64;
-    // The same threads all along, as in a server: what a thread leaves behind when it ends is
-    // another question.
+    // The same threads run all the time, as in a server. Memory that a thread leaves behind at its
+    // end is not measured.
     let (start, working) = (Barrier::new(THREADS + 1), AtomicUsize::new(0));
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -76,7 +76,7 @@ pub fn run(budget_bytes: usize) {
     println!("worst: {worst:.3}\n");
 }
 
-/// Sets `bytes` worth of values, with gets, deletes, appends and companions between.
+/// Sets `bytes` worth of values, with gets, deletes, appends and companions in between.
 fn work(store: &Store, phase: &Phase, seed: u64, bytes: usize) {
     let mut random = seed;
     let mut next = || {
@@ -99,7 +99,7 @@ fn work(store: &Store, phase: &Phase, seed: u64, bytes: usize) {
                 let len = (phase.smallest * (phase.largest / phase.smallest).powf(share)) as usize;
                 let expires =
                     if next() % 4 == 0 { Expires::after_seconds(1, now) } else { Expires::NEVER };
-                // As the protocol does: small values are copied, large ones handed over.
+                // As in the protocol, small values are copied, and large ones are handed over.
                 let item = if len < 2048 {
                     NewItem::new(&values[..len])
                 } else {
@@ -117,7 +117,9 @@ fn work(store: &Store, phase: &Phase, seed: u64, bytes: usize) {
             }
             12 => {
                 if let Some(item) = store.get(key, now) {
-                    store.companion(&item, now, |value| (vec![1u8; value.len() / 4], value.len() / 4));
+                    store.companion(&item, now, |value| {
+                        (vec![1u8; value.len() / 4], value.len() / 4)
+                    });
                 }
             }
             13 if next() % 64 == 0 => {

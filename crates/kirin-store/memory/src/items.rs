@@ -1,4 +1,4 @@
-//! Bytes an item takes: in the store, and in memcached.
+//! The bytes that an item takes in the store and in memcached.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,7 +15,8 @@ fn key(i: usize) -> String {
 
 pub fn store(count: usize, len: usize) {
     let before = resident_bytes("self");
-    let store = Store::new(StoreConfig { memory_bytes: count * (len + 150), ..StoreConfig::default() });
+    let store =
+        Store::new(StoreConfig { memory_bytes: count * (len + 150), ..StoreConfig::default() });
     let value = vec![b'v'; len];
     let now = Now::from_unix_seconds(1_700_000_000);
     for i in 0..count {
@@ -33,15 +34,19 @@ pub fn store(count: usize, len: usize) {
     );
 }
 
-/// Nanoseconds an operation takes on one thread, keys at random.
+/// Prints the nanoseconds of an operation on one thread, with random keys.
 pub fn speed(count: usize, len: usize) {
-    let store = Store::new(StoreConfig { memory_bytes: count * (len + 150), ..StoreConfig::default() });
-    let full = Store::new(StoreConfig { memory_bytes: count * (len + 150) / 4, ..StoreConfig::default() });
+    let store =
+        Store::new(StoreConfig { memory_bytes: count * (len + 150), ..StoreConfig::default() });
+    let full =
+        Store::new(StoreConfig { memory_bytes: count * (len + 150) / 4, ..StoreConfig::default() });
     let (value, now) = (vec![b'v'; len], Now::from_unix_seconds(1_700_000_000));
     let mut random = 0u64;
     let keys: Vec<String> = (0..count)
         .map(|_| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             key((random >> 33) as usize % count)
         })
         .collect();
@@ -50,7 +55,9 @@ pub fn speed(count: usize, len: usize) {
         keys.iter().for_each(|key| operation(key.as_bytes()));
         println!("{ALLOCATOR_NAME}: {name}: {} ns", started.elapsed().as_nanos() / count as u128);
     };
-    let set = |store: &Store, key: &[u8]| assert!(store.set(key, NewItem::new(&value[..]), now).is_stored());
+    let set = |store: &Store, key: &[u8]| {
+        assert!(store.set(key, NewItem::new(&value[..]), now).is_stored())
+    };
     measure("set, new or again", &|key| set(&store, key));
     measure("set again", &|key| set(&store, key));
     measure("get", &|key| assert!(store.get(key, now).is_some()));
@@ -71,7 +78,9 @@ pub fn memcached(count: usize, len: usize) {
     let mut connection = loop {
         match UnixStream::connect(&socket) {
             Ok(connection) => break connection,
-            Err(error) if started.elapsed() > Duration::from_secs(10) => panic!("memcached: {error}"),
+            Err(error) if started.elapsed() > Duration::from_secs(10) => {
+                panic!("memcached: {error}")
+            }
             Err(_) => std::thread::yield_now(),
         }
     };

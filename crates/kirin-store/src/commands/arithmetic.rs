@@ -9,61 +9,61 @@ use crate::items::item::ItemRef;
 use crate::statistics::counters::bump;
 use crate::store::{ShardGuard, Store};
 
-/// Up or down.
+/// The direction in which a number changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// `incr`: wraps at 2^64.
+    /// `incr`: wraps around at 2^64.
     #[default]
     Up,
     /// `decr`: stops at 0.
     Down,
 }
 
-/// What `ma` asks; the default with a delta of 1 is `incr key 1`.
+/// The arguments of `ma`. The default with a delta of 1 is `incr key 1`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ArithmeticRequest {
-    /// `M`.
+    /// Whether to add or to subtract (`M`).
     pub direction: Direction,
-    /// `D`; the protocol's default is 1.
+    /// The number to add or to subtract (`D`). The protocol's default is 1.
     pub delta: u64,
-    /// `N`: on a miss make the item, with this expiry and `initial` as value.
+    /// On a miss, creates the item with this expiry and with `initial` as its value (`N`).
     pub vivify: Option<Expires>,
-    /// `J`.
+    /// The value of an item that is created (`J`).
     pub initial: u64,
-    /// `T`: change when it expires.
+    /// The item's new expiry (`T`).
     pub touch: Option<Expires>,
-    /// `C`: only an item with this CAS.
+    /// The CAS unique that the item must have (`C`).
     pub compare_cas: Option<u64>,
-    /// `E`: the CAS it gets.
+    /// The item's new CAS unique, in place of the next one (`E`).
     pub new_cas: Option<u64>,
 }
 
-/// A number that was counted up or down.
+/// A number that was changed.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    /// The new value, as it is answered: without padding.
+    /// The new value as the client gets it, without padding.
     pub value: u64,
-    /// The item as it is now.
+    /// The item after the change.
     pub item: ItemRef,
 }
 
-/// What became of `incr`, `decr` or `ma`.
+/// The outcome of `incr`, `decr` or `ma`.
 #[derive(Clone, Debug)]
 pub enum ArithmeticOutcome {
-    /// The new value, `HD`, `VA`.
+    /// The number was changed: the new value, `HD` or `VA`.
     Counted(Counted),
-    /// `NOT_FOUND`, `NF`.
+    /// There is no such item: `NOT_FOUND`, `NF`.
     NotFound,
-    /// `CLIENT_ERROR cannot increment or decrement non-numeric value`.
+    /// The value is not a number: `CLIENT_ERROR cannot increment or decrement non-numeric value`.
     NonNumeric,
-    /// `EX`: it has another CAS.
+    /// The item has another CAS unique: `EX`.
     Exists,
-    /// `SERVER_ERROR out of memory`.
+    /// There was no room: `SERVER_ERROR out of memory`.
     OutOfMemory,
 }
 
 impl Store {
-    /// `ma`, `incr`, `decr`.
+    /// Carries out `ma`, `incr` or `decr`.
     pub fn arithmetic(
         &self,
         key: &[u8],
@@ -105,7 +105,7 @@ impl Store {
                 None => ArithmeticOutcome::OutOfMemory,
             });
         };
-        // As in memcached, a CAS of 0 compares with nothing.
+        // As in memcached, a CAS unique of 0 is no condition.
         if request.compare_cas.is_some_and(|cas| cas != 0 && cas != shard.slot(index).cas) {
             return Ok(ArithmeticOutcome::Exists);
         }
@@ -129,8 +129,8 @@ impl Store {
         Ok(ArithmeticOutcome::Counted(Counted { value, item: shard.item(index, 0) }))
     }
 
-    /// Writes a number over a value. As in memcached, one that got shorter is padded with spaces to
-    /// the old length. False when there is no room for a longer one.
+    /// Writes a number over a value. As in memcached, a shorter number is padded with spaces to the
+    /// old length. Returns false if there is no room for a longer one.
     fn write_number(
         &self,
         shard: &mut ShardGuard<'_>,
@@ -164,7 +164,8 @@ impl Store {
     }
 }
 
-/// A number as memcached reads it: digits, with white space around, and anything behind that.
+/// Reads a number as memcached does: digits with optional white space before them. White space and
+/// any other bytes may follow.
 fn parse_number(value: &[u8]) -> Option<u64> {
     let value = value.trim_ascii_start();
     let end = value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len());
@@ -180,7 +181,7 @@ fn parse_number(value: &[u8]) -> Option<u64> {
     })
 }
 
-/// `number` in decimal.
+/// Writes `number` in decimal.
 fn decimal(number: u64, digits: &mut [u8; NUMBER_LIMIT_BYTES]) -> &[u8] {
     let mut rest = &mut digits[..];
     // A u64 always fits in 20 digits.

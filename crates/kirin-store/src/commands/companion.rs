@@ -1,9 +1,11 @@
-//! Companions: what is computed from a value once and kept beside it, inside the budget.
+//! Companions: values that are computed from an item once and kept beside it, inside the budget.
 //!
-//! The web side keeps the compiled page, its response head and its ETag here, and compressed
-//! variants as they are asked for. A companion lives as long as the content it was made from; one
-//! that was made while the item's page was being filled, from a copy, until that is full: or what
-//! is asked for early would be in memory twice for good.
+//! The web side keeps the compiled page, its response head and its ETag as a companion. Compressed
+//! variants are added on demand. A companion lives as long as the content it was made from.
+//!
+//! There is one exception. While an item lies in a page that is still being filled, a companion is
+//! made from a copy of the content. Such a companion lives until that page is full. Otherwise an
+//! item that is read early would stay in memory twice.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,16 +17,16 @@ use crate::items::item::ItemRef;
 use crate::items::side_data::{Companion, SideData};
 use crate::store::Store;
 
-/// Companions that one item keeps.
+/// The most companions that one item keeps.
 const COMPANIONS_PER_ITEM: usize = 8;
 
 impl Store {
-    /// The companion of type `T` of an item: the one that is there, or the one that `make` computes
-    /// from the value, with the bytes it holds.
+    /// Returns the companion of type `T` of an item. If there is none, `make` computes it from the
+    /// value and also returns how many bytes it holds.
     ///
-    /// What was made is kept for the next reader when the item is still the same and there is room;
-    /// the caller gets it in any case. `make` runs under no lock. Two readers at once may both make
-    /// one; both then get the one that was kept first.
+    /// A new companion is kept for the next reader if the item is still the same and there is room.
+    /// The caller gets it in any case. `make` runs without a lock. Two readers may both make a
+    /// companion; both then get the one that was kept first.
     pub fn companion<T: Any + Send + Sync>(
         &self,
         item: &ItemRef,
@@ -39,7 +41,7 @@ impl Store {
         self.keep_companion(item, now, Arc::clone(&made), bytes).unwrap_or(made)
     }
 
-    /// Keeps a companion; answers the one that is there already.
+    /// Keeps a companion. Returns the companion that is there already, if there is one.
     fn keep_companion<T: Any + Send + Sync>(
         &self,
         item: &ItemRef,
@@ -50,7 +52,7 @@ impl Store {
         let hash = self.hash(item.key());
         let mut shard = self.lock_shard_of(hash);
         let index = shard.find(hash, item.key())?;
-        // Content only changes together with these two.
+        // The content only changes together with the CAS unique and the sequence number.
         let sequence = |side: Option<&Arc<SideData>>| side.and_then(|side| side.sequence);
         let slot = shard.slot(index);
         if (slot.cas, sequence(shard.side(index))) != (item.cas, sequence(item.side.as_ref())) {
@@ -63,8 +65,8 @@ impl Store {
         if side.is_some_and(|side| side.companions.len() >= COMPANIONS_PER_ITEM) {
             return None;
         }
-        // Of an item in a page that is being filled, the reader has a copy. A companion may well
-        // hold a slice of that.
+        // The reader has a copy of an item in a page that is being filled. The companion may hold a
+        // slice of that copy.
         let is_separate = side.is_some_and(|side| side.value.is_some());
         let copied_bytes =
             if !is_separate && shard.log.is_copied(slot.address) { item.content.len() } else { 0 };
@@ -72,7 +74,7 @@ impl Store {
         let more_bytes = companion.charged_bytes()
             + if side.is_none() { SideData::default().bytes() } else { 0 }
             + if copied_bytes > 0 { shard.copied_growth_bytes() } else { 0 };
-        // One that finds no room at once is not worth waiting for.
+        // If there is no room at once, the companion is not kept.
         if let Ok(true) = self.make_room(&mut shard, |_| more_bytes, Some(index), now) {
             shard.add_companion(index, companion);
         }

@@ -6,45 +6,45 @@ use crate::items::side_data::SideData;
 use crate::statistics::counters::bump;
 use crate::store::Store;
 
-/// What `md` asks; the default is a plain `delete`.
+/// The arguments of `md`. The default is a plain `delete`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeleteRequest {
-    /// `C`: only an item with this CAS.
+    /// The CAS unique that the item must have (`C`).
     pub compare_cas: Option<u64>,
-    /// `E`: the CAS of an item that stays.
+    /// The new CAS unique of an item that stays (`E`).
     pub new_cas: Option<u64>,
-    /// `I`: keep the item and mark it stale; the next reader wins.
+    /// Keeps the item and marks it stale. The next reader wins the right to recache it (`I`).
     pub invalidate: bool,
-    /// `T`, with `I`: its new expiry.
+    /// The item's new expiry, if `invalidate` is set (`T`).
     pub expires: Option<Expires>,
-    /// `x`: keep the item without its value and flags.
+    /// Keeps the item without its value and flags (`x`).
     pub remove_value: bool,
 }
 
-/// What became of a delete.
+/// The outcome of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteOutcome {
-    /// `DELETED`, `HD`: deleted, or marked as asked.
+    /// The item was deleted, or changed as requested: `DELETED`, `HD`.
     Deleted,
-    /// `NOT_FOUND`, `NF`.
+    /// There is no such item: `NOT_FOUND`, `NF`.
     NotFound,
-    /// `EX`: it has another CAS.
+    /// The item has another CAS unique: `EX`.
     Exists,
 }
 
 impl Store {
-    /// `delete`.
+    /// Carries out `delete`.
     pub fn delete(&self, key: &[u8], now: Now) -> DeleteOutcome {
         self.meta_delete(key, &DeleteRequest::default(), now)
     }
 
-    /// `md`, `delete`.
+    /// Carries out `md` or `delete`.
     pub fn meta_delete(&self, key: &[u8], request: &DeleteRequest, now: Now) -> DeleteOutcome {
         self.flush_if_due(now);
         let hash = self.hash(key);
         let mut shard = self.lock_shard_of(hash);
-        // Under the lock: who stores an item that was begun before this has done so, or will see
-        // it.
+        // This happens under the lock. A writer that began an earlier item has stored it already,
+        // or will see the note.
         self.note_key(hash);
         let Some(index) = self.find_live(&mut shard, hash, key, now) else {
             bump(&shard.counters.delete_misses);

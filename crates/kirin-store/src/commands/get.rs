@@ -8,9 +8,9 @@ use crate::statistics::counters::bump;
 use crate::store::Store;
 
 impl Store {
-    /// The item of a key, counted as a hit or a miss, and marked as used.
+    /// Returns the item of a key. Counts a hit or a miss, and marks the item as used.
     ///
-    /// An invalidated item that is still servable is found too; ask [`ItemRef::is_stale`].
+    /// Also finds an invalidated item that may still be served; see [`ItemRef::is_stale`].
     pub fn get(&self, key: &[u8], now: Now) -> Option<ItemRef> {
         self.flush_if_due(now);
         let hash = self.hash(key);
@@ -40,7 +40,8 @@ impl Store {
         Some(item)
     }
 
-    /// The item of a key, without counting or marking anything (meta `me`, metrics, debugging).
+    /// Returns the item of a key without counting or marking anything (meta `me`, metrics,
+    /// debugging).
     pub fn peek(&self, key: &[u8], now: Now) -> Option<ItemRef> {
         self.flush_if_due(now);
         let hash = self.hash(key);
@@ -53,7 +54,7 @@ impl Store {
         }
     }
 
-    /// The bytes an item takes from the budget (meta `me` size).
+    /// Returns the bytes that an item takes from the budget (the size in meta `me`).
     pub fn charged_bytes(&self, key: &[u8]) -> Option<usize> {
         let hash = self.hash(key);
         let shard = self.shards[self.shard_index(hash)].shard.read();
@@ -61,12 +62,13 @@ impl Store {
         Some(shard.item_bytes(index) + size_of::<Slot>())
     }
 
-    /// `touch`: changes when an item expires. False when it is not there.
+    /// Carries out `touch`: changes the expiry of an item. Returns false if there is no such item.
     pub fn touch(&self, key: &[u8], expires: Expires, now: Now) -> bool {
         self.touch_item(key, expires, now).is_some()
     }
 
-    /// `gat`, `gats`: [`Store::touch`] and [`Store::get`] in one. Counts as a touch and as a get.
+    /// Carries out `gat` and `gats`: [`Store::touch`] and [`Store::get`] in one. Counts as a touch
+    /// and as a get.
     pub fn get_and_touch(&self, key: &[u8], expires: Expires, now: Now) -> Option<ItemRef> {
         let item = self.touch_item(key, expires, now);
         let counters = &self.shards[self.shard_index(self.hash(key))].counters;

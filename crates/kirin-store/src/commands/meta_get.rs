@@ -1,7 +1,7 @@
-//! What the meta commands need done atomically: `mg`, `md`, `ma` (and `incr`, `decr`).
+//! `mg`.
 //!
-//! Each is one call under one lock, so that of all clients that ask at once exactly one wins the
-//! right to recache an item.
+//! Each call takes one lock for all it does. So exactly one of several clients that ask at the same
+//! time wins the right to recache an item.
 
 use crate::clock::{Expires, Now};
 use crate::commands::storage::NewItem;
@@ -11,48 +11,48 @@ use crate::memory::slab::mark;
 use crate::statistics::counters::bump;
 use crate::store::Store;
 
-/// What `mg` asks beside the item.
+/// The arguments of `mg`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GetRequest {
-    /// `N`: on a miss make an empty item with this expiry, and win.
+    /// On a miss, creates an empty item with this expiry, and wins (`N`).
     pub vivify: Option<Expires>,
-    /// `R`: win when the item expires before this.
+    /// Wins if the item expires before this time (`R`).
     pub recache_before: Option<Expires>,
-    /// `T`: change when it expires.
+    /// The item's new expiry (`T`).
     pub touch: Option<Expires>,
-    /// `E`: CAS for an item that this makes.
+    /// The CAS unique of an item that this call creates (`E`).
     pub new_cas: Option<u64>,
-    /// `u`: leave no trace: neither visited nor fetched nor last access.
+    /// Does not count as a use: no hit, no fetch and no access time is noted (`u`).
     pub no_bump: bool,
 }
 
-/// An item found, or made, by `mg`.
+/// An item that `mg` found or created.
 #[derive(Clone, Debug)]
 pub struct MetaHit {
-    /// The item, with hit and last access as they were before, expiry as it is now.
+    /// The item. Its hit and its last access are those before this call, its expiry is that after
+    /// it.
     pub item: ItemRef,
-    /// `W`: the caller is the one who should recache it.
+    /// Whether the caller is the one that should recache the item (`W`).
     pub won: bool,
-    /// The item was not there and has been made empty.
+    /// Whether the item was missing and has been created empty.
     pub vivified: bool,
 }
 
-/// What became of `mg`.
+/// The outcome of `mg`.
 #[derive(Clone, Debug)]
 pub enum MetaOutcome {
-    /// `HD` or `VA`.
+    /// The item was found or created: `HD` or `VA`.
     Hit(MetaHit),
-    /// `EN`.
+    /// There is no such item: `EN`.
     Miss,
-    /// There was no room for the empty item; answer as memcached does, with a miss.
+    /// There was no room for the empty item. Memcached answers this with a miss.
     OutOfMemory,
 }
 
 impl Store {
-    /// `mg`.
+    /// Carries out `mg`.
     ///
-    /// Without any of the modifying flags, and for an item that nobody can win, this takes no
-    /// exclusive lock.
+    /// Takes no exclusive lock if no modifying flag is given and the item cannot be won.
     pub fn meta_get(&self, key: &[u8], request: &GetRequest, now: Now) -> MetaOutcome {
         let modifies =
             request.vivify.is_some() || request.touch.is_some() || request.recache_before.is_some();

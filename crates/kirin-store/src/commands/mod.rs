@@ -1,4 +1,4 @@
-//! The commands that clients give to the store.
+//! The commands of clients, as protocol.txt of memcached has them.
 
 pub(crate) mod arithmetic;
 pub(crate) mod companion;

@@ -1,4 +1,4 @@
-//! Storing: `set`, `add`, `replace`, `append`, `prepend`, `cas`, `touch`, `delete`.
+//! `set`, `add`, `replace`, `append`, `prepend` and `cas`.
 
 use crate::clock::{Expires, Now};
 use crate::config::{KEY_LIMIT_BYTES, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
@@ -12,119 +12,124 @@ use crate::memory::slab::{Slot, mark};
 use crate::statistics::counters::bump;
 use crate::store::{ShardGuard, Store};
 
-/// What a storage command brings.
+/// The item that a storage command brings.
 #[derive(Clone, Debug)]
 pub struct NewItem<'a> {
-    /// The value, or what is appended or prepended.
+    /// The value, or the part to append or prepend.
     pub value: Value<'a>,
-    /// Client flags; not for append and prepend.
+    /// The client flags. Append and prepend ignore them.
     pub flags: u32,
-    /// Expiry; not for append and prepend.
+    /// The expiry. Append and prepend ignore it.
     pub expires: Expires,
-    /// Tags to carry; for append and prepend those of the old item stay. At most
-    /// [`TAGS_PER_ITEM`] of at most [`TAG_LIMIT_BYTES`] each.
+    /// The tags of the item: at most [`TAGS_PER_ITEM`] of at most [`TAG_LIMIT_BYTES`] each. Append
+    /// and prepend keep those of the old item.
     pub tags: &'a [&'a [u8]],
 }
 
 impl<'a> NewItem<'a> {
-    /// An item with this value, no flags, no expiry and no tags.
+    /// Returns an item with this value and without flags, expiry or tags.
     pub fn new(value: impl Into<Value<'a>>) -> NewItem<'a> {
         NewItem { value: value.into(), flags: 0, expires: Expires::NEVER, tags: &[] }
     }
 
-    /// With client flags.
+    /// Sets the client flags.
     pub fn flags(self, flags: u32) -> NewItem<'a> {
         NewItem { flags, ..self }
     }
 
-    /// With an expiry.
+    /// Sets the expiry.
     pub fn expires(self, expires: Expires) -> NewItem<'a> {
         NewItem { expires, ..self }
     }
 
-    /// With tags.
+    /// Sets the tags.
     pub fn tags(self, tags: &'a [&'a [u8]]) -> NewItem<'a> {
         NewItem { tags, ..self }
     }
 }
 
-/// How a storage command treats an item that is there, or is not (meta `M` of `ms`).
+/// The condition of a storage command on the item that is there (meta `M` of `ms`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreMode {
-    /// Whatever is there.
+    /// Stores in any case.
     #[default]
     Set,
-    /// Only when nothing is there.
+    /// Stores only if there is no such item.
     Add,
-    /// Only when something is there.
+    /// Stores only if there is such an item.
     Replace,
-    /// Behind the value that is there.
+    /// Adds to the end of the value that is there.
     Append,
-    /// Before the value that is there.
+    /// Adds to the start of the value that is there.
     Prepend,
 }
 
-/// Conditions of a storage command; the default is a plain `set`.
+/// The conditions of a storage command. The default is a plain `set`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StoreRequest<'a> {
-    /// Meta `M`.
+    /// The condition on the item that is there (meta `M`).
     pub mode: StoreMode,
-    /// Store only over an item with this CAS: `cas`, meta `C`.
+    /// The CAS unique that the item must have (`cas`, meta `C`).
     pub compare_cas: Option<u64>,
-    /// The item's new CAS, instead of the next number: meta `E`.
+    /// The item's new CAS unique, in place of the next one (meta `E`).
     pub new_cas: Option<u64>,
-    /// When `compare_cas` is older than the item, store all the same but as stale: meta `I`.
+    /// If `compare_cas` is older than the item, stores nevertheless, but marks the item stale (meta
+    /// `I`).
     pub invalidate_older: bool,
-    /// For append and prepend: make the item, with this expiry, when none is there (meta `N`).
+    /// For append and prepend: creates the item with this expiry if there is none (meta `N`).
     pub vivify: Option<Expires>,
-    /// Store only if neither the key, nor a tag of the item, nor a prefix of the key has been
-    /// invalidated since then, and no other item has been stored under the key. Otherwise, and in
-    /// doubt, it is not stored: [`StoreOutcome::NotStored`]. [`Store::change_since`] says which it
-    /// was.
+    /// Stores only if nothing has changed since this moment. That is: neither the key nor a tag of
+    /// the item nor a prefix of the key has been invalidated, and no other item has been stored
+    /// under the key.
+    ///
+    /// If something has changed, or the store cannot tell, the outcome is
+    /// [`StoreOutcome::NotStored`]. [`Store::change_since`] tells which of the two it was.
     pub unchanged_since: Option<&'a Moment>,
 }
 
-/// What became of a storage command.
+/// The outcome of a storage command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreOutcome {
-    /// `STORED`, `HD`.
+    /// The item was stored: `STORED`, `HD`.
     Stored {
-        /// The item's CAS.
+        /// The CAS unique of the item.
         cas: u64,
     },
-    /// `NOT_STORED`, `NS`: the condition of add, replace, append or prepend was not met, or
-    /// something has changed since.
+    /// A condition of the command was not met, or something has changed since the given moment:
+    /// `NOT_STORED`, `NS`.
     NotStored,
-    /// `EXISTS`, `EX`: the item has another CAS.
+    /// The item has another CAS unique: `EXISTS`, `EX`.
     Exists,
-    /// `NOT_FOUND`, `NF`: nothing to compare the CAS with.
+    /// There is no item to compare the CAS unique with: `NOT_FOUND`, `NF`.
     NotFound,
-    /// `SERVER_ERROR object too large for cache`. What was there is gone, for set, as in memcached.
+    /// The item is too large: `SERVER_ERROR object too large for cache`. As in memcached, a `set`
+    /// also removes the old item.
     TooLarge,
-    /// `SERVER_ERROR out of memory storing object`. What was there is gone, for set.
+    /// There is no room: `SERVER_ERROR out of memory storing object`. A `set` also removes the old
+    /// item.
     OutOfMemory,
 }
 
 impl StoreOutcome {
-    /// Whether the item was stored.
+    /// Returns whether the item was stored.
     pub fn is_stored(self) -> bool {
         matches!(self, StoreOutcome::Stored { .. })
     }
 }
 
-/// Digits of `u64::MAX`.
+/// The number of digits of `u64::MAX`.
 pub(crate) const NUMBER_LIMIT_BYTES: usize = 20;
 
-/// Times that a command starts over when others hold all items that could leave.
+/// How often a command starts again while other threads hold all items that could be evicted.
 const CONTENDED_TRIES: usize = 1000;
 
 impl Store {
-    /// `set`.
+    /// Carries out `set`.
     pub fn set(&self, key: &[u8], item: NewItem<'_>, now: Now) -> StoreOutcome {
         self.store(key, item, &StoreRequest::default(), now)
     }
 
-    /// Any storage command, atomically.
+    /// Carries out any storage command atomically.
     pub fn store(
         &self,
         key: &[u8],
@@ -163,7 +168,7 @@ impl Store {
         }
     }
 
-    /// Tries until it works, or gives up with `None` when others hold all items that could leave
+    /// Tries until it works. Returns `None` if other threads hold all items that could be evicted
     /// for too long.
     pub(crate) fn retry_while_contended<T>(
         &self,
@@ -215,7 +220,7 @@ impl Store {
                     return Ok(outcome);
                 }
             }
-            // An item that is written again is in use, and keeps the hits it had.
+            // An item that is written again is in use. It keeps the hits that it had.
             marks |= (old_marks & mark::HITS).max(1);
         } else {
             match (request.mode, request.compare_cas, request.vivify) {
@@ -254,7 +259,7 @@ impl Store {
             return Ok(StoreOutcome::OutOfMemory);
         }
         let (cas, sequence) = self.assign_cas(request.new_cas);
-        // Once more, now that later invalidations cover the item.
+        // Looks once more, because invalidations from now on cover the new item.
         if let Some(since) = request.unchanged_since
             && self.hashed_change_since(since, hash, key, item.tags).is_some()
         {
@@ -278,7 +283,7 @@ impl Store {
         Ok(StoreOutcome::Stored { cas })
     }
 
-    /// A new item, not numbered yet.
+    /// Prepares a new item. It gets its CAS unique later.
     pub(crate) fn prepare<'a>(
         &self,
         shard: &Shard,
@@ -297,8 +302,8 @@ impl Store {
         prepared
     }
 
-    /// Whether this store could take such an item at all. A protocol asks before it reads the
-    /// value.
+    /// Returns whether this store could take such an item at all. A protocol asks before it reads
+    /// the value.
     pub fn is_storable(&self, key: &[u8], value_len: usize, tags: &[&[u8]]) -> bool {
         key.len() <= KEY_LIMIT_BYTES
             && tags.len() <= TAGS_PER_ITEM
@@ -310,8 +315,8 @@ impl Store {
         value_len.saturating_add(key_len + size_of::<Slot>()) <= self.config.item_limit_bytes
     }
 
-    /// Drops an item without counting a delete: what memcached does with the old value of a `set`
-    /// that it has to refuse.
+    /// Removes an item without counting a delete. Memcached does this with the old value of a `set`
+    /// that it refuses.
     pub fn discard(&self, key: &[u8]) {
         let hash = self.hash(key);
         let mut shard = self.lock_shard_of(hash);
@@ -321,7 +326,7 @@ impl Store {
         }
     }
 
-    /// Enters an item for a key that is not there; `None` when there is no room.
+    /// Creates an item under a key that has none. Returns `None` if there is no room.
     pub(crate) fn vivify(
         &self,
         shard: &mut ShardGuard<'_>,
@@ -347,10 +352,10 @@ impl Store {
     }
 }
 
-/// Whether a storage command may replace an item that is there.
+/// The result of comparing a storage command with the item that is there.
 enum Comparison {
     Proceed,
-    /// With the old expiry, and as stale.
+    /// The command proceeds. The item keeps its old expiry and becomes stale.
     ProceedStale,
     Stop(StoreOutcome),
 }

@@ -1,25 +1,27 @@
-//! Keys that left the small queue a while ago: two bytes each.
+//! Keys that left the small queue some time ago, two bytes each.
 //!
-//! A key that comes back soon after it was evicted was evicted too early, and goes straight to the
-//! main queue. Only a fingerprint of its hash is kept, in buckets of four that forget their oldest:
-//! hashes spread evenly, so the table as a whole forgets in about the order it learnt. A wrong
-//! match (one in 16,000) sends an item to the main queue that should have been tried first; no
-//! more.
+//! A key that comes back soon after its eviction was evicted too early. It goes straight to the
+//! main queue. Only a fingerprint of its hash is kept, in buckets of four; each bucket forgets its
+//! oldest entry. Hashes spread evenly, so the table as a whole forgets in about the order in which
+//! it learnt.
+//!
+//! A wrong match occurs once in 16,000 keys. It sends an item to the main queue that the small
+//! queue should have tried first, and has no other effect.
 
-/// A fingerprint; 0 is an empty place.
+/// A fingerprint of a hash. 0 marks an empty entry.
 type Fingerprint = u16;
 
 const BUCKET: usize = 4;
 
-/// Fingerprints of keys.
+/// The fingerprints of keys that left the small queue.
 #[derive(Debug, Default)]
 pub(crate) struct Ghost {
     buckets: Vec<[Fingerprint; BUCKET]>,
 }
 
 impl Ghost {
-    /// Remembers a hash. `items` is how many items the shard has: the ghost is made to remember
-    /// about as many.
+    /// Remembers a hash. `items` is the number of items in the shard. The table remembers about as
+    /// many hashes.
     pub(crate) fn remember(&mut self, hash: u64, items: usize) {
         let places = self.buckets.len() * BUCKET;
         if items > places * 2 || items < places / 8 {
@@ -33,7 +35,7 @@ impl Ghost {
         }
     }
 
-    /// Whether a hash is remembered; it is not any more then.
+    /// Forgets a hash. Returns whether it was remembered.
     pub(crate) fn forget(&mut self, hash: u64) -> bool {
         let (bucket, fingerprint) = self.place(hash);
         let Some(bucket) = self.buckets.get_mut(bucket) else { return false };
@@ -45,14 +47,14 @@ impl Ghost {
         true
     }
 
-    /// What it takes from the budget.
+    /// Returns the bytes that it takes from the budget.
     pub(crate) fn bytes(&self) -> usize {
         self.buckets.len() * size_of::<[Fingerprint; BUCKET]>()
     }
 
     fn place(&self, hash: u64) -> (usize, Fingerprint) {
         let bucket = hash as usize & self.buckets.len().wrapping_sub(1);
-        // The shard was chosen by bits 40 and up, the bucket by the lowest.
+        // Bits 40 and up have chosen the shard, and the lowest bits choose the bucket.
         (bucket, ((hash >> 24) as Fingerprint).max(1))
     }
 }

@@ -1,8 +1,8 @@
-//! A queue threaded through the slots of a shard.
+//! A doubly linked list through the slots of a shard.
 
 use crate::memory::slab::{NIL, Slab};
 
-/// First in at the head, first out at the tail; anything can be taken from the middle.
+/// A first-in, first-out queue from head to tail. Any slot can be taken out.
 #[derive(Debug)]
 pub(crate) struct List {
     head: u32,
@@ -16,7 +16,7 @@ impl Default for List {
 }
 
 impl List {
-    /// Enters a slot that is in no list.
+    /// Adds a slot that is in no list.
     pub(crate) fn push(&mut self, slab: &mut Slab, index: u32) {
         let slot = slab.get_mut(index);
         slot.newer = NIL;
@@ -45,12 +45,12 @@ impl List {
         }
     }
 
-    /// The slot that has been here longest.
+    /// Returns the slot that has been here longest.
     pub(crate) fn tail(&self) -> Option<u32> {
         (self.tail != NIL).then_some(self.tail)
     }
 
-    /// All slots, from the tail to the head.
+    /// Lists all slots, from the tail to the head.
     pub(crate) fn iter<'a>(&self, slab: &'a Slab) -> impl Iterator<Item = u32> + 'a {
         std::iter::successors(self.tail(), |&index| {
             let newer = slab.get(index).newer;

@@ -1,4 +1,4 @@
-//! The order in which items leave a full store.
+//! Eviction: the order in which items leave a full store, and how room is made.
 
 pub(crate) mod ghost;
 pub(crate) mod list;

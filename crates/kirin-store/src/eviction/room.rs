@@ -1,10 +1,11 @@
-//! The budget, and how room is made in it.
+//! Makes room in the budget.
 //!
-//! There is one budget for the whole store, not one a shard: an item of a megabyte must not empty
-//! the shard it falls into while others keep what nobody asks for. Room is made before an item goes
-//! in, so the store is within its budget at every moment. When a shard that holds more than its
-//! share needs room, its own items go; otherwise those of another one that does, if its lock is
-//! free.
+//! There is one budget for the whole store, not one for each shard. An item of a megabyte must not
+//! empty its shard while other shards keep items that nobody reads.
+//!
+//! Room is made before an item goes in, so the store is within its budget at every moment. If the
+//! shard that needs room holds more than its share, its own items leave. Otherwise the items of
+//! another shard leave, if its lock is free.
 
 use std::sync::atomic::Ordering;
 
@@ -15,29 +16,30 @@ use crate::memory::slab::mark;
 use crate::statistics::counters::bump;
 use crate::store::{ShardGuard, Store};
 
-/// Other threads hold the shards whose items could leave: let go of the lock and try again.
+/// Other threads hold the shards whose items could leave. The caller must release its lock and try
+/// again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contended;
 
 impl Store {
-    /// The limit in bytes, as last set.
+    /// Returns the limit in bytes that is in force.
     pub fn memory_limit(&self) -> usize {
         self.budget.limit()
     }
 
-    /// Bytes taken at the moment.
+    /// Returns the bytes that the store takes.
     pub fn used_bytes(&self) -> usize {
         self.budget.used()
     }
 
-    /// Changes the limit (`cache_memlimit`); when there is more than that, items leave at once.
+    /// Changes the limit (`cache_memlimit`). Evicts items at once if the store takes more.
     pub fn set_memory_limit(&self, bytes: usize, now: Now) {
         self.budget.set_limit(bytes);
         self.keep_within_limit(now);
     }
 
-    /// Evicts until the store is within its limit. Only a lowered limit, a grown tag registry or a
-    /// companion can have brought it above.
+    /// Evicts items until the store is within its limit. Only a lowered limit, a grown tag registry
+    /// or a companion can have brought it above the limit.
     pub(crate) fn keep_within_limit(&self, now: Now) {
         let mut empty_shards = 0;
         while self.budget.used() > self.budget.limit() && empty_shards < self.shards.len() {
@@ -58,8 +60,8 @@ impl Store {
         }
     }
 
-    /// Reserves `bytes` for what goes into `shard`, evicting others but not `protected`. False when
-    /// there is nothing left that could leave.
+    /// Reserves `bytes` for an item that goes into `shard`. Evicts other items, but never
+    /// `protected`. Returns false if no item is left that could be evicted.
     pub(crate) fn make_room(
         &self,
         shard: &mut ShardGuard<'_>,
@@ -68,7 +70,8 @@ impl Store {
         now: Now,
     ) -> Result<bool, Contended> {
         loop {
-            // Asked each time: what leaves may also leave a page to write to.
+            // The need is computed each time, because an evicted item may also leave a page to
+            // write to.
             let bytes = need(shard);
             if self.budget.reserve(bytes) {
                 shard.reserved_bytes += bytes;
@@ -89,12 +92,12 @@ impl Store {
         }
     }
 
-    /// What each shard may hold before its own items go first.
+    /// Returns the bytes that each shard may hold before its own items leave first.
     fn share_bytes(&self) -> usize {
         self.budget.limit() / self.shards.len()
     }
 
-    /// Frees memory of a shard other than `own`: one that holds more than its share, or else any.
+    /// Frees memory of a shard other than `own`. Prefers a shard that holds more than its share.
     fn free_elsewhere(&self, own: usize, now: Now) -> Result<bool, Contended> {
         let mut contended = false;
         for at_least in [self.share_bytes(), 0] {
@@ -103,7 +106,7 @@ impl Store {
                 if index == own {
                     continue;
                 }
-                // Never wait for a second lock while holding one.
+                // A thread never waits for a second lock while it holds one.
                 let Some(mut shard) = self.try_lock_shard(index) else {
                     contended = true;
                     continue;
@@ -116,7 +119,7 @@ impl Store {
         if contended { Err(Contended) } else { Ok(false) }
     }
 
-    /// Takes out the item that should leave next, and says so to budget and counters.
+    /// Evicts the next item, and updates the budget and the counters.
     fn evict_one(&self, shard: &mut ShardGuard<'_>, protected: Option<u32>, now: Now) -> bool {
         let dead = |shard: &Shard, index| {
             matches!(self.state_of(shard, index, now), ItemState::Invalidated | ItemState::Expired)
@@ -152,7 +155,7 @@ impl Store {
         true
     }
 
-    /// Evicts items until the shard takes less memory. False when there is nothing left to evict.
+    /// Evicts items until the shard takes less memory. Returns false if no item is left to evict.
     fn free_some(&self, shard: &mut ShardGuard<'_>, protected: Option<u32>, now: Now) -> bool {
         let before = shard.bytes();
         shard.log.forget_released_pages();
@@ -160,7 +163,7 @@ impl Store {
             let freed = if shard.log.is_worth_compacting() {
                 shard.compact()
             } else {
-                // With nothing left to evict, what holes there are have to do.
+                // If no item is left to evict, closing the holes must do.
                 self.evict_one(shard, protected, now) || shard.compact()
             };
             if !freed {
@@ -173,15 +176,15 @@ impl Store {
 }
 
 impl Shard {
-    /// The item that should leave next, but never `protected`. What is `dead` leaves as soon as it
-    /// comes to the end of its queue, however often it was hit.
+    /// Returns the item that should be evicted next, but never `protected`. An item that is `dead`
+    /// leaves as soon as it reaches the end of its queue, whatever its hits.
     pub(crate) fn victim(
         &mut self,
         protected: Option<u32>,
         dead: impl Fn(&Shard, u32) -> bool,
     ) -> Option<u32> {
-        // Each step takes a hit off an item or moves it to the main queue; more hits than these
-        // nobody can have.
+        // Each step takes a hit from an item or moves it to the main queue. There cannot be more
+        // steps than this.
         for _ in 0..self.len() * (mark::HITS as usize + 2) + 2 {
             let index = self.queues.last(&self.slab, protected)?;
             let was_in_main = self.slot(index).is_in_main();
@@ -193,7 +196,8 @@ impl Shard {
             let Shard { slab, queues, .. } = self;
             queues.keep(slab, index, bytes);
             let marks = slab.get_mut(index).marks.get_mut();
-            // One promoted starts anew; one in the main queue pays a hit for its round.
+            // A promoted item starts with no hits. An item in the main queue pays one hit for
+            // another round.
             let left = if was_in_main { hits.saturating_sub(1) } else { 0 };
             *marks = *marks & !mark::HITS | left;
         }

@@ -1,15 +1,18 @@
-//! S3-FIFO: the order in which items leave.
+//! S3-FIFO: the queues that decide which item is evicted next.
 //!
-//! A new item goes into a small queue, a tenth of the shard. At its end it leaves, unless it was
-//! hit meanwhile: then it moves to the main queue, whose items go round once more for each hit they
-//! had. A key that comes back soon after it left goes straight to the main queue. So a scan only
-//! ever passes through the small queue, and a hit is a mark that a reader can set without a lock.
+//! A new item goes into a small queue, which takes a tenth of the shard. At the end of that queue
+//! it leaves, unless it was hit meanwhile. An item that was hit moves to the main queue, where it
+//! goes round once more for each hit. A key that comes back soon after its eviction goes straight
+//! to the main queue.
 //!
-//! Which end of a queue is looked at depends on size as well: small items stay longer than large
-//! ones, see [`SizedFifo`].
+//! So a scan only passes through the small queue, and a hit is a mark that a reader can set without
+//! an exclusive lock.
 //!
-//! (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023. They promote after
-//! two hits in their simulator; one does better on our traces, see `docs/store.md`.)
+//! Size counts, too: small items stay longer than large ones, see [`SizedFifo`].
+//!
+//! The algorithm is that of Yang et al., "FIFO queues are all you need for cache eviction", SOSP
+//! 2023. Their simulator promotes an item after two hits. One hit does better on our traces, see
+//! `docs/store.md`.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +20,7 @@ use crate::eviction::ghost::Ghost;
 use crate::eviction::sized_fifo::{SizedFifo, TurnoverClock};
 use crate::memory::slab::{Slab, Slot, mark, status};
 
-/// The small queue's share of a shard is one in this many bytes.
+/// The small queue takes one in this many bytes of a shard.
 const SMALL_ONE_IN: usize = 10;
 
 /// The queues of one shard.
@@ -29,12 +32,12 @@ pub(crate) struct Queues {
     clock: TurnoverClock,
     /// Bytes of the items in the small queue.
     small_bytes: usize,
-    /// And in both.
+    /// Bytes of the items in both queues.
     all_bytes: usize,
 }
 
 impl Queues {
-    /// Enters a slot that was just filled.
+    /// Adds a slot that was just filled.
     pub(crate) fn insert(&mut self, slab: &mut Slab, index: u32, hash: u64, bytes: usize) {
         self.clock.count(slab.len());
         self.all_bytes += bytes;
@@ -51,7 +54,7 @@ impl Queues {
         self.main.push(slab, index, bytes, &self.clock);
     }
 
-    /// Takes a slot out before it is released.
+    /// Takes out a slot before it is released.
     pub(crate) fn remove(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
         self.all_bytes -= bytes;
         self.unlink(slab, index, bytes);
@@ -66,7 +69,7 @@ impl Queues {
         }
     }
 
-    /// The item in a slot has another size now.
+    /// Notes that the item in a slot has changed its size.
     pub(crate) fn resize(
         &mut self,
         slab: &mut Slab,
@@ -83,13 +86,13 @@ impl Queues {
         }
     }
 
-    /// Moves an item that was hit on, or round once more.
+    /// Moves an item that was hit to the start of the main queue.
     pub(crate) fn keep(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
         self.unlink(slab, index, bytes);
         self.enter_main(slab, index, bytes);
     }
 
-    /// The slot at whose item an eviction looks first, but never `protected`.
+    /// Returns the slot whose item an eviction tries first, but never `protected`.
     pub(crate) fn last(&self, slab: &Slab, protected: Option<u32>) -> Option<u32> {
         let small = || self.small.last(slab, &self.clock, protected);
         let main = || self.main.last(slab, &self.clock, protected);
@@ -102,12 +105,13 @@ impl Queues {
         self.ghost.remember(hash, items);
     }
 
-    /// What the queues take from the budget.
+    /// Returns the bytes that the queues take from the budget.
     pub(crate) fn bytes(&self) -> usize {
         self.ghost.bytes()
     }
 
-    /// All slots, from about those that would leave first to the newest of the main queue.
+    /// Lists all slots, from about those that would be evicted first to the newest of the main
+    /// queue.
     pub(crate) fn in_order(&self, slab: &Slab) -> Vec<u32> {
         let mut order = self.small.in_order(slab, &self.clock);
         order.append(&mut self.main.in_order(slab, &self.clock));
@@ -120,8 +124,8 @@ impl Slot {
         self.status & status::MAIN != 0
     }
 
-    /// Counts a hit, up to what [`mark::HITS`] holds. A reader may do this: one that loses a race
-    /// against another leaves it at that.
+    /// Counts a hit, up to the limit of [`mark::HITS`]. A reader may call this. A hit that loses a
+    /// race against another one is not counted.
     pub(crate) fn count_hit(&self) {
         let marks = self.marks.load(Ordering::Relaxed);
         if marks & mark::HITS < mark::HITS {

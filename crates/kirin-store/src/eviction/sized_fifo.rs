@@ -1,43 +1,44 @@
-//! A queue of items of all sizes that says which of its oldest is worth least.
+//! A queue of items of all sizes that tells which of its oldest items is worth least.
 //!
-//! Bytes are what items compete for: one of 10 KB that stays costs ten of 1 KB their place. Where
-//! every request counts the same, an item should stay for as long as it is asked for again within a
-//! time that is the shorter the larger it is (the size-adjusted LRU of Aggarwal, Wolf and Yu, IEEE
-//! TKDE 1999, who keep a list for each doubling of size as this does). So items stand in one list
-//! for each doubling of size, and the next to leave is that end of a list whose age × size is
-//! largest. Size counts with an exponent of three quarters: with 1 fewest requests miss, with 0
-//! fewest bytes do, and this has most of what there is of both (`docs/store.md` has the numbers).
+//! Items compete for bytes: an item of 10 KB takes the room of ten items of 1 KB. If every request
+//! counts the same, a large item should leave earlier than a small one. This is the size-adjusted
+//! LRU of Aggarwal, Wolf and Yu, IEEE TKDE 1999. They keep one list for each doubling of size, as
+//! this queue does.
 //!
-//! Age is counted in [`TurnoverClock`]'s ticks, which 16 bits of the slot hold.
+//! The next item to leave is the oldest of the list in which age × size is largest. Size counts
+//! with an exponent of three quarters. With an exponent of 1 the fewest requests miss, and with 0
+//! the fewest bytes do. Three quarters has most of both gains (`docs/store.md` has the numbers).
+//!
+//! Age is counted in ticks of [`TurnoverClock`], which 16 bits of the slot hold.
 
 use crate::eviction::list::List;
 use crate::memory::slab::{Slab, Slot, status};
 
-/// Lists. The last takes all items that are larger than the others'.
+/// The number of lists. The last one takes all items that are too large for the others.
 const CLASSES: usize = 24;
 
-/// The first list takes all items below twice this size.
+/// The first list takes all items smaller than twice this power of two.
 const FIRST_CLASS_LOG2: u32 = 6;
 
-/// What [`Slot::place`] has below the class.
+/// The position of the class in [`Slot::status`]: the bits below it are flags.
 const CLASS_SHIFT: u32 = 2;
 
 const _: () =
     assert!(CLASSES << CLASS_SHIFT <= u8::MAX as usize && status::FLAGS < 1 << CLASS_SHIFT);
 
-/// Ticks while as many items enter as there are.
+/// The number of ticks in which as many items enter as there are in the shard.
 const TICKS_PER_TURNOVER: usize = 64;
 
-/// Time as a queue sees it: it passes when items enter.
+/// The clock of a queue. It advances when items enter.
 #[derive(Debug, Default)]
 pub(crate) struct TurnoverClock {
     tick: u16,
-    /// Items since the last tick.
+    /// Items that have entered since the last tick.
     entered: usize,
 }
 
 impl TurnoverClock {
-    /// An item enters a shard of so many.
+    /// Counts an item that enters a shard with `items` items.
     pub(crate) fn count(&mut self, items: usize) {
         self.entered += 1;
         if self.entered * TICKS_PER_TURNOVER >= items {
@@ -51,12 +52,12 @@ impl TurnoverClock {
 #[derive(Debug, Default)]
 pub(crate) struct SizedFifo {
     lists: [List; CLASSES],
-    /// The lists that are not empty, a bit each.
+    /// The lists that are not empty, one bit each.
     occupied: u32,
 }
 
 impl SizedFifo {
-    /// Enters a slot that is in no list; `bytes` is what its item takes.
+    /// Adds a slot that is in no list. `bytes` is the size of its item.
     pub(crate) fn push(
         &mut self,
         slab: &mut Slab,
@@ -85,7 +86,7 @@ impl SizedFifo {
         }
     }
 
-    /// The item in a slot of this queue takes other bytes now. It keeps its age.
+    /// Notes that the item in a slot has changed its size. It keeps its age.
     pub(crate) fn resize(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
         if slab.get(index).class() != class_of(bytes) {
             self.unlink(slab, index);
@@ -93,7 +94,7 @@ impl SizedFifo {
         }
     }
 
-    /// The slot that should leave next, but never `protected`.
+    /// Returns the slot that should leave next, but never `protected`.
     pub(crate) fn last(
         &self,
         slab: &Slab,
@@ -121,30 +122,30 @@ impl SizedFifo {
         last.map(|(_, index)| index)
     }
 
-    /// All slots, from about those that would leave first to the newest.
+    /// Lists all slots, from about those that would leave first to the newest.
     pub(crate) fn in_order(&self, slab: &Slab, clock: &TurnoverClock) -> Vec<u32> {
         let mut costs: Vec<(u64, u32)> = Vec::new();
         for (class, list) in self.lists.iter().enumerate() {
             let mut before = u64::MAX;
             for index in list.iter(slab) {
-                // However old it is, those before it in its list leave first.
+                // However old an item is, the items before it in its list leave first.
                 before = before.min(slab.get(index).cost(class, clock));
                 costs.push((before, index));
             }
         }
-        // Stable: those of a list stay in its order.
+        // The sort is stable, so the items of one list stay in order.
         costs.sort_by_key(|&(costs, _)| std::cmp::Reverse(costs));
         costs.into_iter().map(|(_, index)| index).collect()
     }
 }
 
-/// The list for an item that takes `bytes` beside its slot.
+/// Returns the list for an item of this size. `bytes` does not include the slot.
 fn class_of(bytes: usize) -> usize {
     let log2 = (bytes + size_of::<Slot>()).ilog2();
     (log2.saturating_sub(FIRST_CLASS_LOG2) as usize).min(CLASSES - 1)
 }
 
-/// Size to the power of three quarters, times 64.
+/// Returns the size to the power of three quarters, times 64.
 const fn weight(class: usize) -> u64 {
     // 64 × 2 to the power of 0, ¼, ½ and ¾.
     const QUARTERS: [u64; 4] = [64, 76, 91, 108];
@@ -160,9 +161,10 @@ impl Slot {
         self.status = self.status & status::FLAGS | (class << CLASS_SHIFT) as u8;
     }
 
-    /// What it has cost to keep it since it entered its list.
+    /// Returns what it has cost to keep the item since it entered its list.
     fn cost(&self, class: usize, clock: &TurnoverClock) -> u64 {
-        // Half a tick for those that have seen none, or sizes would not count among them.
+        // An item that has seen no tick counts as half a tick old. Otherwise sizes would not matter
+        // among the newest.
         let half_ticks = u64::from(clock.tick.wrapping_sub(self.entered)) * 2 + 1;
         half_ticks * weight(class)
     }
@@ -174,7 +176,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// A queue with its slots, and the sizes of those in it, oldest first.
+    /// A queue with its slots, and the sizes of the items in it, oldest first.
     #[derive(Default)]
     struct Tested {
         slab: Slab,
@@ -269,7 +271,10 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn what_leaves_is_the_costliest_of_the_oldest_of_each_size(steps in vec(step(), 1..200)) {
@@ -302,9 +307,11 @@ mod tests {
                             oldest.entry(class_of(bytes)).or_insert((index, tick));
                         }
                         let cost = |class: usize, tick: u16| {
-                            (f64::from(tested.clock.tick.wrapping_sub(tick)) + 0.5) * 2f64.powf(class as f64 * 0.75)
+                            let age = f64::from(tested.clock.tick.wrapping_sub(tick)) + 0.5;
+                            age * 2f64.powf(class as f64 * 0.75)
                         };
-                        let most = oldest.iter().map(|(&class, &(_, tick))| cost(class, tick)).fold(0.0, f64::max);
+                        let costs = oldest.iter().map(|(&class, &(_, tick))| cost(class, tick));
+                        let most = costs.fold(0.0, f64::max);
                         let last = tested.last();
                         prop_assert_eq!(last.is_some(), !tested.there.is_empty());
                         let Some(last) = last else { continue };
@@ -312,7 +319,8 @@ mod tests {
                         let Some((&class, &(_, tick))) = found else {
                             return Err(TestCaseError::fail("not the oldest of its size"));
                         };
-                        prop_assert!(cost(class, tick) >= most * 0.97, "{} of {most}", cost(class, tick));
+                        let cost = cost(class, tick);
+                        prop_assert!(cost >= most * 0.97, "{cost} of {most}");
                         tested.queue.unlink(&mut tested.slab, last);
                         tested.slab.release(last);
                         tested.there.retain(|&(index, ..)| index != last);

@@ -1,8 +1,9 @@
-//! Invalidation of many items at once: by tag, by prefix, of everything.
+//! Invalidation of many items at once: by tag, by prefix, or of all items.
 //!
-//! None of these visits an item. Every stored item is numbered (its CAS unique, which only grows);
-//! an invalidation notes the number it reaches up to, and [`Store::state`] compares when the item
-//! is next looked at. A writer, the sweep or eviction then makes the state permanent.
+//! No invalidation visits an item. Every stored item has a sequence number, which only grows (its
+//! CAS unique, as a rule). An invalidation notes the number up to which items are invalid.
+//! [`Store::state_of`] compares the two when the item is next read. A writer, the sweep or an
+//! eviction then makes the result permanent.
 
 use std::sync::atomic::Ordering;
 
@@ -13,17 +14,18 @@ use crate::items::shard::Shard;
 use crate::store::Store;
 
 impl Store {
-    /// Makes every item that carries `tag` and was stored before this call stale or gone. O(1).
-    /// False when no item carries the tag.
+    /// Makes every item stale or invalid that carries `tag` and was stored before this call. O(1).
+    /// Returns false if no item carries the tag.
     pub fn invalidate_tag(&self, tag: &[u8], how: Invalidation) -> bool {
         self.note_tag(tag);
         self.tags.invalidate(tag, how, self.last_sequence())
     }
 
-    /// Makes every item whose key begins with `prefix` and was stored before this call stale or
-    /// gone. O(1), amortised: the table that notes prefixes is bounded, and when it is full this
-    /// first applies it to all items. False when `prefix` is longer than
-    /// [`TAG_LIMIT_BYTES`] and nothing was done. The empty prefix is every key.
+    /// Makes every item stale or invalid whose key starts with `prefix` and that was stored before
+    /// this call. The empty prefix matches every key.
+    ///
+    /// O(1), amortised: the table of prefixes is bounded. If it is full, this call first applies it
+    /// to all items. Returns false and does nothing if `prefix` is longer than [`TAG_LIMIT_BYTES`].
     pub fn invalidate_prefix(&self, prefix: &[u8], how: Invalidation, now: Now) -> bool {
         if prefix.len() > TAG_LIMIT_BYTES {
             return false;
@@ -35,8 +37,8 @@ impl Store {
         true
     }
 
-    /// Drops all items that were stored before the moment `at`: now, when that has come, or when
-    /// it comes. A later call replaces one that still waits.
+    /// Drops all items that were stored before the time `at`. If that time is still to come, the
+    /// items are dropped then. A later call replaces one that still waits.
     pub fn flush_all(&self, at: Now, now: Now) {
         self.flush_if_due(now);
         self.flushes.fetch_add(1, Ordering::Relaxed);
@@ -49,7 +51,7 @@ impl Store {
         }
     }
 
-    /// Carries out a flush that was put off until now.
+    /// Carries out a delayed flush whose time has come.
     pub(crate) fn flush_if_due(&self, now: Now) {
         let due = self.flush_due.load(Ordering::Relaxed);
         if due == 0 || due > now.raw() {
@@ -63,7 +65,7 @@ impl Store {
         }
     }
 
-    /// What has become of the item in a slot.
+    /// Returns the state of the item in a slot.
     pub(crate) fn state_of(&self, shard: &Shard, index: u32, now: Now) -> ItemState {
         let slot = shard.slot(index);
         if Expires::from_raw(slot.expires).is_due(now) {

@@ -1,4 +1,4 @@
-//! What writers do with the items that they find.
+//! Looks up items for writers, and makes their state permanent.
 
 use crate::clock::Now;
 use crate::invalidation::state::ItemState;
@@ -7,9 +7,11 @@ use crate::memory::slab::mark;
 use crate::store::Store;
 
 impl Store {
-    /// The slot of a live item, for a writer: what is expired or gone is taken out, and what an
-    /// invalidation made stale is marked so for good. As meta `md … I` does, that bumps the CAS and
-    /// lets the next reader win.
+    /// Returns the slot of an item that may be served, for a writer.
+    ///
+    /// Removes an item that has expired or is invalid. Marks an item permanently as stale if an
+    /// invalidation has made it so. As meta `md … I` does, that changes the CAS unique and lets the
+    /// next reader win.
     pub(crate) fn find_live(
         &self,
         shard: &mut Shard,
@@ -32,8 +34,8 @@ impl Store {
         }
     }
 
-    /// Marks an item stale and unwon under a new CAS. That number says nothing of when the item was
-    /// stored, so the one that does is noted.
+    /// Marks an item as stale and not yet won, under a new CAS unique. The new number does not tell
+    /// when the item was stored, so the old one is noted first.
     pub(crate) fn mark_stale(&self, shard: &mut Shard, index: u32, new_cas: Option<u64>) {
         self.note_leaving(shard, index);
         self.renew_cas(shard, index, new_cas);
@@ -41,7 +43,7 @@ impl Store {
         *marks = *marks & !mark::WON | mark::STALE;
     }
 
-    /// Gives an item a new CAS: the client's, or the next number.
+    /// Gives an item a new CAS unique: the client's, or the next sequence number.
     pub(crate) fn renew_cas(&self, shard: &mut Shard, index: u32, new_cas: Option<u64>) -> u64 {
         let (cas, sequence) = self.assign_cas(new_cas);
         shard.set_cas(index, cas, sequence);

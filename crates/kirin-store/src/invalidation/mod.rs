@@ -1,4 +1,4 @@
-//! Invalidation of many items at once: by tag, by prefix, of all.
+//! Invalidation of many items at once: by tag, by prefix, or of all items.
 
 pub(crate) mod change_log;
 pub(crate) mod changes;

@@ -1,9 +1,11 @@
 //! Invalidated key prefixes.
 //!
-//! Invalidating a prefix writes one entry here: O(1), whatever the number of items. A read of an
-//! item that is older than the newest entry looks up the key's prefixes of the lengths that occur.
-//! The sweep applies entries to the items themselves and then drops them ([`PrefixTable::retire`]),
-//! so the table is empty most of the time; it never holds more than [`PREFIX_LIMIT`] entries.
+//! Invalidating a prefix writes one entry to this table. That takes O(1), whatever the number of
+//! items. A read of an item that is older than the newest entry looks up the prefixes of its key,
+//! in the lengths that occur.
+//!
+//! The sweep applies the entries to the items and then drops them ([`PrefixTable::retire`]). So the
+//! table is empty most of the time. It never holds more than [`PREFIX_LIMIT`] entries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +14,8 @@ use parking_lot::RwLock;
 
 use crate::invalidation::state::{Invalidation, ItemState};
 
-/// Entries the table holds. When one more comes, the store first applies those it has to all items.
+/// The most entries in the table. Before it takes one more, the store applies all entries to all
+/// items.
 pub(crate) const PREFIX_LIMIT: usize = 1024;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,10 +24,11 @@ struct Entry {
     hard: u64,
 }
 
-/// The prefixes whose items are stale or gone.
+/// The prefixes whose items are stale or invalid.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixTable {
-    /// Items numbered above this are untouched by any entry: the read path's way out.
+    /// The highest sequence number of any entry. No entry matters to an item with a higher number,
+    /// so most reads stop here.
     newest: AtomicU64,
     entries: RwLock<Entries>,
 }
@@ -32,15 +36,15 @@ pub(crate) struct PrefixTable {
 #[derive(Debug, Default)]
 struct Entries {
     by_prefix: HashMap<Box<[u8]>, Entry>,
-    /// The lengths that occur, ascending.
+    /// The lengths that occur, in ascending order.
     lengths: Vec<usize>,
 }
 
 impl PrefixTable {
-    /// Enters a prefix. False when the table is full and the prefix is not in it.
+    /// Adds a prefix. Returns false if the table is full and does not have the prefix.
     ///
-    /// The entry takes a number of its own, so that [`PrefixTable::retire`] can tell whether a
-    /// sweep began before or after it.
+    /// The entry takes a sequence number of its own, so that [`PrefixTable::retire`] can tell
+    /// whether a sweep began before it or after it.
     pub(crate) fn invalidate(
         &self,
         prefix: &[u8],
@@ -64,8 +68,8 @@ impl PrefixTable {
         true
     }
 
-    /// What the table says of an item with this number. The key is looked at only when the item is
-    /// older than some entry.
+    /// Returns what the table says of an item with this sequence number. Reads the key only if the
+    /// item is older than some entry.
     pub(crate) fn state_of<'k>(&self, sequence: u64, key: impl FnOnce() -> &'k [u8]) -> ItemState {
         if sequence > self.newest.load(Ordering::Acquire) {
             return ItemState::Fresh;
@@ -86,14 +90,15 @@ impl PrefixTable {
         state
     }
 
-    /// The last number given, and no entry up to it is still on its way into the table: what a
-    /// sweep that begins now will have applied.
+    /// Returns the last sequence number, once no entry with a smaller number is still being added.
+    /// A sweep that begins now applies all entries up to it.
     pub(crate) fn settled_up_to(&self, sequences: &AtomicU64) -> u64 {
         let _no_writer = self.entries.read();
         sequences.load(Ordering::Relaxed)
     }
 
-    /// Drops the entries numbered up to `applied`: all items have been compared with them since.
+    /// Drops the entries up to the sequence number `applied`. All items have been compared with
+    /// them.
     pub(crate) fn retire(&self, applied: u64) {
         if self.is_empty() {
             return;

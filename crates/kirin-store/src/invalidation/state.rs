@@ -1,22 +1,22 @@
-//! What invalidation makes of an item.
+//! The state of an item after invalidations and the passing of time.
 
-/// How an invalidated item is treated.
+/// What an invalidation does to items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalidation {
-    /// It is served as stale ([`ItemRef::is_stale`](crate::ItemRef::is_stale)) until it is replaced
-    /// or expires; a plain `get` serves it too.
+    /// The item is served as stale until it is replaced or expires. A plain `get` serves it too.
+    /// See [`ItemRef::is_stale`](crate::ItemRef::is_stale).
     Soft,
-    /// It is not served any more.
+    /// The item is not served any more.
     Hard,
 }
 
-/// What can be said of an item that was found.
+/// The state of an item that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ItemState {
     Fresh,
-    /// Invalidated softly since it was stored, and not marked so yet.
+    /// Softly invalidated since it was stored. The slot is not marked as stale yet.
     Stale,
-    /// Invalidated for good.
+    /// Invalidated; must not be served.
     Invalidated,
     Expired,
 }

@@ -1,9 +1,11 @@
 //! Tags: names that many items share and that can be invalidated at once, in O(1).
 //!
-//! Each tag that some item carries exists once, behind an `Arc` that the items hold. Invalidating a
-//! tag writes the current CAS counter into it; an item whose own number is not greater is stale or
-//! gone, and finds out when it is next read. The registry maps names to tags and forgets those that
-//! no item holds any more, so its size is bounded by the items, and its bytes are in the budget.
+//! Each tag that an item carries exists once, behind an `Arc` that its items hold. Invalidating a
+//! tag writes the last sequence number into it. An item with that number or a smaller one is stale
+//! or invalid. This is found when the item is next read.
+//!
+//! The registry maps names to tags. It forgets the tags that no item holds, so the number of items
+//! bounds its size. Its bytes are part of the budget.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -16,13 +18,13 @@ use parking_lot::RwLock;
 use crate::invalidation::state::{Invalidation, ItemState};
 use crate::memory::size_class::allocated_bytes;
 
-/// One tag, shared by the items that carry it.
+/// A tag, shared by the items that carry it.
 #[derive(Debug)]
 pub(crate) struct Tag {
     name: Box<[u8]>,
-    /// Items numbered up to here are stale.
+    /// Items up to this sequence number are stale.
     soft: AtomicU64,
-    /// Items numbered up to here are gone.
+    /// Items up to this sequence number are invalid.
     hard: AtomicU64,
 }
 
@@ -31,7 +33,7 @@ impl Tag {
         &self.name
     }
 
-    /// What this tag says of an item with this number.
+    /// Returns what this tag says of an item with this sequence number.
     pub(crate) fn state_of(&self, sequence: u64) -> ItemState {
         if sequence <= self.hard.load(Ordering::Relaxed) {
             ItemState::Invalidated
@@ -58,16 +60,16 @@ pub(crate) struct TagRegistry {
 struct Registered {
     table: HashTable<Arc<Tag>>,
     tag_bytes: usize,
-    /// Size at which the next search for abandoned tags is due.
+    /// The size at which the next search for unused tags is due.
     forget_at: usize,
 }
 
-/// Below this many tags no search for abandoned ones is made.
+/// With fewer tags than this, no search for unused ones is made.
 const FORGET_FLOOR: usize = 1024;
 
 impl TagRegistry {
-    /// The tag of this name, made when missing. The second value is by how many bytes the
-    /// registry grew (or, after a purge, shrank).
+    /// Returns the tag of this name. Creates it if it is missing. The second value is the number of
+    /// bytes by which the registry grew. It is negative if unused tags were forgotten.
     pub(crate) fn intern(&self, name: &[u8]) -> (Arc<Tag>, isize) {
         let hash = self.hasher.hash_one(name);
         if let Some(tag) = self.tags.read().table.find(hash, |tag| *tag.name == *name) {
@@ -90,8 +92,8 @@ impl TagRegistry {
         (tag, registered.bytes() as isize - before as isize)
     }
 
-    /// Makes every item with this tag, numbered up to `sequence`, stale or gone. False when no
-    /// item carries the tag.
+    /// Makes every item stale or invalid that carries this tag and has at most this sequence
+    /// number. Returns false if no item carries the tag.
     pub(crate) fn invalidate(&self, name: &[u8], how: Invalidation, sequence: u64) -> bool {
         let registered = self.tags.read();
         let Some(tag) = registered.table.find(self.hasher.hash_one(name), |tag| *tag.name == *name)
@@ -106,7 +108,7 @@ impl TagRegistry {
         Arc::strong_count(tag) > 1
     }
 
-    /// Forgets the tags that nothing holds; returns the bytes given back.
+    /// Forgets the tags that no item holds. Returns the bytes that this frees.
     pub(crate) fn forget_unused(&self) -> usize {
         let mut registered = self.tags.write();
         let before = registered.bytes();
@@ -135,7 +137,7 @@ impl Registered {
         });
         self.tag_bytes -= given_back;
         self.table.shrink_to(self.table.len() * 2, |tag| hasher.hash_one(&*tag.name));
-        // Twice what is in use: each search is paid for by as many new tags.
+        // Twice the tags in use: as many new tags share the cost of each search.
         self.forget_at = self.table.len() * 2;
     }
 }

@@ -1,4 +1,4 @@
-//! What a reader gets: an item as it was when it was found.
+//! An item as a reader gets it.
 
 use std::any::Any;
 use std::fmt;
@@ -12,12 +12,12 @@ use crate::memory::slab::mark;
 
 /// An item as a reader found it.
 ///
-/// Cheap to clone, and independent of the store: it stays whole when the item is replaced, expires
-/// or is evicted meanwhile. While it lives, so does the value's memory, outside of the budget; do
-/// not hoard them.
+/// It is cheap to clone and independent of the store. It stays complete if the item is replaced,
+/// expires or is evicted meanwhile. As long as it lives, the memory of the value stays allocated,
+/// outside of the budget. So it should not be kept for long.
 #[derive(Clone)]
 pub struct ItemRef {
-    /// Key and value, or the key alone when the value lies in `side`.
+    /// Key and value. If the value is in `side`, the key alone.
     pub(crate) content: Bytes,
     pub(crate) side: Option<Arc<SideData>>,
     pub(crate) cas: u64,
@@ -29,12 +29,12 @@ pub struct ItemRef {
 }
 
 impl ItemRef {
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &[u8] {
         self.content.get(..self.key_len as usize).unwrap_or_default()
     }
 
-    /// The value, borrowed: for copying small values into an output buffer.
+    /// Borrows the value, for copying a small value into an output buffer.
     pub fn value_slice(&self) -> &[u8] {
         match self.separate_value() {
             Some(value) => value,
@@ -42,7 +42,7 @@ impl ItemRef {
         }
     }
 
-    /// The value, without copying it.
+    /// Returns the value without copying it.
     pub fn value(&self) -> Bytes {
         match self.separate_value() {
             Some(value) => value.clone(),
@@ -54,53 +54,54 @@ impl ItemRef {
         self.side.as_ref()?.value.as_ref()
     }
 
-    /// Length of the value in bytes (meta `s`).
+    /// Returns the length of the value in bytes (meta `s`).
     pub fn value_len(&self) -> usize {
         self.value_slice().len()
     }
 
-    /// Client flags (meta `f`).
+    /// Returns the client flags (meta `f`).
     pub fn flags(&self) -> u32 {
         self.flags
     }
 
-    /// The CAS unique (meta `c`); never 0.
+    /// Returns the CAS unique, which is never 0 (meta `c`).
     pub fn cas(&self) -> u64 {
         self.cas
     }
 
-    /// When it expires (meta `t`, with [`Expires::seconds_left`]).
+    /// Returns the expiry (meta `t`, with [`Expires::seconds_left`]).
     pub fn expires(&self) -> Expires {
         self.expires
     }
 
-    /// When it was last accessed before this (meta `l`).
+    /// Returns the time of the last access before this one (meta `l`).
     pub fn last_access(&self) -> Now {
         self.last_access
     }
 
-    /// Whether it had been fetched before this (meta `h`).
+    /// Returns whether the item was fetched before this access (meta `h`).
     pub fn was_fetched(&self) -> bool {
         self.marks & mark::FETCHED != 0
     }
 
-    /// Whether it has been invalidated and is served all the same (meta `X`).
+    /// Returns whether the item is stale: invalidated, but still served (meta `X`).
     pub fn is_stale(&self) -> bool {
         self.marks & mark::STALE != 0
     }
 
-    /// Whether somebody had been told to recache it before this (meta `Z`).
+    /// Returns whether another client has won the right to recache the item before this access
+    /// (meta `Z`).
     pub fn is_won(&self) -> bool {
         self.marks & mark::WON != 0
     }
 
-    /// The tags it carries.
+    /// Lists the tags of the item.
     pub fn tags(&self) -> impl Iterator<Item = &[u8]> {
         self.side.iter().flat_map(|side| side.tags.iter().map(|tag| tag.name()))
     }
 
-    /// What [`Store::companion`](crate::Store::companion) keeps beside this item, when something of
-    /// type `T` is there already.
+    /// Returns the companion of type `T` if there is one, see
+    /// [`Store::companion`](crate::Store::companion).
     pub fn companion<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.side.as_ref()?.companion::<T>()
     }

@@ -1,4 +1,4 @@
-//! Items and the shards that hold them.
+//! Items, and the shards that hold them.
 
 pub(crate) mod item;
 pub(crate) mod prepared_item;

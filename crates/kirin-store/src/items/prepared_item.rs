@@ -1,4 +1,4 @@
-//! An item on its way into a shard.
+//! An item that is about to go into a shard.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use crate::clock::{Expires, Now};
 use crate::items::side_data::SideData;
 use crate::memory::page::record_bytes;
 
-/// Everything about an item but its place in the shard.
+/// An item that has no slot yet.
 pub(crate) struct PreparedItem<'a> {
     pub(crate) key: &'a [u8],
-    /// The value, unless it lies in `side`.
+    /// The value. It is empty if the value is in `side`.
     pub(crate) value: Cow<'a, [u8]>,
     pub(crate) side: SideData,
     pub(crate) cas: u64,
@@ -22,8 +22,7 @@ pub(crate) struct PreparedItem<'a> {
 }
 
 impl<'a> PreparedItem<'a> {
-    /// A record of this value and nothing else. A value that is longer than `packed_limit_bytes`
-    /// together with its key is not packed into a page but kept in an allocation of its own.
+    /// Prepares an item with this value and nothing else.
     pub(crate) fn new(key: &'a [u8], value: PlacedValue<'a>) -> PreparedItem<'a> {
         let mut side = SideData::default();
         let value = match value {
@@ -41,12 +40,12 @@ impl<'a> PreparedItem<'a> {
         self.side.value.as_ref().map_or(self.value.len(), Bytes::len)
     }
 
-    /// Bytes of key and value in the log.
+    /// Returns the bytes of key and value in the log.
     pub(crate) fn packed_len(&self) -> usize {
         self.key.len() + self.value.len()
     }
 
-    /// What the item takes beside its slot and its place in the table.
+    /// Returns the bytes that the item takes, without its slot and its entry in the table.
     pub(crate) fn bytes(&self) -> usize {
         record_bytes(self.packed_len()) + self.side_bytes()
     }
@@ -56,7 +55,7 @@ impl<'a> PreparedItem<'a> {
     }
 }
 
-/// A value, and whether it is packed into a page or kept whole.
+/// A value that is packed into a page or has an allocation of its own.
 pub(crate) enum PlacedValue<'a> {
     Packed(Cow<'a, [u8]>),
     Separate(Bytes),

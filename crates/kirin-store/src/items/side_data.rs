@@ -1,4 +1,5 @@
-//! What few items have and the rest should not pay for: tags, a large value, companions.
+//! Data that only some items have: tags, a large value, companions. Other items do not pay for
+//! them.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,45 +10,46 @@ use crate::invalidation::tag::Tag;
 use crate::memory::region::region_bytes;
 use crate::memory::size_class::allocated_bytes;
 
-/// The part of an item that lives beside its slot. Never changed once readers can see it; a change
-/// makes a new one.
+/// The part of an item that is kept beside its slot. It never changes once readers can see it. A
+/// change makes a new one.
 #[derive(Clone, Default)]
 pub(crate) struct SideData {
     /// A value that is too large for the log.
     pub(crate) value: Option<Bytes>,
-    /// The tags the item carries.
+    /// The tags of the item.
     pub(crate) tags: Box<[Arc<Tag>]>,
-    /// The item's number when its CAS was given by the client and does not say when it was stored.
+    /// The item's sequence number, if a client chose the CAS unique. Then the CAS unique does not
+    /// tell when the item was stored.
     pub(crate) sequence: Option<u64>,
-    /// What was computed from the value, one of a type.
+    /// The companions, at most one of each type.
     pub(crate) companions: Vec<Companion>,
 }
 
-/// Something computed from a value and kept beside it.
+/// A value that was computed from the item's value and is kept beside it.
 #[derive(Clone)]
 pub(crate) struct Companion {
     pub(crate) made: Arc<dyn Any + Send + Sync>,
-    /// What its maker says it holds.
+    /// The bytes that it holds, as its maker counts them.
     pub(crate) bytes: usize,
-    /// Bytes of a copy that it was made from, and may hold: the item was in a page being filled. It
-    /// goes when that is full.
+    /// The bytes of the copy that it was made from, and may hold. The item was in a page that was
+    /// being filled. The companion is dropped when that page is full. 0 if there was no copy.
     pub(crate) copied_bytes: usize,
 }
 
 impl Companion {
-    /// What it takes from the budget.
+    /// Returns the bytes that it takes from the budget.
     pub(crate) fn charged_bytes(&self) -> usize {
         let own = self.bytes.saturating_add(self.copied_bytes);
         allocated_bytes(own.saturating_add(size_of::<Companion>() + 16))
     }
 }
 
-/// Allocated around every side: the `Arc` and its place in the shard's map.
+/// The bytes that each side data allocates: the `Arc` and its entry in the shard's map.
 const SIDE_FIXED_BYTES: usize =
     size_of::<SideData>() + 16 + 2 * (size_of::<u32>() + size_of::<usize>());
 
 impl SideData {
-    /// Whether there is anything in it.
+    /// Returns whether there is any data.
     pub(crate) fn is_needed(&self) -> bool {
         self.value.is_some()
             || !self.tags.is_empty()
@@ -55,7 +57,7 @@ impl SideData {
             || !self.companions.is_empty()
     }
 
-    /// What it takes from the budget.
+    /// Returns the bytes that it takes from the budget.
     pub(crate) fn bytes(&self) -> usize {
         let value = self.value.as_ref().map_or(0, |value| region_bytes(value.len()));
         let companions: usize = self.companions.iter().map(Companion::charged_bytes).sum();
@@ -65,9 +67,10 @@ impl SideData {
             + companions
     }
 
-    /// The companion of type `T`, when there is one.
+    /// Returns the companion of type `T` if there is one.
     pub(crate) fn companion<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        // Asked before it is counted: most items have more than one, and readers share the counts.
+        // The type is checked before the reference is counted. Most items have several companions,
+        // and readers share the counts.
         let made =
             self.companions.iter().map(|companion| &companion.made).find(|made| made.is::<T>())?;
         Arc::clone(made).downcast::<T>().ok()

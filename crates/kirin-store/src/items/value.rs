@@ -1,4 +1,4 @@
-//! Values on their way in.
+//! Values that are about to be stored.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,14 +6,14 @@ use bytes::Bytes;
 
 use crate::memory::region::Region;
 
-/// A value on its way in.
+/// A value that is about to be stored.
 #[derive(Clone, Debug)]
 pub enum Value<'a> {
-    /// To be copied.
+    /// A slice that the store copies.
     Copied(&'a [u8]),
-    /// To be copied too: memory that the store did not allocate cannot be counted.
+    /// Bytes that the store copies, too. It cannot account for memory that it did not allocate.
     Owned(Bytes),
-    /// From a [`ValueBuffer`]: kept as it is when it is large, not copied.
+    /// A [`ValueBuffer`]. A large one is kept without copying.
     Buffer(FilledBuffer),
 }
 
@@ -57,16 +57,16 @@ impl From<ValueBuffer> for Value<'_> {
     }
 }
 
-/// Memory to read a large value into, straight from its connection, so that the store keeps it
-/// without copying: zeros of exactly the value's length, to be written over.
+/// Memory into which a connection reads a large value, so that the store keeps it without copying.
+/// It has exactly the value's length and starts with zeros.
 #[derive(Debug)]
 pub struct ValueBuffer(Region);
 
 impl ValueBuffer {
-    /// From this length on it is worth it; a shorter value is copied anyway.
+    /// The length from which a buffer saves a copy. A shorter value is copied anyway.
     pub const WORTHWHILE_BYTES: usize = 32 << 10;
 
-    /// Zeros. Check [`Store::is_storable`](crate::Store::is_storable) first: `len` is allocated.
+    /// Allocates `len` zeros. Check [`Store::is_storable`](crate::Store::is_storable) first.
     pub fn zeroed(len: usize) -> ValueBuffer {
         ValueBuffer(Region::zeroed(len))
     }
@@ -85,6 +85,6 @@ impl DerefMut for ValueBuffer {
     }
 }
 
-/// What a [`ValueBuffer`] became when it was made a [`Value`].
+/// A [`ValueBuffer`] that was turned into a [`Value`].
 #[derive(Clone, Debug)]
 pub struct FilledBuffer(pub(crate) Bytes);

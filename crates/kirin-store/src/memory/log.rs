@@ -1,16 +1,17 @@
-//! Keys and values of a shard, packed into pages.
+//! The log of a shard: keys and values, packed into pages.
 //!
-//! An allocator cannot give a page of small objects back while a few of them live on, and in a
-//! cache those few are always there: with one allocation an item, a store whose item sizes shift
-//! needs twice its budget and more (`docs/store.md` has the numbers for three allocators). So items
-//! are appended to pages of one size. What was replaced or evicted leaves a hole; when the holes
-//! add up, the emptiest page is copied together and given back whole (as log-structured memory does
-//! it: Rumble et al., FAST 2014).
+//! An allocator cannot free a page of small objects while a few of them are still in use, and a
+//! cache always has such objects. With one allocation for each item, a store whose item sizes
+//! change needs more than twice its budget. `docs/store.md` has the numbers for three allocators.
 //!
-//! A page being filled is plain memory, and what is read from it is copied. When something long was
-//! read so, the page is closed early at the next sweep. A full page is never written again: readers
-//! get a reference-counted slice of it. One that is held by readers when it is given back stays in
-//! the budget until they let go.
+//! So records are appended to pages of one size. A replaced or evicted item leaves a hole. When
+//! there are many holes, the needed records of the page with the most holes are moved, and the page
+//! is freed. This is log-structured memory, see Rumble et al., FAST 2014.
+//!
+//! Readers copy from a page that is being filled. If a reader has copied a long record, the next
+//! sweep closes the page early. A full page is never written again, and readers get a
+//! reference-counted slice of it. A freed page that readers still hold stays in the budget until
+//! they release it.
 
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,10 +24,10 @@ use crate::memory::region::{Region, region_bytes};
 /// The number of no page.
 const NO_PAGE: u32 = u32::MAX;
 
-/// Copying this much for a reader is worth closing a page for.
+/// A record of at least this many bytes that is copied for a reader makes its page close early.
 const LONG_COPY_BYTES: usize = 1024;
 
-/// Where a record lies.
+/// The place of a record in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     page: u32,
@@ -34,7 +35,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Nowhere.
+    /// The address of no record.
     pub(crate) const NONE: Address = Address { page: NO_PAGE, offset: 0 };
 }
 
@@ -43,35 +44,35 @@ impl Address {
 pub(crate) struct Log {
     page_bytes: usize,
     pages: Vec<Page>,
-    /// Numbers of the vacant pages.
+    /// The numbers of the vacant pages.
     vacant: Vec<u32>,
-    /// The pages being filled.
+    /// The pages that are being filled.
     open: [OpenPage; 2],
-    /// A page was closed, and nobody has been told yet.
+    /// Whether a page was closed since [`Log::was_page_closed`] was last called.
     was_page_closed: bool,
-    /// Pages given back that readers hold.
+    /// Freed pages that readers still hold.
     held_pages: Vec<Weak<()>>,
-    /// Pages that take memory, held_pages ones among them.
+    /// The number of pages that take memory, with those in `held_pages`.
     allocated_pages: usize,
     live_bytes: usize,
-    /// Bytes of holes in pages that do not linger.
+    /// Bytes of holes, without the pages in `held_pages`.
     dead_bytes: usize,
 }
 
-/// What is new leaves soon more often than not; what compaction has moved has stayed for a while
-/// already. Apart from each other they leave pages that are full of holes and pages that have none,
-/// and less has to be moved for the same room.
+/// The two pages that are being filled. Most new records leave soon. Records that compaction has
+/// moved have stayed for a while already. With a page for each kind, some pages get many holes and
+/// others none, and less has to be moved for the same room.
 #[derive(Clone, Copy, Debug)]
 enum Fill {
     New,
     Moved,
 }
 
-/// A page being filled.
+/// A page that is being filled.
 #[derive(Debug)]
 struct OpenPage {
     page: u32,
-    /// A reader had to copy something long out of it.
+    /// Whether a reader had to copy a long record out of it.
     was_copied: AtomicBool,
 }
 
@@ -82,7 +83,7 @@ impl Default for OpenPage {
 }
 
 impl Log {
-    /// An empty log with pages of `page_bytes`.
+    /// Creates an empty log with pages of `page_bytes`.
     pub(crate) fn new(page_bytes: usize) -> Log {
         Log {
             page_bytes,
@@ -101,24 +102,25 @@ impl Log {
         self.page_bytes
     }
 
-    /// What the log takes from the budget.
+    /// Returns the bytes that the log takes from the budget.
     pub(crate) fn bytes(&self) -> usize {
         self.allocated_pages * region_bytes(self.page_bytes)
             + self.pages.capacity() * size_of::<Page>()
     }
 
-    /// Bytes of all records that are needed.
+    /// Returns the bytes of all records that are needed.
     pub(crate) fn live_bytes(&self) -> usize {
         self.live_bytes
     }
 
-    /// Whether the holes are worth copying a page together: a page's worth, and a tenth of all.
+    /// Returns whether the holes are worth compacting: at least a page, and at least a tenth of all
+    /// pages.
     pub(crate) fn is_worth_compacting(&self) -> bool {
         self.dead_bytes >= self.page_bytes
             && self.dead_bytes * 10 >= self.allocated_pages * self.page_bytes
     }
 
-    /// The bytes by which a record of `len` bytes of key and value will grow the log.
+    /// Returns the bytes by which a record will grow the log. `len` is the length of key and value.
     pub(crate) fn growth_bytes(&self, len: usize) -> usize {
         if self.fits(Fill::New, record_bytes(len)) {
             return 0;
@@ -165,7 +167,7 @@ impl Log {
         Address { page: page_number, offset }
     }
 
-    /// Closes the page being filled and opens another.
+    /// Closes the page that is being filled and opens another one.
     fn open_next_page(&mut self, fill: Fill) {
         if let Some(page) = self.pages.get_mut(self.open[fill as usize].page as usize)
             && let Contents::Open(_, written) = page.contents
@@ -184,13 +186,13 @@ impl Log {
             OpenPage { page: page_number, was_copied: AtomicBool::new(false) };
     }
 
-    /// Whether a reader had to copy something long out of a page being filled.
+    /// Returns whether a reader had to copy a long record out of a page that is being filled.
     pub(crate) fn should_close_early(&self) -> bool {
         self.open.iter().any(|open| open.was_copied.load(Ordering::Relaxed))
     }
 
-    /// Closes pages being filled, so that readers share what they have read. What is left of them
-    /// counts as holes.
+    /// Closes the pages that readers had to copy long records from, so that readers share them. The
+    /// unused rest of such a page counts as a hole.
     pub(crate) fn close_early(&mut self) {
         for open in &mut self.open {
             if std::mem::take(open.was_copied.get_mut())
@@ -206,13 +208,13 @@ impl Log {
         }
     }
 
-    /// Whether a page was closed since this was asked last: what was read from it as a copy can be
-    /// shared by now.
+    /// Returns whether a page was closed since the last call. If so, readers can share content that
+    /// they had to copy before.
     pub(crate) fn was_page_closed(&mut self) -> bool {
         std::mem::take(&mut self.was_page_closed)
     }
 
-    /// The record at an address is not needed any more.
+    /// Notes that the record at an address is not needed any more.
     pub(crate) fn release(&mut self, address: Address) {
         let bytes = self.record(address).bytes();
         let page = &mut self.pages[address.page as usize];
@@ -223,7 +225,7 @@ impl Log {
             return;
         }
         match &mut page.contents {
-            // Nobody else has seen this page: it can start anew.
+            // No reader holds this page, so it can be filled from the start again.
             Contents::Open(_, written) => {
                 self.dead_bytes -= *written;
                 *written = 0;
@@ -232,7 +234,7 @@ impl Log {
         }
     }
 
-    /// Gives a page back in which nothing is needed.
+    /// Frees a page in which no record is needed.
     fn free_page(&mut self, page_number: u32) {
         let page = std::mem::take(&mut self.pages[page_number as usize]);
         self.vacant.push(page_number);
@@ -247,14 +249,14 @@ impl Log {
         }
     }
 
-    /// Forgets the held_pages pages that readers have let go of.
+    /// Forgets the pages in `held_pages` that no reader holds any more.
     pub(crate) fn forget_released_pages(&mut self) {
         let before = self.held_pages.len();
         self.held_pages.retain(|exists| exists.strong_count() > 0);
         self.allocated_pages -= before - self.held_pages.len();
     }
 
-    /// The record at an address.
+    /// Returns the record at an address.
     pub(crate) fn record(&self, address: Address) -> Record<'_> {
         match self.record_at(address) {
             Some(record) => record,
@@ -266,7 +268,7 @@ impl Log {
         self.pages.get(address.page as usize)?.record_at(address.offset)
     }
 
-    /// Key and value of a record, for a reader to keep.
+    /// Returns key and value of a record, for a reader to keep.
     pub(crate) fn share(&self, address: Address) -> Bytes {
         let record = self.record(address);
         let start = address.offset as usize + HEADER_BYTES;
@@ -286,12 +288,12 @@ impl Log {
         }
     }
 
-    /// Whether what [`Log::share`] gives is a copy.
+    /// Returns whether [`Log::share`] copies this record.
     pub(crate) fn is_copied(&self, address: Address) -> bool {
         self.open.iter().any(|open| open.page == address.page)
     }
 
-    /// The value at an address, to be changed in place: while its page is being filled.
+    /// Returns the value at an address for a change in place. `None` if its page is full.
     pub(crate) fn value_mut(&mut self, address: Address) -> Option<&mut [u8]> {
         let record = self.record(address);
         let start = address.offset as usize + HEADER_BYTES + record.key.len();
@@ -302,7 +304,7 @@ impl Log {
         }
     }
 
-    /// The full page with the largest holes.
+    /// Returns the full page with the most bytes of holes.
     pub(crate) fn emptiest(&self) -> Option<u32> {
         let holes = |page: &Page| page.written().len() - page.live_bytes;
         let full = self
@@ -314,7 +316,7 @@ impl Log {
         (holes(page) > 0).then_some(page_number as u32)
     }
 
-    /// Slot and address of all records in a page, needed or not.
+    /// Lists slot and address of all records in a page, needed or not.
     pub(crate) fn records(&self, page: u32) -> Vec<(u32, Address)> {
         let mut records = Vec::new();
         let mut offset = 0;
@@ -325,11 +327,11 @@ impl Log {
         records
     }
 
-    /// Copies a record to the end of what has been moved and releases the old place.
+    /// Copies a record to the page of moved records and releases the old one.
     pub(crate) fn relocate(&mut self, from: Address) -> Address {
         let record = self.record(from);
         let (slot, key_len) = (record.slot, record.key.len());
-        // A slice of a full page, not a copy.
+        // This is a slice of a full page and not a copy.
         let content = self.share(from);
         let (key, value) = content.split_at(key_len);
         let to = self.append_to(Fill::Moved, slot, key, value);

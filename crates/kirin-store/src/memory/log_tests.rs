@@ -1,4 +1,4 @@
-//! Pages of the log: what is given back, what is held, what is moved.
+//! Tests of the log: freed pages, held pages, moved records.
 
 use super::*;
 

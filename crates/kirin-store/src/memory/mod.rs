@@ -1,4 +1,4 @@
-//! Memory for items: pages of keys and values, slots, and what they cost.
+//! Memory for items: pages of keys and values, slots, and how their cost is counted.
 
 pub(crate) mod log;
 pub(crate) mod page;

@@ -1,4 +1,4 @@
-//! Pages of a shard's log: memory that records are packed into.
+//! The pages of a shard's log, into which records are packed.
 
 use std::sync::{Arc, Weak};
 
@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 use crate::memory::region::Region;
 
-/// Slot number, key length and value length before each record.
+/// The bytes before each record: slot number, key length and value length.
 pub(crate) const HEADER_BYTES: usize = 8;
 
-/// A record in place.
+/// A record: the key and the value of an item, and its slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) slot: u32,
@@ -23,7 +23,7 @@ impl Record<'_> {
     }
 }
 
-/// What a record of key and value takes in its page.
+/// Returns the bytes that a record takes in its page. `len` is the length of key and value.
 pub(crate) const fn record_bytes(len: usize) -> usize {
     HEADER_BYTES + len
 }
@@ -32,13 +32,13 @@ pub(crate) const fn record_bytes(len: usize) -> usize {
 pub(crate) enum Contents {
     #[default]
     Vacant,
-    /// Being filled; the number is how far.
+    /// A page that is being filled, and the number of bytes written so far.
     Open(Region, usize),
-    /// Full; readers may hold it.
+    /// A full page. Readers may hold slices of it.
     Closed(Bytes, Weak<()>),
 }
 
-/// A full page. The token tells whether it still exists: `Bytes` does not.
+/// The memory of a full page. The token tells whether it still exists, which `Bytes` does not.
 struct Full {
     region: Region,
     _token: Arc<()>,
@@ -53,12 +53,12 @@ impl AsRef<[u8]> for Full {
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) contents: Contents,
-    /// Bytes of the records in it that are still needed.
+    /// Bytes of the records that are still needed.
     pub(crate) live_bytes: usize,
 }
 
 impl Page {
-    /// Makes the page being filled a full one, of which the first `bytes` count.
+    /// Closes the page that is being filled. Readers see its first `bytes`.
     pub(crate) fn close(&mut self, bytes: usize) {
         self.contents = match std::mem::take(&mut self.contents) {
             Contents::Open(region, _) => {
@@ -80,7 +80,7 @@ impl Page {
             Contents::Closed(written, _) => written,
         }
     }
-    /// The record at an offset.
+    /// Returns the record at an offset.
     pub(crate) fn record_at(&self, offset: u32) -> Option<Record<'_>> {
         let (slot, rest) = self.written().get(offset as usize..)?.split_first_chunk::<4>()?;
         let (key_len, rest) = rest.split_first_chunk::<2>()?;

@@ -1,9 +1,11 @@
-//! Memory for pages and large values, straight from the system.
+//! Memory for pages and large values, mapped directly from the system.
 //!
-//! An allocator keeps what is freed for itself, for a while or for good, and cuts large blocks to
-//! pieces when sizes shift. A mapping of its own goes back to the system when it is dropped:
-//! resident memory is then what the budget says, whichever allocator the program uses. Mapping and
-//! unmapping costs a few microseconds, once a page of hundreds of items or once a large value.
+//! An allocator keeps freed memory for itself, at least for a while, and splits large blocks when
+//! sizes change. A mapping goes back to the system when it is dropped. So resident memory follows
+//! the budget, whichever allocator the program uses.
+//!
+//! A mapping costs a few microseconds. It is made once for a page of hundreds of items, or once for
+//! a large value.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,19 +15,19 @@ use memmap2::{MmapMut, MmapOptions};
 
 use crate::memory::size_class::allocated_bytes;
 
-/// From this size on a region is a mapping of its own.
+/// The size in bytes from which a region is a mapping of its own.
 pub(crate) const MAPPED_FLOOR_BYTES: usize = 16 << 10;
 
-/// Mappings at one time in this process. Linux allows one 65,530 (`vm.max_map_count`) and the rest
-/// of the program needs some; past this the allocator has to do.
+/// The most mappings in this process. Linux allows 65,530 in a process (`vm.max_map_count`), and
+/// the rest of the program needs some. Above this limit the heap is used.
 const MAPPED_LIMIT: usize = 30_000;
 
 const SYSTEM_PAGE_BYTES: usize = 4096;
 
-/// What counting references to a region allocates beside it.
+/// The bytes that a reference-counted owner allocates beside its region.
 const OWNER_BYTES: usize = 64;
 
-/// Mappings there are.
+/// The number of mappings in this process.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
 /// A block of memory.
@@ -35,7 +37,7 @@ pub(crate) enum Region {
     Heap(Box<[u8]>),
 }
 
-/// A mapping that is counted.
+/// A mapping that is counted in [`MAPPED`].
 #[derive(Debug)]
 pub(crate) struct Mapping(MmapMut);
 
@@ -46,13 +48,14 @@ impl Drop for Mapping {
 }
 
 impl Region {
-    /// `len` zeros.
+    /// Allocates `len` zeros.
     pub(crate) fn zeroed(len: usize) -> Region {
         if len < MAPPED_FLOOR_BYTES {
             return Region::Heap(vec![0; len].into_boxed_slice());
         }
         if MAPPED.fetch_add(1, Ordering::Relaxed) < MAPPED_LIMIT
-            // All of it is about to be written: one fault now is cheaper than one a system page.
+            // The caller writes all of it at once. One page fault now is cheaper than one for each
+            // system page.
             && let Ok(map) = MmapOptions::new().len(len).populate().map_anon()
         {
             return Region::Mapped(Mapping(map));
@@ -61,7 +64,7 @@ impl Region {
         Region::Heap(vec![0; len].into_boxed_slice())
     }
 
-    /// A copy of `value` that can be shared.
+    /// Returns a copy of `value` that can be shared.
     pub(crate) fn copy_of(value: &[u8]) -> Bytes {
         let mut region = Region::zeroed(value.len());
         region.copy_from_slice(value);
@@ -69,7 +72,7 @@ impl Region {
     }
 }
 
-/// What a region of `len` bytes takes from the budget.
+/// Returns the bytes that a region of `len` bytes takes from the budget.
 pub(crate) fn region_bytes(len: usize) -> usize {
     let block = if len < MAPPED_FLOOR_BYTES {
         allocated_bytes(len)

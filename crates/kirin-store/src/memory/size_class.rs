@@ -1,7 +1,8 @@
-//! What an allocation really costs.
+//! The real cost of an allocation.
 
-/// What the allocator hands out for a request of `len` bytes: size classes, four to a doubling, as
-/// mimalloc and jemalloc both have them. Counting the rounded size keeps the budget honest.
+/// Returns the bytes that the allocator uses for a request of `len` bytes. It rounds up to size
+/// classes, four for each doubling, as in mimalloc and jemalloc. The budget counts the rounded
+/// size.
 pub(crate) fn allocated_bytes(len: usize) -> usize {
     match len {
         0 => 0,

@@ -1,8 +1,7 @@
-//! The slots of a shard: fixed-size item metadata, addressed by index.
+//! The slots of a shard: item metadata of fixed size, addressed by index.
 //!
-//! Slots come in chunks so that growing neither copies nor doubles anything, and so that a chunk
-//! whose items are all gone goes back to the allocator: a store that held a million small items
-//! yesterday must be able to hold large ones today.
+//! Slots are allocated in chunks. So growing copies nothing, and a chunk without items can be
+//! freed. A store that held a million small items yesterday must be able to hold large ones today.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, AtomicU32};
@@ -10,65 +9,67 @@ use std::sync::atomic::{AtomicU8, AtomicU32};
 use crate::memory::log::Address;
 use crate::memory::size_class::allocated_bytes;
 
-/// No slot.
+/// The index of no slot.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// Slots in one chunk.
+/// The number of slots in a chunk.
 const CHUNK_SLOTS: usize = 256;
 
-/// Metadata of one item. 40 bytes; see `docs/store.md` for what each costs and why it is here.
+/// Metadata of one item in 40 bytes. `docs/store.md` explains each field.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// Where key and value lie; nowhere in a vacant slot.
+    /// Where key and value are. A vacant slot has none.
     pub(crate) address: Address,
     pub(crate) cas: u64,
-    /// Raw [`Expires`](crate::Expires).
+    /// The raw [`Expires`](crate::Expires).
     pub(crate) expires: u32,
-    /// Raw [`Now`](crate::Now) of the last access; readers write it.
+    /// The raw [`Now`](crate::Now) of the last access. Readers write it.
     pub(crate) last_access: AtomicU32,
-    /// Client flags.
+    /// The client flags.
     pub(crate) flags: u32,
-    /// Towards the head (newer); in a vacant slot the next vacant one of its chunk.
+    /// The next slot towards the head of its list (newer). In a vacant slot: the next vacant one of
+    /// its chunk.
     pub(crate) newer: u32,
-    /// Towards the tail (older).
+    /// The next slot towards the tail of its list (older).
     pub(crate) older: u32,
-    /// [`mark`] bits; readers set some of them.
+    /// The bits of [`mark`]. Readers set some of them.
     pub(crate) marks: AtomicU8,
-    /// [`place`] bits; only writers change them.
+    /// The bits of [`status`]. Only writers change them.
     pub(crate) status: u8,
-    /// When it entered the list it is in, by [`TurnoverClock`](crate::eviction::sized_fifo::TurnoverClock).
+    /// The tick of [`TurnoverClock`](crate::eviction::sized_fifo::TurnoverClock) at which the slot
+    /// entered its list.
     pub(crate) entered: u16,
 }
 
-/// Bits of [`Slot::marks`].
+/// The bits of [`Slot::marks`].
 pub(crate) mod mark {
-    /// Hits that count against eviction: a number of two bits.
+    /// Hits that protect from eviction: a number of two bits.
     pub(crate) const HITS: u8 = 3;
-    /// Hit at all since it was stored (meta `h`).
+    /// The item was fetched since it was stored (meta `h`).
     pub(crate) const FETCHED: u8 = 4;
-    /// Invalidated but still served (meta `X`).
+    /// The item is invalidated but still served (meta `X`).
     pub(crate) const STALE: u8 = 8;
-    /// Somebody has been told to recache it (meta `Z`).
+    /// A client has been told to recache the item (meta `Z`).
     pub(crate) const WON: u8 = 16;
 }
 
-/// Bits of [`Slot::place`]; above them it has the list of its queue.
+/// The bits of [`Slot::status`]. The bits above them hold the number of the slot's list.
 pub(crate) mod status {
-    /// The shard has a `SideData` for it.
+    /// The shard has a `SideData` for the slot.
     pub(crate) const HAS_SIDE: u8 = 1;
-    /// It is in the main queue, not in the small one.
+    /// The slot is in the main queue and not in the small one.
     pub(crate) const MAIN: u8 = 2;
-    /// All of these.
+    /// All of these bits.
     pub(crate) const FLAGS: u8 = HAS_SIDE | MAIN;
 }
 
 impl Slot {
-    /// Whether there is no item in it.
+    /// Returns whether the slot holds no item.
     pub(crate) fn is_vacant(&self) -> bool {
         self.address == Address::NONE
     }
 
-    /// A slot with no item in it.
+    /// Returns a slot without an item.
     fn vacant(next: u32) -> Slot {
         Slot {
             address: Address::NONE,
@@ -88,7 +89,7 @@ impl Slot {
 #[derive(Debug)]
 struct Chunk {
     slots: Box<[Slot]>,
-    /// First vacant slot, as an index in the chunk.
+    /// The first vacant slot, as an index in the chunk.
     vacant: u32,
     live: u32,
 }
@@ -102,28 +103,29 @@ impl Chunk {
     }
 }
 
-/// All slots of one shard.
+/// All slots of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Slab {
     chunks: Vec<Option<Chunk>>,
-    /// Chunks with a vacant slot. The lowest is filled first so that the highest run empty.
+    /// The chunks with a vacant slot. The first one is filled first, so that the last ones run
+    /// empty.
     partial: BTreeSet<u32>,
-    /// Places in `chunks` whose chunk was given back.
+    /// The indices in `chunks` whose chunk was freed.
     missing: BTreeSet<u32>,
     live: usize,
     bytes: usize,
 }
 
-/// What one chunk takes from the budget.
+/// The bytes of one chunk.
 const CHUNK_BYTES: usize = CHUNK_SLOTS * size_of::<Slot>();
 
 impl Slab {
-    /// The bytes by which [`Slab::take`] will grow the slab.
+    /// Returns the bytes by which [`Slab::take`] will grow the slab.
     pub(crate) fn growth_bytes(&self) -> usize {
         if self.partial.is_empty() { allocated_bytes(CHUNK_BYTES) } else { 0 }
     }
 
-    /// A vacant slot, now taken.
+    /// Takes a vacant slot.
     pub(crate) fn take(&mut self) -> u32 {
         let chunk_index = match self.partial.first() {
             Some(&index) => index,
@@ -168,7 +170,7 @@ impl Slab {
         chunk.live -= 1;
         self.live -= 1;
         self.partial.insert(chunk_index);
-        // One chunk of vacant slots stays, or an item coming and going would allocate each time.
+        // One empty chunk stays. Otherwise an item that comes and goes would allocate each time.
         if chunk.live == 0 && self.partial.len() > 1 {
             self.chunks[chunk_index as usize] = None;
             self.partial.remove(&chunk_index);
@@ -192,13 +194,13 @@ impl Slab {
         }
     }
 
-    /// The slot at `index`, vacant or not, or `None` when there is no such slot (any more).
+    /// Returns the slot at `index`, vacant or not. `None` if there is no such slot.
     pub(crate) fn find(&self, index: u32) -> Option<&Slot> {
         let chunk = self.chunks.get(index as usize / CHUNK_SLOTS)?.as_ref()?;
         chunk.slots.get(index as usize % CHUNK_SLOTS)
     }
 
-    /// One more than the highest index that [`Slab::find`] could answer.
+    /// Returns one more than the highest index of a slot.
     pub(crate) fn end(&self) -> u32 {
         (self.chunks.len() * CHUNK_SLOTS) as u32
     }

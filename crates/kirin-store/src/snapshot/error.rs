@@ -1,9 +1,9 @@
-//! What can go wrong with a snapshot; everything else in the store is an outcome, not an error.
+//! Errors of snapshots. All other calls of the store return outcomes and no errors.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a snapshot was not written or not loaded.
+/// The reason why a snapshot was not written or not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// The file is not a snapshot of this program.
@@ -12,37 +12,37 @@ pub enum SnapshotError {
         /// The first bytes of the file.
         found: String,
     },
-    /// A snapshot of another format version.
+    /// The snapshot has another format version.
     #[error(
         "snapshot format {found}, this program reads {supported}; start cold or use the program that wrote it"
     )]
     Version {
         /// The version in the file.
         found: u32,
-        /// The version this program reads.
+        /// The version that this program reads.
         supported: u32,
     },
-    /// The file ends early or its checksums do not match. Nothing of it was loaded.
+    /// The file is cut off or its checksums do not match. Nothing was loaded.
     #[error(
         "snapshot is damaged at byte {at_byte}: {what}; nothing was loaded, move the file away"
     )]
     Damaged {
-        /// Offset of the damage.
+        /// The offset of the damage in bytes.
         at_byte: u64,
-        /// What was wrong there.
+        /// What is wrong at that offset.
         what: &'static str,
     },
     /// Reading or writing failed.
     #[error("snapshot: {0}")]
     Io(#[from] io::Error),
-    /// Reading, writing, syncing or renaming a snapshot file failed.
+    /// Opening, writing, syncing or renaming a snapshot file failed.
     #[error("snapshot {}: cannot {action}: {source}", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

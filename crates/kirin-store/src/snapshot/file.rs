@@ -1,4 +1,4 @@
-//! Snapshot files: written beside the old one, then renamed.
+//! Snapshot files. A new one is written beside the old one and then renamed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter};
@@ -12,13 +12,14 @@ use crate::snapshot::format::SnapshotSummary;
 use crate::snapshot::time::SnapshotTime;
 use crate::store::Store;
 
-/// Writes a snapshot to `path`: to `path.tmp` first, which is synced and then renamed, so that
-/// `path` is at any time a whole snapshot or the one before. `may_replace` is asked right before
-/// that: what is there stays if it says no, and the result is `None`.
+/// Writes a snapshot to `path`.
 ///
-/// The name of the temporary file is always the same, so that a process that is killed leaves at
-/// most one. A lock on it makes others that write to the same path wait, in this process and in
-/// others.
+/// The snapshot is written to `path.tmp`, synced, and then renamed. So `path` is a complete
+/// snapshot at any time, the new one or the old one. `may_replace` is called just before the
+/// rename. If it returns false, the old file stays and the result is `None`.
+///
+/// The temporary file always has the same name, so a process that is killed leaves at most one. A
+/// lock on it makes other writers of the same path wait, in this process and in others.
 pub fn save_snapshot_file(
     store: &Store,
     path: &Path,
@@ -33,17 +34,18 @@ pub fn save_snapshot_file(
     let file = open_locked(&temporary).map_err(cannot("create it"))?;
     let written = write_and_rename(store, path, &temporary, &file, time.into(), may_replace);
     if !matches!(written, Ok(Some(_))) {
-        // Best effort: the error that is returned says more than a failing clean-up could.
+        // The error that is returned tells more than a failed clean-up would.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-/// Opens the temporary file for this process alone, empty. Waits until nobody else has it.
+/// Opens the temporary file for this process alone and empties it. Waits until no other process has
+/// it.
 fn open_locked(temporary: &Path) -> io::Result<File> {
     loop {
-        // For nobody else to read: items are sessions and pages of one visitor, too. It does not
-        // wait for the reader of a FIFO, and does not write where a link leads.
+        // Other users must not read the file, because items can be sessions and pages of one
+        // visitor. Opening must not wait for the reader of a FIFO, and must not follow a link.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
@@ -52,7 +54,7 @@ fn open_locked(temporary: &Path) -> io::Result<File> {
             return Err(io::Error::other("it is not a regular file"));
         }
         file.lock()?;
-        // Whoever had it before has renamed or removed it.
+        // The process that had the lock before has renamed or removed the file.
         let is_same = |there: fs::Metadata| {
             file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()))
         };
@@ -97,7 +99,7 @@ pub fn load_snapshot_file(
     time: impl Into<SnapshotTime>,
 ) -> Result<SnapshotSummary, SnapshotError> {
     let open = |source| SnapshotError::File { path: path.to_path_buf(), action: "open it", source };
-    // A FIFO that nobody writes to would be waited for.
+    // Opening must not wait for the writer of a FIFO.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(open)?;
     let mut from = BufReader::with_capacity(1 << 20, file);

@@ -1,18 +1,18 @@
-//! Snapshots: the store in a file, for a warm start.
+//! The format of a snapshot.
 //!
 //! A file is a header, blocks of records and a footer, all little-endian:
 //!
 //! ```text
 //! header  "KIRINSNP"  version u32  written_at u64  last_sequence u64  xxh3-64 of these
 //! block   length u32 (> 0)  xxh3-64 of the payload  payload: whole records
-//! footer  0 u32  items u64  payload bytes u64  xxh3-64 of header and all block checksums  "KIRINEND"
+//! footer  0 u32  items u64  payload bytes u64  xxh3-64 of header and all block checksums
+//!         "KIRINEND"
 //! record  cas u64  expires u32  last access u32  flags u32  marks u8  tags u8  key length u16
 //!         value length u32  (tag length u8, tag)*  key  value
 //! ```
 //!
-//! Times in the file are those of the wall clock, so lifetimes go on counting while the program is
-//! stopped. Reading goes over the file twice: once to check every byte of it, and only then to load
-//! it.
+//! Times in the file are those of the wall clock, so lifetimes continue while the program is
+//! stopped. A reader goes through the file twice: first to check every byte of it, then to load it.
 
 use std::io::{self, Read, Write};
 
@@ -24,19 +24,20 @@ use crate::snapshot::time::{SnapshotTime, translate_expiry};
 
 const MAGIC: &[u8; 8] = b"KIRINSNP";
 const END_MAGIC: &[u8; 8] = b"KIRINEND";
-/// The format written and read.
+/// The format version that is written and read.
 const VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 8 + 4 + 8 + 8 + 8;
 const FOOTER_BYTES: usize = 8 + 8 + 8 + 8;
 const RECORD_FIXED_BYTES: usize = 8 + 4 + 4 + 4 + 1 + 1 + 2 + 4;
-/// A block is closed when it holds this much.
+/// A block is closed when it has this many bytes.
 const BLOCK_BYTES: usize = 256 << 10;
-/// What was written or loaded.
+/// The numbers of a snapshot that was written or loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotSummary {
-    /// Items written or loaded.
+    /// Items that were written or loaded.
     pub items: u64,
-    /// Items in the file that were not loaded: expired meanwhile, present already, or no room.
+    /// Items in the file that were not loaded: they had expired, were there already, or found no
+    /// room.
     pub skipped: u64,
     /// Bytes of records.
     pub bytes: u64,
@@ -117,7 +118,8 @@ impl<'a, W: Write> BlockWriter<'a, W> {
     }
 }
 
-/// Reads a whole snapshot and compares all its checksums and counts. Returns the last number.
+/// Reads a complete snapshot and compares all its checksums and counts. Returns the last sequence
+/// number.
 pub(crate) fn check(from: &mut impl Read) -> Result<u64, SnapshotError> {
     let mut at_byte = 0u64;
     let damaged = |at_byte, what| SnapshotError::Damaged { at_byte, what };
@@ -125,7 +127,7 @@ pub(crate) fn check(from: &mut impl Read) -> Result<u64, SnapshotError> {
     from.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
     if !header.starts_with(MAGIC) {
         let found = header.get(..header.len().min(MAGIC.len())).unwrap_or_default();
-        // The beginning of our own magic is a file cut off early, not somebody else's.
+        // A file with only the beginning of our own magic is cut off and not foreign.
         if !found.is_empty() && MAGIC.starts_with(found) {
             return Err(damaged(header.len() as u64, "the file ends in its header"));
         }
@@ -156,7 +158,7 @@ pub(crate) fn check(from: &mut impl Read) -> Result<u64, SnapshotError> {
             break;
         }
         let sum: [u8; 8] = read_checked(from, at_byte)?;
-        // `read_to_end` grows with what is there, so that a wrong length allocates nothing.
+        // `read_to_end` grows with the bytes that are there, so a wrong length allocates nothing.
         block.clear();
         from.take(length.into()).read_to_end(&mut block)?;
         if block.len() < length as usize {
@@ -190,7 +192,7 @@ pub(crate) fn check(from: &mut impl Read) -> Result<u64, SnapshotError> {
     Ok(last_sequence)
 }
 
-/// A record as it lies in its block.
+/// A record of a block.
 pub(crate) struct SnapshotRecord<'a> {
     pub(crate) cas: u64,
     pub(crate) expires: u32,
@@ -242,7 +244,7 @@ pub(crate) fn read_array<const N: usize>(from: &mut impl Read) -> io::Result<[u8
     Ok(array)
 }
 
-/// Reads a field; a file that ends there is damaged.
+/// Reads a field. A file that ends there is damaged.
 fn read_checked<const N: usize>(
     from: &mut impl Read,
     at_byte: u64,

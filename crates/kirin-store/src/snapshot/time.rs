@@ -2,17 +2,18 @@
 
 use crate::clock::{Expires, Now};
 
-/// The moment of writing or loading a snapshot, by the two clocks that it translates between.
+/// The time of writing or loading a snapshot, on the two clocks that it translates between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotTime {
-    /// By the clock that the store's callers use. It may be one that nobody sets.
+    /// The time on the clock that the callers of the store use. It may be a clock that is never
+    /// set.
     pub now: Now,
-    /// By the wall clock, which another program that reads the file has too.
+    /// The time on the wall clock, which a program that reads the file has, too.
     pub wall: Now,
 }
 
 impl From<Now> for SnapshotTime {
-    /// For a store whose clock is the wall clock.
+    /// Converts the time of a store whose clock is the wall clock.
     fn from(now: Now) -> Self {
         Self { now, wall: now }
     }
@@ -28,8 +29,8 @@ impl SnapshotTime {
     }
 }
 
-/// `moment` of the clock that shows `from`, by the clock that shows `to`. The last moment of all
-/// stands for all later ones and stays.
+/// Translates `moment` from the clock that shows `from` to the clock that shows `to`. The last
+/// possible time stands for all later ones and stays the same.
 fn translate(moment: Now, from: Now, to: Now) -> Now {
     let last = u64::from(u32::MAX);
     match moment.unix_seconds() {
@@ -40,7 +41,7 @@ fn translate(moment: Now, from: Now, to: Now) -> Now {
     }
 }
 
-/// The same for the end of an item's life.
+/// Translates an expiry in the same way.
 pub(crate) fn translate_expiry(expires: Expires, shift: impl Fn(Now) -> Now) -> Expires {
     expires.time().map_or(Expires::NEVER, |moment| Expires::at(shift(moment)))
 }

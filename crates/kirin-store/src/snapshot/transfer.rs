@@ -16,12 +16,12 @@ use crate::snapshot::format::{
 use crate::snapshot::time::{SnapshotTime, translate_expiry};
 use crate::store::Store;
 
-/// Slots read under one lock.
+/// Slots that are read under one lock.
 const SLOTS_PER_LOCK: usize = 256;
 
 impl Store {
-    /// Writes all live items to `to`, each shard in the order its items would leave. Others may use
-    /// the store meanwhile; an item that changes during that is written as it was or as it becomes.
+    /// Writes all live items to `to`, each shard in the order of eviction. Other threads may use
+    /// the store meanwhile. An item that changes is written as it was before or after the change.
     pub fn write_snapshot(
         &self,
         to: &mut impl Write,
@@ -51,8 +51,8 @@ impl Store {
         blocks.finish()
     }
 
-    /// Loads a snapshot. The whole of it is checked before the first item goes in; what is damaged
-    /// or foreign changes nothing. Items that are in the store already are kept.
+    /// Loads a snapshot. All of it is checked before the first item goes in, so a damaged or
+    /// foreign file changes nothing. Items that are in the store already are kept.
     pub fn read_snapshot(
         &self,
         from: &mut (impl Read + Seek),
@@ -89,7 +89,7 @@ impl Store {
         }
     }
 
-    /// Enters one loaded item, unless it expired, is there already, or there is no room.
+    /// Inserts a loaded item. Returns false if it has expired, is there already or finds no room.
     fn load(&self, record: &SnapshotRecord<'_>, time: SnapshotTime) -> bool {
         let expires = translate_expiry(Expires::from_raw(record.expires), |moment| {
             time.store_moment_of(moment)
@@ -111,13 +111,14 @@ impl Store {
             tags: &record.tags,
         };
         let mut entered = self.prepare(&shard, record.key, &item);
-        // A CAS that a client chose says nothing of when the item was stored.
+        // A CAS unique that a client chose does not tell when the item was stored.
         entered.side.sequence = (record.cas > self.last_sequence()).then(|| self.next_sequence());
         entered.cas = record.cas;
         entered.last_access = time.store_moment_of(Now::from_raw(record.last_access));
         entered.marks = record.marks;
         let bytes = shard.growth_bytes(&entered, None);
-        // A snapshot that is larger than the limit by now must not push out what it just loaded.
+        // If the snapshot is larger than the limit, it must not evict items that it has just
+        // loaded.
         if !self.budget.reserve(bytes) {
             return false;
         }

@@ -1,14 +1,14 @@
-//! What a shard counts. Readers add to these under a shared lock, so they are atomic.
+//! The counters of a shard. Readers add to them under a shared lock, so they are atomic.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Numbers of the store since it was made or since [`Store::reset_stats`], named as memcached's
-/// `stats` names them; the first six are as they are now.
+/// Numbers of the store since its start or since [`Store::reset_stats`](crate::Store::reset_stats),
+/// with the names of memcached's `stats`. The first six are current values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // The names are memcached's, explained in its doc/protocol.txt.
 pub struct StoreStats {
     pub curr_items: u64,
-    /// Everything that counts against `limit_maxbytes`.
+    /// All bytes that count against `limit_maxbytes`.
     pub bytes: u64,
     pub limit_maxbytes: u64,
     /// Bytes of the tables from hash to slot.
@@ -39,34 +39,34 @@ pub struct StoreStats {
     pub touch_misses: u64,
     pub evictions: u64,
     pub evicted_unfetched: u64,
-    /// Evicted items that had an expiry time.
+    /// Evicted items that had an expiry.
     pub evicted_nonzero: u64,
     pub expired_unfetched: u64,
-    /// Expired or invalidated items whose memory was taken for a new one.
+    /// Expired or invalidated items that were removed to make room.
     pub reclaimed: u64,
     pub store_too_large: u64,
     pub store_no_memory: u64,
     /// Items freed by the sweep (`crawler_reclaimed`).
     pub swept_items: u64,
-    /// Items looked at by the sweep (`crawler_items_checked`).
+    /// Items examined by the sweep (`crawler_items_checked`).
     pub examined_items: u64,
 }
 
 macro_rules! counters {
     ($($name:ident),* $(,)?) => {
-        /// Counters of one shard.
+        /// The counters of one shard.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $name: AtomicU64,)*
         }
 
         impl Counters {
-            /// Adds these to `stats`.
+            /// Adds these counters to `stats`.
             pub(crate) fn add_to(&self, stats: &mut StoreStats) {
                 $(stats.$name += self.$name.load(Ordering::Relaxed);)*
             }
 
-            /// Starts from nothing (`stats reset`).
+            /// Sets all counters to 0 (`stats reset`).
             pub(crate) fn reset(&self) {
                 $(self.$name.store(0, Ordering::Relaxed);)*
             }
@@ -103,7 +103,7 @@ counters!(
     examined_items,
 );
 
-/// Adds one.
+/// Adds 1 to a counter.
 pub(crate) fn bump(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

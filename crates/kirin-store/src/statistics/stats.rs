@@ -1,4 +1,4 @@
-//! The store's own numbers, for `stats`, `stats items` and `stats sizes`.
+//! The numbers of the store for `stats`, `stats items` and `stats sizes`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -7,22 +7,22 @@ use crate::clock::Now;
 use crate::statistics::counters::StoreStats;
 use crate::store::Store;
 
-/// What `stats items` shows. Memcached answers one of these a slab class; this store has a single
+/// The numbers of `stats items`. Memcached has one set for each slab class; this store has a single
 /// class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ItemStats {
-    /// Items held, expired ones that have not been swept yet included.
+    /// The number of items. Expired items that have not been swept yet are included.
     pub number: u64,
-    /// Seconds since the last access of the item that has been in a queue longest.
+    /// Seconds since the last access of the item that would be evicted first.
     pub age_seconds: u64,
-    /// Seconds between the last access of the item evicted last and its eviction.
+    /// Seconds between the last access of the last evicted item and its eviction.
     pub evicted_time_seconds: u64,
-    /// Bytes of keys, values and what is kept beside them.
+    /// Bytes of keys, values and side data.
     pub mem_requested: u64,
 }
 
 impl Store {
-    /// Numbers for `stats`.
+    /// Returns the numbers for `stats`.
     pub fn stats(&self) -> StoreStats {
         let mut stats = StoreStats {
             bytes: self.budget.used() as u64,
@@ -41,7 +41,7 @@ impl Store {
         stats
     }
 
-    /// Starts all counters from nothing (`stats reset`).
+    /// Sets all counters to 0 (`stats reset`).
     pub fn reset_stats(&self) {
         self.flushes.store(0, Ordering::Relaxed);
         for locked in &self.shards {
@@ -49,7 +49,7 @@ impl Store {
         }
     }
 
-    /// Numbers for `stats items`; `None` when the store is empty.
+    /// Returns the numbers for `stats items`, or `None` if the store is empty.
     pub fn item_stats(&self, now: Now) -> Option<ItemStats> {
         let mut stats = ItemStats::default();
         for locked in &self.shards {
@@ -63,8 +63,8 @@ impl Store {
         (stats.number > 0).then_some(stats)
     }
 
-    /// Numbers for `stats sizes`: how many items take up to so many bytes, in steps of 32. Looks at
-    /// every item, one shard at a time.
+    /// Returns the numbers for `stats sizes`: for each size, in steps of 32 bytes, the number of
+    /// items that take at most that. Examines every item, one shard at a time.
     pub fn item_sizes(&self) -> BTreeMap<usize, u64> {
         let mut sizes = BTreeMap::new();
         for locked in &self.shards {

@@ -1,4 +1,4 @@
-//! Random commands against a store with room for everything, compared with a simple map.
+//! Random commands on a store with room for everything, compared with a simple map.
 
 mod reference;
 
@@ -17,7 +17,7 @@ const PREFIXES: [&[u8]; 4] = [b"user:", b"user:1", b"a", b""];
 const TAGS: [&[u8]; 3] = [b"blog", b"front page", b"x"];
 const START: u64 = 1_700_000_000;
 
-/// A CAS, seen from the item that is there.
+/// A CAS unique, in relation to the item that is there.
 #[derive(Clone, Copy, Debug)]
 enum Cas {
     None,
@@ -158,13 +158,13 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// Store and reference side by side.
+/// The store and the reference side by side.
 struct Both {
     store: Store,
     reference: Reference,
     now: u64,
     last_cas: u64,
-    /// CAS numbers that the test chose; far above those the store gives.
+    /// The last CAS unique that the test chose. These are far above those that the store assigns.
     chosen_cas: u64,
 }
 
@@ -193,8 +193,8 @@ impl Both {
         }
     }
 
-    /// The store's item of a key now, compared with the reference's; takes over a CAS that an
-    /// invalidation has bumped.
+    /// Compares the store's item of a key with the reference's. Takes over a CAS unique that an
+    /// invalidation has changed.
     fn same(&mut self, key: &[u8], found: Option<&ItemRef>) {
         let expected = self.reference.items.get_mut(key);
         let (Some(item), Some(expected)) = (found, expected) else {
@@ -227,7 +227,7 @@ impl Both {
         assert_ne!(item.cas(), 0);
     }
 
-    /// Notes the CAS that a key got. It must be new.
+    /// Notes the CAS unique that a key got. It must be new.
     fn renew(&mut self, key: &[u8], cas: u64, chosen: Option<u64>) {
         match chosen {
             Some(chosen) => assert_eq!(cas, chosen),
@@ -241,7 +241,7 @@ impl Both {
         }
     }
 
-    /// What an invalidation has made of the item is settled before a writer compares its CAS.
+    /// Makes the result of an invalidation permanent before a writer compares the CAS unique.
     fn settle(&mut self, key: &[u8]) {
         let request = GetRequest {
             touch: None,

@@ -1,5 +1,5 @@
-//! The store as simple as it can be: a map, no locks, no budget. What `kirin-store` answers is
-//! compared with this.
+//! The simplest possible store: a map without locks and without a budget. The answers of
+//! `kirin-store` are compared with its answers.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub struct Item {
     pub value: Vec<u8>,
     pub flags: u32,
-    /// Second at which it expires; `None` for never.
+    /// The second at which it expires, or `None` for never.
     pub expires: Option<u64>,
     pub cas: u64,
     pub stale: bool,
@@ -16,7 +16,7 @@ pub struct Item {
     pub tags: Vec<u8>,
 }
 
-/// Items by key, and a flush that was put off.
+/// Items by key, and a delayed flush.
 #[derive(Default)]
 pub struct Reference {
     pub items: BTreeMap<Vec<u8>, Item>,
@@ -41,7 +41,7 @@ pub enum Mode {
     Prepend,
 }
 
-/// How a storage command is answered.
+/// The answer to a storage command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Stored,
@@ -51,7 +51,7 @@ pub enum Answer {
 }
 
 impl Reference {
-    /// Drops what is over at `now`.
+    /// Drops the items that have expired at `now`.
     pub fn tick(&mut self, now: u64) {
         if self.flush_due.is_some_and(|due| due <= now) {
             self.flush_due = None;
@@ -60,7 +60,7 @@ impl Reference {
         self.items.retain(|_, item| item.expires.is_none_or(|expires| expires > now));
     }
 
-    /// Any storage command; the caller fills in the CAS.
+    /// Carries out any storage command. The caller fills in the CAS unique.
     pub fn store(&mut self, key: &[u8], new: Item, how: &Storing) -> Answer {
         let Some(old) = self.items.get_mut(key) else {
             let expires = match (how.mode, how.compare_cas, how.vivify) {
@@ -93,7 +93,8 @@ impl Reference {
         Answer::Stored
     }
 
-    /// `incr` and `decr`: the new number, or `None` when it is none.
+    /// Carries out `incr` and `decr`. Returns the new number, or `None` if the value is not a
+    /// number.
     pub fn count(item: &mut Item, up: bool, delta: u64) -> Option<u64> {
         let text = String::from_utf8_lossy(&item.value).into_owned();
         let number: u64 = text.split_ascii_whitespace().next()?.parse().ok()?;
@@ -105,7 +106,7 @@ impl Reference {
         Some(number)
     }
 
-    /// Invalidation of some items.
+    /// Invalidates some items.
     pub fn invalidate(&mut self, hard: bool, concerns: impl Fn(&[u8], &Item) -> bool) {
         if hard {
             self.items.retain(|key, item| !concerns(key, item));

@@ -1,4 +1,4 @@
-//! What a shard takes from the budget, and how it gives memory back.
+//! What a shard takes from the budget, and how it frees memory.
 
 use std::hash::BuildHasher;
 
@@ -7,11 +7,11 @@ use crate::items::prepared_item::PreparedItem;
 use crate::items::side_data::Companion;
 use crate::memory::page::record_bytes;
 
-/// What a slot takes in the set of those with companions made from a copy.
+/// The bytes of one entry of `Shard::copied`.
 const COPIED_BYTES: usize = size_of::<u32>() + 1;
 
 impl Shard {
-    /// All bytes this shard takes from the budget.
+    /// Returns all bytes that this shard takes from the budget.
     pub(crate) fn bytes(&self) -> usize {
         self.log.bytes()
             + self.side_bytes
@@ -21,17 +21,17 @@ impl Shard {
             + self.copied.capacity() * COPIED_BYTES
     }
 
-    /// The bytes by which one more slot with companions made from a copy may grow the shard.
+    /// Returns the bytes by which one more entry of `copied` may grow the shard.
     pub(crate) fn copied_growth_bytes(&self) -> usize {
         if self.copied.len() < self.copied.capacity() {
             0
         } else {
-            // hashbrown doubles, and a little more for its smallest sizes.
+            // hashbrown doubles the capacity, and its smallest sizes need a little more.
             (self.copied.capacity() + 8) * COPIED_BYTES
         }
     }
 
-    /// The bytes by which a prepared will grow the shard, in the slot `over` or in a new one.
+    /// Returns the bytes by which an item will grow the shard, in the slot `over` or in a new one.
     pub(crate) fn growth_bytes(&self, prepared: &PreparedItem<'_>, over: Option<u32>) -> usize {
         let old_side_bytes = over.and_then(|index| self.side(index)).map_or(0, |side| side.bytes());
         let side = prepared.side_bytes().saturating_sub(old_side_bytes);
@@ -42,30 +42,30 @@ impl Shard {
         let table = if self.table.len() < self.table.capacity() {
             0
         } else {
-            // hashbrown doubles its buckets: as much again, and a little for its smallest sizes.
+            // hashbrown doubles its buckets, and its smallest sizes need a little more.
             self.table.allocation_size() + 64
         };
         side + log + table + self.slab.growth_bytes()
     }
 
-    /// Bytes of keys, values and sides.
+    /// Returns the bytes of keys, values and side data.
     pub(crate) fn content_bytes(&self) -> usize {
         self.log.live_bytes() + self.side_bytes
     }
 
-    /// Bytes of the table from hash to slot.
+    /// Returns the bytes of the table from hash to slot.
     pub(crate) fn table_bytes(&self) -> usize {
         self.table.allocation_size()
     }
 
-    /// What an item takes beside its slot and its place in the table.
+    /// Returns the bytes that an item takes, without its slot and its entry in the table.
     pub(crate) fn item_bytes(&self, index: u32) -> usize {
         let record = self.record(index);
         record_bytes(record.key.len() + record.value.len())
             + self.side(index).map_or(0, |side| side.bytes())
     }
 
-    /// Drops the companions that were made from copies of what can be shared by now.
+    /// Drops the companions that were made from copies of content that readers can share by now.
     pub(crate) fn drop_copies(&mut self) {
         if self.copied.is_empty() || !self.log.was_page_closed() {
             return;
@@ -88,8 +88,8 @@ impl Shard {
         self.copied.shrink_to(self.copied.len() * 2);
     }
 
-    /// Copies together what is needed of the emptiest page and gives that back. False when no page
-    /// has holes.
+    /// Moves the needed records out of the page with the most holes and frees that page. Returns
+    /// false if no page has holes.
     pub(crate) fn compact(&mut self) -> bool {
         self.log.forget_released_pages();
         let Some(page) = self.log.emptiest() else { return false };
@@ -97,7 +97,7 @@ impl Shard {
             if self.slab.find(index).is_none_or(|slot| slot.address != address) {
                 continue;
             }
-            // A companion may hold a slice of the page; it will be made again when it is asked for.
+            // A companion may hold a slice of the page. It is made again when a reader needs it.
             if self.side(index).is_some_and(|side| !side.companions.is_empty()) {
                 self.change_side(index, |side| side.companions.clear());
             }
@@ -107,7 +107,7 @@ impl Shard {
         true
     }
 
-    /// Gives back a table that became much too large.
+    /// Shrinks a table that has become much too large.
     pub(crate) fn shrink_table(&mut self) {
         if self.table.capacity() > 1024 && self.table.len() < self.table.capacity() / 4 {
             let Shard { table, slab, log, hasher, .. } = self;

@@ -1,8 +1,8 @@
-//! One part of the store: a table of keys, the slots they lead to, the log that holds keys and
-//! values, and the queues that items leave by.
+//! A shard of the store. It has a table of keys, the slots of the items, the log with keys and
+//! values, and the queues for eviction.
 //!
-//! A shard does what it is told to its own items. What needs the whole store — numbering,
-//! invalidation, the budget — is decided by its callers in `store.rs`, `write.rs` and `budget.rs`.
+//! A shard only works on its own items. Sequence numbers, invalidation and the budget belong to the
+//! whole store. They are the business of its callers.
 
 mod memory;
 
@@ -27,34 +27,34 @@ use crate::memory::page::Record;
 use crate::memory::region::Region;
 use crate::memory::slab::{Slab, Slot, mark, status};
 
-/// One part of the store, behind a lock of its own.
+/// A shard of the store, behind a lock of its own.
 pub(crate) struct Shard {
     hasher: RandomState,
-    /// Slot indices by the hash of the key. The hash is not kept: it is computed from the key again
-    /// when the table grows, which is cheaper than four more bytes an item.
+    /// Slot indices by the hash of the key. The hash itself is not kept. When the table grows, it
+    /// is computed from the key again, which is cheaper than four more bytes an item.
     table: HashTable<u32>,
     pub(crate) slab: Slab,
     pub(crate) log: Log,
     pub(crate) queues: Queues,
     sides: HashMap<u32, Arc<SideData>>,
-    /// Slots with companions that were made from a copy.
+    /// The slots with companions that were made from a copy.
     copied: HashSet<u32>,
-    /// Bytes of all sides; the others know their own size.
+    /// Bytes of all side data. The other parts know their own size.
     side_bytes: usize,
-    /// Where the sweep goes on.
+    /// The slot at which the sweep continues.
     pub(crate) sweep_cursor: u32,
-    /// The last number that had been given out when the sweep began at slot 0.
+    /// The last sequence number when the sweep began at slot 0.
     pub(crate) sweep_starts: u64,
-    /// Items numbered up to here have all been looked at by the sweep.
+    /// The sweep has looked at all items up to this sequence number.
     pub(crate) swept_up_to: u64,
 }
 
-/// An item whose key and value take more than this part of a page is kept whole: at most as much of
-/// a page is lost because the next prepared does not fit.
+/// An item whose key and value take more than this fraction of a page is not packed. So at most
+/// this fraction of a page is lost because the next record does not fit.
 const PACKED_ONE_IN: usize = 8;
 
-/// And one of more than this is kept whole in any case: a reader that is slow to take it should not
-/// hold a page of the largest size for it.
+/// An item with more bytes than this is never packed. A slow reader of it should not hold a page of
+/// the largest size.
 const PACKED_LIMIT_BYTES: usize = 32 << 10;
 
 impl Shard {
@@ -78,18 +78,20 @@ impl Shard {
         self.slab.len()
     }
 
-    /// The slot of a key.
+    /// Returns the slot of a key.
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
         self.table.find(hash, |&index| self.key(index) == key).copied()
     }
 
-    /// The number under which an item was stored, whatever its CAS says.
+    /// Returns the sequence number at which an item was stored, even if a client chose its CAS
+    /// unique.
     pub(crate) fn sequence(&self, index: u32) -> u64 {
         self.side(index).and_then(|side| side.sequence).unwrap_or(self.slot(index).cas)
     }
 
-    /// Whether an item was stored at this number or later. The number of a stale item is that of
-    /// the mark; when it was stored has been noted (`Store::note_leaving`).
+    /// Returns whether an item was stored at this sequence number or later. False for a stale item:
+    /// its number is that of the mark. The number at which it was stored has been noted
+    /// (`Store::note_leaving`).
     pub(crate) fn is_stored_since(&self, index: u32, sequence: u64) -> bool {
         let is_stale = self.slot(index).marks.load(Ordering::Relaxed) & mark::STALE != 0;
         !is_stale && self.sequence(index) >= sequence
@@ -103,12 +105,12 @@ impl Shard {
         self.slab.get_mut(index)
     }
 
-    /// The slot at `index` when it holds an item.
+    /// Returns the slot at `index` if it holds an item.
     pub(crate) fn occupied(&self, index: u32) -> Option<&Slot> {
         self.slab.find(index).filter(|slot| !slot.is_vacant())
     }
 
-    /// One more than the highest slot index.
+    /// Returns one more than the highest slot index.
     pub(crate) fn end(&self) -> u32 {
         self.slab.end()
     }
@@ -117,12 +119,12 @@ impl Shard {
         self.log.record(self.slab.get(index).address)
     }
 
-    /// The key of an item.
+    /// Returns the key of an item.
     pub(crate) fn key(&self, index: u32) -> &[u8] {
         self.record(index).key
     }
 
-    /// The value of an item.
+    /// Returns the value of an item.
     pub(crate) fn value(&self, index: u32) -> &[u8] {
         match self.side(index).and_then(|side| side.value.as_ref()) {
             Some(value) => value,
@@ -130,18 +132,19 @@ impl Shard {
         }
     }
 
-    /// What lies beside a slot.
+    /// Returns the side data of an item.
     pub(crate) fn side(&self, index: u32) -> Option<&Arc<SideData>> {
         if self.slab.get(index).has_side() { self.sides.get(&index) } else { None }
     }
 
-    /// The item in a slot as a reader sees it, with `marks` as they were before this access.
+    /// Returns the item in a slot for a reader. Its marks are those before this access, with
+    /// `also_marks` added.
     pub(crate) fn item(&self, index: u32, also_marks: u8) -> ItemRef {
         let slot = self.slab.get(index);
         let side = self.side(index).cloned();
         let key = self.key(index);
         let content = match side.as_ref().and_then(|side| side.value.as_ref()) {
-            // The value is elsewhere, and a key alone is no reason to hold a page.
+            // The value is elsewhere. The reader should not hold a page for the key alone.
             Some(_) => Bytes::copy_from_slice(key),
             None => self.log.share(slot.address),
         };
@@ -157,17 +160,18 @@ impl Shard {
         }
     }
 
-    /// Notes a fetch; a reader may do this.
+    /// Marks an item as fetched and used. A reader may call this.
     pub(crate) fn mark_fetched(&self, index: u32, now: Now) {
         let marks = &self.slab.get(index).marks;
-        // Looking before writing keeps the cache line shared between readers of a hot item.
+        // The mark is read before it is written, so that readers of a hot item share the cache
+        // line.
         if marks.load(Ordering::Relaxed) & mark::FETCHED == 0 {
             marks.fetch_or(mark::FETCHED, Ordering::Relaxed);
         }
         self.mark_used(index, now);
     }
 
-    /// Notes a use that is no fetch; a reader may do this.
+    /// Marks an item as used. A reader may call this.
     pub(crate) fn mark_used(&self, index: u32, now: Now) {
         let slot = self.slab.get(index);
         slot.count_hit();
@@ -176,7 +180,7 @@ impl Shard {
         }
     }
 
-    /// Decides whether a value is packed into a page or kept whole.
+    /// Decides whether a value is packed into a page or gets an allocation of its own.
     pub(crate) fn place_value<'a>(&self, key: &[u8], value: &'a Value<'_>) -> PlacedValue<'a> {
         let slice = value.as_slice();
         match value {
@@ -192,7 +196,7 @@ impl Shard {
         len <= (self.log.page_bytes() / PACKED_ONE_IN).min(PACKED_LIMIT_BYTES)
     }
 
-    /// Enters an item whose key is not there yet.
+    /// Inserts an item whose key is not in the table.
     pub(crate) fn insert(&mut self, hash: u64, prepared: PreparedItem<'_>) -> u32 {
         let index = self.slab.take();
         let bytes = prepared.bytes();
@@ -206,7 +210,7 @@ impl Shard {
         index
     }
 
-    /// Puts new content into a slot; the item keeps its place in its queue.
+    /// Puts new content into a slot. The item keeps its place in its queue.
     pub(crate) fn replace(&mut self, index: u32, prepared: PreparedItem<'_>) {
         let old_bytes = self.item_bytes(index);
         self.queues.resize(&mut self.slab, index, old_bytes, prepared.bytes());
@@ -254,7 +258,7 @@ impl Shard {
         Some(side)
     }
 
-    /// Changes what lies beside a slot.
+    /// Changes the side data of an item.
     pub(crate) fn change_side(&mut self, index: u32, change: impl FnOnce(&mut SideData)) {
         let old_bytes = self.item_bytes(index);
         let mut side = self.take_side(index).map(Arc::unwrap_or_clone).unwrap_or_default();
@@ -264,7 +268,7 @@ impl Shard {
         self.queues.resize(&mut self.slab, index, old_bytes, bytes);
     }
 
-    /// Keeps a companion beside an item.
+    /// Adds a companion to an item.
     pub(crate) fn add_companion(&mut self, index: u32, companion: Companion) {
         if companion.copied_bytes > 0 {
             self.copied.insert(index);
@@ -272,7 +276,8 @@ impl Shard {
         self.change_side(index, |side| side.companions.push(companion));
     }
 
-    /// Gives an item a new CAS. `sequence` says when it was stored if `cas` does not.
+    /// Gives an item a new CAS unique. `sequence` is the item's sequence number if `cas` differs
+    /// from it.
     pub(crate) fn set_cas(&mut self, index: u32, cas: u64, sequence: Option<u64>) {
         self.slab.get_mut(index).cas = cas;
         if self.side(index).and_then(|side| side.sequence) != sequence {
@@ -280,8 +285,8 @@ impl Shard {
         }
     }
 
-    /// The value of an item, to be changed in place: when it can be and nothing was computed from
-    /// it.
+    /// Returns the value of an item for a change in place. `None` if its page is full or something
+    /// was computed from the value.
     pub(crate) fn value_mut(&mut self, index: u32) -> Option<&mut [u8]> {
         let has_only_tags =
             |side: &Arc<SideData>| side.value.is_none() && side.companions.is_empty();
@@ -291,8 +296,8 @@ impl Shard {
         self.log.value_mut(self.slab.get(index).address)
     }
 
-    /// The item in a slot with `value` as its value. Flags, expiry, tags and marks stay; what was
-    /// computed from the old value does not.
+    /// Prepares the item in a slot with a new value. Flags, expiry, tags and marks stay. The
+    /// companions of the old value do not.
     pub(crate) fn with_new_value<'a>(
         &self,
         index: u32,
@@ -318,13 +323,14 @@ impl Shard {
         prepared
     }
 
-    /// Takes an item out.
+    /// Removes an item.
     pub(crate) fn remove(&mut self, index: u32) {
         let hash = self.hasher.hash_one(self.key(index));
         self.remove_hashed(index, hash);
     }
 
-    /// Takes an item out to make room; if it comes back soon, that was a mistake.
+    /// Removes an item to make room. Its key is remembered, since the eviction was too early if it
+    /// comes back soon.
     pub(crate) fn evict(&mut self, index: u32) {
         let hash = self.hasher.hash_one(self.key(index));
         if !self.slab.get(index).is_in_main() {
@@ -344,18 +350,18 @@ impl Shard {
         self.slab.release(index);
     }
 
-    /// Slots from the one that would leave first to the newest.
+    /// Lists the slots from the one that would be evicted first to the newest.
     pub(crate) fn in_queue_order(&self) -> Vec<u32> {
         self.queues.in_order(&self.slab)
     }
 
-    /// Last access of the item that would leave first.
+    /// Returns the last access of the item that would be evicted first.
     pub(crate) fn oldest_access(&self) -> Option<Now> {
         let slot = self.slab.get(self.queues.last(&self.slab, None)?);
         Some(Now::from_raw(slot.last_access.load(Ordering::Relaxed)))
     }
 
-    /// Takes every item out.
+    /// Removes all items.
     pub(crate) fn clear(&mut self) {
         *self = Shard::new(self.hasher.clone(), self.log.page_bytes());
     }
