@@ -20,7 +20,7 @@ use crate::basic_credentials::BasicCredentials;
 use crate::peer::Peer;
 use crate::queued_writer::{Lost, Output, QueuedWriter, write_patiently};
 use crate::request::{RequestHead, Version};
-use crate::response::Place;
+use crate::response::{Place, Response};
 
 /// Gathered bytes after which a write is due before the second is over.
 const FLUSH_BYTES: usize = 32 * 1024;
@@ -177,7 +177,7 @@ impl ResponseRecord {
     /// A response that was cut after this many bytes of its body. Without a byte of its head nobody
     /// was answered: 499, as nginx logs it.
     pub(crate) fn cut(status: StatusCode, body_bytes: u64, place: Place, is_begun: bool) -> Self {
-        let nobody = StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST);
+        let nobody = Response::client_gone_status();
         Self { status: if is_begun { status } else { nobody }, body_bytes, place, is_cut: true }
     }
 }

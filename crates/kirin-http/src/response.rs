@@ -68,6 +68,12 @@ impl Response {
         response
     }
 
+    /// Returns 499, with which nginx logs that the client has gone before it got a response. No
+    /// client receives it.
+    pub fn client_gone_status() -> StatusCode {
+        StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
+    }
+
     /// The answer to a request for whose client no more bytes can be held.
     pub fn no_room() -> Self {
         let mut response = Self::error(StatusCode::SERVICE_UNAVAILABLE);

@@ -67,6 +67,15 @@ pub enum BadResponse {
     /// Lengths that contradict each other.
     #[error("response head: {0}")]
     Framing(&'static str),
+    /// A head that does not fit into the buffer.
+    #[error("response head is longer than 64 KiB")]
+    TooLong,
+    /// A switch of protocols that the request has not asked for.
+    #[error("101 Switching Protocols for a request that did not ask for it")]
+    UnaskedSwitch,
+    /// More informational responses than the gateway is ready to pass on.
+    #[error("more informational responses than 64, or than 64 KiB")]
+    TooManyInformational,
 }
 
 /// Reads one response head from the start of `input`; `None` when it is not all there yet.

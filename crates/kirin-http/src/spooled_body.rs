@@ -65,7 +65,7 @@ impl SpoolError {
             SpoolError::Spool { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
-            SpoolError::Spool { error, .. } if is_exhaustion(error) => {
+            SpoolError::Spool { error, .. } if is_out_of_descriptors(error) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             SpoolError::Spool { .. } => StatusCode::INTERNAL_SERVER_ERROR,
@@ -83,8 +83,9 @@ impl SpoolError {
     }
 }
 
-/// No file descriptor is left, in the process or in the machine. It passes.
-fn is_exhaustion(error: &io::Error) -> bool {
+/// Returns whether an error means that no file descriptor is left, in the process or in the machine.
+/// Such an error passes.
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

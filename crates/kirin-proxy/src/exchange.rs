@@ -1,7 +1,7 @@
 //! One request on one connection: send it, read the response's head, and as much of the body as has
 //! come with it. The hot path of the crate.
 
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -9,46 +9,29 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use http::Method;
-use kirin_http::response_head::Framing;
+use kirin_http::response_head::BadResponse;
 use kirin_http::{
-    Body, BodyDecoder, ClientWatch, FieldLines, Informational, InformationalBudget, Place,
-    Response, StatusCode, UnknownLength,
+    Body, BodyDecoder, ClientWatch, FieldLines, InformationalBudget, Place, ReceivedHead, Response,
+    StatusCode,
 };
 use tokio::time::Sleep;
 
-use crate::cgi::{self, CgiRequest};
+use crate::cgi;
 use crate::content::Content;
 use crate::failure::{Because, Failure};
 use crate::leased_connection::LeasedConnection;
 use crate::local_upstream::LocalUpstream;
-use crate::read_buffer::ReadBuffer;
+use crate::pooled_buffer::PooledBuffer;
 use crate::request_head::OutgoingHead;
 use crate::response_body::{ResponseBody, WithTrailers, take_trailers};
 use crate::sending::{Begun, SendError, Sending, Writer};
 use crate::tunnel::ProxyTunnel;
-use crate::upstream_response::{AnyHead, UpstreamBody, UpstreamHead, read_head};
+use crate::upstream_request::{UpstreamRequest, client_gone};
+use crate::upstream_response::{UpstreamHead, read_head};
 
 /// How long a client that expects a `100 Continue` waits for the server's; some servers never send
 /// one.
 const CONTINUE_TIME: Duration = Duration::from_secs(1);
-
-/// A request as far as it matters for exchanging it.
-pub(crate) struct UpstreamRequest {
-    pub(crate) head: OutgoingHead,
-    /// The request in CGI's variables, for servers that take such.
-    pub(crate) cgi: Option<CgiRequest>,
-    /// Where informational responses go.
-    pub(crate) informational: Option<Informational>,
-    /// Who waits for the response.
-    pub(crate) client: Option<ClientWatch>,
-}
-
-impl UpstreamRequest {
-    fn is_head(&self) -> bool {
-        self.head.method == Method::HEAD
-    }
-}
 
 /// Has `leased` answer `request`. The connection goes back to its pool when all of the response has been
 /// read.
@@ -137,7 +120,7 @@ impl Exchange<'_> {
     /// Reads up to the end of the head.
     async fn receive(
         &mut self,
-        buffer: &mut ReadBuffer,
+        buffer: &mut PooledBuffer,
         request: &UpstreamRequest,
     ) -> Result<Head, Failure> {
         let (mut has_begun, mut informational) = (false, InformationalBudget::default());
@@ -167,28 +150,24 @@ impl Exchange<'_> {
                     buffer.add(count);
                     while let Some((head, length)) = self.read_head(buffer.unused(), request)? {
                         buffer.consume(length);
+                        let may_switch = request.head.upgrades() && !self.has_records();
+                        head.check(length, may_switch, &mut informational)?;
                         match head {
-                            AnyHead::Final(head) => {
+                            ReceivedHead::Final(head) => {
                                 self.leased.connection.socket.read_deadline.set(0);
                                 return Ok(Head::Final(head));
                             }
-                            AnyHead::Switched { fields }
-                                if request.head.upgrades() && !self.has_records() =>
-                            {
+                            ReceivedHead::Switched { fields } => {
                                 self.leased.connection.socket.read_deadline.set(0);
                                 return Ok(Head::Switched(fields));
                             }
-                            AnyHead::Switched { .. } => return Err(Failure::Unasked101),
-                            AnyHead::Informational { status, fields } => {
-                                if !informational.take(length) {
-                                    return Err(Failure::TooManyInformational);
-                                }
+                            ReceivedHead::Informational { status, fields } => {
                                 Box::pin(self.inform(status, &fields, request)).await;
                             }
                         }
                     }
                     if buffer.is_full() {
-                        return Err(Failure::HeadTooLong);
+                        return Err(BadResponse::TooLong.into());
                     }
                 }
                 Event::Read(end) => {
@@ -203,7 +182,7 @@ impl Exchange<'_> {
         &self,
         input: &[u8],
         request: &UpstreamRequest,
-    ) -> Result<Option<(AnyHead, usize)>, Failure> {
+    ) -> Result<Option<(ReceivedHead<UpstreamHead>, usize)>, Failure> {
         if request.cgi.is_some() {
             return Ok(cgi::read_head(input, request.is_head(), self.has_records())?);
         }
@@ -215,17 +194,12 @@ impl Exchange<'_> {
     }
 
     /// Drives the sending and waits for bytes from the server.
-    async fn next(&mut self, buffer: &mut ReadBuffer, client: Option<&ClientWatch>) -> Event {
+    async fn next(&mut self, buffer: &mut PooledBuffer, client: Option<&ClientWatch>) -> Event {
         // Only while nothing is read from it does it make sense to ask an HTTP/1 client whether it
         // is still there.
         let is_sent = self.sending.is_none();
         let client = client.filter(|client| is_sent || client.is_apart_from_body());
-        let mut gone = pin!(async {
-            match client {
-                Some(client) => client.gone().await,
-                None => pending().await,
-            }
-        });
+        let mut gone = pin!(client_gone(client));
         let socket = &self.leased.connection.socket;
         let (sending, continue_time) = (&mut self.sending, &mut self.continue_time);
         poll_fn(|context| {
@@ -238,7 +212,7 @@ impl Exchange<'_> {
             if let Poll::Ready(read) = socket.poll_read(context, buffer.room()) {
                 return Poll::Ready(Event::Read(read));
             }
-            buffer.rest();
+            buffer.release_if_empty();
             if sending.is_none()
                 && let Some(time) = continue_time
                 && time.as_mut().poll(context).is_ready()
@@ -284,17 +258,10 @@ impl Exchange<'_> {
     async fn respond(
         mut self,
         mut head: UpstreamHead,
-        mut buffer: ReadBuffer,
+        mut buffer: PooledBuffer,
         request: &OutgoingHead,
     ) -> Result<Response, Failure> {
-        let (framing, length) = match head.body {
-            UpstreamBody::Withheld(_) => (Framing::Length(0), None),
-            UpstreamBody::Framed(Framing::Length(length)) => {
-                (Framing::Length(length), Some(length))
-            }
-            UpstreamBody::Framed(framing) => (framing, None),
-        };
-        let mut decoder = BodyDecoder::new(framing);
+        let (length, mut decoder) = (head.body.length(), head.body.decoder());
         let mut data = BytesMut::new();
         let broken = |error: kirin_http::chunked::ChunkedError| Failure::Body(error.to_string());
         let used = decoder.decode(buffer.unused(), &mut data).map_err(broken)?;
@@ -326,21 +293,16 @@ impl Exchange<'_> {
             } else if is_whole && !head.close {
                 self.leased.release(self.local, head.keep_alive);
             }
-            let body = match head.body {
-                UpstreamBody::Withheld(Some(length)) => Body::Withheld(length),
-                // The answer to HEAD without a length, or a status that has none.
-                UpstreamBody::Withheld(None) => Body::Stream(Box::new(UnknownLength)),
-                UpstreamBody::Framed(_) => {
-                    let trailers =
-                        take_trailers(&mut decoder, &head.no_trailers).filter(|_| passes_trailers);
-                    match trailers {
-                        None => Body::Bytes(data.freeze()),
-                        Some(trailers) => {
-                            Body::Stream(Box::new(WithTrailers::new(data.freeze(), trailers)))
-                        }
+            let body = head.body.withheld().unwrap_or_else(|| {
+                let trailers =
+                    take_trailers(&mut decoder, &head.no_trailers).filter(|_| passes_trailers);
+                match trailers {
+                    None => Body::Bytes(data.freeze()),
+                    Some(trailers) => {
+                        Body::Stream(Box::new(WithTrailers::new(data.freeze(), trailers)))
                     }
                 }
-            };
+            });
             return Ok(Response { status, fields, body, place: Place::Proxy });
         }
         let body = ResponseBody {

@@ -3,8 +3,7 @@
 use std::io;
 
 use kirin_http::response_head::BadResponse;
-use kirin_http::{BodyError, SpoolError, StatusCode};
-use rustix::io::Errno;
+use kirin_http::{BodyError, Response, SpoolError, StatusCode, is_out_of_descriptors};
 
 /// Why there is no response. What the log says.
 #[derive(Debug, thiserror::Error)]
@@ -43,12 +42,6 @@ pub(crate) enum Failure {
     /// The client's own fault, more or less.
     #[error(transparent)]
     RequestTooLong(#[from] kirin_cgi::uwsgi::TooLong),
-    #[error("response head is longer than 64 KiB")]
-    HeadTooLong,
-    #[error("101 Switching Protocols for a request that did not ask for it")]
-    Unasked101,
-    #[error("more informational responses than anybody needs")]
-    TooManyInformational,
     #[error("body of the response: {0}")]
     Body(String),
     #[error("reset the stream or ended the connection: {0}")]
@@ -90,9 +83,10 @@ impl Failure {
             Failure::NotForHttp2 => StatusCode::BAD_REQUEST,
             Failure::Spool(error) => error.status(),
             Failure::RequestTooLong(_) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            // 499, as nginx logs it: nobody gets it.
-            Failure::ClientGone => StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
-            Failure::Connect(error) if is_exhaustion(error) => StatusCode::SERVICE_UNAVAILABLE,
+            Failure::ClientGone => Response::client_gone_status(),
+            Failure::Connect(error) if is_out_of_descriptors(error) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Failure::QueueFull | Failure::QueueTimeout => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::BAD_GATEWAY,
         }
@@ -112,7 +106,7 @@ impl Failure {
     /// Whether it speaks against the server.
     pub(crate) fn is_servers(&self) -> bool {
         match self {
-            Failure::Connect(error) => !is_exhaustion(error),
+            Failure::Connect(error) => !is_out_of_descriptors(error),
             Failure::NoServer | Failure::AllUnhealthy => false,
             Failure::QueueFull | Failure::QueueTimeout => false,
             Failure::RequestBody(_) | Failure::Spool(_) | Failure::ClientGone => false,
@@ -125,11 +119,4 @@ impl Failure {
     pub(crate) fn is_worth_a_line(&self) -> bool {
         !matches!(self, Failure::ClientGone | Failure::RequestBody(_) | Failure::NotForHttp2)
     }
-}
-
-/// No file descriptor is left. It passes.
-fn is_exhaustion(error: &io::Error) -> bool {
-    [Errno::MFILE, Errno::NFILE]
-        .iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

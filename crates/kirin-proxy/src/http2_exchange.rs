@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, poll_fn};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::pin::{Pin, pin};
@@ -18,6 +18,7 @@ use h2::{RecvStream, SendStream};
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
 use kirin_balance::Attempt;
+use kirin_http::response_head::BadResponse;
 use kirin_http::{
     Body, BodyStream, FieldLines, InformationalBudget, Place, RequestBody, Response, StatusCode,
     StreamError, Trailers, UnknownLength,
@@ -25,7 +26,6 @@ use kirin_http::{
 use tokio::time::{Instant, Sleep, timeout};
 
 use crate::content::Content;
-use crate::exchange::UpstreamRequest;
 use crate::failure::Failure;
 use crate::http2_connection::{Sender, StreamPlace};
 use crate::http2_head;
@@ -33,25 +33,25 @@ use crate::local_upstream::LocalUpstream;
 use crate::request_head::OutgoingFraming;
 use crate::sending::{SendError, Sending};
 use crate::server::Server;
+use crate::upstream_request::{UpstreamRequest, client_gone};
 
 /// Bytes of a body that are handed over at once.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Has a server answer `upstream_request` on a stream of its own.
+/// Has a server answer `request` on a stream of its own.
 pub(crate) async fn exchange(
     local: &Rc<LocalUpstream>,
     sender: Sender,
     server: &Arc<Server>,
     attempt: Rc<Attempt>,
-    upstream_request: &UpstreamRequest,
+    request: &UpstreamRequest,
     content: &mut Content,
 ) -> Result<Response, Failure> {
     let Sender { mut requests, place: stream_place, .. } = sender;
     let config = local.config();
     let framing = content.announced();
-    let request =
-        http2_head::request(&upstream_request.head, server.scheme(), &server.authority, framing);
-    let request = request.ok_or(Failure::NotForHttp2)?;
+    let message = http2_head::request(&request.head, server.scheme(), &server.authority, framing);
+    let message = message.ok_or(Failure::NotForHttp2)?;
     let is_ended = framing == OutgoingFraming::Nothing;
     match timeout(config.timeouts.send, poll_fn(|context| requests.poll_ready(context))).await {
         Ok(Ok(())) => {}
@@ -59,7 +59,7 @@ pub(crate) async fn exchange(
         Err(_) => return Err(Failure::SendTimeout),
     }
     let (response, stream) = requests
-        .send_request(request, is_ended)
+        .send_request(message, is_ended)
         .map_err(|error| Failure::NotSent(io::Error::other(error)))?;
     // It would keep the connection open.
     drop(requests);
@@ -87,16 +87,16 @@ pub(crate) async fn exchange(
     };
     let mut informational = InformationalBudget::default();
     let head = loop {
-        match waiting.next(upstream_request).await {
+        match waiting.next(request).await {
             Event::Head(head) => break head.map_err(|error| of_stream(&error))?,
             Event::Informational(head) => {
                 let line = |(name, value): (&HeaderName, &HeaderValue)| {
                     name.as_str().len() + value.len() + 4
                 };
                 if !informational.take(head.headers().iter().map(line).sum()) {
-                    return Err(Failure::TooManyInformational);
+                    return Err(BadResponse::TooManyInformational.into());
                 }
-                if let Some(client) = &upstream_request.informational
+                if let Some(client) = &request.informational
                     && head.status() != StatusCode::CONTINUE
                     && let Ok(fields) = http2_head::fields(head.headers(), None)
                 {
@@ -128,9 +128,9 @@ pub(crate) async fn exchange(
     let (parts, received) = head.into_parts();
     let mut fields = http2_head::fields(&parts.headers, config.via.as_deref())?;
     let length = http2_head::length(&parts.headers);
-    let (status, is_head) = (parts.status, upstream_request.head.method == Method::HEAD);
+    let (status, is_head) = (parts.status, request.head.method == Method::HEAD);
     if status.is_informational() {
-        return Err(Failure::Unasked101);
+        return Err(BadResponse::UnaskedSwitch.into());
     }
     let bodiless = is_head || Response::is_bodiless_status(status);
     if bodiless || received.is_end_stream() {
@@ -141,7 +141,7 @@ pub(crate) async fn exchange(
         };
         return Ok(respond(status, fields, body));
     }
-    if upstream_request.head.passes_trailers {
+    if request.head.passes_trailers {
         http2_head::announce_trailers(&parts.headers, &mut fields)?;
     }
     let body = Http2Body {
@@ -152,7 +152,7 @@ pub(crate) async fn exchange(
         patience: Patience::new(config.timeouts.idle),
         local: Rc::clone(local),
         server: Arc::clone(server),
-        request: upstream_request.head.request_line(),
+        request: request.head.request_line(),
         attempt,
         _stream_place: stream_place,
     };
@@ -193,18 +193,13 @@ enum Event {
 }
 
 impl Waiting {
-    async fn next(&mut self, upstream_request: &UpstreamRequest) -> Event {
+    async fn next(&mut self, request: &UpstreamRequest) -> Event {
         let is_sent = self.sending.is_none();
         // A client is not asked whether it is there while something is written to it.
         let may_watch = self.informing.is_empty();
-        let client = upstream_request.client.as_ref();
+        let client = request.client.as_ref();
         let client = client.filter(|client| may_watch && is_sent || client.is_apart_from_body());
-        let mut gone = pin!(async {
-            match client {
-                Some(client) => client.gone().await,
-                None => pending().await,
-            }
-        });
+        let mut gone = pin!(client_gone(client));
         poll_fn(|context| {
             if let Some(sending) = &mut self.sending
                 && let Poll::Ready(sent) = sending.as_mut().poll(context)

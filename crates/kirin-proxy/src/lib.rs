@@ -33,8 +33,9 @@ mod leased_connection;
 mod local_upstream;
 mod place;
 mod pool;
+mod pooled_buffer;
 mod queueing;
-mod read_buffer;
+
 pub mod request_head;
 mod resolve;
 mod response_body;
@@ -45,6 +46,7 @@ mod tls;
 mod transport;
 mod tunnel;
 mod upstream;
+mod upstream_request;
 pub mod upstream_response;
 
 pub use address::{AddressError, Location, Scheme, ServerAddress};

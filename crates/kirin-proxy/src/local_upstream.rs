@@ -14,7 +14,7 @@ use crate::config::UpstreamConfig;
 use crate::deadlines::Deadlines;
 use crate::http2_connection::Http2Connections;
 use crate::pool::Pool;
-use crate::read_buffer::Buffers;
+use crate::pooled_buffer::BufferPool;
 use crate::server::Server;
 use crate::upstream::Upstream;
 
@@ -25,7 +25,7 @@ pub(crate) struct LocalUpstream {
     /// The connections to each server, by the server's number.
     connections: RefCell<HashMap<u64, Rc<ServerConnections>, foldhash::fast::RandomState>>,
     pub(crate) deadlines: Rc<Deadlines>,
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: BufferPool,
     pub(crate) scripts: ScriptFiles,
     /// Whether the task that sweeps once a second has been started.
     is_swept: Cell<bool>,
@@ -46,7 +46,7 @@ impl LocalUpstream {
             chooser: Chooser::new(),
             connections: RefCell::default(),
             deadlines: Rc::default(),
-            buffers: Buffers::default(),
+            buffers: BufferPool::default(),
             scripts: ScriptFiles::default(),
             is_swept: Cell::new(false),
         }

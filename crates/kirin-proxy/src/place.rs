@@ -13,13 +13,13 @@ use crate::cgi::CgiRequest;
 use crate::choose::Choice;
 use crate::config::{BodyBuffering, ServerConfig, UpstreamConfig};
 use crate::content::Content;
-use crate::exchange::UpstreamRequest;
 use crate::failure::Failure;
 use crate::local_upstream::LocalUpstream;
 use crate::request_head::{HeadPolicy, encode};
 use crate::server::Server;
 use crate::transport::ChosenServer;
 use crate::upstream::Upstream;
+use crate::upstream_request::UpstreamRequest;
 
 /// Servers at most that are tried for one request when they cannot be reached.
 const MAX_SERVERS_TRIED: usize = 3;

@@ -1,7 +1,6 @@
 //! A request's turn: at once where there is room, and otherwise after a time in the upstream's
 //! queue (`kirin-balance`).
 
-use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,6 +11,7 @@ use kirin_http::ClientWatch;
 use crate::choose::{Choice, ServerSet};
 use crate::failure::Failure;
 use crate::local_upstream::LocalUpstream;
+use crate::upstream_request::client_gone;
 
 impl LocalUpstream {
     /// A server of `set` for a request, when it is its turn; of other servers if there are others
@@ -39,12 +39,7 @@ impl LocalUpstream {
         let since = Instant::now();
         let queue = Arc::clone(set.known.queue());
         let mut overdue = pin!(tokio::time::sleep(self.config().queue.wait));
-        let mut gone = pin!(async {
-            match client {
-                Some(client) => client.gone().await,
-                None => pending().await,
-            }
-        });
+        let mut gone = pin!(client_gone(client));
         let mut ticket = None;
         loop {
             let refused = match queue.enter(&set.known, choice.wish(), ticket, Instant::now()) {

@@ -14,7 +14,7 @@ use kirin_http::{BodyDecoder, BodyStream, StreamError, Trailers};
 
 use crate::leased_connection::LeasedConnection;
 use crate::local_upstream::LocalUpstream;
-use crate::read_buffer::ReadBuffer;
+use crate::pooled_buffer::PooledBuffer;
 use crate::sending::{SendError, Sending};
 use crate::socket::Socket;
 
@@ -38,7 +38,7 @@ pub(crate) struct ResponseBody {
     pub(crate) decoder: BodyDecoder,
     /// Read and not given yet.
     pub(crate) data: BytesMut,
-    pub(crate) buffer: ReadBuffer,
+    pub(crate) buffer: PooledBuffer,
     /// The rest of the request, which a server may take while it answers.
     pub(crate) sending: Option<Sending>,
     pub(crate) length: Option<u64>,
@@ -168,7 +168,7 @@ impl ResponseBody {
             let read = match &mut self.decoder {
                 BodyDecoder::Chunked(_) => {
                     let Poll::Ready(read) = socket.poll_read(context, self.buffer.room()) else {
-                        self.buffer.rest();
+                        self.buffer.release_if_empty();
                         return Poll::Pending;
                     };
                     if let Ok(count) = read {

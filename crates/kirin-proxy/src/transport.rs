@@ -14,7 +14,7 @@ use crate::address::Scheme;
 use crate::cgi::Records;
 use crate::connect::connect;
 use crate::content::Content;
-use crate::exchange::{UpstreamRequest, exchange};
+use crate::exchange::exchange;
 use crate::failure::Failure;
 use crate::http2_connection::Sender;
 use crate::http2_exchange;
@@ -23,6 +23,7 @@ use crate::local_upstream::{LocalUpstream, ServerConnections};
 use crate::pool::Connection;
 use crate::server::Server;
 use crate::socket::Socket;
+use crate::upstream_request::UpstreamRequest;
 
 /// The server that has been chosen for a request.
 pub(crate) struct ChosenServer<'a> {

@@ -8,13 +8,13 @@ use kirin_balance::Attempt;
 use kirin_http::Tunnel;
 
 use crate::pool::Connection;
-use crate::read_buffer::ReadBuffer;
+use crate::pooled_buffer::PooledBuffer;
 
 /// The server's side of a tunnel.
 pub(crate) struct ProxyTunnel {
     pub(crate) connection: Connection,
     /// What came behind the head.
-    pub(crate) unused: Option<ReadBuffer>,
+    pub(crate) unused: Option<PooledBuffer>,
     /// The server is busy with it for as long as it lasts.
     pub(crate) _attempt: Rc<Attempt>,
 }
@@ -26,9 +26,7 @@ impl Tunnel for ProxyTunnel {
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         if let Some(unused) = &mut self.unused {
-            let count = unused.unused().len().min(buffer.len());
-            buffer[..count].copy_from_slice(&unused.unused()[..count]);
-            unused.consume(count);
+            let count = unused.take_into(buffer);
             if unused.is_empty() {
                 self.unused = None;
             }

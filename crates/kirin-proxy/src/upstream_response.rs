@@ -3,27 +3,8 @@
 use std::time::Duration;
 
 use http::header::HeaderName;
-use kirin_http::response_head::{self, BadResponse, Field, Framing};
-use kirin_http::{FieldLines, Response, StatusCode, Version};
-
-/// A head as it comes from a server.
-#[derive(Debug)]
-pub enum AnyHead {
-    /// Of an informational response; another head follows.
-    Informational {
-        /// Above 100, 101 excepted.
-        status: StatusCode,
-        /// Those that go on to the client.
-        fields: FieldLines,
-    },
-    /// The server has switched to another protocol.
-    Switched {
-        /// Those that go on to the client.
-        fields: FieldLines,
-    },
-    /// Of the response.
-    Final(UpstreamHead),
-}
+use kirin_http::response_head::{self, BadResponse, Field};
+use kirin_http::{FieldLines, ReceivedBody, ReceivedHead, StatusCode, Version};
 
 /// A response head, and what comes after it.
 #[derive(Debug)]
@@ -33,7 +14,7 @@ pub struct UpstreamHead {
     /// Those that go on to the client.
     pub fields: FieldLines,
     /// What follows.
-    pub body: UpstreamBody,
+    pub body: ReceivedBody,
     /// Whether the server closes the connection after this response.
     pub close: bool,
     /// For how long it keeps an idle connection, if it says so.
@@ -44,22 +25,13 @@ pub struct UpstreamHead {
     pub no_trailers: Vec<HeaderName>,
 }
 
-/// The body that a server sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UpstreamBody {
-    /// None, because of the method or status; the length that it would have, if the server said so.
-    Withheld(Option<u64>),
-    /// One that is framed like this.
-    Framed(Framing),
-}
-
 /// Reads the head at the start of `input`; `None` when it is not all there. `via`: our name in
 /// `Via`.
 pub fn read_head(
     input: &[u8],
     is_head: bool,
     via: Option<&str>,
-) -> Result<Option<(AnyHead, usize)>, BadResponse> {
+) -> Result<Option<(ReceivedHead<UpstreamHead>, usize)>, BadResponse> {
     let mut keep_alive = None;
     let mut upgrade: Vec<Vec<u8>> = Vec::new();
     let mut trailer: Vec<Vec<u8>> = Vec::new();
@@ -82,23 +54,19 @@ pub fn read_head(
         for protocols in upgrade {
             fields.try_push(b"Upgrade", &protocols)?;
         }
-        return Ok(Some((AnyHead::Switched { fields }, length)));
+        return Ok(Some((ReceivedHead::Switched { fields }, length)));
     }
     if status.is_informational() {
-        return Ok(Some((AnyHead::Informational { status, fields }, length)));
+        return Ok(Some((ReceivedHead::Informational { status, fields }, length)));
     }
     if let Some(name) = via {
         let version = if head.version == Version::Http10 { "1.0" } else { "1.1" };
         fields.try_push(b"Via", &[version.as_bytes(), b" ", name.as_bytes()].concat())?;
     }
-    let body = match head.framing {
-        Framing::Length(length) if is_head => UpstreamBody::Withheld(Some(length)),
-        _ if is_head || Response::is_bodiless_status(status) => UpstreamBody::Withheld(None),
-        framing => UpstreamBody::Framed(framing),
-    };
+    let body = ReceivedBody::new(head.framing, status, is_head);
     let (close, no_trailers) = (head.close, head.named_by_connection);
     let head = UpstreamHead { status, fields, body, close, keep_alive, trailer, no_trailers };
-    Ok(Some((AnyHead::Final(head), length)))
+    Ok(Some((ReceivedHead::Final(head), length)))
 }
 
 /// `timeout` of `Keep-Alive: timeout=5, max=100`, in seconds.
@@ -117,18 +85,19 @@ fn timeout(value: &[u8]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kirin_http::response_head::Framing;
     use proptest::prelude::*;
 
     fn head(text: &str, is_head: bool) -> UpstreamHead {
         match read_head(text.as_bytes(), is_head, Some("kirin")) {
-            Ok(Some((AnyHead::Final(head), length))) if length == text.len() => head,
+            Ok(Some((ReceivedHead::Final(head), length))) if length == text.len() => head,
             other => panic!("{other:?} of {text}"),
         }
     }
 
     #[test]
     fn the_body_follows_from_method_status_and_framing() {
-        use UpstreamBody::{Framed, Withheld};
+        use ReceivedBody::{Framed, Withheld};
         for (lines, is_head, expected) in [
             ("200\r\nContent-Length: 5\r\n", false, Framed(Framing::Length(5))),
             ("200 OK\r\nTransfer-Encoding: chunked\r\n", false, Framed(Framing::Chunked)),
@@ -167,7 +136,8 @@ mod tests {
     fn a_switch_says_to_what() {
         let text =
             b"HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nA: b\r\n\r\nraw";
-        let Ok(Some((AnyHead::Switched { fields }, length))) = read_head(text, false, None) else {
+        let Ok(Some((ReceivedHead::Switched { fields }, length))) = read_head(text, false, None)
+        else {
             panic!()
         };
         assert_eq!((fields.get("upgrade"), length), (Some(&b"websocket"[..]), text.len() - 3));

@@ -13,7 +13,7 @@ use kirin_http::{
 };
 
 use crate::app::App;
-use crate::exchange::{Call, Failure, exchange, is_idempotent};
+use crate::exchange::{Call, Failure, exchange};
 use crate::parsed;
 use crate::pool::{Refused, Taken};
 use crate::worker::WorkerConnection;
@@ -38,7 +38,7 @@ impl App {
         parsed::add_to_head(&mut block, request.query, self.wanted.get());
         let is_get = request.method == Method::GET;
         let is_head = request.method == Method::HEAD;
-        let idempotent = is_idempotent(&request.method);
+        let idempotent = request.method.is_idempotent();
         let upgrade = request.field("upgrade").is_some()
             && request.version == Version::Http11
             && request.body == BodyLength::None;
@@ -155,7 +155,7 @@ impl App {
             Refused::ClientGone => {
                 self.counters.clients_gone.add(1);
                 // For the access log: nobody gets this response.
-                return Response::error(client_closed_request());
+                return Response::error(Response::client_gone_status());
             }
         }
         let mut response = Response::error(StatusCode::SERVICE_UNAVAILABLE);
@@ -177,9 +177,4 @@ impl App {
         let request = format!("{} {}", value("REQUEST_METHOD"), value("REQUEST_URI"));
         tracing::warn!(app = self.name(), %failure, request, "{what}");
     }
-}
-
-/// 499, as nginx logs it: the client closed its connection before it had an answer.
-fn client_closed_request() -> StatusCode {
-    StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
 }

@@ -10,9 +10,10 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use kirin_cgi::RequestBlock;
 use kirin_files::{AppFile, AppFiles, NotThatFile};
+use kirin_http::response_head::BadResponse;
 use kirin_http::{
-    Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, Method, Place,
-    RequestFields, Response, SpooledBody, StatusCode, UnknownLength,
+    Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, Place,
+    ReceivedHead, RequestFields, Response, SpooledBody, StatusCode,
 };
 
 use crate::after_response::after_response;
@@ -23,9 +24,7 @@ use crate::response_pump::PumpedBody;
 use crate::sendfile::NotSent;
 use crate::tunnel::WorkerTunnel;
 use crate::worker::WorkerConnection;
-use crate::worker_response::{
-    Afterwards, AnyHead, ProtocolError, WorkerBody, WorkerHead, read_head,
-};
+use crate::worker_response::{Afterwards, ProtocolError, WorkerHead, read_head};
 
 /// Responses of up to this size are taken from the worker whole, before the client gets a byte.
 const WHOLE_BYTES: u64 = 1024 * 1024;
@@ -89,12 +88,6 @@ impl Failure {
     }
 }
 
-/// Methods that do the same when done twice (RFC 9110 section 9.2.2).
-pub(crate) fn is_idempotent(method: &Method) -> bool {
-    [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE, Method::TRACE]
-        .contains(method)
-}
-
 /// Has `connection` answer `call`. Gives the worker back as soon as its response is read; for a
 /// large response that goes on after this has returned.
 pub(crate) async fn exchange(
@@ -145,10 +138,7 @@ pub(crate) async fn exchange(
             Ok(whole_response(head, data))
         }
         (Reading::Begun(decoder, data), None) => {
-            let length = match head.body {
-                WorkerBody::Length(length) => Some(length),
-                _ => None,
-            };
+            let length = head.body.length();
             let ahead = ReadAhead::new(data, share);
             let body = PumpedBody::start(
                 Arc::clone(app),
@@ -222,7 +212,7 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Recei
     let (mut received, mut informational) = (false, InformationalBudget::default());
     let head = loop {
         if connection.buffer_is_full() {
-            return Err(protocol(ProtocolError::HeadTooLong));
+            return Err(protocol(BadResponse::TooLong.into()));
         }
         match poll_fn(|context| connection.poll_fill(context)).await {
             Ok(1..) => received = true,
@@ -242,7 +232,7 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Recei
         }
     };
 
-    if let WorkerBody::Length(length @ 1..=WHOLE_BYTES) = head.body {
+    if let Some(length @ 1..=WHOLE_BYTES) = head.body.length() {
         let data = read_whole(connection, length as usize).await?;
         head.afterwards.check_left(connection.buffered()).map_err(protocol)?;
         return Ok(Received::Response(head, Reading::Whole(data)));
@@ -276,19 +266,14 @@ async fn next_head(
 ) -> Result<Option<Next>, ProtocolError> {
     while let Some((head, length)) = read_head(connection.buffered(), call.is_head)? {
         connection.consume(length);
-        if matches!(head, AnyHead::Informational { .. }) && !informational.take(length) {
-            return Err(ProtocolError::TooManyInformational);
-        }
+        head.check(length, call.upgrade, informational)?;
         match (head, &call.informational) {
-            (AnyHead::Final(head), _) => return Ok(Some(Next::Final(head))),
-            (AnyHead::Switched { fields }, _) if call.upgrade => {
-                return Ok(Some(Next::Switched(fields)));
-            }
-            (AnyHead::Switched { .. }, _) => return Err(ProtocolError::Upgrade),
+            (ReceivedHead::Final(head), _) => return Ok(Some(Next::Final(head))),
+            (ReceivedHead::Switched { fields }, _) => return Ok(Some(Next::Switched(fields))),
             // The front has said that itself.
-            (AnyHead::Informational { status: StatusCode::CONTINUE, .. }, _)
-            | (AnyHead::Informational { .. }, None) => {}
-            (AnyHead::Informational { status, fields }, Some(client)) => {
+            (ReceivedHead::Informational { status: StatusCode::CONTINUE, .. }, _)
+            | (ReceivedHead::Informational { .. }, None) => {}
+            (ReceivedHead::Informational { status, fields }, Some(client)) => {
                 // If the client has gone, sending the response will find out.
                 let _ = client.send(status, &fields).await;
             }
@@ -371,12 +356,7 @@ fn find_named(
 
 /// The response to a request whose worker is free again.
 fn whole_response(head: WorkerHead, data: Bytes) -> Response {
-    let body = match head.body {
-        WorkerBody::Withheld(Some(length)) => Body::Withheld(length),
-        // The answer to HEAD without a length: Content-Length: 0 would be a lie.
-        WorkerBody::Withheld(None) => Body::Stream(Box::new(UnknownLength)),
-        _ => Body::Bytes(data),
-    };
+    let body = head.body.withheld().unwrap_or(Body::Bytes(data));
     response(head, body)
 }
 

@@ -5,9 +5,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use kirin_http::StatusCode;
+use kirin_http::{StatusCode, is_out_of_descriptors};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
-use rustix::io::Errno;
 
 /// The directories below which such files may be.
 pub(crate) struct SendfileRoots(Vec<Root>);
@@ -31,19 +30,12 @@ pub(crate) enum NotSent {
 impl NotSent {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            NotSent::Unreadable { error, .. } if is_exhaustion(error) => {
+            NotSent::Unreadable { error, .. } if is_out_of_descriptors(error) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
-}
-
-/// No file descriptor is left, in the process or in the machine. It passes.
-pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
-    [Errno::MFILE, Errno::NFILE]
-        .iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 impl SendfileRoots {

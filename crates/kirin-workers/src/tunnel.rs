@@ -23,15 +23,11 @@ impl Tunnel for WorkerTunnel {
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         let connection = &mut self.connection;
-        let buffered = connection.buffered();
-        if buffered.is_empty() {
+        if connection.buffered().is_empty() {
             return connection.poll_read(context, buffer);
         }
         // These bytes came with the head.
-        let count = buffered.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&buffered[..count]);
-        connection.consume(count);
-        Poll::Ready(Ok(count))
+        Poll::Ready(Ok(connection.buffer().take_into(buffer)))
     }
 
     fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

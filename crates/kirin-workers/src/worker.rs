@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
+use kirin_http::ReadBuffer;
 use rustix::net::Shutdown;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
@@ -43,8 +44,7 @@ impl Drop for Slot {
 /// A connection to a worker. Whoever holds it has the worker for itself.
 pub(crate) struct WorkerConnection {
     stream: UnixStream,
-    buffer: Box<[u8]>,
-    filled: usize,
+    buffer: ReadBuffer,
     /// The thread of the event loop that the socket is registered with. It may be used on another,
     /// which costs a wake-up.
     home: ThreadId,
@@ -175,8 +175,7 @@ impl WorkerConnection {
         let GreetedWorker { stream, socket, greeting } = worker;
         Self {
             stream,
-            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            filled: 0,
+            buffer: ReadBuffer::new(vec![0; BUFFER_BYTES].into_boxed_slice()),
             home: std::thread::current().id(),
             handle: Arc::new(WorkerHandle {
                 pid: greeting.pid,
@@ -199,7 +198,7 @@ impl WorkerConnection {
     fn poll_is_waiting(&mut self, context: &mut Context<'_>) -> Poll<bool> {
         loop {
             match self.stream.poll_read_ready(context) {
-                Poll::Pending => return Poll::Ready(self.filled == 0),
+                Poll::Pending => return Poll::Ready(self.buffer.is_empty()),
                 Poll::Ready(Err(_)) => return Poll::Ready(false),
                 // Readiness may be left over from a read that took exactly what was there.
                 Poll::Ready(Ok(())) => match self.stream.try_read(&mut [0]) {
@@ -244,11 +243,11 @@ impl WorkerConnection {
     /// buffer. A short read tells tokio that the socket is empty, so that no second `read` is
     /// needed to find out.
     pub(crate) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut read = ReadBuf::new(&mut self.buffer[self.filled..]);
+        let mut read = ReadBuf::new(self.buffer.room());
         debug_assert!(read.remaining() > 0, "a full buffer reads as the end");
         ready!(Pin::new(&mut self.stream).poll_read(context, &mut read))?;
         let count = read.filled().len();
-        self.filled += count;
+        self.buffer.add(count);
         Poll::Ready(Ok(count))
     }
 
@@ -258,25 +257,29 @@ impl WorkerConnection {
         context: &mut Context<'_>,
         into: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        debug_assert_eq!(self.filled, 0, "what is buffered comes first");
+        debug_assert!(self.buffer.is_empty(), "what is buffered comes first");
         let mut read = ReadBuf::new(into);
         ready!(Pin::new(&mut self.stream).poll_read(context, &mut read))?;
         Poll::Ready(Ok(read.filled().len()))
     }
 
-    /// What has been read and not used.
-    pub(crate) fn buffered(&self) -> &[u8] {
-        &self.buffer[..self.filled]
+    /// Returns the buffer that [`WorkerConnection::poll_fill`] reads into.
+    pub(crate) fn buffer(&mut self) -> &mut ReadBuffer {
+        &mut self.buffer
     }
 
-    /// Takes `count` bytes off the front of what is buffered.
+    /// Returns the bytes that have been read and not been used.
+    pub(crate) fn buffered(&self) -> &[u8] {
+        self.buffer.unused()
+    }
+
+    /// Marks the first `count` bytes of what is buffered as used.
     pub(crate) fn consume(&mut self, count: usize) {
-        self.buffer.copy_within(count..self.filled, 0);
-        self.filled -= count;
+        self.buffer.consume(count);
     }
 
     pub(crate) fn buffer_is_full(&self) -> bool {
-        self.filled == self.buffer.len()
+        self.buffer.is_full()
     }
 }
 

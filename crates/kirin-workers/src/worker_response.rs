@@ -2,27 +2,16 @@
 
 use kirin_http::chunked::ChunkedError;
 use kirin_http::response_head::{self, BadResponse, Field, Framing};
-use kirin_http::{BodyDecoder, FieldLines, NoRoom, Response, StatusCode};
+use kirin_http::{FieldLines, NoRoom, ReceivedBody, ReceivedHead, StatusCode};
 
 use crate::handed_file::{BadHandedFile, HandedFile};
-
-/// A head as it comes from a worker.
-#[derive(Debug)]
-pub(crate) enum AnyHead {
-    /// Of an informational response; another head follows.
-    Informational { status: StatusCode, fields: FieldLines },
-    /// The worker has switched to another protocol.
-    Switched { fields: FieldLines },
-    /// Of the response.
-    Final(WorkerHead),
-}
 
 /// A response head, and what comes after it.
 #[derive(Debug)]
 pub(crate) struct WorkerHead {
     pub(crate) status: StatusCode,
     pub(crate) fields: FieldLines,
-    pub(crate) body: WorkerBody,
+    pub(crate) body: ReceivedBody,
     /// What the worker does after this response.
     pub(crate) afterwards: Afterwards,
     /// The file that the front is to send in place of the body.
@@ -52,18 +41,6 @@ impl Afterwards {
     }
 }
 
-/// The body that a worker sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WorkerBody {
-    /// None, because of the method or status; the length that it would have, if the application
-    /// said so.
-    Withheld(Option<u64>),
-    /// So many bytes.
-    Length(u64),
-    /// In chunks.
-    Chunked,
-}
-
 /// A worker that does not keep to the protocol. Its connection is closed and the client gets 502.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProtocolError {
@@ -73,14 +50,8 @@ pub(crate) enum ProtocolError {
     Chunked(#[from] ChunkedError),
     #[error(transparent)]
     File(#[from] BadHandedFile),
-    #[error("response head is longer than 64 KiB")]
-    HeadTooLong,
     #[error("response has neither Content-Length nor chunks")]
     NoLength,
-    #[error("101 Switching Protocols for a request that did not ask for it")]
-    Upgrade,
-    #[error("more informational responses than 64, or than 64 KiB")]
-    TooManyInformational,
     #[error("{0} bytes after the end of the response")]
     Excess(usize),
     #[error("response ended before its end")]
@@ -93,7 +64,7 @@ pub(crate) enum ProtocolError {
 pub(crate) fn read_head(
     input: &[u8],
     is_head: bool,
-) -> Result<Option<(AnyHead, usize)>, ProtocolError> {
+) -> Result<Option<(ReceivedHead<WorkerHead>, usize)>, ProtocolError> {
     let mut file = None;
     let mut cleans_up = false;
     let parsed = response_head::parse(input, |name, value| {
@@ -115,36 +86,22 @@ pub(crate) fn read_head(
     let Some((head, length)) = parsed else { return Ok(None) };
     let (status, fields) = (head.status, head.fields);
     if status == StatusCode::SWITCHING_PROTOCOLS {
-        return Ok(Some((AnyHead::Switched { fields }, length)));
+        return Ok(Some((ReceivedHead::Switched { fields }, length)));
     }
     if status.is_informational() {
-        return Ok(Some((AnyHead::Informational { status, fields }, length)));
+        return Ok(Some((ReceivedHead::Informational { status, fields }, length)));
     }
-    let body = match head.framing {
-        Framing::Length(length) if is_head => WorkerBody::Withheld(Some(length)),
-        _ if is_head || Response::is_bodiless_status(status) => WorkerBody::Withheld(None),
-        Framing::Length(length) => WorkerBody::Length(length),
-        Framing::Chunked => WorkerBody::Chunked,
-        Framing::UntilClose => return Err(ProtocolError::NoLength),
-    };
+    let body = ReceivedBody::new(head.framing, status, is_head);
+    if body == ReceivedBody::Framed(Framing::UntilClose) {
+        return Err(ProtocolError::NoLength);
+    }
     let afterwards = match (cleans_up, head.close) {
         (true, _) => Afterwards::CleansUp,
         (false, true) => Afterwards::Leaves,
         (false, false) => Afterwards::Waits,
     };
     let head = WorkerHead { status, fields, body, afterwards, file: file.transpose()? };
-    Ok(Some((AnyHead::Final(head), length)))
-}
-
-impl WorkerBody {
-    /// What takes its framing off.
-    pub(crate) fn decoder(self) -> BodyDecoder {
-        BodyDecoder::new(match self {
-            WorkerBody::Withheld(_) => Framing::Length(0),
-            WorkerBody::Length(length) => Framing::Length(length),
-            WorkerBody::Chunked => Framing::Chunked,
-        })
-    }
+    Ok(Some((ReceivedHead::Final(head), length)))
 }
 
 #[cfg(test)]
@@ -156,7 +113,7 @@ mod tests {
     /// A head that is not informational.
     fn head(text: &str, is_head: bool) -> Result<Option<(WorkerHead, usize)>, ProtocolError> {
         Ok(read_head(text.as_bytes(), is_head)?.map(|(head, length)| match head {
-            AnyHead::Final(head) => (head, length),
+            ReceivedHead::Final(head) => (head, length),
             other => panic!("{other:?} of {text}"),
         }))
     }
@@ -164,12 +121,16 @@ mod tests {
     #[test]
     fn the_body_follows_from_method_status_and_framing() {
         for (lines, is_head, expected) in [
-            ("200\r\nContent-Length: 5\r\n", false, WorkerBody::Length(5)),
-            ("200 OK\r\nTransfer-Encoding: chunked\r\n", false, WorkerBody::Chunked),
-            ("200\r\nContent-Length: 5\r\n", true, WorkerBody::Withheld(Some(5))),
-            ("200\r\n", true, WorkerBody::Withheld(None)),
-            ("204\r\n", false, WorkerBody::Withheld(None)),
-            ("304\r\nContent-Length: 7\r\n", false, WorkerBody::Withheld(None)),
+            ("200\r\nContent-Length: 5\r\n", false, ReceivedBody::Framed(Framing::Length(5))),
+            (
+                "200 OK\r\nTransfer-Encoding: chunked\r\n",
+                false,
+                ReceivedBody::Framed(Framing::Chunked),
+            ),
+            ("200\r\nContent-Length: 5\r\n", true, ReceivedBody::Withheld(Some(5))),
+            ("200\r\n", true, ReceivedBody::Withheld(None)),
+            ("204\r\n", false, ReceivedBody::Withheld(None)),
+            ("304\r\nContent-Length: 7\r\n", false, ReceivedBody::Withheld(None)),
         ] {
             let text = format!("HTTP/1.1 {lines}\r\n");
             let (head, length) = head(&text, is_head).unwrap().expect(&text);
@@ -187,14 +148,14 @@ mod tests {
         let first = "HTTP/1.1 103\r\nLink: </a>\r\n\r\n";
         let text = format!("{first}HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n");
         let (found, length) = read_head(text.as_bytes(), false).unwrap().unwrap();
-        let AnyHead::Informational { status, fields } = found else { panic!("{found:?}") };
+        let ReceivedHead::Informational { status, fields } = found else { panic!("{found:?}") };
         assert_eq!(
             (status.as_u16(), fields.get("link"), length),
             (103, Some(&b"</a>"[..]), first.len())
         );
         let text = b"HTTP/1.1 101\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nraw";
         let (found, length) = read_head(text, false).unwrap().unwrap();
-        let AnyHead::Switched { fields } = found else { panic!("{found:?}") };
+        let ReceivedHead::Switched { fields } = found else { panic!("{found:?}") };
         assert_eq!((fields.get("upgrade"), length), (Some(&b"x"[..]), text.len() - 3));
     }
 
@@ -283,7 +244,7 @@ mod tests {
                 while decoder.is_none() {
                     let Some((head, length)) = read_head(&buffer, false).unwrap() else { break };
                     buffer.drain(..length);
-                    if let AnyHead::Final(head) = head {
+                    if let ReceivedHead::Final(head) = head {
                         decoder = Some(head.body.decoder());
                     }
                 }

@@ -1,10 +1,9 @@
 //! Response heads of servers that speak FastCGI, SCGI or uwsgi. Pure.
 
 use kirin_cgi::{BadHead, parse_head};
-use kirin_http::Response;
-use kirin_http::response_head::Framing;
+use kirin_http::{ReceivedBody, ReceivedHead};
 
-use crate::upstream_response::{AnyHead, UpstreamBody, UpstreamHead};
+use crate::upstream_response::UpstreamHead;
 
 /// Reads the head at the start of `input`; `None` when it is not all there. It is CGI's, or begins
 /// with a status line as HTTP has it: uWSGI's always does, and those of some SCGI servers.
@@ -13,20 +12,16 @@ pub(crate) fn read_head(
     input: &[u8],
     is_head: bool,
     is_kept: bool,
-) -> Result<Option<(AnyHead, usize)>, BadHead> {
+) -> Result<Option<(ReceivedHead<UpstreamHead>, usize)>, BadHead> {
     if input.starts_with(b"HTTP/") {
         let mut read = crate::upstream_response::read_head(input, is_head, None)?;
-        if let Some((AnyHead::Final(head), _)) = &mut read {
+        if let Some((ReceivedHead::Final(head), _)) = &mut read {
             head.close = !is_kept;
         }
         return Ok(read);
     }
     let Some((head, length)) = parse_head(input)? else { return Ok(None) };
-    let body = match head.framing {
-        Framing::Length(length) if is_head => UpstreamBody::Withheld(Some(length)),
-        _ if is_head || Response::is_bodiless_status(head.status) => UpstreamBody::Withheld(None),
-        framing => UpstreamBody::Framed(framing),
-    };
+    let body = ReceivedBody::new(head.framing, head.status, is_head);
     let (status, fields) = (head.status, head.fields);
     let (trailer, no_trailers) = (Vec::new(), Vec::new());
     let head = UpstreamHead {
@@ -38,16 +33,17 @@ pub(crate) fn read_head(
         trailer,
         no_trailers,
     };
-    Ok(Some((AnyHead::Final(head), length)))
+    Ok(Some((ReceivedHead::Final(head), length)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kirin_http::response_head::Framing;
 
     fn head(text: &str, is_head: bool) -> UpstreamHead {
         match read_head(text.as_bytes(), is_head, false) {
-            Ok(Some((AnyHead::Final(head), length))) if length == text.len() => head,
+            Ok(Some((ReceivedHead::Final(head), length))) if length == text.len() => head,
             other => panic!("{other:?} of {text}"),
         }
     }
@@ -55,21 +51,21 @@ mod tests {
     #[test]
     fn heads_of_cgi_and_of_http_say_what_follows() {
         for (text, is_head, status, body) in [
-            ("Content-Type: a/b\r\n\r\n", false, 200, UpstreamBody::Framed(Framing::UntilClose)),
+            ("Content-Type: a/b\r\n\r\n", false, 200, ReceivedBody::Framed(Framing::UntilClose)),
             (
                 "Status: 404\r\nContent-Length: 3\r\n\r\n",
                 false,
                 404,
-                UpstreamBody::Framed(Framing::Length(3)),
+                ReceivedBody::Framed(Framing::Length(3)),
             ),
             (
                 "Status: 200\r\nContent-Length: 3\r\n\r\n",
                 true,
                 200,
-                UpstreamBody::Withheld(Some(3)),
+                ReceivedBody::Withheld(Some(3)),
             ),
-            ("Status: 304\r\n\r\n", false, 304, UpstreamBody::Withheld(None)),
-            ("HTTP/1.1 201 Made\r\n\r\n", false, 201, UpstreamBody::Framed(Framing::UntilClose)),
+            ("Status: 304\r\n\r\n", false, 304, ReceivedBody::Withheld(None)),
+            ("HTTP/1.1 201 Made\r\n\r\n", false, 201, ReceivedBody::Framed(Framing::UntilClose)),
         ] {
             let head = head(text, is_head);
             assert_eq!(
