@@ -41,8 +41,8 @@ pub struct Keeper {
     issued: Option<Issued>,
     /// Before this no other certificate is asked for, whatever dates are in the one that is served.
     earliest: SystemTime,
-    /// Somebody wants it to be tried now.
-    wish: Arc<Notify>,
+    /// Ends the waiting for the next attempt.
+    renew_now: Arc<Notify>,
 }
 
 impl Keeper {
@@ -51,11 +51,18 @@ impl Keeper {
         config: AcmeConfig,
         listeners: Vec<Arc<Tls>>,
         challenges: Arc<Challenges>,
-        wish: Arc<Notify>,
+        renew_now: Arc<Notify>,
     ) -> Result<Self, AcmeError> {
         let state = State::open(&config.state, &config.directory)?;
-        let mut keeper =
-            Self { config, listeners, challenges, state, issued: None, earliest: UNIX_EPOCH, wish };
+        let mut keeper = Self {
+            config,
+            listeners,
+            challenges,
+            state,
+            issued: None,
+            earliest: UNIX_EPOCH,
+            renew_now,
+        };
         if keeper.file().exists()
             && let Err(error) = keeper.serve_kept()
         {
@@ -203,14 +210,14 @@ impl Keeper {
         true
     }
 
-    /// Waits this long, or until somebody wishes otherwise, but not less than `least`.
+    /// Waits this long, or until a renewal is asked for, but not less than `least`.
     async fn rest(&self, least: Duration, time: Duration) {
-        let mut wished = pin!(self.wish.notified());
-        // A wish in the first part counts, too.
-        wished.as_mut().enable();
+        let mut asked = pin!(self.renew_now.notified());
+        // A request during the first part counts, too.
+        asked.as_mut().enable();
         tokio::time::sleep(least).await;
         tokio::select! {
-            () = wished => {}
+            () = asked => {}
             () = tokio::time::sleep(time.saturating_sub(least)) => {}
         }
     }

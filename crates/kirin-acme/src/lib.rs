@@ -32,7 +32,7 @@ use keeper::Keeper;
 pub struct Acme {
     keepers: Vec<Keeper>,
     challenges: Arc<Challenges>,
-    wish: Arc<Notify>,
+    renew_now: Arc<Notify>,
 }
 
 impl Acme {
@@ -53,7 +53,7 @@ impl Acme {
             }
         }
         let challenges = Arc::new(Challenges::default());
-        let wish = Arc::new(Notify::new());
+        let renew_now = Arc::new(Notify::new());
         for (config, _) in &wanted {
             ParentDirectory::check(&config.state.join("account"), owner)
                 .map_err(|error| AcmeError::State(config.state.clone(), error))?;
@@ -61,14 +61,19 @@ impl Acme {
         let keepers = wanted
             .into_iter()
             .map(|(config, listeners)| {
-                Keeper::open(config.clone(), listeners, Arc::clone(&challenges), Arc::clone(&wish))
+                Keeper::open(
+                    config.clone(),
+                    listeners,
+                    Arc::clone(&challenges),
+                    Arc::clone(&renew_now),
+                )
             })
             .collect::<Result<Vec<_>, _>>()?;
         if let Some(owner) = owner {
             let paths = keepers.iter().flat_map(Keeper::paths_of_root);
             paths.into_iter().try_for_each(|path| owner.give(&path))?;
         }
-        Ok(Self { keepers, challenges, wish })
+        Ok(Self { keepers, challenges, renew_now })
     }
 
     /// The answers to the authorities' challenges.
@@ -76,14 +81,14 @@ impl Acme {
         Arc::clone(&self.challenges)
     }
 
-    /// Told of it, it does not wait any longer: it tries again what has failed, and asks the
-    /// authority whether it wants certificates renewed.
-    pub fn wish(&self) -> Arc<Notify> {
-        Arc::clone(&self.wish)
+    /// Returns what ends all waiting when it is notified: failed attempts are repeated, and the
+    /// authority is asked whether it wants certificates renewed.
+    pub fn renew_now(&self) -> Arc<Notify> {
+        Arc::clone(&self.renew_now)
     }
 
-    /// Gets certificates and renews them, as long as what this gives is held.
-    pub fn keep(self) -> JoinSet<()> {
-        self.keepers.into_iter().map(Keeper::keep).collect()
+    /// Starts to get and renew certificates. This ends when the returned tasks are dropped.
+    pub fn keep(&mut self) -> JoinSet<()> {
+        self.keepers.drain(..).map(Keeper::keep).collect()
     }
 }

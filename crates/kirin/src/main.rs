@@ -19,7 +19,8 @@ use kirin_sockets::Inherited;
 
 use command_line::{Command, CommandLine};
 use config::load::Source;
-use life::program::{self, Start};
+use life::launch::Launch;
+use life::program;
 use life::{panics, program_log, run_directory};
 
 fn main() -> ExitCode {
@@ -46,12 +47,13 @@ fn run(command_line: CommandLine) -> ExitCode {
             }
             let inherited = Inherited::take().map_err(|error| error.to_string())?;
             let site = command_line::site(&source).map_err(|error| error.to_string())?;
-            let start = Start {
+            let launch = Launch {
                 inherited,
                 listens_where_told: serve.listens_where_told(),
                 pid_file: serve.pid_file().map(Path::to_owned),
+                loaded: None,
             };
-            program::run(site, start).map_err(|error| error.to_string())
+            program::run(site, launch).map_err(|error| error.to_string())
         }),
         Command::Check { config } => Source::read(&config)
             .and_then(|source| command_line::site(&source))
@@ -94,8 +96,8 @@ fn serve_loaded(
     let source = Source::read(&directory.join(run_directory::CONFIGURATION));
     let site =
         source.and_then(|source| command_line::site(&source)).map_err(|error| error.to_string())?;
-    let start = Start { inherited, listens_where_told: false, pid_file };
-    program::run_loaded(site, directory, app_parent, start).map_err(|error| error.to_string())
+    let launch = Launch { inherited, listens_where_told: false, pid_file, loaded: None };
+    program::run_loaded(site, directory, app_parent, launch).map_err(|error| error.to_string())
 }
 
 fn print(text: &str) -> Result<(), String> {

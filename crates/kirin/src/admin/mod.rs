@@ -32,8 +32,8 @@ use tokio::task::spawn_local;
 
 use crate::config::Site;
 use crate::serve::client_accounts::ClientAccounts;
-use crate::serve::event_loop::{Stage, drains};
 use crate::serve::sockets::{SocketError, Sockets};
+use crate::serve::stage::{Stage, drain_limit};
 use purge_body::Form;
 
 /// The largest body of a request.
@@ -113,11 +113,11 @@ pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<
     let server = Rc::new(Server::new(Rc::new(admin), address, Limits::default(), None));
     let house = spawn_local(listener::keep_house(Rc::clone(&server)));
     let ending = stage.clone();
-    let stop = async move { _ = drains(ending).await };
+    let stop = async move { _ = drain_limit(ending).await };
     if let Err(error) = listener::accept_until(listener, Rc::clone(&server), stop).await {
         tracing::error!(%error, "the admin listener cannot be used");
     }
-    let limit = drains(stage).await;
+    let limit = drain_limit(stage).await;
     listener::drain(server, limit).await;
     house.abort();
 }

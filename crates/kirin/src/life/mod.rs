@@ -1,12 +1,24 @@
-//! The life of the program: start, serve, hand over to a successor, end.
+//! The life of the program: bind, start, serve, drain. `program.rs` goes through the four in this
+//! order.
 
-pub mod loaded_invocation;
+mod apps;
+mod bind;
+mod control;
+mod descriptor_limit;
+mod drain;
+mod ending;
+mod error;
+pub mod launch;
+mod loaded_invocation;
 pub mod panics;
-pub mod pid_file;
+mod pid_file;
+mod predecessor;
 pub mod program;
 pub mod program_log;
 pub mod run_directory;
-pub mod serving;
-pub mod signals;
-pub mod systemd;
-pub mod upgrade;
+mod serve;
+mod signals;
+mod start;
+mod systemd;
+mod upgrade;
+mod upgrade_channel;

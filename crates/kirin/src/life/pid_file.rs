@@ -1,36 +1,57 @@
-//! The file that tells others the program's process id.
+//! The file with the process id of the program.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file with this process's id; dropping it removes the file, unless another Kirin has written
-/// its own there meanwhile.
+use kirin_user::{ParentDirectory, User};
+
+/// The process id cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the process id to {}: {source}{hint}", path.display(), hint = kirin_user::what_to_do(path, source))]
+pub struct PidFileError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// A file with the id of this process. Dropping it removes the file, unless another Kirin has
+/// written its own id there.
+#[derive(Debug)]
 pub struct PidFile {
     path: PathBuf,
 }
 
 impl PidFile {
-    /// Writes it. Whoever reads it sees the whole number or what was there before.
-    pub fn write(path: &Path) -> io::Result<Self> {
-        let directory =
-            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut temporary = tempfile::Builder::new()
-            .prefix(".kirin-pid-")
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-            .tempfile_in(directory)?;
-        // Not by its path: the directory may be another user's, who could have put a link in its
-        // place.
-        writeln!(temporary, "{}", std::process::id())?;
-        temporary.persist(path).map_err(|error| error.error)?;
+    /// Writes the file. A reader sees the old content or the complete number. Root follows no link
+    /// of `user`, who will serve.
+    pub fn write(path: &Path, user: Option<&User>) -> Result<Self, PidFileError> {
+        let text = format!("{}\n", std::process::id());
+        ParentDirectory::check(path, user)
+            .and_then(|()| replace(path, &text))
+            .map_err(|source| PidFileError { path: path.to_owned(), source })?;
         Ok(Self { path: path.to_owned() })
     }
+}
+
+/// Writes a file beside `path` and renames it, so that `path` never has a part of `text`.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let directory =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".kirin-pid-")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(directory)?;
+    // Not by its path: the directory may belong to another user, who could have replaced the file
+    // by a link.
+    temporary.write_all(text.as_bytes())?;
+    temporary.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 impl Drop for PidFile {
     fn drop(&mut self) {
         let content = std::fs::read_to_string(&self.path).unwrap_or_default();
         if content.trim_end() == std::process::id().to_string() {
-            // Nothing depends on it any more.
+            // Nothing depends on the file any more.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -44,7 +65,7 @@ mod tests {
     fn it_is_removed_at_the_end_if_it_is_still_ours() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pid");
-        let file = PidFile::write(&path).unwrap();
+        let file = PidFile::write(&path, None).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
         assert_eq!(
             std::fs::read_dir(directory.path()).unwrap().count(),
@@ -54,7 +75,7 @@ mod tests {
         drop(file);
         assert!(!path.exists());
 
-        let file = PidFile::write(&path).unwrap();
+        let file = PidFile::write(&path, None).unwrap();
         std::fs::write(&path, "1\n").unwrap();
         drop(file);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n");
@@ -65,7 +86,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pid");
         std::fs::write(&path, "1234567890123\n").unwrap();
-        let _file = PidFile::write(&path).unwrap();
+        let _file = PidFile::write(&path, None).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
     }
 }

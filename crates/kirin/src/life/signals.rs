@@ -1,94 +1,94 @@
-//! Signals as an operator's wishes. `docs/signals.md` is the operator's page on them.
+//! Signals as commands of an operator. `docs/signals.md` is the operator's page on them.
 
 use std::io;
 
 use rustix::process::Signal as KernelSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a signal asks for.
+/// The command of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// To end.
-    End(End),
-    /// HUP: applications are loaded anew.
+pub enum Command {
+    /// TERM, QUIT or INT: end the program.
+    Stop(Stop),
+    /// HUP: reload applications and certificates.
     Reload,
-    /// TTIN: each application gets one worker more.
-    MoreWorkers,
-    /// TTOU: each application gets one worker less.
-    FewerWorkers,
-    /// USR1: access logs are opened anew.
+    /// TTIN: give each application one more worker.
+    AddWorker,
+    /// TTOU: take one worker from each application.
+    RemoveWorker,
+    /// USR1: reopen the access logs.
     ReopenLogs,
-    /// USR2: a new program takes over.
+    /// USR2: hand over to a new program.
     Upgrade,
 }
 
-/// How the program is asked to end.
+/// How the program is told to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// TERM or QUIT: responses in progress are finished.
+pub enum Stop {
+    /// TERM or QUIT: finish responses in progress.
     Graceful,
-    /// INT: at once.
+    /// INT: end at once.
     Fast,
 }
 
-impl End {
-    /// For the log.
+impl Stop {
+    /// Returns a description for the log.
     pub fn description(self) -> &'static str {
         match self {
-            End::Graceful => "responses in progress are finished",
-            End::Fast => "at once",
+            Self::Graceful => "responses in progress are finished",
+            Self::Fast => "at once",
         }
     }
 }
 
-/// The signals that the program listens to.
+/// The signals that the program handles.
 pub struct Signals {
     terminate: Signal,
     quit: Signal,
     interrupt: Signal,
     hangup: Signal,
-    more: Signal,
-    fewer: Signal,
-    reopen: Signal,
+    add_worker: Signal,
+    remove_worker: Signal,
+    reopen_logs: Signal,
     upgrade: Signal,
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Handles signals from now on.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             quit: signal(SignalKind::quit())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
-            more: signal(SignalKind::from_raw(KernelSignal::TTIN.as_raw()))?,
-            fewer: signal(SignalKind::from_raw(KernelSignal::TTOU.as_raw()))?,
-            reopen: signal(SignalKind::user_defined1())?,
+            add_worker: signal(SignalKind::from_raw(KernelSignal::TTIN.as_raw()))?,
+            remove_worker: signal(SignalKind::from_raw(KernelSignal::TTOU.as_raw()))?,
+            reopen_logs: signal(SignalKind::user_defined1())?,
             upgrade: signal(SignalKind::user_defined2())?,
         })
     }
 
-    /// The next wish.
-    pub async fn next(&mut self) -> Wish {
+    /// Waits for the next command.
+    pub async fn next(&mut self) -> Command {
         tokio::select! {
-            _ = self.terminate.recv() => Wish::End(End::Graceful),
-            _ = self.quit.recv() => Wish::End(End::Graceful),
-            _ = self.interrupt.recv() => Wish::End(End::Fast),
-            _ = self.hangup.recv() => Wish::Reload,
-            _ = self.more.recv() => Wish::MoreWorkers,
-            _ = self.fewer.recv() => Wish::FewerWorkers,
-            _ = self.reopen.recv() => Wish::ReopenLogs,
-            _ = self.upgrade.recv() => Wish::Upgrade,
+            _ = self.terminate.recv() => Command::Stop(Stop::Graceful),
+            _ = self.quit.recv() => Command::Stop(Stop::Graceful),
+            _ = self.interrupt.recv() => Command::Stop(Stop::Fast),
+            _ = self.hangup.recv() => Command::Reload,
+            _ = self.add_worker.recv() => Command::AddWorker,
+            _ = self.remove_worker.recv() => Command::RemoveWorker,
+            _ = self.reopen_logs.recv() => Command::ReopenLogs,
+            _ = self.upgrade.recv() => Command::Upgrade,
         }
     }
 
-    /// The next wish to end; others have no effect.
-    pub async fn end(&mut self) -> End {
+    /// Waits for the next command to stop. Logs and ignores all others.
+    pub async fn stop(&mut self) -> Stop {
         loop {
             match self.next().await {
-                Wish::End(end) => return end,
-                wish => tracing::warn!(
-                    ?wish,
+                Command::Stop(stop) => return stop,
+                command => tracing::warn!(
+                    ?command,
                     "a signal has no effect while the program starts or stops"
                 ),
             }

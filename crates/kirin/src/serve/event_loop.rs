@@ -1,113 +1,73 @@
-//! An event loop: one thread, one tokio runtime, its own sockets, connections, open files and
-//! router.
+//! An event loop: one thread with a tokio runtime, listeners, connections, open files and a router
+//! of its own.
 //!
-//! Started by the program, once a core. Nothing on the way of a request is shared with another loop
-//! but the store and the applications' queues.
+//! The main thread starts one for each core. A request shares nothing with other loops but the
+//! store and the queues of the applications.
 
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use kirin_acme::Challenges;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::routing::route::PlaceError;
 use kirin_gateway::routing::router::Router;
-use kirin_http::{
-    AccessLog, Forwarding, Limits, ListenAddress, Listener, LogFile, Server, listener,
-};
+use kirin_http::{AccessLog, Server, listener};
 use kirin_proxy::Upstream;
 use kirin_store::Store;
 use kirin_workers::App;
 use tokio::runtime::{Handle, LocalRuntime};
 use tokio::sync::{Barrier, oneshot, watch};
+use tokio::task::spawn_local;
 
 use crate::admin::{self, Admin};
 use crate::config::check::Site;
-use crate::config::tls::TlsSite;
 use crate::entrance::Entrance;
+use crate::serve::listeners::{BoundListener, LoopListeners};
+use crate::serve::memcached;
+use crate::serve::stage::{Stage, drain_limit};
 
-/// Address space for a loop's stack; only what is used of it takes memory. Functions of a script
-/// that call each other through C take more than the usual 2 MB before Lua finds that they nest too
-/// deep.
+/// The address space of a loop's stack in bytes. The kernel gives it memory only where it is used.
+/// Lua functions that call each other through C need more than the usual 2 MB before Lua finds that
+/// they nest too deep.
 const STACK_BYTES: usize = 16 << 20;
 
-/// What all loops are to do; only ever goes forward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// Accept nothing yet: applications are starting.
-    Prepare,
-    /// Accept and serve.
-    Serve,
-    /// End: idle connections soon, busy ones within this time.
-    Drain(Duration),
-}
-
-/// A bound socket with what its connections need.
-pub struct Door {
-    /// The socket.
-    pub listener: Listener,
-    /// Its address as bound.
-    pub address: ListenAddress,
-    /// Where its access log goes.
-    pub log: Option<Arc<LogFile>>,
-    /// What its clients may take.
-    pub limits: Limits,
-    /// Its certificates.
-    pub tls: Option<TlsSite>,
-    /// The port of https to which clients are sent.
-    pub redirect_to_https: Option<u16>,
-    /// The proxies in front of it.
-    pub forwarding: Option<Forwarding>,
-    /// Whether they begin connections with a PROXY header.
-    pub proxy_protocol: bool,
-}
-
-/// A bound socket of the memcached port.
-pub struct StoreDoor {
-    /// The socket.
-    pub listener: Listener,
-    /// Whether clients find another Kirin there when this one ends. They are sent to it at once
-    /// then, since what they write here is lost to it. Otherwise they are served until the last
-    /// response is sent: applications need the store for it.
-    pub has_successor: watch::Receiver<bool>,
-    /// Whether another Kirin, whose store this one will get, serves clients there until this one
-    /// serves.
-    pub has_predecessor: bool,
-}
-
-/// What a loop is made of. All of it can go to another thread; what it makes of it cannot.
-pub struct Parts {
+/// What all loops share.
+#[derive(Clone)]
+pub struct Shared {
     /// The configuration.
     pub site: Arc<Site>,
-    /// The store, shared by all loops.
+    /// The store.
     pub store: Arc<Store>,
-    /// The applications, shared by all loops.
+    /// The applications.
     pub apps: Vec<Arc<App>>,
-    /// The upstreams, shared by all loops.
+    /// The upstreams.
     pub upstreams: Vec<Arc<Upstream>>,
-    /// Where this loop counts what its caches do.
-    pub cache_counters: Arc<CacheCounters>,
-    /// HTTP listeners.
-    pub doors: Vec<Door>,
-    /// Listeners for operators, and what answers there.
-    pub admin: (Vec<Listener>, Admin),
-    /// Listeners of the memcached port.
-    pub memcached: Vec<StoreDoor>,
-    /// What they share.
-    pub memcached_server: Arc<kirin_memcache::Server>,
-    /// What authorities of certificates find.
+    /// The answers to operators.
+    pub admin: Admin,
+    /// The answers to memcached clients.
+    pub memcached: Arc<kirin_memcache::Server>,
+    /// The answers to authorities that issue certificates.
     pub challenges: Arc<Challenges>,
-    /// What to do.
+    /// What the loops are to do.
     pub stage: watch::Receiver<Stage>,
-    /// Where the loops, all of them, meet when they have drained.
+    /// Where all loops wait for each other when they have drained.
     pub drained: Arc<Barrier>,
+}
+
+/// What one loop serves. It can be sent to the loop's thread; the router that the loop makes of it
+/// cannot.
+struct Assignment {
+    listeners: LoopListeners,
+    /// Where the loop counts what its caches do.
+    cache_counters: Arc<CacheCounters>,
+    shared: Shared,
 }
 
 /// A loop that could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LoopError {
-    /// No thread or no epoll.
+    /// The system gives no thread or no epoll descriptor.
     #[error("cannot start an event loop: {0}")]
     Start(#[from] std::io::Error),
     /// A place of a route cannot be opened.
@@ -118,28 +78,28 @@ pub enum LoopError {
     Gone,
 }
 
-/// A running loop.
+/// A loop that runs and serves nothing yet.
 pub struct EventLoop {
-    /// For what is to run on this loop.
+    /// The handle for tasks that are to run on this loop.
     pub handle: Handle,
-    parts: oneshot::Sender<Parts>,
+    assignment: oneshot::Sender<Assignment>,
     opened: mpsc::Receiver<Result<(), PlaceError>>,
     thread: JoinHandle<()>,
 }
 
 impl EventLoop {
-    /// Starts a loop on a thread of its own. It runs what is given to its handle, and serves
-    /// nothing yet: applications need the handle to be made, and the routes need the applications.
+    /// Starts a loop on a thread of its own. Applications need its handle, and the loop's routes
+    /// need the applications: so it gets its routes later.
     pub fn start(index: usize) -> Result<Self, LoopError> {
-        let (parts, given) = oneshot::channel();
+        let (assignment, assigned) = oneshot::channel();
         let (report, opened) = mpsc::channel();
         let (built, handle) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("loop-{index}"))
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                // Not a `LocalSet`: that would be a scheduler of tasks inside the scheduler, and
-                // each wake-up would pass by both.
+                // A `LocalSet` would be a scheduler inside the runtime's scheduler, and each
+                // wake-up would pass through both.
                 let runtime = match LocalRuntime::new() {
                     Ok(runtime) => runtime,
                     Err(error) => {
@@ -149,118 +109,99 @@ impl EventLoop {
                 };
                 _ = built.send(Ok(runtime.handle().clone()));
                 runtime.block_on(async move {
-                    if let Ok(parts) = given.await {
-                        run(parts, &report).await;
+                    if let Ok(assignment) = assigned.await {
+                        run(assignment, &report).await;
                     }
                 });
             })?;
         let handle = handle.recv().map_err(|_| LoopError::Gone)??;
-        Ok(Self { handle, parts, opened, thread })
+        Ok(Self { handle, assignment, opened, thread })
     }
 
-    /// Gives the loop what it serves, and waits until its routes are open.
-    pub fn serve(self, parts: Parts) -> Result<JoinHandle<()>, LoopError> {
-        self.parts.send(parts).map_err(|_| LoopError::Gone)?;
+    /// Tells the loop what to serve, and waits until its routes are open.
+    pub fn serve(
+        self,
+        listeners: LoopListeners,
+        cache_counters: Arc<CacheCounters>,
+        shared: Shared,
+    ) -> Result<JoinHandle<()>, LoopError> {
+        let assignment = Assignment { listeners, cache_counters, shared };
+        self.assignment.send(assignment).map_err(|_| LoopError::Gone)?;
         self.opened.recv().map_err(|_| LoopError::Gone)??;
         Ok(self.thread)
     }
 }
 
-async fn run(parts: Parts, report: &mpsc::Sender<Result<(), PlaceError>>) {
-    let Parts { site, store, apps, upstreams, cache_counters, .. } = &parts;
-    let opened =
-        Router::open(&site.gateway, Arc::clone(store), apps, upstreams, Arc::clone(cache_counters));
-    let (router, opened) = match opened {
+/// Opens the routes, serves all listeners, and drains them at the end.
+async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError>>) {
+    let Assignment { listeners, cache_counters, shared } = assignment;
+    let Shared { site, store, apps, upstreams, .. } = &shared;
+    let router = Router::open(&site.gateway, Arc::clone(store), apps, upstreams, cache_counters);
+    let (router, opened) = match router {
         Ok(router) => (Some(Rc::new(router)), Ok(())),
         Err(error) => (None, Err(error)),
     };
     let (Some(router), Ok(())) = (router, report.send(opened)) else { return };
-    let mut stage = parts.stage;
-    // An application may fill the store while it loads.
-    let memcached: Vec<_> = parts
-        .memcached
-        .into_iter()
-        .map(|door| {
-            let server = Arc::clone(&parts.memcached_server);
-            let (mut begin, end) = (stage.clone(), leaves(stage.clone(), door.has_successor));
-            tokio::task::spawn_local(async move {
-                let begins = if door.has_predecessor { Stage::Serve } else { Stage::Prepare };
-                if begin.wait_for(|stage| *stage >= begins).await.is_ok() {
-                    crate::serve::memcached::serve(door.listener, server, end).await;
-                }
-            })
-        })
-        .collect();
-    let (listeners, answering) = parts.admin;
-    let admin = |listener| {
-        tokio::task::spawn_local(admin::serve(listener, answering.clone(), stage.clone()))
+    let mut stage = shared.stage.clone();
+    let serve_memcached = |listener| {
+        spawn_local(memcached::serve(listener, Arc::clone(&shared.memcached), stage.clone()))
     };
-    let admin: Vec<_> = listeners.into_iter().map(admin).collect();
+    let memcached: Vec<_> = listeners.memcached.into_iter().map(serve_memcached).collect();
+    let serve_admin =
+        |socket| spawn_local(admin::serve(socket, shared.admin.clone(), stage.clone()));
+    let admin: Vec<_> = listeners.admin.into_iter().map(serve_admin).collect();
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
         return;
     }
     let mut accepting = Vec::new();
     let mut servers = Vec::new();
-    for door in parts.doors {
+    for BoundListener { socket, address, log, config } in listeners.http {
         let entrance = Entrance {
             router: Rc::clone(&router),
-            redirect_to_https: door.redirect_to_https,
-            challenges: Arc::clone(&parts.challenges),
-            hsts: door.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
+            redirect_to_https: config.redirect_to_https,
+            challenges: Arc::clone(&shared.challenges),
+            hsts: config.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
         };
-        let mut server =
-            Server::new(Rc::new(entrance), door.address, door.limits, door.log.map(AccessLog::new));
-        if let Some(forwarding) = door.forwarding {
-            server = server.behind_proxies(forwarding, door.proxy_protocol);
+        let log = log.map(AccessLog::new);
+        let mut server = Server::new(Rc::new(entrance), address, config.limits, log);
+        if let Some(forwarding) = config.forwarding {
+            server = server.behind_proxies(forwarding, config.proxy_protocol);
         }
-        if let Some(site) = door.tls {
+        if let Some(site) = config.tls {
             server = server.with_tls(site.tls);
         }
         let server = Rc::new(server);
-        tokio::task::spawn_local(listener::keep_house(Rc::clone(&server)));
-        let ending = drains(stage.clone());
-        let stop = async move { _ = ending.await };
-        let accept = listener::accept_until(door.listener, Rc::clone(&server), stop);
-        accepting.push(tokio::task::spawn_local(async move {
-            if let Err(error) = accept.await {
-                tracing::error!(%error, "a listener cannot be used");
-            }
-        }));
+        spawn_local(listener::keep_house(Rc::clone(&server)));
+        accepting.push(spawn_local(accept(socket, Rc::clone(&server), stage.clone())));
         servers.push(server);
     }
-    let limit = drains(stage).await;
+    let limit = drain_limit(stage).await;
     for accepting in accepting {
         if let Err(error) = accepting.await {
             tracing::error!(%error, "accepting failed");
         }
     }
-    let draining: Vec<_> = servers
-        .into_iter()
-        .map(|server| tokio::task::spawn_local(listener::drain(server, limit)))
-        .collect();
+    let drain = |server| spawn_local(listener::drain(server, limit));
+    let draining: Vec<_> = servers.into_iter().map(drain).collect();
     for drained in draining.into_iter().chain(admin) {
         if let Err(error) = drained.await {
             tracing::error!(%error, "draining failed");
         }
     }
     // A response on another loop may come from a worker whose connection is registered with this
-    // one's reactor: it would be lost with it.
-    let _ = tokio::time::timeout(limit, parts.drained.wait()).await;
+    // loop's reactor. It would be lost with the reactor.
+    let _ = tokio::time::timeout(limit, shared.drained.wait()).await;
     memcached.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// Waits for the end, and says how long it may take.
-pub async fn drains(mut stage: watch::Receiver<Stage>) -> Duration {
-    match stage.wait_for(|stage| matches!(stage, Stage::Drain(_))).await.as_deref() {
-        Ok(Stage::Drain(limit)) => *limit,
-        _ => Duration::ZERO,
-    }
-}
-
-/// Waits until it is time for clients of the store to go over to another Kirin.
-async fn leaves(stage: watch::Receiver<Stage>, mut has_successor: watch::Receiver<bool>) {
-    drains(stage).await;
-    if has_successor.wait_for(|has| *has).await.is_err() {
-        std::future::pending().await
+/// Accepts connections until the loops drain.
+async fn accept(
+    socket: kirin_http::Listener,
+    server: Rc<Server<Entrance>>,
+    stage: watch::Receiver<Stage>,
+) {
+    let drains = async move { _ = drain_limit(stage).await };
+    if let Err(error) = listener::accept_until(socket, server, drains).await {
+        tracing::error!(%error, "a listener cannot be used");
     }
 }

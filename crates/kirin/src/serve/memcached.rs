@@ -5,23 +5,45 @@ use std::sync::Arc;
 
 use kirin_http::Listener;
 use kirin_memcache::Server;
+use tokio::sync::watch;
 
-/// Serves memcached clients until `stop` completes, which ends their connections, or the task is
-/// dropped.
-pub async fn serve(listener: Listener, server: Arc<Server>, stop: impl Future<Output = ()>) {
-    match into_tokio(listener) {
-        Ok(listener) => kirin_memcache::serve(listener, server, stop).await,
+use crate::serve::listeners::StoreListener;
+use crate::serve::stage::{Stage, drain_limit};
+
+/// Serves the memcached clients of one listener, from its first stage until its clients have to
+/// leave or the task is dropped.
+pub async fn serve(
+    listener: StoreListener,
+    server: Arc<Server>,
+    mut stage: watch::Receiver<Stage>,
+) {
+    // An application may fill the store while it loads.
+    let first = if listener.has_predecessor { Stage::Serve } else { Stage::Prepare };
+    let clients_leave = clients_leave(stage.clone(), listener.has_successor);
+    if stage.wait_for(|stage| *stage >= first).await.is_err() {
+        return;
+    }
+    match into_tokio(listener.socket) {
+        Ok(socket) => kirin_memcache::serve(socket, server, clients_leave).await,
         Err(error) => tracing::error!(%error, "the memcached port cannot be used"),
     }
 }
 
-fn into_tokio(listener: Listener) -> io::Result<kirin_memcache::Listener> {
-    Ok(match listener {
-        Listener::Tcp(listener) => {
-            kirin_memcache::Listener::Tcp(tokio::net::TcpListener::from_std(listener)?)
+/// Waits until clients have to connect to another Kirin.
+async fn clients_leave(stage: watch::Receiver<Stage>, mut has_successor: watch::Receiver<bool>) {
+    drain_limit(stage).await;
+    if has_successor.wait_for(|has_successor| *has_successor).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+fn into_tokio(socket: Listener) -> io::Result<kirin_memcache::Listener> {
+    Ok(match socket {
+        Listener::Tcp(socket) => {
+            kirin_memcache::Listener::Tcp(tokio::net::TcpListener::from_std(socket)?)
         }
-        Listener::Unix(listener, _) => {
-            kirin_memcache::Listener::Unix(tokio::net::UnixListener::from_std(listener)?)
+        Listener::Unix(socket, _) => {
+            kirin_memcache::Listener::Unix(tokio::net::UnixListener::from_std(socket)?)
         }
     })
 }

@@ -1,8 +1,9 @@
 //! The event loops, and the sockets and logs that they serve on.
 
 pub mod client_accounts;
-pub mod doors;
 pub mod event_loop;
+pub mod listeners;
 pub mod logs;
 pub mod memcached;
 pub mod sockets;
+pub mod stage;

@@ -235,8 +235,8 @@ impl Sockets {
         std::mem::take(&mut self.files)
     }
 
-    /// What a Kirin that follows gets.
-    pub fn into_kept(self) -> Vec<(ListenAddress, OwnedFd)> {
-        self.kept
+    /// Takes the sockets that a successor gets.
+    pub fn take_kept(&mut self) -> Vec<(ListenAddress, OwnedFd)> {
+        std::mem::take(&mut self.kept)
     }
 }

@@ -1,0 +1,125 @@
+//! The first part of the program's life: bind. Sockets and files are opened while the program may
+//! still be root and has one thread. Then it becomes the user that serves.
+
+use std::sync::Arc;
+
+use kirin_acme::{Acme, AcmeConfig};
+use kirin_http::{ConnectionCount, Tls};
+use tokio::sync::watch;
+
+use crate::admin;
+use crate::config::check::{ListenerSite, Site};
+use crate::life::descriptor_limit::default_connections;
+use crate::life::error::ProgramError;
+use crate::life::launch::Launch;
+use crate::life::pid_file::PidFile;
+use crate::life::predecessor::Predecessor;
+use crate::life::program_log;
+use crate::life::run_directory::{self, RunDirectory};
+use crate::life::systemd::Systemd;
+use crate::serve::client_accounts::ClientAccounts;
+use crate::serve::listeners::{LoopListeners, open_app_store, open_http, open_memcached};
+use crate::serve::logs::Logs;
+use crate::serve::sockets::{SocketFiles, Sockets};
+
+/// What the program has opened.
+pub struct Bound {
+    /// The configuration, with the listeners that the program was told.
+    pub site: Arc<Site>,
+    /// The listeners, by event loop.
+    pub loops: Vec<LoopListeners>,
+    /// The addresses of the HTTP listeners, as clients write them.
+    pub urls: Vec<String>,
+    /// The access logs.
+    pub logs: Logs,
+    /// The count of client connections.
+    pub connections: Arc<ConnectionCount>,
+    /// The accounts of bytes that are held for clients.
+    pub accounts: ClientAccounts,
+    /// The sockets that a successor gets.
+    pub sockets: Sockets,
+    /// The files of unix sockets. They are removed at the end, also by an error.
+    pub socket_files: SocketFiles,
+    /// The file with the process id, removed in the same way. A program that takes over from a
+    /// predecessor writes it later.
+    pub pid_file: Option<PidFile>,
+    /// The certificates that come from authorities.
+    pub acme: Acme,
+    /// The Kirin that this one takes over from.
+    pub predecessor: Option<Predecessor>,
+    /// Tells memcached listeners that a successor serves.
+    pub has_successor: watch::Sender<bool>,
+    /// The service manager.
+    pub systemd: Systemd,
+}
+
+/// Opens sockets and files, and becomes the user that serves.
+pub fn bind(
+    mut site: Site,
+    launch: &mut Launch,
+    run_directory: &RunDirectory,
+) -> Result<Bound, ProgramError> {
+    let mut sockets = Sockets::new(&mut launch.inherited, site.user.as_ref())?;
+    if launch.listens_where_told {
+        listen_where_told(&mut site, &sockets);
+    }
+    let mut loops: Vec<_> = (0..site.threads).map(|_| LoopListeners::default()).collect();
+    let mut logs = Logs::new();
+    let connections = ConnectionCount::new(site.connections.unwrap_or_else(default_connections));
+    let accounts = ClientAccounts::new(&site);
+    let urls = open_http(&site, &mut loops, &mut sockets, &mut logs, &connections, &accounts)?;
+    if let Some(first) = loops.first_mut() {
+        first.admin = admin::open(&site, &mut sockets)?;
+    }
+    let predecessor = launch.inherited.predecessor.take().map(Predecessor::new).transpose()?;
+    let (has_successor, watched) = watch::channel(false);
+    open_memcached(&site, &mut loops, &mut sockets, &watched, predecessor.is_some())?;
+    if !site.apps.is_empty() {
+        open_app_store(&run_directory.store_socket(), &mut loops)?;
+    }
+    sockets.refuse_unwanted()?;
+    let socket_files = sockets.take_files();
+    let pid_file = match &launch.pid_file {
+        Some(path) if predecessor.is_none() => Some(PidFile::write(path, site.user.as_ref())?),
+        _ => None,
+    };
+    let acme = Acme::open(acme_certificates(&site), site.user.as_ref())?;
+    if let Some(user) = &site.user {
+        user.serve_as(&run_directory.paths())?;
+    }
+    program_log::start_thread();
+    run_directory::remove_abandoned();
+    Ok(Bound {
+        site: Arc::new(site),
+        loops,
+        urls,
+        logs,
+        connections,
+        accounts,
+        sockets,
+        socket_files,
+        pid_file,
+        acme,
+        predecessor,
+        has_successor,
+        systemd: Systemd::new(launch.inherited.notify.take()),
+    })
+}
+
+/// Replaces the listener of the configuration by one for each inherited address, with the same
+/// settings.
+fn listen_where_told(site: &mut Site, sockets: &Sockets) {
+    let addresses = sockets.inherited_addresses();
+    if let (Some(listener), false) = (site.listeners.first().cloned(), addresses.is_empty()) {
+        site.listeners = addresses
+            .into_iter()
+            .map(|address| ListenerSite { address, ..listener.clone() })
+            .collect();
+    }
+}
+
+/// Returns the certificates that listeners get from an authority, and the TLS of each listener.
+fn acme_certificates(site: &Site) -> impl Iterator<Item = (&AcmeConfig, &Arc<Tls>)> {
+    let tls = site.listeners.iter().filter_map(|listener| listener.tls.as_ref());
+    tls.filter_map(|tls| Some((tls.acme.as_ref()?, &tls.tls)))
+}

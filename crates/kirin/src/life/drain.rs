@@ -1,0 +1,70 @@
+//! The last part of the program's life: drain. Responses in progress are finished, applications
+//! end, and the store is saved.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::life::ending::Ending;
+use crate::life::error::ProgramError;
+use crate::life::signals::Signals;
+use crate::life::start::Started;
+use crate::serve::stage::Stage;
+
+/// How long the end waits for an access log that takes no lines, such as a FIFO without a reader.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// Ends the program, and returns the error that it ends with.
+pub async fn drain(
+    started: Started,
+    ending: Ending,
+    signals: &mut Signals,
+) -> Result<(), ProgramError> {
+    let Started { mut bound, store, snapshot, apps, stage, threads } = started;
+    match &ending {
+        Ending::NotStarted(_) | Ending::StoppedAtStart => {}
+        Ending::Stopped(_) | Ending::AppFailed(_) => bound.systemd.stopping(),
+        Ending::Succeeded(pid) => {
+            bound.systemd.main_process_is(*pid);
+            // The successor writes a snapshot of its own, and serves on the same sockets.
+            if let Some(snapshot) = &snapshot {
+                snapshot.disown();
+            }
+            bound.socket_files.disown();
+            bound.has_successor.send_replace(true);
+        }
+    }
+    let mut limit = ending.drain_limit();
+    let _ = stage.send(Stage::Drain(limit));
+    // The loops are told first. Whoever waits for this line then finds them stopping.
+    ending.log();
+    tokio::select! {
+        all_ended = tokio::task::spawn_blocking(move || join_all(threads)) => {
+            if !matches!(all_ended, Ok(true)) {
+                tracing::error!("an event loop ended by a panic");
+            }
+        }
+        // A second signal does not wait for responses in progress.
+        _ = signals.stop() => {
+            tracing::warn!("stopping at once");
+            limit = Duration::ZERO;
+        }
+    }
+    for app in &apps {
+        app.stop(limit).await;
+    }
+    if let Some(snapshot) = &snapshot
+        && let Err(error) = snapshot.save(&store)
+    {
+        tracing::error!(%error, "snapshot not written; the one before is kept");
+    }
+    bound.pid_file = None;
+    for log in bound.logs.values() {
+        log.flush(LAST_LINES);
+    }
+    ending.into_result()
+}
+
+/// Waits for the end of all threads. Returns whether all have ended without a panic.
+fn join_all(threads: Vec<JoinHandle<()>>) -> bool {
+    threads.into_iter().all(|thread| thread.join().is_ok())
+}

@@ -1,0 +1,53 @@
+//! Why the program ends with an error.
+
+use std::io;
+
+use kirin_acme::AcmeError;
+use kirin_memcache::SnapshotFileError;
+use kirin_user::UserError;
+use kirin_workers::AppError;
+
+use crate::admin;
+use crate::life::pid_file::PidFileError;
+use crate::life::upgrade_channel::UpgradeError;
+use crate::serve::event_loop::LoopError;
+use crate::serve::listeners::OpenError;
+use crate::serve::sockets::SocketError;
+
+/// Why the program ends with an error.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// A listener or its access log cannot be opened.
+    #[error(transparent)]
+    Listener(#[from] OpenError),
+    /// A socket that was handed over cannot be used.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The file for the process id cannot be written.
+    #[error(transparent)]
+    PidFile(#[from] PidFileError),
+    /// The predecessor of this program does not hand over.
+    #[error("upgrade: {0}")]
+    Upgrade(#[from] UpgradeError),
+    /// The program cannot become the user that serves.
+    #[error(transparent)]
+    User(#[from] UserError),
+    /// The admin listener cannot be opened.
+    #[error(transparent)]
+    Admin(#[from] admin::OpenError),
+    /// Certificates cannot be kept.
+    #[error(transparent)]
+    Acme(#[from] AcmeError),
+    /// The snapshot of the store cannot be a file.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotFileError),
+    /// An application does not start, or failed for good.
+    #[error(transparent)]
+    App(#[from] AppError),
+    /// An event loop does not start.
+    #[error(transparent)]
+    Loop(#[from] LoopError),
+    /// The system gives no temporary directory, signal handler or runtime.
+    #[error("cannot start: {0}")]
+    Start(#[from] io::Error),
+}

@@ -1,0 +1,18 @@
+//! How the program was launched.
+
+use std::path::PathBuf;
+
+use kirin_sockets::Inherited;
+use kirin_workers::LoadedParent;
+
+/// How the program was launched.
+pub struct Launch {
+    /// The descriptors that the process was started with.
+    pub inherited: Inherited,
+    /// Whether the inherited sockets replace the listener of the configuration.
+    pub listens_where_told: bool,
+    /// The file for the process id.
+    pub pid_file: Option<PathBuf>,
+    /// The process that has loaded the only application already.
+    pub loaded: Option<LoadedParent>,
+}

@@ -1,0 +1,119 @@
+//! The third part of the program's life: serve. The event loops accept clients. The main thread
+//! carries out commands, renews certificates and removes expired items.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kirin_http::panics::{catch, catch_in};
+use kirin_sockets::Source;
+use kirin_store::{Now, Store};
+
+use crate::life::apps::first_failure;
+use crate::life::bind::Bound;
+use crate::life::control::Control;
+use crate::life::ending::Ending;
+use crate::life::launch::Launch;
+use crate::life::run_directory::RunDirectory;
+use crate::life::signals::Signals;
+use crate::life::start::Started;
+use crate::life::upgrade::{self, Invocation, Upgrade};
+use crate::serve::stage::Stage;
+
+/// The number of items that the sweep looks at in a second. It holds the lock of a shard for a part
+/// of them at a time.
+const SWEEP_ITEMS: usize = 20_000;
+
+/// Serves until a signal, a successor or a failure ends it.
+pub async fn serve(
+    started: &mut Started,
+    launch: &Launch,
+    run_directory: &RunDirectory,
+    signals: &mut Signals,
+) -> Ending {
+    let Started { bound, store, snapshot, apps, stage, .. } = started;
+    let predecessor = bound.predecessor.take();
+    if let (Some(snapshot), Some(_)) = (&snapshot, &predecessor) {
+        // Until now the predecessor alone had all contents.
+        snapshot.own();
+    }
+    bound.socket_files.own();
+    let _ = stage.send(Stage::Serve);
+    for url in &bound.urls {
+        tracing::info!("serving on {url}");
+    }
+    match predecessor {
+        // Systemd listens to the predecessor alone until it ends. The predecessor tells it.
+        Some(predecessor) => {
+            if let Err(error) = predecessor.dismiss().await {
+                tracing::warn!(%error, "serving nevertheless");
+            }
+        }
+        None => bound.systemd.ready(),
+    }
+    // They end when they are dropped.
+    let _certificates = bound.acme.keep();
+    let sweeping = tokio::spawn(sweep(Arc::clone(store)));
+    let control = Control {
+        upgrade: plan_upgrade(bound, launch, run_directory),
+        site: &bound.site,
+        apps,
+        logs: &bound.logs,
+        store,
+        renew_certificates: bound.acme.renew_now(),
+        systemd: &bound.systemd,
+    };
+    let ending = loop {
+        tokio::select! {
+            ending = catch_in(control.carry_out_commands(signals)) => match ending {
+                Ok(ending) => break ending,
+                Err(_) => tracing::error!(
+                    "serving goes on, an upgrade that was going on does not"
+                ),
+            },
+            error = first_failure(apps) => break Ending::AppFailed(error),
+        }
+    };
+    sweeping.abort();
+    ending
+}
+
+/// Returns how another Kirin can take the place of this one, or why it cannot.
+fn plan_upgrade(
+    bound: &mut Bound,
+    launch: &Launch,
+    run_directory: &RunDirectory,
+) -> Result<Upgrade, String> {
+    if bound.sockets.source() == Some(Source::ServerStarter) {
+        return Err("start_server would start a third program; send HUP to start_server".into());
+    }
+    let invocation = match &launch.loaded {
+        None => Invocation::of_this_process(),
+        Some(loaded) => loaded.invocation.clone().map(Invocation::from),
+    };
+    let invocation =
+        invocation.ok_or("how this program was started is not known, or cannot be done again")?;
+    // The operator has made room for the snapshot, and a copy of the store is as large.
+    let store_file = match &bound.site.store.snapshot {
+        None => run_directory.store_file(),
+        Some(path) => path.with_added_extension("upgrade"),
+    };
+    let loading = bound.site.apps.iter().map(|app| app.start_limit).max().unwrap_or_default();
+    Ok(Upgrade {
+        invocation,
+        sockets: bound.sockets.take_kept(),
+        store_file,
+        notify: bound.systemd.socket().cloned(),
+        limit: loading + upgrade::LIMIT,
+    })
+}
+
+/// Removes expired items from the store, a bounded number each second.
+async fn sweep(store: Arc<Store>) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        second.tick().await;
+        let now = Now::from_unix_seconds(kirin_clock::steady_seconds());
+        // A panic in one round does not end the others.
+        let _ = catch(|| store.sweep(now, SWEEP_ITEMS));
+    }
+}

@@ -1,0 +1,142 @@
+//! The second part of the program's life: start. The store is loaded, event loops and applications
+//! start, and the program waits until they are ready. It accepts no client yet.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use kirin_gateway::filters::cache::counters::CacheCounters;
+use kirin_memcache::codec::Limits;
+use kirin_memcache::{ServerOptions, SnapshotFile};
+use kirin_proxy::Upstream;
+use kirin_store::{Store, StoreConfig};
+use kirin_workers::App;
+use tokio::sync::{Barrier, watch};
+
+use crate::admin::Admin;
+use crate::life::apps;
+use crate::life::bind::Bound;
+use crate::life::ending::Ending;
+use crate::life::error::ProgramError;
+use crate::life::launch::Launch;
+use crate::life::pid_file::PidFile;
+use crate::life::run_directory::RunDirectory;
+use crate::life::signals::Signals;
+use crate::serve::event_loop::{EventLoop, Shared};
+use crate::serve::stage::Stage;
+
+/// What the program has started.
+pub struct Started {
+    /// What was opened before. The event loops have its listeners now.
+    pub bound: Bound,
+    /// The store.
+    pub store: Arc<Store>,
+    /// The snapshot file of the store.
+    pub snapshot: Option<Arc<SnapshotFile>>,
+    /// The applications.
+    pub apps: Vec<Arc<App>>,
+    /// Tells the event loops what to do.
+    pub stage: watch::Sender<Stage>,
+    /// The threads of the event loops.
+    pub threads: Vec<JoinHandle<()>>,
+}
+
+/// Starts the store, the applications and the event loops.
+pub async fn start(
+    mut bound: Bound,
+    launch: &Launch,
+    run_directory: &RunDirectory,
+) -> Result<Started, ProgramError> {
+    let site = Arc::clone(&bound.site);
+    let store = Arc::new(Store::new(StoreConfig {
+        memory_bytes: site.store.memory_bytes,
+        item_limit_bytes: site.store.item_limit_bytes,
+        ..StoreConfig::default()
+    }));
+    let snapshot = match &site.store.snapshot {
+        Some(path) => Some(Arc::new(SnapshotFile::new(path.clone())?)),
+        None => None,
+    };
+    if let (Some(snapshot), None) = (&snapshot, &bound.predecessor) {
+        snapshot.load(&store);
+    }
+    let memcached_options = ServerOptions {
+        limits: Limits { item_size_bytes: site.store.item_limit_bytes, ..Limits::default() },
+        // The configuration sets the memory of a program that serves other things as well. A
+        // client must not raise it.
+        memory_ceiling_bytes: site.store.memory_bytes,
+        stampede_guard: site.store.stampede_guard,
+        snapshot: snapshot.clone(),
+        ..ServerOptions::default()
+    };
+    let memcached = kirin_memcache::Server::new(Arc::clone(&store), memcached_options);
+    let loops = (0..site.threads).map(EventLoop::start).collect::<Result<Vec<_>, _>>()?;
+    let handles = loops.iter().map(|event_loop| event_loop.handle.clone()).collect();
+    let apps = apps::start(&site, launch.loaded.as_ref(), run_directory, handles)?;
+    let mut upstreams = Vec::new();
+    for upstream in &site.upstreams {
+        upstreams.push(Upstream::start(upstream.clone()).await);
+    }
+    let cache_counters: Vec<Arc<CacheCounters>> = loops.iter().map(|_| Arc::default()).collect();
+    let (stage, watched) = watch::channel(Stage::Prepare);
+    let shared = Shared {
+        admin: Admin {
+            store: Arc::clone(&store),
+            apps: apps.clone(),
+            upstreams: upstreams.clone(),
+            cache_counters: cache_counters.clone(),
+            access_logs: bound.logs.values().cloned().collect(),
+            connections: Arc::clone(&bound.connections),
+            accounts: bound.accounts.clone(),
+            listeners: site.listeners.iter().map(|site| site.address.to_string()).collect(),
+            started: Instant::now(),
+        },
+        site,
+        store: Arc::clone(&store),
+        apps: apps.clone(),
+        upstreams,
+        memcached,
+        challenges: bound.acme.challenges(),
+        stage: watched,
+        drained: Arc::new(Barrier::new(loops.len())),
+    };
+    let mut threads = Vec::new();
+    let listeners = std::mem::take(&mut bound.loops);
+    for ((event_loop, listeners), counters) in loops.into_iter().zip(listeners).zip(cache_counters)
+    {
+        threads.push(event_loop.serve(listeners, counters, shared.clone())?);
+    }
+    Ok(Started { bound, store, snapshot, apps, stage, threads })
+}
+
+/// Waits until the program can serve: applications are loaded, and the store of a predecessor is
+/// carried over. Fails if the program has to end before.
+pub async fn wait_until_ready(
+    started: &mut Started,
+    launch: &Launch,
+    signals: &mut Signals,
+) -> Result<(), Ending> {
+    tokio::select! {
+        ready = get_ready(started, launch) => ready.map_err(Ending::NotStarted),
+        stop = signals.stop() => {
+            tracing::info!("stopping while starting: {}", stop.description());
+            Err(Ending::StoppedAtStart)
+        }
+    }
+}
+
+async fn get_ready(started: &mut Started, launch: &Launch) -> Result<(), ProgramError> {
+    let Started { bound, store, apps, .. } = started;
+    let Some(predecessor) = &mut bound.predecessor else { return Ok(apps::all_ready(apps).await?) };
+    tokio::select! {
+        ready = apps::all_ready(apps) => ready?,
+        // It was killed, as a rule, and its store is lost. The service manager starts it again.
+        gone = predecessor.gone() => return Err(gone.into()),
+    }
+    predecessor.carry_over(store).await?;
+    // This program can still be given up without harm, if the file cannot be written.
+    if let Some(path) = &launch.pid_file {
+        bound.pid_file = Some(PidFile::write(path, None)?);
+    }
+    Ok(())
+}

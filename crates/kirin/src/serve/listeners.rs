@@ -1,0 +1,154 @@
+//! The bound listeners of the program, for each event loop: those of HTTP, of operators, and of
+//! memcached clients.
+//!
+//! The main thread opens them at the start, before the loops run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kirin_http::listener::ListenError;
+use kirin_http::{
+    Admission, ConnectionCount, Limits as HttpLimits, ListenAddress, Listener, LogFile,
+};
+use tokio::sync::watch;
+
+use crate::config::check::{ListenerSite, Site};
+use crate::serve::client_accounts::ClientAccounts;
+use crate::serve::logs::{self, LogError, Logs};
+use crate::serve::sockets::{SocketError, Sockets};
+
+/// A bound socket for HTTP, with the settings of its connections.
+pub struct BoundListener {
+    /// The socket.
+    pub socket: Listener,
+    /// The address of the socket, with the port that was free if any port was asked for.
+    pub address: ListenAddress,
+    /// The access log.
+    pub log: Option<Arc<LogFile>>,
+    /// The settings; their limits count the connections and bytes of all loops.
+    pub config: ListenerSite,
+}
+
+/// A bound socket for memcached clients.
+pub struct StoreListener {
+    /// The socket.
+    pub socket: Listener,
+    /// Whether clients find another Kirin on this socket when this one ends. They are disconnected
+    /// at once then, since this program's store is lost. Otherwise they are served until the last
+    /// response is sent, because applications need the store for it.
+    pub has_successor: watch::Receiver<bool>,
+    /// Whether another Kirin serves clients on this socket until this one serves, and then hands
+    /// its store over.
+    pub has_predecessor: bool,
+}
+
+/// The listeners of one event loop.
+#[derive(Default)]
+pub struct LoopListeners {
+    /// Listeners for HTTP.
+    pub http: Vec<BoundListener>,
+    /// Listeners for operators. Only the first loop has any.
+    pub admin: Vec<Listener>,
+    /// Listeners for memcached clients.
+    pub memcached: Vec<StoreListener>,
+}
+
+/// A listener that could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// An inherited socket cannot be used, or was expected and is missing.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// An access log cannot be written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// Opens the HTTP listeners of `site` for each of `loops`. Returns their addresses as clients write
+/// them.
+pub fn open_http(
+    site: &Site,
+    loops: &mut [LoopListeners],
+    sockets: &mut Sockets,
+    logs: &mut Logs,
+    connections: &Arc<ConnectionCount>,
+    accounts: &ClientAccounts,
+) -> Result<Vec<String>, OpenError> {
+    let mut urls = Vec::new();
+    for (listener, client_bytes) in site.listeners.iter().zip(&accounts.listeners) {
+        let log = match &listener.access_log {
+            None => None,
+            Some(target) => Some(logs::open(target, site.user.as_ref(), logs)?),
+        };
+        let admission = Admission::new(Arc::clone(connections), listener.connections_per_address);
+        let limits = HttpLimits {
+            admission: Some(admission),
+            client_bytes: Some(Arc::clone(client_bytes)),
+            ..listener.limits.clone()
+        };
+        let config = ListenerSite { limits, ..listener.clone() };
+        let opened = sockets.open(&config.address, loops.len())?;
+        for (of_loop, sockets) in loops.iter_mut().zip(opened.by_loop) {
+            for socket in sockets {
+                let failed = |error| ListenError::Io(config.address.clone(), error);
+                let address = socket.address().map_err(failed)?;
+                let url = url(&address, config.tls.is_some());
+                if !urls.contains(&url) {
+                    urls.push(url);
+                }
+                let (log, config) = (log.clone(), config.clone());
+                of_loop.http.push(BoundListener { socket, address, log, config });
+            }
+        }
+    }
+    Ok(urls)
+}
+
+/// Opens the memcached port for each of `loops`. `has_successor` tells when another Kirin serves on
+/// it; `has_predecessor` is whether one serves there now.
+pub fn open_memcached(
+    site: &Site,
+    loops: &mut [LoopListeners],
+    sockets: &mut Sockets,
+    has_successor: &watch::Receiver<bool>,
+    has_predecessor: bool,
+) -> Result<(), OpenError> {
+    for address in &site.store.memcached {
+        let opened = sockets.open(address, loops.len())?;
+        // Whoever handed the socket over serves it when this program ends.
+        let has_successor =
+            if opened.is_inherited { watch::channel(true).1 } else { has_successor.clone() };
+        let has_predecessor = has_predecessor && opened.is_inherited;
+        for (of_loop, sockets) in loops.iter_mut().zip(opened.by_loop) {
+            of_loop.memcached.extend(sockets.into_iter().map(|socket| StoreListener {
+                socket,
+                has_successor: has_successor.clone(),
+                has_predecessor,
+            }));
+        }
+        tracing::debug!("memcached protocol on {address}");
+    }
+    Ok(())
+}
+
+/// Opens the unix socket on which the program's own applications find the store.
+pub fn open_app_store(path: &Path, loops: &mut [LoopListeners]) -> Result<(), OpenError> {
+    let address = ListenAddress::Unix(path.to_owned());
+    let sockets = Listener::bind(&address, loops.len())?;
+    for (of_loop, socket) in loops.iter_mut().zip(sockets) {
+        let has_successor = watch::channel(false).1;
+        of_loop.memcached.push(StoreListener { socket, has_successor, has_predecessor: false });
+    }
+    Ok(())
+}
+
+fn url(address: &ListenAddress, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    match address {
+        ListenAddress::Tcp(address) => format!("{scheme}://{address}/"),
+        ListenAddress::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
