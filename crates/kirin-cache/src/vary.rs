@@ -24,7 +24,7 @@ impl Vary {
         let mut names = Vec::new();
         for (_, value) in fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"vary")) {
             for name in members(value) {
-                let is_name = name.iter().all(|byte| byte.is_ascii_graphic());
+                let is_name = name.iter().all(u8::is_ascii_graphic);
                 if name == b"*" || !is_name {
                     return Vary::Any;
                 }

@@ -44,7 +44,7 @@ pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead
     };
     let mut fields = FieldLines::new();
     let mut framing = Framing::UntilClose;
-    for Header { name, value } in headers.iter() {
+    for Header { name, value } in headers {
         if name.eq_ignore_ascii_case("content-length") {
             let length = std::str::from_utf8(value)
                 .ok()

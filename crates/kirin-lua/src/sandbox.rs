@@ -4,6 +4,7 @@
 //! The guard is against accidents of the site's own scripts and for what they are given by
 //! strangers. It is no wall against an author who means harm.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -121,7 +122,7 @@ fn log(lua: &Lua) -> Result<Table> {
 
 /// The place in a script that a frame stands at.
 pub(crate) fn place_of(frame: &mlua::debug::Debug<'_>) -> String {
-    let source = frame.source().short_src.map(|source| source.into_owned()).unwrap_or_default();
+    let source = frame.source().short_src.map(Cow::into_owned).unwrap_or_default();
     format!("{source}:{}", frame.current_line().unwrap_or(0))
 }
 

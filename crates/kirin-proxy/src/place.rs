@@ -204,7 +204,7 @@ impl LocalUpstream {
         what: &str,
     ) {
         let (upstream, request) = (self.upstream.name(), outgoing.head.request_line());
-        let server = server.map(ToString::to_string).unwrap_or_else(|| "none".into());
+        let server = server.map_or_else(|| "none".into(), ToString::to_string);
         if failure.is_worth_a_line() {
             tracing::warn!(upstream, server, request, %failure, "{what}");
         } else {

@@ -65,10 +65,8 @@ async fn look_up(upstream: &Upstream) {
         match found {
             Ok(found) if !found.is_empty() => servers.extend(of_name(old, server, found)),
             failed => {
-                let error = failed
-                    .err()
-                    .map(|error| error.to_string())
-                    .unwrap_or_else(|| "no address".into());
+                let error =
+                    failed.err().map_or_else(|| "no address".into(), |error| error.to_string());
                 let kept: Vec<_> =
                     old.iter().filter(|old| old.address == server.address).cloned().collect();
                 let consequence =

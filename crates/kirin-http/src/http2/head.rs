@@ -89,7 +89,7 @@ impl<'a> Head<'a> {
                 expects_continue = !ended;
             }
         }
-        let host = one_host(uri.authority().map(|authority| authority.as_str()), host)?;
+        let host = one_host(uri.authority().map(http::uri::Authority::as_str), host)?;
         let body = match length {
             _ if ended => BodyLength::None,
             Some(length @ 1..) => BodyLength::Exact(length),

@@ -1,6 +1,7 @@
 //! What `[[upstream]]` says of servers that speak FastCGI, SCGI or uwsgi.
 
 use kirin_proxy::{FastCgiConfig, Scheme, ServerConfig};
+use serde_spanned::Spanned;
 
 use super::check::absolute;
 use super::load::{ConfigError, Source};
@@ -100,8 +101,8 @@ fn refuse_keys_of_http(
         ("forwarded", config.forwarded.span(), CLIENT),
         ("via", config.via.span(), VIA),
     ];
-    let keep = config.keep_connections.as_ref().map(|keep| keep.span()).unwrap_or_default();
-    let max_age = config.max_age.as_ref().map(|age| age.span()).unwrap_or_default();
+    let keep = config.keep_connections.as_ref().map(Spanned::span).unwrap_or_default();
+    let max_age = config.max_age.as_ref().map(Spanned::span).unwrap_or_default();
     let of_connections = [
         ("keep_connections", keep, CONNECTION),
         ("keep_time", config.keep_time.span(), CONNECTION),
