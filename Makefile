@@ -32,6 +32,9 @@ test: ## Everything that can be wrong; a suite that fails does not keep the othe
 lint:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --exclude kirin-tests --exclude kirin-doubling --lib --bins -- \
+	    -D warnings -D clippy::unwrap_used -D clippy::expect_used -D clippy::panic
+	python3 -B scripts/deny
 	python3 -B -m unittest discover -q -s scripts/tests
 	python3 -B scripts/circles.py --most 6 $(CIRCLES)
 	python3 -B scripts/comment-lint $(UNTOUCHED)
