@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use kirin_http::{Body, Method, Place, RequestHead, Response, StatusCode};
+use kirin_http::{AnsweredBy, Body, Method, RequestHead, Response, StatusCode};
 
 /// Where authorities look.
 pub const PATH: &str = "/.well-known/acme-challenge/";
@@ -25,7 +25,7 @@ impl Challenges {
         let token = request.path.strip_prefix(PATH)?;
         let open = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let body = Body::from(open.get(token)?.clone().into_bytes());
-        let mut response = Response::new(Place::Kirin, StatusCode::OK, body);
+        let mut response = Response::new(AnsweredBy::SERVER, StatusCode::OK, body);
         response.fields.push("Content-Type", "application/octet-stream");
         Some(response)
     }

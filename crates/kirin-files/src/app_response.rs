@@ -6,10 +6,13 @@ use kirin_http::byte_range::{ByteRange, Part, part_of};
 use kirin_http::date::parse_date;
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
-use kirin_http::{Body, FieldLines, Place, RequestFields, Response, partial_content};
+use kirin_http::{AnsweredBy, Body, FieldLines, RequestFields, Response, partial_content};
 
 use crate::app_files::AppFile;
 use crate::read_file::http_date;
+
+/// The label of responses by applications: the file is the body of one.
+pub const ANSWERED_BY_APP: AnsweredBy = AnsweredBy::new("app");
 
 /// What the application has said of what it sends.
 #[derive(Default)]
@@ -53,7 +56,7 @@ impl AppFile {
         } else {
             self.file.body(ByteRange { start: 0, length: size })
         };
-        Response { status, fields, body, place: Place::App }
+        Response { status, fields, body, answered_by: ANSWERED_BY_APP }
     }
 
     /// The answer to a GET or HEAD that the application has answered 200 with `fields`.
@@ -104,7 +107,7 @@ impl AppFile {
         if adds_ranges {
             fields.push("Accept-Ranges", "bytes");
         }
-        partial_content::respond(Place::App, fields, size, &part, is_head, |range| {
+        partial_content::respond(ANSWERED_BY_APP, fields, size, &part, is_head, |range| {
             self.file.body(range)
         })
     }
@@ -112,7 +115,7 @@ impl AppFile {
 
 /// A 304 with what the application has said, but for what describes a body that is not sent.
 fn not_modified(fields: &FieldLines) -> Response {
-    let mut response = Response::new(Place::App, StatusCode::NOT_MODIFIED, Body::Empty);
+    let mut response = Response::new(ANSWERED_BY_APP, StatusCode::NOT_MODIFIED, Body::Empty);
     for (name, value) in fields.iter() {
         let of_body = [
             &b"content-type"[..],
@@ -130,6 +133,6 @@ fn not_modified(fields: &FieldLines) -> Response {
 
 fn refusal(status: StatusCode) -> Response {
     let mut response = Response::error(status);
-    response.place = Place::App;
+    response.answered_by = ANSWERED_BY_APP;
     response
 }

@@ -36,5 +36,9 @@ mod respond;
 mod root;
 
 pub use app_files::{AppFile, AppFiles, NotThatFile, SeenFile};
+pub use app_response::ANSWERED_BY_APP;
 pub use config::{FilesConfig, FilesError, FollowLinks};
 pub use files::Files;
+
+/// The label of responses by files.
+pub const ANSWERED_BY: kirin_http::AnsweredBy = kirin_http::AnsweredBy::new("files");

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, UNIX_EPOCH};
 
-use kirin_http::{Body, Place, RequestHead, Response, StatusCode};
+use kirin_http::{Body, RequestHead, Response, StatusCode};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 
 use crate::redirect::Redirect;
@@ -44,7 +44,8 @@ pub(crate) fn answer(root: &Root, request: &RequestHead<'_>) -> Option<Response>
     }
     let (entries, is_whole) = read(root, &path, directory).ok()?;
     let text = page(&path, &entries, is_whole);
-    let mut response = Response::new(Place::Files, StatusCode::OK, Body::from(text.into_bytes()));
+    let mut response =
+        Response::new(crate::ANSWERED_BY, StatusCode::OK, Body::from(text.into_bytes()));
     response.fields.push("Content-Type", "text/html; charset=utf-8");
     Some(response)
 }

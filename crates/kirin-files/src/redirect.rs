@@ -1,7 +1,7 @@
 //! `dir` → `dir/`, so that relative links in its index page lead where they should.
 
 use http::StatusCode;
-use kirin_http::{Body, Place, Response};
+use kirin_http::{Body, Response};
 
 use crate::request_path::RequestPath;
 
@@ -23,7 +23,8 @@ impl Redirect {
             location.push('?');
             location.push_str(query);
         }
-        let mut response = Response::new(Place::Files, StatusCode::MOVED_PERMANENTLY, Body::Empty);
+        let mut response =
+            Response::new(crate::ANSWERED_BY, StatusCode::MOVED_PERMANENTLY, Body::Empty);
         response.fields.push("Location", location);
         response
     }

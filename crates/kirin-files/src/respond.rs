@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use kirin_compress::{AcceptEncoding, Coding};
 use kirin_http::byte_range::part_of;
 use kirin_http::preconditions::{self, Validators, Verdict};
-use kirin_http::{Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content};
+use kirin_http::{Body, FieldLines, RequestFields, RequestHead, Response, partial_content};
 
 use crate::entity_tag::EntityTag;
 use crate::files::Files;
@@ -117,18 +117,23 @@ fn respond(
     let file = &representation.file;
     let part = part_of(fields, is_head, representation.validators(), file.size());
     let head = representation.fields.clone();
-    partial_content::respond(Place::Files, head, file.size(), &part, is_head, |range| {
+    partial_content::respond(crate::ANSWERED_BY, head, file.size(), &part, is_head, |range| {
         file.body(range)
     })
 }
 
 fn response_304(fields: FieldLines) -> Response {
-    Response { status: StatusCode::NOT_MODIFIED, fields, body: Body::Empty, place: Place::Files }
+    Response {
+        status: StatusCode::NOT_MODIFIED,
+        fields,
+        body: Body::Empty,
+        answered_by: crate::ANSWERED_BY,
+    }
 }
 
 /// A refusal, with a short text.
 pub(crate) fn refusal(status: StatusCode) -> Response {
     let mut response = Response::error(status);
-    response.place = Place::Files;
+    response.answered_by = crate::ANSWERED_BY;
     response
 }

@@ -20,7 +20,7 @@ use crate::basic_credentials::BasicCredentials;
 use crate::peer::Peer;
 use crate::queued_writer::{Lost, Output, QueuedWriter, write_patiently};
 use crate::request::{RequestHead, Version};
-use crate::response::{Place, Response};
+use crate::response::{AnsweredBy, Response};
 
 /// Gathered bytes after which a write is due before the second is over.
 const FLUSH_BYTES: usize = 32 * 1024;
@@ -168,7 +168,7 @@ pub struct ResponseRecord {
     /// Bytes of the body.
     pub body_bytes: u64,
     /// Who answered.
-    pub place: Place,
+    pub answered_by: AnsweredBy,
     /// Whether the client did not get all of it.
     pub is_cut: bool,
 }
@@ -176,9 +176,19 @@ pub struct ResponseRecord {
 impl ResponseRecord {
     /// A response that was cut after this many bytes of its body. Without a byte of its head nobody
     /// was answered: 499, as nginx logs it.
-    pub(crate) fn cut(status: StatusCode, body_bytes: u64, place: Place, is_begun: bool) -> Self {
+    pub(crate) fn cut(
+        status: StatusCode,
+        body_bytes: u64,
+        answered_by: AnsweredBy,
+        is_begun: bool,
+    ) -> Self {
         let nobody = Response::client_gone_status();
-        Self { status: if is_begun { status } else { nobody }, body_bytes, place, is_cut: true }
+        Self {
+            status: if is_begun { status } else { nobody },
+            body_bytes,
+            answered_by,
+            is_cut: true,
+        }
     }
 }
 
@@ -226,7 +236,7 @@ impl AccessLog {
         write_escaped(&request.user_agent, &mut lines);
         let seconds = request.started.elapsed().as_secs_f64();
         let cut = if response.is_cut { " cut" } else { "" };
-        let _ = writeln!(lines, "\" {} {seconds:.6}{cut}", response.place.name());
+        let _ = writeln!(lines, "\" {} {seconds:.6}{cut}", response.answered_by.name());
         if lines.len() >= FLUSH_BYTES {
             drop(lines);
             self.flush();

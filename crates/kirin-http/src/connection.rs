@@ -388,8 +388,8 @@ fn write_response<H>(
     }
     if let (Some(log), Some(record)) = (&server.log, &request.record) {
         let body_bytes = (output.len() - before) as u64;
-        let (status, place) = (response.status, response.place);
-        let response = ResponseRecord { status, body_bytes, place, is_cut: false };
+        let (status, answered_by) = (response.status, response.answered_by);
+        let response = ResponseRecord { status, body_bytes, answered_by, is_cut: false };
         log.end(record, &response, clock.time());
     }
 }
@@ -505,17 +505,17 @@ async fn send_in_time<H>(
     response: Response,
     mut request: Request,
 ) -> io::Result<bool> {
-    let (status, place) = (response.status, response.place);
+    let (status, answered_by) = (response.status, response.answered_by);
     let before = io.sent.get();
     let sent = sending::send(io, &server.pipes, response, &mut request.exchange).await;
     if let (Some(log), Some(record)) = (&server.log, &request.record) {
         let response = match sent {
-            Ok(body_bytes) => ResponseRecord { status, body_bytes, place, is_cut: false },
+            Ok(body_bytes) => ResponseRecord { status, body_bytes, answered_by, is_cut: false },
             Err(_) => {
                 // In chunks this counts their framing, too, as nginx does.
                 let taken = io.sent.get() - before;
                 let body_bytes = taken.saturating_sub(request.exchange.head_bytes as u64);
-                ResponseRecord::cut(status, body_bytes, place, taken > 0)
+                ResponseRecord::cut(status, body_bytes, answered_by, taken > 0)
             }
         };
         server.clock().now();

@@ -14,7 +14,7 @@ use http::StatusCode;
 use crate::body::{Body, BodyStream, FileRange, StreamError};
 use crate::byte_range::{ByteRange, Part};
 use crate::field_lines::FieldLines;
-use crate::response::{Place, Response};
+use crate::response::{AnsweredBy, Response};
 
 /// Bytes of a file read at a time for an answer with several parts.
 const READ_BYTES: u64 = 64 * 1024;
@@ -22,7 +22,7 @@ const READ_BYTES: u64 = 64 * 1024;
 /// The answer with `part` of a representation of `size` bytes, whose 200 has `fields`. `piece`
 /// gives bytes that are inside. To HEAD the caller gives [`Part::Whole`].
 pub fn respond(
-    place: Place,
+    answered_by: AnsweredBy,
     fields: FieldLines,
     size: u64,
     part: &Part,
@@ -30,7 +30,7 @@ pub fn respond(
     piece: impl Fn(ByteRange) -> Body,
 ) -> Response {
     let mut response =
-        Response { status: StatusCode::PARTIAL_CONTENT, fields, body: Body::Empty, place };
+        Response { status: StatusCode::PARTIAL_CONTENT, fields, body: Body::Empty, answered_by };
     match part {
         Part::Whole => {
             response.status = StatusCode::OK;
@@ -52,7 +52,7 @@ pub fn respond(
         }
         Part::Unsatisfiable => {
             response = Response::error(StatusCode::RANGE_NOT_SATISFIABLE);
-            response.place = place;
+            response.answered_by = answered_by;
             response.fields.push("Content-Range", format!("bytes */{size}"));
         }
     }

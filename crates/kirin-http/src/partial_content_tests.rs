@@ -84,7 +84,9 @@ fn the_status_follows_from_the_part() {
     let content = Bytes::from_static(b"0123456789");
     let piece =
         |range: ByteRange| Body::Bytes(content.slice(range.start as usize..range.end() as usize));
-    let answer = |part: Part, is_head| respond(Place::Store, fields(), 10, &part, is_head, piece);
+    let answer = |part: Part, is_head| {
+        respond(AnsweredBy::new("store"), fields(), 10, &part, is_head, piece)
+    };
     let whole = answer(Part::Whole, false);
     assert_eq!((whole.status.as_u16(), whole.body.length()), (200, Some(10)));
     assert_eq!(whole.fields.get("content-range"), None);
@@ -96,7 +98,7 @@ fn the_status_follows_from_the_part() {
     assert_eq!(range.fields.get("content-type"), Some(&b"text/plain"[..]));
     assert_eq!(read(range.body).unwrap(), b"234");
     let none = answer(Part::Unsatisfiable, false);
-    assert_eq!((none.status.as_u16(), none.place), (416, Place::Store));
+    assert_eq!((none.status.as_u16(), none.answered_by), (416, AnsweredBy::new("store")));
     assert_eq!(none.fields.get("content-range"), Some(&b"bytes */10"[..]));
     assert_eq!(none.fields.get("etag"), None);
 }
@@ -115,7 +117,8 @@ fn a_file_that_became_shorter_is_an_error_and_no_end() {
         Body::File(FileRange { file: Arc::clone(&file), offset: range.start, length: range.length })
     };
     let ranges = vec![ByteRange { start: 0, length: 10 }, ByteRange { start: 500, length: 500 }];
-    let response = respond(Place::Files, fields(), 1000, &Part::Several(ranges), false, piece);
+    let response =
+        respond(AnsweredBy::new("files"), fields(), 1000, &Part::Several(ranges), false, piece);
     file.set_len(600).unwrap();
     assert!(read(response.body).is_err());
 }
@@ -146,7 +149,7 @@ proptest! {
                 Body::Bytes(bytes.slice(range.start as usize..range.end() as usize))
             }
         };
-        let response = respond(Place::Files, fields(), size, &Part::Several(ranges.clone()), false, piece);
+        let response = respond(AnsweredBy::new("files"), fields(), size, &Part::Several(ranges.clone()), false, piece);
         prop_assert_eq!(response.status.as_u16(), 206);
         prop_assert_eq!(response.fields.get("content-range"), None);
         prop_assert_eq!(matches!(response.body, Body::Stream(_)), in_file);

@@ -6,37 +6,22 @@ use http::StatusCode;
 use crate::body::Body;
 use crate::field_lines::FieldLines;
 
-/// Which kind of place answered; the access log says so.
+/// The part of the server that made a response. The access log names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A page or stored response in the store.
-    Store,
-    /// A directory.
-    Files,
-    /// An application's workers.
-    App,
-    /// A script.
-    Lua,
-    /// What was kept of an earlier response.
-    Cache,
-    /// Another HTTP server.
-    Proxy,
-    /// Kirin itself: errors, redirects.
-    Kirin,
-}
+pub struct AnsweredBy(&'static str);
 
-impl Place {
-    /// The name in the access log and in `try` lists.
+impl AnsweredBy {
+    /// The server itself: errors and redirects.
+    pub const SERVER: Self = Self("kirin");
+
+    /// Returns the label of a part that the access log calls `name`.
+    pub const fn new(name: &'static str) -> Self {
+        Self(name)
+    }
+
+    /// Returns the name in the access log.
     pub fn name(self) -> &'static str {
-        match self {
-            Place::Store => "store",
-            Place::Files => "files",
-            Place::App => "app",
-            Place::Lua => "lua",
-            Place::Cache => "cache",
-            Place::Proxy => "proxy",
-            Place::Kirin => "kirin",
-        }
+        self.0
     }
 }
 
@@ -50,20 +35,20 @@ pub struct Response {
     /// The body. For HEAD, 204 and 304 the engine leaves the bytes out itself.
     pub body: Body,
     /// Who answered.
-    pub place: Place,
+    pub answered_by: AnsweredBy,
 }
 
 impl Response {
     /// A response without field lines.
-    pub fn new(place: Place, status: StatusCode, body: Body) -> Self {
-        Self { status, fields: FieldLines::new(), body, place }
+    pub fn new(answered_by: AnsweredBy, status: StatusCode, body: Body) -> Self {
+        Self { status, fields: FieldLines::new(), body, answered_by }
     }
 
     /// Kirin's own answer for `status`: a short plain text that names it.
     pub fn error(status: StatusCode) -> Self {
         let reason = status.canonical_reason().unwrap_or("Error");
         let text = format!("{} {reason}\n", status.as_u16());
-        let mut response = Self::new(Place::Kirin, status, Body::from(text.into_bytes()));
+        let mut response = Self::new(AnsweredBy::SERVER, status, Body::from(text.into_bytes()));
         response.fields.push("Content-Type", "text/plain; charset=utf-8");
         response
     }

@@ -141,7 +141,7 @@ pub(crate) fn write_status_line(status: StatusCode, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use crate::body::{BodyStream, StreamError};
-    use crate::response::Place;
+    use crate::response::AnsweredBy;
     use bytes::Bytes;
     use std::task::{Context, Poll};
 
@@ -158,7 +158,8 @@ mod tests {
     }
 
     fn write(status: u16, body: Body, mut exchange: Exchange) -> (String, BodyFraming, bool) {
-        let response = Response::new(Place::Kirin, StatusCode::from_u16(status).unwrap(), body);
+        let response =
+            Response::new(AnsweredBy::SERVER, StatusCode::from_u16(status).unwrap(), body);
         let mut out = Vec::new();
         let framing = write_head(&response, &mut exchange, &Clock::default(), &mut out);
         (String::from_utf8(out).unwrap(), framing, exchange.persistent)
@@ -224,8 +225,11 @@ mod tests {
             (Exchange { takes_trailers: true, ..OLD }, true, BodyFraming::Plain),
             (Exchange { takes_trailers: true, ..HEAD }, true, BodyFraming::Nothing),
         ] {
-            let mut response =
-                Response::new(Place::Proxy, StatusCode::OK, Body::Stream(Box::new(WithTrailers)));
+            let mut response = Response::new(
+                AnsweredBy::new("proxy"),
+                StatusCode::OK,
+                Body::Stream(Box::new(WithTrailers)),
+            );
             if announced {
                 response.fields.push("Trailer", "X-Sum");
             }
@@ -273,7 +277,7 @@ mod tests {
 
     #[test]
     fn an_upstreams_date_is_kept() {
-        let mut response = Response::new(Place::App, StatusCode::OK, Body::Empty);
+        let mut response = Response::new(AnsweredBy::new("app"), StatusCode::OK, Body::Empty);
         response.fields.push("Date", "Sun, 06 Nov 1994 08:49:37 GMT");
         let mut out = Vec::new();
         write_head(&response, &mut GET.clone(), &Clock::default(), &mut out);

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
 
 use kirin_http::{
-    Answer, Body, Handler, Limits, ListenAddress, Listener, Origin, Place, RequestHead, Response,
-    Server, StatusCode, listener,
+    Answer, AnsweredBy, Body, Handler, Limits, ListenAddress, Listener, Origin, RequestHead,
+    Response, Server, StatusCode, listener,
 };
 
 struct Panicking;
@@ -20,7 +20,7 @@ impl Handler for Panicking {
                 panic!("expected by this test")
             }),
             _ => Answer::Now(Response::new(
-                Place::Kirin,
+                AnsweredBy::SERVER,
                 StatusCode::OK,
                 Body::from(b"hello".to_vec()),
             )),

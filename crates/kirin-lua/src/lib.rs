@@ -35,3 +35,6 @@ pub use host::Host;
 pub use request::Called;
 pub use script::{Step, Supply, Suspended, Wanted};
 pub use script_file::ScriptFile;
+
+/// The label of responses by scripts.
+pub const ANSWERED_BY: kirin_http::AnsweredBy = kirin_http::AnsweredBy::new("lua");

@@ -1,7 +1,7 @@
 //! What a script's function returns, as a response.
 
 use bytes::Bytes;
-use kirin_http::{Body, FieldLines, Place, Response, StatusCode};
+use kirin_http::{Body, FieldLines, Response, StatusCode};
 use mlua::{Error, LuaString, Result, Table, Value};
 
 use crate::allowance::Allowance;
@@ -30,7 +30,8 @@ pub(crate) fn response(value: &Value, allowance: &Allowance) -> Result<Option<Re
         Value::Nil => return Ok(None),
         Value::Table(table) => table,
         body => {
-            let mut response = Response::new(Place::Lua, StatusCode::OK, whole(body, allowance)?);
+            let mut response =
+                Response::new(crate::ANSWERED_BY, StatusCode::OK, whole(body, allowance)?);
             response.fields.push("Content-Type", HTML);
             return Ok(Some(response));
         }
@@ -42,7 +43,7 @@ pub(crate) fn response(value: &Value, allowance: &Allowance) -> Result<Option<Re
     let status = status
         .ok_or_else(|| Error::runtime("`status` of a response is a number from 200 to 599"))?;
     let body = whole(&table.raw_get("body")?, allowance)?;
-    let mut response = Response::new(Place::Lua, status, body);
+    let mut response = Response::new(crate::ANSWERED_BY, status, body);
     if let Some(headers) = table.raw_get::<Option<Table>>("headers")? {
         let mut lines = Lines { fields: &mut response.fields, allowance, length: 0 };
         headers.for_each::<LuaString, Value>(|name, value| match value {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
-    Body, BodyDecoder, ClientWatch, FieldLines, InformationalBudget, Place, ReceivedHead, Response,
+    Body, BodyDecoder, ClientWatch, FieldLines, InformationalBudget, ReceivedHead, Response,
     StatusCode,
 };
 use tokio::time::Sleep;
@@ -81,7 +81,7 @@ pub(crate) async fn exchange(
                 status: StatusCode::SWITCHING_PROTOCOLS,
                 fields,
                 body,
-                place: Place::Proxy,
+                answered_by: crate::ANSWERED_BY,
             })
         }
     }
@@ -303,7 +303,7 @@ impl Exchange<'_> {
                     }
                 }
             });
-            return Ok(Response { status, fields, body, place: Place::Proxy });
+            return Ok(Response { status, fields, body, answered_by: crate::ANSWERED_BY });
         }
         let body = ResponseBody {
             local: Rc::clone(self.local),
@@ -318,6 +318,11 @@ impl Exchange<'_> {
             keep_alive: head.keep_alive,
             may_be_kept: !head.close && self.refused.is_none() && self.held.is_none(),
         };
-        Ok(Response { status, fields, body: Body::Stream(Box::new(body)), place: Place::Proxy })
+        Ok(Response {
+            status,
+            fields,
+            body: Body::Stream(Box::new(body)),
+            answered_by: crate::ANSWERED_BY,
+        })
     }
 }

@@ -20,7 +20,7 @@ use http::header::{HeaderName, HeaderValue};
 use kirin_balance::Attempt;
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
-    Body, BodyStream, FieldLines, InformationalBudget, Place, RequestBody, Response, StatusCode,
+    Body, BodyStream, FieldLines, InformationalBudget, RequestBody, Response, StatusCode,
     StreamError, Trailers, UnknownLength,
 };
 use tokio::time::{Instant, Sleep, timeout};
@@ -160,7 +160,7 @@ pub(crate) async fn exchange(
 }
 
 fn respond(status: StatusCode, fields: FieldLines, body: Body) -> Response {
-    Response { status, fields, body, place: Place::Proxy }
+    Response { status, fields, body, answered_by: crate::ANSWERED_BY }
 }
 
 /// What a stream's error says of the request. One that the server has refused, or that a GOAWAY

@@ -59,3 +59,6 @@ pub use place::ProxyPlace;
 pub use server::Server;
 pub use tls::{ClientTls, ClientTlsError, ClientTlsSettings};
 pub use upstream::Upstream;
+
+/// The label of responses by other HTTP servers.
+pub const ANSWERED_BY: kirin_http::AnsweredBy = kirin_http::AnsweredBy::new("proxy");

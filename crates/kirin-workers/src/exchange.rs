@@ -12,8 +12,8 @@ use kirin_cgi::RequestBlock;
 use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
-    Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, Place,
-    ReceivedHead, RequestFields, Response, SpooledBody, StatusCode,
+    Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, ReceivedHead,
+    RequestFields, Response, SpooledBody, StatusCode,
 };
 
 use crate::after_response::after_response;
@@ -113,7 +113,7 @@ pub(crate) async fn exchange(
                 status: StatusCode::SWITCHING_PROTOCOLS,
                 fields,
                 body,
-                place: Place::App,
+                answered_by: crate::ANSWERED_BY,
             });
         }
         Err(_) if connection.handle.is_killed() => return Err(Failure::Overdue { pid }),
@@ -361,5 +361,5 @@ fn whole_response(head: WorkerHead, data: Bytes) -> Response {
 }
 
 fn response(head: WorkerHead, body: Body) -> Response {
-    Response { status: head.status, fields: head.fields, body, place: Place::App }
+    Response { status: head.status, fields: head.fields, body, answered_by: crate::ANSWERED_BY }
 }

@@ -39,3 +39,6 @@ pub use config::{AppConfig, LoadedParent, MAX_WORKERS, ParentInvocation, Preload
 pub use counters::CounterValues;
 pub use error::AppError;
 pub use kirin_cgi::MetaVariables;
+
+/// The label of responses by applications.
+pub const ANSWERED_BY: kirin_http::AnsweredBy = kirin_files::ANSWERED_BY_APP;

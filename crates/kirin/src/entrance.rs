@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use kirin_acme::{CHALLENGE_PATH, Challenges};
 use kirin_gateway::routing::router::Router;
-use kirin_http::{Answer, Body, Handler, Origin, Place, RequestHead, Response};
+use kirin_http::{Answer, AnsweredBy, Body, Handler, Origin, RequestHead, Response};
 
 /// A listener's side of the routes.
 pub struct Entrance {
@@ -58,7 +58,8 @@ fn to_https(request: &RequestHead<'_>, port: u16) -> Response {
     }
     let port = if port == 443 { String::new() } else { format!(":{port}") };
     let query = request.query.map(|query| format!("?{query}")).unwrap_or_default();
-    let mut response = Response::new(Place::Kirin, StatusCode::PERMANENT_REDIRECT, Body::Empty);
+    let mut response =
+        Response::new(AnsweredBy::SERVER, StatusCode::PERMANENT_REDIRECT, Body::Empty);
     response.fields.push("Location", format!("https://{host}{port}{}{query}", request.path));
     response
 }

@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use kirin_compress::Codings;
 use kirin_http::request::{self, Parsed};
-use kirin_http::{ClientShare, FieldLines, Place};
+use kirin_http::{ClientShare, FieldLines};
 
 use super::*;
 
@@ -34,7 +34,12 @@ fn response(status: u16, lines: &str, body: Body) -> Response {
         let (name, value) = line.split_once(": ").unwrap();
         fields.try_push(name.as_bytes(), value.as_bytes()).unwrap();
     }
-    Response { status: StatusCode::from_u16(status).unwrap(), fields, body, place: Place::App }
+    Response {
+        status: StatusCode::from_u16(status).unwrap(),
+        fields,
+        body,
+        answered_by: kirin_workers::ANSWERED_BY,
+    }
 }
 
 /// What comes of `response` for a request with these lines.

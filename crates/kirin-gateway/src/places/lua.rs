@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use kirin_http::{
-    Answer, Body, BodyLength, FieldLines, Origin, Place, RequestBody, RequestHead, Response,
+    Answer, Body, BodyLength, FieldLines, Origin, RequestBody, RequestHead, Response,
 };
 use kirin_lua::{
     Called, Fetch, Fetched, Host, Limits, LuaError, ScriptFile, Step, Supply, Suspended, Wanted,
@@ -154,7 +154,7 @@ impl LuaPlace {
                 Step::Passed => return Progress::Passed,
                 Step::Failed(fault) => {
                     return Progress::Answered(Response {
-                        place: Place::Lua,
+                        answered_by: kirin_lua::ANSWERED_BY,
                         ..Response::error(fault.status())
                     });
                 }
@@ -273,7 +273,7 @@ async fn go_on(
                         Ok(bytes) => Supply::Body(read.insert(bytes).clone()),
                         Err(error) => {
                             return Response {
-                                place: Place::Lua,
+                                answered_by: kirin_lua::ANSWERED_BY,
                                 ..Response::error(error.status())
                             };
                         }

@@ -12,9 +12,7 @@ use kirin_compress::{AcceptEncoding, Coding, Codings, Effort, MIN_BYTES, encode}
 use kirin_http::byte_range::{ByteRange, Part, part_of};
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
-use kirin_http::{
-    Answer, Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content,
-};
+use kirin_http::{Answer, Body, FieldLines, RequestFields, RequestHead, Response, partial_content};
 use kirin_ssi::Trouble;
 use kirin_store::{ItemRef, Now, Store};
 
@@ -29,6 +27,7 @@ use crate::pages::page::{Page, PageHead};
 use crate::pages::page_variants::{
     KeptAssembly, PageVariants, keep_assembly, last_assembly, variant_fields,
 };
+use crate::request::answered_by;
 use crate::request::subrequest::Parent;
 use crate::routing::protection::Protection;
 
@@ -197,7 +196,7 @@ impl StorePlace {
         if part == Part::Whole {
             return respond(head.status, fields, Body::Bytes(page.body.clone()));
         }
-        partial_content::respond(Place::Store, fields, size, &part, asked.is_head, |range| {
+        partial_content::respond(answered_by::STORE, fields, size, &part, asked.is_head, |range| {
             slice(&page.body, range)
         })
     }
@@ -380,11 +379,11 @@ fn validators<'a>(head: &PageHead, etag: &'a [u8]) -> Validators<'a> {
 }
 
 fn respond(status: StatusCode, fields: FieldLines, body: Body) -> Response {
-    Response { status, fields, body, place: Place::Store }
+    Response { status, fields, body, answered_by: answered_by::STORE }
 }
 
 fn refusal(status: StatusCode) -> Response {
-    Response { place: Place::Store, ..Response::error(status) }
+    Response { answered_by: answered_by::STORE, ..Response::error(status) }
 }
 
 /// The bytes of a range, which is inside.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use kirin_http::{Body, Origin, Place, RequestHead, Response, TrustedPeers, proxy_field};
+use kirin_http::{AnsweredBy, Body, Origin, RequestHead, Response, TrustedPeers, proxy_field};
 use kirin_store::{Now, Store};
 
 use crate::purge::command::{self, Purge};
@@ -48,7 +48,7 @@ impl PurgeRequests {
         let purged = purge.apply(&self.store, Now::from_unix_seconds(origin.now));
         let mut body = serde_json::to_vec(&purged).unwrap_or_default();
         body.push(b'\n');
-        let mut response = Response::new(Place::Kirin, StatusCode::OK, Body::from(body));
+        let mut response = Response::new(AnsweredBy::SERVER, StatusCode::OK, Body::from(body));
         response.fields.push("Content-Type", "application/json");
         Some(response)
     }

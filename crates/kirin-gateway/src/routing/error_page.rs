@@ -4,7 +4,9 @@
 //! and has it [`clothe`] the error.
 
 use http::StatusCode;
-use kirin_http::{FieldLines, Place, Response};
+use kirin_http::{FieldLines, Response};
+
+use crate::request::answered_by;
 
 /// Pages by status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,8 +65,12 @@ impl ErrorPages {
         // What an application or a stored response says is content, unless the configuration says
         // otherwise.
         let is_content = matches!(
-            response.place,
-            Place::App | Place::Lua | Place::Store | Place::Cache | Place::Proxy
+            response.answered_by,
+            kirin_workers::ANSWERED_BY
+                | kirin_lua::ANSWERED_BY
+                | answered_by::STORE
+                | answered_by::CACHE
+                | kirin_proxy::ANSWERED_BY
         );
         if !self.intercept && is_content {
             return None;
@@ -99,7 +105,7 @@ pub fn clothe(error: &Response, page: Response) -> Response {
         // Both were good lines before.
         let _ = fields.try_push(name, value);
     }
-    Response { status: error.status, fields, body: page.body, place: error.place }
+    Response { status: error.status, fields, body: page.body, answered_by: error.answered_by }
 }
 
 /// Whether `page` can stand for an error.
@@ -110,9 +116,9 @@ pub fn is_page(page: &Response) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kirin_http::Body;
+    use kirin_http::{AnsweredBy, Body};
 
-    fn response(place: Place, status: u16) -> Response {
+    fn response(place: AnsweredBy, status: u16) -> Response {
         Response::new(place, StatusCode::from_u16(status).unwrap(), Body::Empty)
     }
 
@@ -135,14 +141,18 @@ mod tests {
             (200, None),
             (304, None),
         ] {
-            assert_eq!(pages.page_for(&response(Place::Kirin, status)), expected, "{status}");
-            assert_eq!(pages.page_for(&response(Place::Files, status)), expected, "{status}");
+            assert_eq!(pages.page_for(&response(AnsweredBy::SERVER, status)), expected, "{status}");
+            assert_eq!(
+                pages.page_for(&response(kirin_files::ANSWERED_BY, status)),
+                expected,
+                "{status}"
+            );
         }
     }
 
     #[test]
     fn what_an_application_says_is_replaced_only_if_asked_for() {
-        for place in [Place::App, Place::Store] {
+        for place in [kirin_workers::ANSWERED_BY, answered_by::STORE] {
             assert_eq!(pages(false).page_for(&response(place, 404)), None);
             assert_eq!(pages(true).page_for(&response(place, 404)), Some("/404.html"));
             assert_eq!(pages(true).page_for(&response(place, 200)), None);
@@ -151,10 +161,10 @@ mod tests {
 
     #[test]
     fn the_error_keeps_what_is_its_own() {
-        let mut error = response(Place::Files, 405);
+        let mut error = response(kirin_files::ANSWERED_BY, 405);
         error.fields.push("Content-Type", "text/plain");
         error.fields.push("Allow", "GET");
-        let mut page = response(Place::Files, 200);
+        let mut page = response(kirin_files::ANSWERED_BY, 200);
         page.body = Body::from("sorry");
         page.fields.push("Content-Type", "text/html");
         page.fields.push("ETag", "\"x\"");

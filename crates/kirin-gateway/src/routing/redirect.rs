@@ -3,7 +3,7 @@
 //! Pure; made when the configuration is checked.
 
 use http::StatusCode;
-use kirin_http::{Body, Place, Response};
+use kirin_http::{AnsweredBy, Body, Response};
 
 /// Where a route's requests are sent on to. The rest of the path and the query are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Redirect {
             location.push('?');
             location.push_str(query);
         }
-        let mut response = Response::new(Place::Kirin, self.status, Body::Empty);
+        let mut response = Response::new(AnsweredBy::SERVER, self.status, Body::Empty);
         response.fields.push("Location", location);
         response
     }

@@ -78,15 +78,18 @@ impl ResponseFields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kirin_http::{Body, Place};
+    use kirin_http::Body;
 
     fn applied(status: u16, fields: &[(&str, &str)]) -> Vec<(String, String)> {
         let mut rule = ResponseFields::default();
         for (name, value) in fields {
             rule.add(name, value).unwrap();
         }
-        let mut response =
-            Response::new(Place::App, StatusCode::from_u16(status).unwrap(), Body::Empty);
+        let mut response = Response::new(
+            kirin_workers::ANSWERED_BY,
+            StatusCode::from_u16(status).unwrap(),
+            Body::Empty,
+        );
         response.fields.push("Server", "x");
         response.fields.push("x-powered-by", "perl");
         response.fields = response.fields.prepare();

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use http::{Method, StatusCode};
 use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
-use kirin_http::{Answer, Body, Origin, RateLimit, RequestHead, Response};
+use kirin_http::{Answer, AnsweredBy, Body, Origin, RateLimit, RequestHead, Response};
 use kirin_lua::LuaError;
 use kirin_proxy::{BodyBuffering, ProxyPlace};
 use kirin_ssi::Syntax;
@@ -274,7 +274,7 @@ pub fn server_options(has_apps: bool) -> Response {
 }
 
 fn options(allow: &'static str) -> Response {
-    let mut response = Response::new(kirin_http::Place::Kirin, StatusCode::NO_CONTENT, Body::Empty);
+    let mut response = Response::new(AnsweredBy::SERVER, StatusCode::NO_CONTENT, Body::Empty);
     response.fields.push("Allow", allow);
     response
 }

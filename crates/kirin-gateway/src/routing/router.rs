@@ -474,7 +474,7 @@ impl Routes {
             self.look(first, &Lookup { sent: request, seen: &seen, meta, lineage }, origin);
         // A directory's redirect to its own path with a slash: the client knows it by another.
         if let Answer::Now(response) = &mut answer
-            && response.place == kirin_http::Place::Files
+            && response.answered_by == kirin_files::ANSWERED_BY
             && response.fields.get("location").is_some()
         {
             let query = request.query.map(|query| format!("?{query}")).unwrap_or_default();

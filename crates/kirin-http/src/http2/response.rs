@@ -74,11 +74,12 @@ fn add(fields: &mut HeaderMap, (name, value): (&[u8], &[u8])) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::response::Place;
+    use crate::response::AnsweredBy;
 
     #[test]
     fn a_head_has_date_and_length_and_nothing_of_a_connection() {
-        let mut response = Response::new(Place::App, StatusCode::OK, Body::from("hello"));
+        let mut response =
+            Response::new(AnsweredBy::new("app"), StatusCode::OK, Body::from("hello"));
         for (name, value) in [
             ("Content-Type", "text/plain"),
             ("Upgrade", "x"),
@@ -96,14 +97,17 @@ mod tests {
 
     #[test]
     fn statuses_without_a_body_have_no_length() {
-        let response =
-            Response::new(Place::Files, StatusCode::NOT_MODIFIED, Body::from("left out"));
+        let response = Response::new(
+            AnsweredBy::new("files"),
+            StatusCode::NOT_MODIFIED,
+            Body::from("left out"),
+        );
         assert!(!head(&response, false, &Clock::default()).headers().contains_key(CONTENT_LENGTH));
     }
 
     #[test]
     fn a_head_without_a_known_length_does_not_invent_one() {
-        let response = Response::new(Place::App, StatusCode::OK, Body::Empty);
+        let response = Response::new(AnsweredBy::new("app"), StatusCode::OK, Body::Empty);
         assert!(!head(&response, true, &Clock::default()).headers().contains_key(CONTENT_LENGTH));
         assert_eq!(head(&response, false, &Clock::default()).headers()[CONTENT_LENGTH], "0");
     }
@@ -114,7 +118,8 @@ mod tests {
         prepared.push("ETag", "\"a\"");
         let prepared = prepared.prepare();
         for session in ["one", "two"] {
-            let mut response = Response::new(Place::Store, StatusCode::OK, Body::from("hello"));
+            let mut response =
+                Response::new(AnsweredBy::new("store"), StatusCode::OK, Body::from("hello"));
             response.fields = prepared.clone();
             response.fields.push("Set-Cookie", session);
             let head = head(&response, false, &Clock::default());

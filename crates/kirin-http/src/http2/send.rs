@@ -85,8 +85,8 @@ pub(super) fn start<H>(
     let response = if is_switch { Response::error(StatusCode::BAD_GATEWAY) } else { response };
     let head = response::head(&response, exchange.is_head, server.clock());
     let is_empty = exchange.ends_with_head(&response);
-    let (status, place) = (response.status, response.place);
-    let mut record = ResponseRecord { status, body_bytes: 0, place, is_cut: false };
+    let (status, answered_by) = (response.status, response.answered_by);
+    let mut record = ResponseRecord { status, body_bytes: 0, answered_by, is_cut: false };
     let ended = match (respond.send_response(head, is_empty), in_one_frame(response.body)) {
         (Ok(_), _) if is_empty => Ended::Answered,
         (Ok(mut stream), Ok(body)) => {
@@ -107,11 +107,11 @@ pub(super) fn start<H>(
                     Ended::Answered
                 }
                 Ok(Err(_)) => {
-                    record = ResponseRecord::cut(status, 0, place, true);
+                    record = ResponseRecord::cut(status, 0, answered_by, true);
                     Ended::ResetByClient
                 }
                 Err(_) => {
-                    record = ResponseRecord::cut(status, 0, place, true);
+                    record = ResponseRecord::cut(status, 0, answered_by, true);
                     stream.send_reset(Reason::ENHANCE_YOUR_CALM);
                     Ended::Cut
                 }
@@ -122,7 +122,7 @@ pub(super) fn start<H>(
         }
         // The client has reset it meanwhile.
         (Err(_), _) => {
-            record = ResponseRecord::cut(status, 0, place, false);
+            record = ResponseRecord::cut(status, 0, answered_by, false);
             Ended::ResetByClient
         }
     };

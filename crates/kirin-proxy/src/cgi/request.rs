@@ -3,7 +3,7 @@
 
 use kirin_cgi::uwsgi::TooLong;
 use kirin_cgi::{MetaVariables, RequestBlock, Script, fastcgi, uwsgi};
-use kirin_http::{Body, Origin, Place, RequestHead, Response, StatusCode};
+use kirin_http::{Body, Origin, RequestHead, Response, StatusCode};
 
 use super::script_files::{Found, ScriptFiles};
 use crate::address::Scheme;
@@ -100,7 +100,8 @@ impl CgiRequest {
 
     /// To the same path with a slash.
     fn with_slash(&self) -> Response {
-        let mut response = Response::new(Place::Proxy, StatusCode::PERMANENT_REDIRECT, Body::Empty);
+        let mut response =
+            Response::new(crate::ANSWERED_BY, StatusCode::PERMANENT_REDIRECT, Body::Empty);
         let uri = String::from_utf8_lossy(self.block.value("REQUEST_URI").unwrap_or_default())
             .into_owned();
         let (path, query) = match uri.split_once('?') {

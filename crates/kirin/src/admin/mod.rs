@@ -18,8 +18,8 @@ use http::{Method, StatusCode};
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_http::listener::{self, ListenError};
 use kirin_http::{
-    Answer, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, LogFile, Origin,
-    Place, RequestBody, RequestHead, Response, Server,
+    Answer, AnsweredBy, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, LogFile,
+    Origin, RequestBody, RequestHead, Response, Server,
 };
 use kirin_proxy::Upstream;
 use kirin_store::{Now, Store};
@@ -225,14 +225,15 @@ async fn read(mut body: RequestBody) -> Result<Vec<u8>, StatusCode> {
 
 fn json(value: &serde_json::Value) -> Response {
     let body = Body::from(format!("{value:#}\n").into_bytes());
-    let mut response = Response::new(Place::Kirin, StatusCode::OK, body);
+    let mut response = Response::new(AnsweredBy::SERVER, StatusCode::OK, body);
     response.fields.push("Content-Type", "application/json");
     response.fields.push("Cache-Control", "no-store");
     response
 }
 
 fn text(status: StatusCode, text: &str) -> Response {
-    let mut response = Response::new(Place::Kirin, status, Body::from(text.as_bytes().to_vec()));
+    let mut response =
+        Response::new(AnsweredBy::SERVER, status, Body::from(text.as_bytes().to_vec()));
     response.fields.push("Content-Type", "text/plain; charset=utf-8");
     response
 }

@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use kirin_cache::validation;
 use kirin_cache::{CacheStatus, Forwarded, Policy, Unstorable, policy_of, storable};
 use kirin_compress::Codings;
-use kirin_http::{Answer, Body, ClientShare, FieldLines, Place, RequestBody, Response};
+use kirin_http::{Answer, AnsweredBy, Body, ClientShare, FieldLines, RequestBody, Response};
 use kirin_store::{Moment, Now};
 use tokio::time::Instant;
 
@@ -387,7 +387,7 @@ impl Fetch {
         let is_of_visitor = matches!(reason, Unstorable::Cookie | Unstorable::Authorization);
         // An error passes. Then many come at once, and should find each other.
         let is_error = response.status.is_server_error()
-            || response.place == Place::Kirin
+            || response.answered_by == AnsweredBy::SERVER
             || is_of_one_request(response.status);
         if is_error || is_of_request && !is_of_visitor {
             return;
@@ -444,7 +444,7 @@ fn is_of_one_request(status: StatusCode) -> bool {
 
 /// Nobody has waited for it, so it tells nothing of what others would get.
 fn is_of_gone_client(response: &Response) -> bool {
-    response.place == Place::Kirin && response.status.as_u16() == 499
+    response.answered_by == AnsweredBy::SERVER && response.status.as_u16() == 499
 }
 
 fn push_age(fields: &mut FieldLines, policy: &Policy) {

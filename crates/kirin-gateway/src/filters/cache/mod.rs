@@ -30,11 +30,12 @@ use http::StatusCode;
 use httparse::Header;
 use kirin_cache::{CacheStatus, Forwarded, Reuse, Unstorable, reuse, vary};
 use kirin_compress::Codings;
-use kirin_http::{Answer, Origin, Place, RequestBody, RequestHead, Response};
+use kirin_http::{Answer, Origin, RequestBody, RequestHead, Response};
 use kirin_store::{ItemRef, Now, Store};
 
 use crate::filters::compress_threads::CompressThreads;
 use crate::places::store::StorePlace;
+use crate::request::answered_by;
 use crate::request::kept_request::KeptRequest;
 use asked::{Asked, Past};
 use counters::CacheCounters;
@@ -234,7 +235,7 @@ impl Cache {
         let seconds = Now::from_unix_seconds(now);
         let mut response =
             self.pages.stored_response(&found.item, &cached.page, request, codings, seconds);
-        response.place = Place::Cache;
+        response.answered_by = answered_by::CACHE;
         response.fields.push("Age", cached.policy.age(now).to_string());
         response.fields.push("Cache-Status", status.to_string());
         response

@@ -9,10 +9,11 @@ use kirin_http::byte_range::{Part, part_of};
 use kirin_http::date::parse_date;
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
-use kirin_http::{Body, FieldLines, Place, RequestFields, RequestHead, Response, partial_content};
+use kirin_http::{Body, FieldLines, RequestFields, RequestHead, Response, partial_content};
 
 use super::filling_body::{Filler, FillingBody};
 use super::keep::Keep;
+use crate::request::answered_by;
 
 /// Its head, and its body as far as it has come.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl SharedResponse {
                 }
                 Verdict::Failed => {
                     let response = Response::error(StatusCode::PRECONDITION_FAILED);
-                    return Some(Response { place: Place::Cache, ..response });
+                    return Some(Response { answered_by: answered_by::CACHE, ..response });
                 }
             }
         }
@@ -96,7 +97,7 @@ impl SharedResponse {
             Part::Unsatisfiable => {
                 let none = |_| Body::Empty;
                 Some(partial_content::respond(
-                    Place::Cache,
+                    answered_by::CACHE,
                     FieldLines::new(),
                     length?,
                     &part,
@@ -108,6 +109,6 @@ impl SharedResponse {
     }
 
     fn respond(&self, status: StatusCode, body: Body) -> Response {
-        Response { status, fields: self.fields.clone(), body, place: Place::Cache }
+        Response { status, fields: self.fields.clone(), body, answered_by: answered_by::CACHE }
     }
 }

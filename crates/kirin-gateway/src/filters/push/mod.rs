@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Method;
-use kirin_http::{Answer, Body, FieldLines, Place, RequestHead, Response};
+use kirin_http::{Answer, Body, FieldLines, RequestHead, Response};
 use kirin_ssi::Syntax;
 use kirin_store::{Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
 
@@ -110,7 +110,9 @@ impl Push {
             let is_for_us = |(name, _): (&[u8], &[u8])| {
                 name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"kirin-"))
             };
-            if response.place != Place::App || !response.fields.iter().any(is_for_us) {
+            if response.answered_by != kirin_workers::ANSWERED_BY
+                || !response.fields.iter().any(is_for_us)
+            {
                 return response;
             }
             push.carry_out(asked, began, response)

@@ -217,7 +217,6 @@ pub fn stored_head(status: StatusCode, fields: &FieldLines, protection: Protecti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kirin_http::Place;
 
     #[test]
     fn ttl_tags_and_key_are_read() {
@@ -257,7 +256,7 @@ mod tests {
 
     fn response(status: u16, fields: &[(&'static str, &str)]) -> Response {
         let status = StatusCode::from_u16(status).unwrap();
-        let mut response = Response::new(Place::App, status, Body::from("x"));
+        let mut response = Response::new(kirin_workers::ANSWERED_BY, status, Body::from("x"));
         fields.iter().for_each(|(name, value)| response.fields.push(name, value));
         response
     }

@@ -3,8 +3,8 @@
 use kirin_cache::directives::{Directive, delta_seconds, directives};
 use kirin_http::FieldLines;
 use kirin_http::date::parse_date;
-use kirin_http::token::is_token;
 use kirin_http::field_list::members;
+use kirin_http::token::is_token;
 
 /// What the parts of a page have said so far, and whether it depends on who asks.
 #[derive(Debug, Default)]

@@ -206,26 +206,26 @@ impl SsiFilter {
         if let Some(compiled) = known {
             return looked(response, compiled);
         }
-        let Response { status, fields, body, place } = response;
+        let Response { status, fields, body, answered_by } = response;
         if body.length().is_some_and(|length| length > MAX_PAGE_BYTES as u64) {
             tracing::warn!(
                 limit_bytes = MAX_PAGE_BYTES,
                 "a page is too large to be looked at for includes"
             );
-            return Looked::Other(Response { status, fields, body, place });
+            return Looked::Other(Response { status, fields, body, answered_by });
         }
         let content = match collect_now(body) {
             Err(body @ (Body::File(_) | Body::Stream(_))) => {
-                return Looked::Waiting(Response { status, fields, body, place });
+                return Looked::Waiting(Response { status, fields, body, answered_by });
             }
-            Err(body) => return Looked::Other(Response { status, fields, body, place }),
+            Err(body) => return Looked::Other(Response { status, fields, body, answered_by }),
             Ok(mut pieces) => match pieces.len() {
                 1 => pieces.remove(0),
                 _ => Bytes::from(pieces.concat()),
             },
         };
         let compiled = self.compile(&content, state, syntax);
-        looked(Response { status, fields, body: Body::Bytes(content), place }, compiled)
+        looked(Response { status, fields, body: Body::Bytes(content), answered_by }, compiled)
     }
 
     fn compile(&self, content: &Bytes, state: Option<u128>, syntax: Syntax) -> Compiled {
@@ -320,9 +320,10 @@ fn whole(mut response: Response, assembled: Assembled, request: &RequestHead<'_>
         Verdict::NotModified => {
             Response { status: StatusCode::NOT_MODIFIED, body: Body::Empty, ..response }
         }
-        Verdict::Failed => {
-            Response { place: response.place, ..Response::error(StatusCode::PRECONDITION_FAILED) }
-        }
+        Verdict::Failed => Response {
+            answered_by: response.answered_by,
+            ..Response::error(StatusCode::PRECONDITION_FAILED)
+        },
     }
 }
 

@@ -66,10 +66,12 @@ impl Answered {
         if let Err(failure) = check(&response) {
             return Answered::Now(Err(failure));
         }
-        let Response { status, fields, body, place } = response;
+        let Response { status, fields, body, answered_by } = response;
         match collect_now(body) {
             Ok(pieces) => Answered::Now(Ok(Part { pieces, fields })),
-            Err(body) => Answered::Later(Waiting::Body(Response { status, fields, body, place })),
+            Err(body) => {
+                Answered::Later(Waiting::Body(Response { status, fields, body, answered_by }))
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::request::subrequest::collect;
 /// Reads the body into memory, without trailers: they would speak of another page. What is too
 /// large, or ends before its end, is given back as it would have been sent.
 pub async fn read(response: Response) -> Result<Response, Response> {
-    let Response { status, mut fields, body, place } = response;
+    let Response { status, mut fields, body, answered_by } = response;
     match body {
         Body::Stream(mut stream) => {
             let (mut pieces, mut length) = (VecDeque::new(), 0);
@@ -38,19 +38,26 @@ pub async fn read(response: Response) -> Result<Response, Response> {
             match rest {
                 None => {
                     fields.remove("trailer");
-                    Ok(Response { status, fields, body: Body::Segments(pieces.into()), place })
+                    Ok(Response {
+                        status,
+                        fields,
+                        body: Body::Segments(pieces.into()),
+                        answered_by,
+                    })
                 }
                 Some(rest) => {
                     let body = Body::Stream(Box::new(Resumed { pieces, rest: Some(rest) }));
-                    Err(Response { status, fields, body, place })
+                    Err(Response { status, fields, body, answered_by })
                 }
             }
         }
         body => match collect(body, MAX_PAGE_BYTES).await {
-            Ok(pieces) => Ok(Response { status, fields, body: Body::Segments(pieces), place }),
+            Ok(pieces) => {
+                Ok(Response { status, fields, body: Body::Segments(pieces), answered_by })
+            }
             Err(error) => {
                 tracing::error!(%error, "a page cannot be read");
-                Err(Response { place, ..Response::error(StatusCode::INTERNAL_SERVER_ERROR) })
+                Err(Response { answered_by, ..Response::error(StatusCode::INTERNAL_SERVER_ERROR) })
             }
         },
     }
