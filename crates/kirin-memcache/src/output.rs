@@ -14,6 +14,9 @@ use kirin_store::ItemRef;
 /// another piece in a `writev`.
 pub const LARGE_VALUE_BYTES: usize = 1024;
 
+/// Unsent answers past this stop the reading of commands until the client has taken them.
+pub const OUTPUT_LIMIT_BYTES: usize = 1 << 20;
+
 /// Unsent answers.
 #[derive(Debug, Default)]
 pub struct Output {

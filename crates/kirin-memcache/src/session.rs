@@ -4,12 +4,9 @@
 //! in any pieces and get the same answers. A session that is between two commands owns no memory
 //! but itself.
 
-use crate::codec::{self, Close, Command, Step};
+use crate::codec::{self, Close, Command, Parsed};
 use crate::execute::{Executed, Executor};
-use crate::output::Output;
-
-/// Unsent answers past this stop the reading of commands until the client has taken them.
-pub const OUTPUT_LIMIT_BYTES: usize = 1 << 20;
+use crate::output::{OUTPUT_LIMIT_BYTES, Output};
 
 /// The first buffer for a data block, whatever length was announced: memory follows the bytes
 /// that arrive.
@@ -79,7 +76,7 @@ impl Session {
                 pending.extend_from_slice(input);
                 if memchr::memchr(b'\n', pending.get(searched..).unwrap_or_default()).is_none() {
                     return match codec::unfinished_line(&pending) {
-                        Step::Close(close) => Flow::Close(Ending::NotText(close)),
+                        Parsed::Close(close) => Flow::Close(Ending::NotText(close)),
                         _ => {
                             let searched = pending.len();
                             self.state = State::Pending { input: pending, searched };
@@ -153,8 +150,8 @@ impl Session {
                 return Flow::Drain;
             }
             match codec::parse(input, executor.limits()) {
-                Step::Command { command: Command::Quit, .. } => return Flow::Close(Ending::Quit),
-                Step::Command { command, consumed, skip } => {
+                Parsed::Command { command: Command::Quit, .. } => return Flow::Close(Ending::Quit),
+                Parsed::Command { command, consumed, skip } => {
                     let rest = input.get(consumed..).unwrap_or_default();
                     if let Executed::Paused(unfinished) = executor.execute(command, output) {
                         let mut pending = unfinished;
@@ -168,11 +165,11 @@ impl Session {
                     }
                     input = rest.get(skip..).unwrap_or_default();
                 }
-                Step::NeedLine => {
+                Parsed::NeedLine => {
                     self.state = State::Pending { input: input.to_vec(), searched: input.len() };
                     return Flow::Read;
                 }
-                Step::NeedBlock { line, block: length } => {
+                Parsed::NeedBlock { line, block: length } => {
                     let (line, data) = input.split_at(line.min(input.len()));
                     let mut block =
                         Vec::with_capacity(length.min(FIRST_BLOCK_BYTES).max(data.len()));
@@ -180,7 +177,7 @@ impl Session {
                     self.state = State::Block { line: line.into(), block, length };
                     return Flow::Read;
                 }
-                Step::Close(close) => return Flow::Close(Ending::NotText(close)),
+                Parsed::Close(close) => return Flow::Close(Ending::NotText(close)),
             }
         }
     }

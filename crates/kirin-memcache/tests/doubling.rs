@@ -1,7 +1,7 @@
 //! Commands cost no more than their bytes (`kirin-doubling`).
 
 use kirin_doubling::Table;
-use kirin_memcache::codec::{Keys, Limits, Step, parse};
+use kirin_memcache::codec::{Keys, Limits, Parsed, parse};
 
 #[test]
 fn commands_cost_no_more_than_their_bytes() {
@@ -20,8 +20,8 @@ fn commands_cost_no_more_than_their_bytes() {
     ] {
         let line = |count: usize| format!("{start}{}\r\n", piece.repeat(count));
         table.check(&format!("{start}{piece}"), 100, line, |line| {
-            let command = matches!(parse(line.as_bytes(), &limits), Step::Command { .. });
-            (command, Keys::of(line.as_bytes()).count())
+            let command = matches!(parse(line.as_bytes(), &limits), Parsed::Command { .. });
+            (command, Keys::split(line.as_bytes()).count())
         });
     }
     table.finish();

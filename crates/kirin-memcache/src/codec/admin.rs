@@ -5,8 +5,8 @@
 //! Commands that would watch or list what clients store are refused with the lines of a memcached
 //! that was started with `-W` and `-X`.
 
-use super::command::{Command, Exptime, StatsTopic};
-use super::number::{parse_f64, parse_i32, parse_u32};
+use super::command::{Command, StatsTopic};
+use super::number::{Exptime, parse_f64, parse_i32, parse_u32};
 use super::tokens::Tokens;
 use super::{Limits, Line, answer, error};
 

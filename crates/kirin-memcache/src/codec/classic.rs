@@ -2,10 +2,8 @@
 
 use kirin_store::{Direction, StoreMode};
 
-use super::command::{
-    Arithmetic, Command, Exptime, KEY_LIMIT_BYTES, Key, Retrieval, Storage, Value,
-};
-use super::number::{parse_i32, parse_u32, parse_u64};
+use super::command::{Arithmetic, Command, DataBlock, KEY_LIMIT_BYTES, Key, Retrieval, Storage};
+use super::number::{Exptime, parse_i32, parse_u32, parse_u64};
 use super::tokens::{Keys, Tokens};
 use super::{Close, Limits, Line, PendingStore, admin, answer, error, fits};
 
@@ -97,7 +95,7 @@ fn storage<'a>(mode: StoreMode, compares: bool, tokens: &Tokens<'a>, limits: &Li
             Command::TooLarge { key, remove: mode == StoreMode::Set && !compares, noreply };
         return Line::Skip(command, value_bytes + 2);
     }
-    let value = Value::Borrowed(b"");
+    let value = DataBlock::Borrowed(b"");
     let storage =
         Storage { mode, key, flags, exptime: Exptime(exptime), compare_cas, noreply, value };
     Line::Block(PendingStore { command: Command::Store(storage), value_bytes })

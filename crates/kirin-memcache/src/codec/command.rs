@@ -2,24 +2,14 @@
 
 use std::borrow::Cow;
 
-use kirin_store::{Direction, Expires, Now, StoreMode};
+use kirin_store::{Direction, StoreMode};
 
 use super::meta_flags::MetaFlags;
+use super::number::Exptime;
 use super::tokens::Keys;
 
 /// The longest key, in bytes, before base64 decoding (`KEY_MAX_LENGTH` of memcached).
 pub const KEY_LIMIT_BYTES: usize = 250;
-
-/// An expiry time as the client wrote it; what it means depends on the clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exptime(pub i32);
-
-impl Exptime {
-    /// The moment meant, seen from `now`.
-    pub fn expires(self, now: Now) -> Expires {
-        Expires::from_exptime(i64::from(self.0), now)
-    }
-}
 
 /// A key as the store knows it, and how the client wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,18 +22,18 @@ pub struct Key<'a> {
 
 /// The data block of a storage command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum DataBlock<'a> {
     /// It came in one read with its command line and still lies there.
     Borrowed(&'a [u8]),
     /// It took more than one read and has memory of its own.
     Owned(Vec<u8>),
 }
 
-impl<'a> From<Value<'a>> for kirin_store::Value<'a> {
-    fn from(value: Value<'a>) -> kirin_store::Value<'a> {
+impl<'a> From<DataBlock<'a>> for kirin_store::Value<'a> {
+    fn from(value: DataBlock<'a>) -> kirin_store::Value<'a> {
         match value {
-            Value::Borrowed(bytes) => bytes.into(),
-            Value::Owned(bytes) => bytes.into(),
+            DataBlock::Borrowed(bytes) => bytes.into(),
+            DataBlock::Owned(bytes) => bytes.into(),
         }
     }
 }
@@ -75,7 +65,7 @@ pub struct Storage<'a> {
     /// Answer nothing.
     pub noreply: bool,
     /// What to store.
-    pub value: Value<'a>,
+    pub value: DataBlock<'a>,
 }
 
 /// `incr`, `decr`.
@@ -110,7 +100,7 @@ pub struct MetaSet<'a> {
     /// What to do and what to answer.
     pub flags: MetaFlags<'a>,
     /// What to store.
-    pub value: Value<'a>,
+    pub value: DataBlock<'a>,
 }
 
 /// The table a `stats` command asks for.

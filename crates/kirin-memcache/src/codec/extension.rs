@@ -13,7 +13,7 @@
 //! | `Pprefix` | `md` | the key is a prefix: the same for every item whose key starts with it |
 
 /// Most tags on one item.
-pub const TAGS_LIMIT: usize = 16;
+pub const TAGS_PER_COMMAND: usize = 16;
 
 /// The longest tag, in bytes.
 pub const TAG_LIMIT_BYTES: usize = 64;
@@ -66,7 +66,7 @@ impl<'a> Extension<'a> {
     pub(super) fn parse(argument: &'a [u8]) -> Result<Extension<'a>, ExtensionError> {
         if let Some(list) = argument.strip_prefix(b"tags=") {
             let tags = Tags(list);
-            if tags.iter().count() > TAGS_LIMIT {
+            if tags.iter().count() > TAGS_PER_COMMAND {
                 return Err(ExtensionError::TooManyTags);
             }
             for tag in tags.iter() {

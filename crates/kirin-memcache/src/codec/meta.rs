@@ -6,7 +6,7 @@ use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use kirin_store::{Direction, StoreMode};
 
 use super::classic::value_length;
-use super::command::{Command, KEY_LIMIT_BYTES, Key, Meta, MetaSet, Value};
+use super::command::{Command, DataBlock, KEY_LIMIT_BYTES, Key, Meta, MetaSet};
 use super::meta_flags::MetaFlags;
 use super::number::parse_i32;
 use super::tokens::{Keys, Tokens};
@@ -15,7 +15,7 @@ use super::{Limits, Line, PendingStore, answer, error, fits};
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 
 /// memcached counts the end of the line as a token and takes 20.
-const MOST_TOKENS: usize = 19;
+const TOKEN_LIMIT: usize = 19;
 
 /// Base64 of keys: padded, and with any last bits, as memcached takes it.
 const KEY_BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -60,7 +60,7 @@ fn without_block<'a>(line: &'a [u8], tokens: &Tokens<'a>, verb: Verb) -> Line<'a
     if tokens.get(1).len() > KEY_LIMIT_BYTES {
         return answer(BAD_FORMAT, false);
     }
-    if tokens.count() > MOST_TOKENS {
+    if tokens.count() > TOKEN_LIMIT {
         let text = match verb {
             Verb::Get => "CLIENT_ERROR options flags are too long",
             _ => "CLIENT_ERROR options flags too long",
@@ -102,7 +102,7 @@ fn set<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
     if tokens.get(1).len() > KEY_LIMIT_BYTES || tokens.count() == 2 {
         return answer(BAD_FORMAT, false);
     }
-    if tokens.count() > MOST_TOKENS {
+    if tokens.count() > TOKEN_LIMIT {
         return answer("CLIENT_ERROR options flags too long", false);
     }
     let Some(value_bytes) = parse_i32(tokens.get(2)).and_then(value_length) else {
@@ -132,7 +132,7 @@ fn set<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
         let command = Command::TooLarge { key, remove: true, noreply: false };
         return Line::Skip(command, value_bytes + 2);
     }
-    let set = MetaSet { key, mode, flags, value: Value::Borrowed(b"") };
+    let set = MetaSet { key, mode, flags, value: DataBlock::Borrowed(b"") };
     Line::Block(PendingStore { command: Command::MetaSet(set), value_bytes })
 }
 

@@ -4,9 +4,8 @@
 //! for something in the answer, in the order in which they were written; so both are kept: the
 //! effects as fields, and the text to be gone through again for the answer.
 
-use super::command::Exptime;
 use super::extension::{Extension, ExtensionError};
-use super::number::{parse_i32, parse_u32, parse_u64};
+use super::number::{Exptime, parse_i32, parse_u32, parse_u64};
 use super::tokens::Keys;
 
 /// The longest opaque token, with its `O` (`MFLAG_MAX_OPAQUE_LENGTH` of memcached).

@@ -17,11 +17,12 @@ mod number;
 mod tokens;
 
 pub use command::{
-    Arithmetic, Command, Exptime, KEY_LIMIT_BYTES, Key, Meta, MetaSet, Retrieval, StatsTopic,
-    Storage, Value,
+    Arithmetic, Command, DataBlock, KEY_LIMIT_BYTES, Key, Meta, MetaSet, Retrieval, StatsTopic,
+    Storage,
 };
-pub use extension::{Extension, TAG_LIMIT_BYTES, TAGS_LIMIT, Tags};
+pub use extension::{Extension, TAG_LIMIT_BYTES, TAGS_PER_COMMAND, Tags};
 pub use meta_flags::MetaFlags;
+pub use number::Exptime;
 pub use tokens::Keys;
 
 /// A command line other than a retrieval is never longer than this; more without a line end is
@@ -50,7 +51,7 @@ impl Default for Limits {
 
 /// What was found at the front of the input.
 #[derive(Debug, PartialEq)]
-pub enum Step<'a> {
+pub enum Parsed<'a> {
     /// A whole command, in the first `consumed` bytes; the `skip` bytes after them are the data
     /// block of a refused storage command.
     Command {
@@ -103,30 +104,30 @@ struct PendingStore<'a> {
 }
 
 /// Takes one command off the front of `input`.
-pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Step<'a> {
+pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     let Some(end) = memchr::memchr(b'\n', input) else {
         return unfinished_line(input);
     };
     if end > LINE_LIMIT_BYTES
-        && let Step::Close(close) = unfinished_line(&input[..end])
+        && let Parsed::Close(close) = unfinished_line(&input[..end])
     {
-        return Step::Close(close);
+        return Parsed::Close(close);
     }
     let consumed = end + 1;
     match parse_line(line_text(&input[..end]), limits) {
-        Line::Command(command) => Step::Command { command, consumed, skip: 0 },
-        Line::Skip(command, skip) => Step::Command { command, consumed, skip },
-        Line::Close(close) => Step::Close(close),
+        Line::Command(command) => Parsed::Command { command, consumed, skip: 0 },
+        Line::Skip(command, skip) => Parsed::Command { command, consumed, skip },
+        Line::Close(close) => Parsed::Close(close),
         Line::Block(pending) => {
             let block = pending.value_bytes + 2;
             match input.get(consumed..consumed + block) {
-                None => Step::NeedBlock { line: consumed, block },
+                None => Parsed::NeedBlock { line: consumed, block },
                 Some(bytes) => {
                     let command = match bytes.strip_suffix(b"\r\n") {
-                        Some(value) => pending.with(Value::Borrowed(value)),
+                        Some(value) => pending.with(DataBlock::Borrowed(value)),
                         None => pending.without_line_end(),
                     };
-                    Step::Command { command, consumed: consumed + block, skip: 0 }
+                    Parsed::Command { command, consumed: consumed + block, skip: 0 }
                 }
             }
         }
@@ -142,7 +143,7 @@ pub fn parse_stored<'a>(line: &'a [u8], mut block: Vec<u8>, limits: &Limits) -> 
                 return pending.without_line_end();
             }
             block.truncate(pending.value_bytes);
-            pending.with(Value::Owned(block))
+            pending.with(DataBlock::Owned(block))
         }
         Line::Command(command) | Line::Skip(command, _) => command,
         Line::Close(_) => Command::Quit,
@@ -150,18 +151,18 @@ pub fn parse_stored<'a>(line: &'a [u8], mut block: Vec<u8>, limits: &Limits) -> 
 }
 
 /// An input without a line end: wait for it, or give up on it.
-pub fn unfinished_line(input: &[u8]) -> Step<'_> {
+pub fn unfinished_line(input: &[u8]) -> Parsed<'_> {
     if input.len() <= LINE_LIMIT_BYTES {
-        return Step::NeedLine;
+        return Parsed::NeedLine;
     }
     let blanks = input.iter().take_while(|byte| **byte == b' ').count();
     let text = &input[blanks..];
     let retrieval =
         [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(|name| text.starts_with(name));
     if blanks <= 100 && retrieval && input.len() <= RETRIEVAL_LINE_LIMIT_BYTES {
-        Step::NeedLine
+        Parsed::NeedLine
     } else {
-        Step::Close(Close::LineTooLong)
+        Parsed::Close(Close::LineTooLong)
     }
 }
 
@@ -182,12 +183,12 @@ fn line_text(line: &[u8]) -> &[u8] {
 fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
     // Nine commands of ten are one of these two; they need no list of tokens.
     if let Some(keys) = line.strip_prefix(b"get ") {
-        return classic::retrieval(Keys::of(keys), false);
+        return classic::retrieval(Keys::split(keys), false);
     }
     if let Some(keys) = line.strip_prefix(b"gets ") {
-        return classic::retrieval(Keys::of(keys), true);
+        return classic::retrieval(Keys::split(keys), true);
     }
-    let tokens = tokens::Tokens::of(line);
+    let tokens = tokens::Tokens::split(line);
     let name = tokens.get(0);
     if name.len() < 2 {
         return error();
@@ -199,7 +200,7 @@ fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
 }
 
 impl<'a> PendingStore<'a> {
-    fn with(self, bytes: Value<'a>) -> Command<'a> {
+    fn with(self, bytes: DataBlock<'a>) -> Command<'a> {
         let mut command = self.command;
         match &mut command {
             Command::Store(Storage { value, .. }) | Command::MetaSet(MetaSet { value, .. }) => {

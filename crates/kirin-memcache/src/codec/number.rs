@@ -5,6 +5,19 @@
 //! a value too long for 64 bits is an error, and the result is cut to the width asked for
 //! (memcached 1.6 `util.c`, `safe_strtoul` and its siblings).
 
+use kirin_store::{Expires, Now};
+
+/// An expiry time as the client wrote it; what it means depends on the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exptime(pub i32);
+
+impl Exptime {
+    /// The moment meant, seen from `now`.
+    pub fn expires(self, now: Now) -> Expires {
+        Expires::from_exptime(i64::from(self.0), now)
+    }
+}
+
 /// An unsigned 64-bit number: cas values, deltas.
 pub fn parse_u64(token: &[u8]) -> Option<u64> {
     let digits = Digits::scan(token)?;

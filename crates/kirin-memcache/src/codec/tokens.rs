@@ -11,9 +11,9 @@ pub(super) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    pub(super) fn of(line: &'a [u8]) -> Tokens<'a> {
+    pub(super) fn split(line: &'a [u8]) -> Tokens<'a> {
         let mut tokens = Tokens { list: [b""; MAX_TOKENS], count: 0 };
-        for (slot, token) in tokens.list.iter_mut().zip(Keys::of(line)) {
+        for (slot, token) in tokens.list.iter_mut().zip(Keys::split(line)) {
             *slot = token;
             tokens.count += 1;
         }
@@ -49,13 +49,13 @@ pub struct Keys<'a> {
 
 impl<'a> Keys<'a> {
     /// The space-separated words of `line`.
-    pub fn of(line: &'a [u8]) -> Keys<'a> {
+    pub fn split(line: &'a [u8]) -> Keys<'a> {
         Keys { rest: line }
     }
 
     /// What follows the first `count` words of `line`.
     pub(super) fn after_words(line: &'a [u8], count: usize) -> Keys<'a> {
-        let mut words = Keys::of(line);
+        let mut words = Keys::split(line);
         for _ in 0..count {
             words.next();
         }
@@ -87,16 +87,16 @@ mod tests {
 
     #[test]
     fn only_spaces_separate_tokens() {
-        let tokens = Tokens::of(b"  set  a\tb 0 ");
+        let tokens = Tokens::split(b"  set  a\tb 0 ");
         assert_eq!(tokens.from(0), [&b"set"[..], b"a\tb", b"0"]);
         assert_eq!(tokens.get(3), b"");
-        assert_eq!(Tokens::of(b"   ").count(), 0);
+        assert_eq!(Tokens::split(b"   ").count(), 0);
     }
 
     #[test]
     fn a_line_yields_its_first_23_tokens_and_all_its_keys() {
         let line = "k ".repeat(100);
-        assert_eq!(Tokens::of(line.as_bytes()).count(), 23);
-        assert_eq!(Keys::of(line.as_bytes()).count(), 100);
+        assert_eq!(Tokens::split(line.as_bytes()).count(), 23);
+        assert_eq!(Keys::split(line.as_bytes()).count(), 100);
     }
 }

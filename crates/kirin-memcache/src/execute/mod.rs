@@ -41,7 +41,7 @@ pub struct Executor {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Executed {
     /// It is answered.
-    Whole,
+    Done,
     /// A retrieval stopped between two keys because the output is over its limit. The command line
     /// for the rest, to be carried out when the client has taken the answers so far.
     Paused(Vec<u8>),
@@ -142,7 +142,7 @@ impl Executor {
             // The session ends at this and never passes it on.
             Command::Quit => {}
         }
-        Executed::Whole
+        Executed::Done
     }
 
     fn snapshot(&self) -> &'static str {

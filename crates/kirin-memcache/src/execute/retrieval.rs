@@ -6,8 +6,7 @@ use kirin_store::{Expires, GetRequest, ItemRef, MetaOutcome};
 
 use super::{Executed, Executor};
 use crate::codec::Retrieval;
-use crate::output::Output;
-use crate::session::OUTPUT_LIMIT_BYTES;
+use crate::output::{OUTPUT_LIMIT_BYTES, Output};
 
 impl Executor {
     pub(super) fn retrieve(&self, retrieval: Retrieval<'_>, output: &mut Output) -> Executed {
@@ -21,7 +20,7 @@ impl Executor {
             }
         }
         output.push(b"END\r\n");
-        Executed::Whole
+        Executed::Done
     }
 
     fn find(&self, key: &[u8], retrieval: &Retrieval<'_>) -> Option<ItemRef> {

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::StartError;
 use crate::memcached_options::{ListenAddress, Options};
-use crate::server::Listener;
+use crate::serve::Listener;
 
 /// The host listened on when there is no `-l`.
 const LOOPBACK: &str = "127.0.0.1";

@@ -26,7 +26,8 @@ use tokio::task::{JoinSet, LocalSet};
 use crate::codec::Limits;
 use crate::execute::VERSION;
 use crate::memcached_options::{HELP, Invocation, Options};
-use crate::server::{Description, Server, ServerOptions, serve};
+use crate::serve::serve;
+use crate::server::{Description, Server, ServerOptions};
 use crate::snapshot_file::{SnapshotFile, SnapshotFileError};
 use bind::Sockets;
 

@@ -17,13 +17,13 @@ use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 /// Long enough for anything on a busy machine; only a failing test ever waits for so long.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Waits until `met`.
 pub fn wait_until(what: &str, mut met: impl FnMut() -> bool) {
     let started = Instant::now();
     while !met() {
-        assert!(started.elapsed() < PATIENCE, "gave up waiting: {what}");
+        assert!(started.elapsed() < ANSWER_TIMEOUT, "gave up waiting: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -114,7 +114,7 @@ impl Memcached {
                     panic!("memcached does not start ({error}); run tests/install_clients.sh of this crate")
                 });
             let started = Instant::now();
-            while started.elapsed() < PATIENCE {
+            while started.elapsed() < ANSWER_TIMEOUT {
                 if child.try_wait().expect("the state of memcached").is_some() {
                     break;
                 }
@@ -149,7 +149,7 @@ pub struct Client {
 impl Client {
     pub fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a read timeout");
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).expect("a read timeout");
         stream.set_nodelay(true).expect("no delay");
         Client { stream }
     }
