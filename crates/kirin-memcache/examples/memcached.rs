@@ -1,4 +1,4 @@
-//! The store alone, started as `kirin memcached` starts it: `cargo run --example memcached -- -vv`.
+//! Starts the store alone, as `kirin memcached` does: `cargo run --example memcached -- -vv`.
 
 use std::process::ExitCode;
 

@@ -1,9 +1,10 @@
 //! A client's connection on an event loop.
 //!
-//! While it waits for a command it owns its socket and a few words of state. What a read brings is
-//! put into the loop's buffer, answered into the loop's other buffer, and sent from there; memory
-//! of its own is taken only for an unfinished command and for answers the client has not taken.
-//! One request is one `read` and one `write`.
+//! A waiting connection owns its socket and a few words of state. The loop has one buffer for input
+//! and one for output, which all its connections share. A connection takes memory of its own only
+//! for an unfinished command and for answers that the client has not read.
+//!
+//! One request takes one `read` and one `write`.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -20,19 +21,19 @@ use crate::execute::Executor;
 use crate::output::Output;
 use crate::session::{Ending, Flow, Session};
 
-/// What one read can bring.
+/// The most bytes of one read.
 const INPUT_BYTES: usize = 64 << 10;
 
-/// An output buffer that grew past this for one batch is not kept for the next.
+/// An output buffer with a larger capacity in bytes is not kept for the next batch.
 const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
-/// Data blocks with more than this missing are read right into their own memory.
+/// If more bytes than this are missing in a data block, they are read directly into its memory.
 const DIRECT_READ_BYTES: usize = INPUT_BYTES;
 
-/// Pieces of one `writev`.
+/// The most pieces of one `writev`.
 const SLICES: usize = 64;
 
-/// The two buffers that all connections of a loop use in turn.
+/// The two buffers that all connections of a loop share.
 #[derive(Debug)]
 pub(crate) struct LoopBuffers {
     input: RefCell<Box<[u8]>>,
@@ -48,7 +49,7 @@ impl LoopBuffers {
     }
 }
 
-/// Why a connection is over.
+/// The reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Closed {
     #[error("closed by the client")]
@@ -61,13 +62,13 @@ pub(crate) enum Closed {
     Failed(#[from] io::Error),
 }
 
-/// One client.
+/// A client's connection.
 pub(crate) struct Connection<S> {
     stream: S,
     session: Session,
     /// Answers that did not fit into the socket. While there are any, nothing is read.
     unsent: Option<Box<Output>>,
-    /// Commands are left over from before the answers were taken.
+    /// Whether commands wait until the client has read its answers.
     draining: bool,
     ending: Option<Ending>,
 }
@@ -83,7 +84,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Serves the client until one of the two has enough.
+    /// Serves the client until one side closes the connection.
     pub(crate) async fn run(&mut self, executor: &Executor, buffers: &LoopBuffers) -> Closed {
         match executor.server().options().idle_timeout {
             None => loop {
@@ -91,12 +92,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     return closed;
                 }
             },
-            // In a box, so that connections without a timer do not carry the room for one.
+            // The box keeps the state of the timer out of connections that have none.
             Some(limit) => Box::pin(self.run_while_busy(limit, executor, buffers)).await,
         }
     }
 
-    /// The same, until the client is silent for `limit`.
+    /// Serves the client until one side closes the connection, or the client is silent for `limit`.
     async fn run_while_busy(
         &mut self,
         limit: Duration,
@@ -116,7 +117,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// One turn: send what is unsent, or else read, carry out and answer.
+    /// Takes one turn: sends what is unsent, or else reads, carries out and answers.
     fn poll_turn(
         &mut self,
         cx: &mut Context<'_>,
@@ -184,7 +185,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Ready(Ok(self.session.feed(received, executor, output)))
     }
 
-    /// Sends what the socket takes now and keeps the rest.
+    /// Sends what the socket takes now, and keeps the rest.
     fn send_now(
         &mut self,
         cx: &mut Context<'_>,
@@ -208,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// Sends all of `output`. Pending when the socket is full.
+/// Sends all of `output`. Pending if the socket is full.
 fn poll_send<S: AsyncWrite + Unpin>(
     stream: &mut S,
     cx: &mut Context<'_>,
@@ -234,8 +235,8 @@ fn poll_send<S: AsyncWrite + Unpin>(
     Poll::Ready(Ok(()))
 }
 
-/// Reads what is missing of a data block, and no more, into its buffer. The buffer grows with what
-/// has arrived, not with what was announced.
+/// Reads the missing part of a data block, and no more, into its buffer. The buffer grows with the
+/// bytes that have arrived, not with the announced length.
 fn poll_read_block<S: AsyncRead + Unpin>(
     stream: &mut S,
     cx: &mut Context<'_>,

@@ -1,39 +1,39 @@
-//! What the listeners count; the store counts hits and misses itself.
+//! The counters of the listeners. The store counts hits and misses itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of one loop. Each is touched a few times a read at most.
+/// The counters of one loop. Each changes at most a few times for a read.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Connections accepted.
+    /// Connections that were accepted.
     pub total_connections: AtomicU64,
-    /// Connections refused because there were too many.
+    /// Connections that were refused because there were too many.
     pub rejected_connections: AtomicU64,
-    /// Bytes received.
+    /// Bytes that were received.
     pub bytes_read: AtomicU64,
-    /// Bytes sent.
+    /// Bytes that were sent.
     pub bytes_written: AtomicU64,
-    /// Values refused before they were read, for their announced size.
+    /// Values that were refused for their announced size before they were read.
     pub store_too_large: AtomicU64,
     /// `me` commands.
     pub cmd_meta: AtomicU64,
-    /// Connections closed because they were silent.
+    /// Connections that were closed because they were silent.
     pub idle_kicks: AtomicU64,
-    /// Times that accepting paused because the process had no file descriptor left.
+    /// Pauses in accepting because the process had no file descriptor left.
     pub listen_disabled_num: AtomicU64,
-    /// Times that a client's commands had to wait until it took its answers.
+    /// Pauses of a client's commands until it had read its answers.
     pub conn_yields: AtomicU64,
 }
 
 impl Counters {
-    /// Sets all to 0 (`stats reset`).
+    /// Sets all counters to 0 (`stats reset`).
     pub fn reset(&self) {
         for counter in self.all() {
             counter.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Adds those of another loop.
+    /// Adds the counters of another loop.
     pub fn add_all(&self, others: &Counters) {
         for (counter, other) in self.all().into_iter().zip(others.all()) {
             add(counter, read(other));

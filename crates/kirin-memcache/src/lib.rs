@@ -1,12 +1,11 @@
 //! The memcached text and meta protocols over [`kirin_store`].
 //!
-//! A reader can follow a `get` through four files: `connection.rs` reads the bytes, `session.rs`
-//! takes command after command off them with [`codec`], `execute/` asks the store and writes the
-//! answer into an `output.rs`, and the connection sends that. Only `connection.rs` and `server.rs`
-//! do I/O.
+//! A `get` goes through four files. `connection.rs` reads the bytes. `session.rs` takes one command
+//! after another off them with [`codec`]. `execute/` calls the store and writes the answer into an
+//! `output.rs`, which the connection sends. Only `connection.rs` and `serve.rs` do I/O.
 //!
-//! The program spawns [`serve`] on its loops; [`run`] starts the store alone, with memcached's own
-//! command line ([`memcached_options`]).
+//! The program spawns [`serve`] on its event loops. [`run`] starts the store alone, with
+//! memcached's command line ([`memcached_options`]).
 #![forbid(unsafe_code)]
 
 pub mod codec;

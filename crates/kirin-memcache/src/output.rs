@@ -1,64 +1,65 @@
 //! The answers of one connection that have not been sent yet.
 //!
-//! Lines and small values are copied one after another into one buffer; a large value is a
-//! reference to the item in the store, noted with its place in that text. Everything a read brought
-//! in is answered into one `Output`, which then goes out in one `write`, or `writev` when large
-//! values lie between. Pure: the connection does the writing.
+//! Lines and small values are copied into one buffer. A large value is a reference to the item in
+//! the store, with its position in that text. All answers to one read go into one `Output`, which
+//! is sent in one `write`, or in one `writev` if there are large values.
+//!
+//! There is no I/O here: the connection does the writing.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use kirin_store::ItemRef;
 
-/// A value from this size on is sent from where it is stored. Below, copying costs less than
-/// another piece in a `writev`.
+/// The length in bytes from which a value is sent from the store's memory. A shorter value is
+/// copied, which costs less than another piece in a `writev`.
 pub const LARGE_VALUE_BYTES: usize = 1024;
 
-/// Unsent answers past this stop the reading of commands until the client has taken them.
+/// With more unsent bytes than this, commands wait until the client has read its answers.
 pub const OUTPUT_LIMIT_BYTES: usize = 1 << 20;
 
-/// Unsent answers.
+/// The unsent answers of a connection.
 #[derive(Debug, Default)]
 pub struct Output {
     text: Vec<u8>,
-    /// Bytes at the front of `text` that are sent.
+    /// Bytes at the front of `text` that have been sent.
     text_sent: usize,
     values: VecDeque<LargeValue>,
-    /// Bytes not sent, text and values.
+    /// Unsent bytes of text and values.
     unsent: usize,
 }
 
 #[derive(Debug)]
 struct LargeValue {
-    /// How much of the text goes before it.
+    /// Bytes of the text that come before it.
     at: usize,
     item: ItemRef,
     sent: usize,
 }
 
 impl Output {
-    /// An output that writes into `text`, which is emptied.
+    /// Creates an output that writes into `text`, which is emptied.
     pub fn in_buffer(mut text: Vec<u8>) -> Output {
         text.clear();
         Output { text, ..Output::default() }
     }
 
-    /// The buffer, for the next output to write into.
+    /// Returns the buffer, so that the next output can use it.
     pub fn into_buffer(self) -> Vec<u8> {
         self.text
     }
 
-    /// How many bytes wait to be sent.
+    /// Returns the number of unsent bytes.
     pub fn unsent_bytes(&self) -> usize {
         self.unsent
     }
 
-    /// Whether everything is sent.
+    /// Returns whether everything has been sent.
     pub fn is_empty(&self) -> bool {
         self.unsent == 0
     }
 
-    /// Adds bytes by copying them.
+    /// Copies bytes to the end.
     pub fn push(&mut self, bytes: &[u8]) {
         self.text.extend_from_slice(bytes);
         self.unsent += bytes.len();
@@ -70,12 +71,12 @@ impl Output {
         self.push(b"\r\n");
     }
 
-    /// Adds a number in decimal.
+    /// Adds a decimal number.
     pub fn number(&mut self, value: impl itoa::Integer) {
         self.push(itoa::Buffer::new().format(value).as_bytes());
     }
 
-    /// Adds an item's value, by reference when it is large.
+    /// Adds an item's value, by reference if it is large.
     pub fn value(&mut self, item: ItemRef) {
         let bytes = item.value_len();
         if bytes < LARGE_VALUE_BYTES {
@@ -86,12 +87,13 @@ impl Output {
         }
     }
 
-    /// The text alone, when no large value is waiting: the common answer, for a plain `write`.
+    /// Returns the unsent text if there is no large value. This is the usual case, for a plain
+    /// `write`.
     pub fn as_text(&self) -> Option<&[u8]> {
         if self.values.is_empty() { self.text.get(self.text_sent..) } else { None }
     }
 
-    /// Fills `slices` with the next bytes to send and returns how many were filled.
+    /// Fills `slices` with the next bytes to send. Returns how many slices were filled.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut filled = 0;
         let mut fill = |bytes: &'a [u8]| {
@@ -120,7 +122,7 @@ impl Output {
         filled
     }
 
-    /// Takes note that the first `count` unsent bytes are sent.
+    /// Notes that the first `count` unsent bytes have been sent.
     pub fn advance(&mut self, mut count: usize) {
         self.unsent = self.unsent.saturating_sub(count);
         while let Some(value) = self.values.front_mut() {
@@ -146,8 +148,8 @@ impl Output {
         }
     }
 
-    /// Moves what is not sent into an output with memory of its own, no larger than needed, and
-    /// leaves this one empty for other connections.
+    /// Moves the unsent bytes into an output with memory of its own, which is no larger than
+    /// needed. Leaves this output empty for other connections.
     pub fn split_unsent(&mut self) -> Output {
         let text = self.text.get(self.text_sent..).unwrap_or_default().to_vec();
         let mut values = std::mem::take(&mut self.values);

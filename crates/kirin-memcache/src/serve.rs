@@ -20,13 +20,13 @@ use crate::execute::Executor;
 use crate::server::Server;
 use crate::session::Ending;
 
-/// How long accepting rests when the process has no file descriptor or memory for a connection.
+/// The pause in accepting if the process has no file descriptor or memory for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A bound socket of either kind.
 #[derive(Debug)]
 pub enum Listener {
-    /// TCP.
+    /// A TCP socket.
     Tcp(TcpListener),
     /// A unix socket.
     Unix(UnixListener),
@@ -53,7 +53,7 @@ impl Listener {
 
 /// Serves the clients of `listener` until `shutdown` completes, then closes their connections.
 ///
-/// To be run where `spawn_local` works.
+/// The caller must run it where `spawn_local` works.
 pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Future<Output = ()>) {
     let executor = Rc::new(Executor::new(server));
     let buffers = Rc::new(LoopBuffers::new());
@@ -65,7 +65,7 @@ pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Futur
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            // A mistake in admitting one connection must not end the accepting of others.
+            // A panic in admitting one connection must not end the accepting of others.
             Ok(accepted) => {
                 _ = catch_unwind(AssertUnwindSafe(|| admit(accepted, &executor, &buffers, &open)));
             }
@@ -80,7 +80,7 @@ pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Futur
     open.close_all();
 }
 
-/// Begins to serve a client, unless there are too many.
+/// Starts to serve a client, unless there are too many.
 fn admit(
     accepted: Accepted,
     executor: &Rc<Executor>,
@@ -110,8 +110,8 @@ fn admit(
     open.enter(number, task.abort_handle());
 }
 
-/// The tasks of a loop's connections, to be ended with it. A `JoinSet` does the same for 100 bytes
-/// a connection, this for 16.
+/// The tasks of a loop's connections, which end with the loop. A `JoinSet` does the same with 100
+/// bytes for each connection, this with 16.
 #[derive(Debug, Default)]
 struct OpenConnections {
     tasks: RefCell<Vec<Option<AbortHandle>>>,
@@ -119,7 +119,7 @@ struct OpenConnections {
 }
 
 impl OpenConnections {
-    /// The number of a free place.
+    /// Returns the number of a free slot.
     fn take(&self) -> usize {
         self.vacant.borrow_mut().pop().unwrap_or_else(|| {
             let mut tasks = self.tasks.borrow_mut();
@@ -137,7 +137,8 @@ impl OpenConnections {
     fn leave(&self, number: usize) {
         let left = self.tasks.borrow_mut().get_mut(number).and_then(Option::take);
         self.vacant.borrow_mut().push(number);
-        // Not while the list is borrowed: it may hold the last reference to the task.
+        // The task must not be dropped while the list is borrowed, because this may be its last
+        // reference.
         drop(left);
     }
 
@@ -147,7 +148,7 @@ impl OpenConnections {
     }
 }
 
-/// A connection's place, held for as long as it lives.
+/// The slot of a connection, held as long as the connection lives.
 struct ConnectionSlot {
     number: usize,
     open: Rc<OpenConnections>,
@@ -170,7 +171,8 @@ async fn serve_client<S: AsyncRead + AsyncWrite + Unpin>(
     let closed = connection.run(&slot.executor, &buffers).await;
     match &closed {
         Closed::ByClient | Closed::Ended(Ending::Quit) => {}
-        // A client set to the wrong protocol sees only closed connections: the log has to say why.
+        // A client with the wrong protocol sees only closed connections, so the log must give the
+        // reason.
         Closed::Ended(Ending::Binary) => tracing::warn!("memcached client refused: {closed}"),
         _ if slot.executor.server().verbosity() > 0 => {
             tracing::info!("memcached connection closed: {closed}")
@@ -179,7 +181,7 @@ async fn serve_client<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Tells a client that there are too many, in memcached's words.
+/// Tells a client in memcached's words that there are too many connections.
 fn refuse(accepted: Accepted, executor: &Executor) {
     let rejected = &executor.counters().rejected_connections;
     add(rejected, 1);
@@ -190,7 +192,7 @@ fn refuse(accepted: Accepted, executor: &Executor) {
         );
     }
     const LINE: &[u8] = b"ERROR Too many open connections\r\n";
-    // The socket's buffer is empty, so the line goes in at once; if not, the client is gone anyway.
+    // The socket's buffer is empty, so the line fits at once. If not, the client has disconnected.
     let sent = match accepted {
         Accepted::Tcp(stream) => stream.into_std().and_then(|mut stream| stream.write(LINE)),
         Accepted::Unix(stream) => stream.into_std().and_then(|mut stream| stream.write(LINE)),
@@ -200,7 +202,7 @@ fn refuse(accepted: Accepted, executor: &Executor) {
     }
 }
 
-/// Errors of `accept` that say nothing about the next connection (accept(2), "Error handling").
+/// Returns whether an error of `accept` concerns one connection only (accept(2), "Error handling").
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -10,50 +10,52 @@ use crate::codec::Limits;
 use crate::counters::{Counters, read};
 use crate::snapshot_file::SnapshotFile;
 
-/// What a listener is told.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Sizes and switches of the protocol.
+    /// The settings that the codec needs.
     pub limits: Limits,
     /// The most memory in bytes that `cache_memlimit` may give the store. Default: the machine's
     /// physical memory.
     pub memory_ceiling_bytes: usize,
-    /// The most connections at a time, over all loops. Default 1024.
+    /// The most connections at the same time, over all loops. Default 1024.
     pub connection_limit: usize,
-    /// Connections that were silent for so long are closed. Default none.
+    /// The time after which a silent connection is closed. Default none.
     pub idle_timeout: Option<Duration>,
-    /// See `docs/memcached.md`, "Stampedes". Default none.
+    /// The time before its expiry at which one client is made to recache an item. See
+    /// `docs/memcached.md`, "Stampedes". Default none.
     pub stampede_guard: Option<Duration>,
-    /// 1 logs what goes wrong with connections, 2 commands too; `verbosity` changes it.
+    /// With 1, errors of connections are logged; with 2, also commands. The `verbosity` command
+    /// changes it.
     pub verbosity: u32,
-    /// Where the `snapshot` command writes to.
+    /// The file that the `snapshot` command writes.
     pub snapshot: Option<Arc<SnapshotFile>>,
-    /// For `stats settings` only.
+    /// The settings that only `stats settings` shows.
     pub description: Description,
 }
 
-/// The memory of the machine.
+/// Returns the physical memory of the machine in bytes.
 fn physical_memory_bytes() -> usize {
     let system = rustix::system::sysinfo();
     (system.totalram as usize).saturating_mul(system.mem_unit.max(1) as usize)
 }
 
-/// How the server was started, as `stats settings` shows it.
+/// The settings of a server as `stats settings` shows them.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// The TCP port, 0 without TCP.
+    /// The TCP port, or 0 without TCP.
     pub tcp_port: u16,
-    /// The addresses, comma-separated.
+    /// The addresses, separated by commas.
     pub interfaces: Option<String>,
     /// The path of the unix socket.
     pub unix_socket: Option<String>,
-    /// Its mode.
+    /// The access mode of the unix socket.
     pub unix_mode: u32,
-    /// Event loops.
+    /// The number of event loops.
     pub threads: usize,
-    /// Connections that may wait to be accepted.
+    /// The most connections that wait to be accepted.
     pub backlog: i32,
-    /// Whether items leave to make room for others.
+    /// Whether items are evicted to make room for others.
     pub evict: bool,
 }
 
@@ -80,12 +82,12 @@ impl Default for ServerOptions {
     }
 }
 
-/// What all loops and listeners of one store share.
+/// The state that all loops and listeners of one store share.
 #[derive(Debug)]
 pub struct Server {
     store: Arc<Store>,
     options: ServerOptions,
-    /// One a loop, so that loops do not write to each other's cache lines.
+    /// The counters of each loop. Loops do not write to each other's cache lines.
     loop_counters: Mutex<Vec<Arc<Counters>>>,
     open_connections: AtomicU64,
     verbosity: AtomicU32,
@@ -93,7 +95,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of `store`.
+    /// Creates a server of `store`.
     pub fn new(store: Arc<Store>, options: ServerOptions) -> Arc<Server> {
         Arc::new(Server {
             store,
@@ -105,17 +107,17 @@ impl Server {
         })
     }
 
-    /// The store behind it.
+    /// Returns the store.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
-    /// How it was set up.
+    /// Returns the options.
     pub fn options(&self) -> &ServerOptions {
         &self.options
     }
 
-    /// What all loops counted.
+    /// Returns the sum of the counters of all loops.
     pub fn total_counters(&self) -> Counters {
         let total = Counters::default();
         for counters in self.loops().iter() {
@@ -124,7 +126,7 @@ impl Server {
         total
     }
 
-    /// Connections open now.
+    /// Returns the number of open connections.
     pub fn open_connections(&self) -> u64 {
         read(&self.open_connections)
     }
@@ -145,7 +147,7 @@ impl Server {
         self.open_connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counters for one more loop.
+    /// Creates the counters for one more loop.
     pub(crate) fn loop_counters(&self) -> Arc<Counters> {
         let counters = Arc::<Counters>::default();
         self.loops().push(Arc::clone(&counters));
@@ -159,11 +161,11 @@ impl Server {
     }
 
     fn loops(&self) -> MutexGuard<'_, Vec<Arc<Counters>>> {
-        // A list of counters is as good after a panic as before it.
+        // A panic cannot have damaged a list of counters.
         self.loop_counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The present log level.
+    /// Returns the log level that is in force.
     pub fn verbosity(&self) -> u32 {
         self.verbosity.load(Ordering::Relaxed)
     }
@@ -172,7 +174,7 @@ impl Server {
         self.verbosity.store(level, Ordering::Relaxed);
     }
 
-    /// Since it was made.
+    /// Returns the time since the server was created.
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
     }

@@ -1,38 +1,37 @@
-//! One connection's conversation, without the connection: bytes in, answers out.
+//! The session of one connection without its socket: bytes in, answers out.
 //!
-//! `connection.rs` feeds it what a read brought; the tests and the fuzzer feed it the same bytes
-//! in any pieces and get the same answers. A session that is between two commands owns no memory
-//! but itself.
+//! `connection.rs` feeds it the bytes of each read. The tests and the fuzzer feed it the same bytes
+//! in any pieces and get the same answers. Between two commands a session owns no memory.
 
 use crate::codec::{self, Close, Command, Parsed};
 use crate::execute::{Executed, Executor};
 use crate::output::{OUTPUT_LIMIT_BYTES, Output};
 
-/// The first buffer for a data block, whatever length was announced: memory follows the bytes
-/// that arrive.
+/// The largest first buffer for a data block in bytes, whatever length was announced. It then grows
+/// with the bytes that arrive.
 const FIRST_BLOCK_BYTES: usize = 64 << 10;
 
 /// The first byte of a request in memcached's binary protocol.
 const BINARY_MAGIC: u8 = 0x80;
 
-/// What the caller should do after feeding a session.
+/// The next step of the caller after it has fed a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Send the answers and read on.
     Read,
-    /// Send the answers; feed an empty slice before reading on, for there is input left.
+    /// Send the answers, then feed an empty slice before reading on, because some input is left.
     Drain,
-    /// Send the answers, then close.
+    /// Send the answers, then close the connection.
     Close(Ending),
 }
 
-/// Why a session ended.
+/// The reason why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Ending {
-    /// The client said `quit`.
+    /// The client sent `quit`.
     #[error("quit")]
     Quit,
-    /// What came is not the text protocol.
+    /// The input is not the text protocol.
     #[error("{0}")]
     NotText(Close),
     /// The first byte is that of the binary protocol.
@@ -40,7 +39,7 @@ pub enum Ending {
     Binary,
 }
 
-/// The state between two reads.
+/// The state of a connection between two reads.
 #[derive(Debug, Default)]
 pub struct Session {
     begun: bool,
@@ -49,20 +48,20 @@ pub struct Session {
 
 #[derive(Debug, Default)]
 enum State {
-    /// Between commands.
+    /// No command has begun.
     #[default]
     Idle,
-    /// Input that is not carried out yet: an unfinished line, or whole commands when the output is
-    /// over its limit. The first `searched` bytes have no line end.
+    /// Input that waits: an unfinished line, or complete commands while the output is over its
+    /// limit. The first `searched` bytes have no line end.
     Pending { input: Vec<u8>, searched: usize },
-    /// Amid the data block of a storage command.
+    /// A storage command whose data block is not complete.
     Block { line: Box<[u8]>, block: Vec<u8>, length: usize },
-    /// Amid a data block that is thrown away: this many bytes are to come.
+    /// A data block that is skipped. This many bytes are still missing.
     Skip(usize),
 }
 
 impl Session {
-    /// Carries out what `input` completes.
+    /// Carries out the commands that `input` completes.
     pub fn feed(&mut self, input: &[u8], executor: &Executor, output: &mut Output) -> Flow {
         if !self.begun && !input.is_empty() {
             self.begun = true;
@@ -105,8 +104,8 @@ impl Session {
         }
     }
 
-    /// The buffer of an unfinished data block and how much of it is missing, for a caller that
-    /// can read right into it. It then calls [`Session::block_grew`].
+    /// Returns the buffer of an unfinished data block and the number of missing bytes. A caller
+    /// that reads directly into the buffer then calls [`Session::block_grew`].
     pub fn block_mut(&mut self) -> Option<(&mut Vec<u8>, usize)> {
         match &mut self.state {
             State::Block { block, length, .. } => {
@@ -139,7 +138,7 @@ impl Session {
         }
     }
 
-    /// The hot path: command after command off `input`.
+    /// Carries out one command after another from `input`. This is the hot path.
     fn commands(&mut self, mut input: &[u8], executor: &Executor, output: &mut Output) -> Flow {
         loop {
             if input.is_empty() {

@@ -1,8 +1,7 @@
-//! The file that keeps a store's items while it is stopped: loaded at the start, written at the end
-//! and on command.
+//! The file that keeps a store's items while the program is stopped. It is loaded at the start, and
+//! written at the end and on command.
 //!
-//! Used by both ways of starting a store, `kirin serve` and `kirin memcached`, and by the
-//! `snapshot` command.
+//! `kirin serve`, `kirin memcached` and the `snapshot` command use it.
 
 use std::fs::{self, FileType};
 use std::io;
@@ -16,40 +15,40 @@ use kirin_store::{
 };
 use parking_lot::Mutex;
 
-/// A snapshot file of one store.
+/// The snapshot file of one store.
 #[derive(Debug)]
 pub struct SnapshotFile {
     path: PathBuf,
     being_written: AtomicBool,
-    /// Whether this program's store is the one that the file is of.
+    /// Whether the file belongs to the store of this process.
     is_owner: Mutex<bool>,
 }
 
-/// What asking for a snapshot came to.
+/// The answer to a request for a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saving {
-    /// It is being written; the log says how it ended.
+    /// The snapshot is being written. The log will tell the result.
     Begun,
-    /// The one before is still being written.
+    /// The previous snapshot is still being written.
     Busy,
-    /// There is no thread to be had.
+    /// No thread could be started.
     Failed,
-    /// Another program has the contents of this store, or this one does not have them yet.
+    /// The contents of the store belong to another process, or this process does not have them yet.
     NotOwner,
 }
 
-/// A snapshot file that cannot be one.
+/// The reason why a path cannot be a snapshot file.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotFileError {
-    /// It would be waited for, or replaced by a file.
+    /// Opening it would wait, or saving would replace something that is not a file.
     #[error("snapshot {}: it is {kind}; name a regular file, which need not exist", path.display())]
     NotAFile {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// The kind of the file.
         kind: &'static str,
     },
-    /// Its directory, as a rule.
+    /// The file cannot be examined. The cause is usually its directory.
     #[error("snapshot {}: {source}", path.display())]
     Unreachable {
         /// The file.
@@ -60,8 +59,8 @@ pub enum SnapshotFileError {
 }
 
 impl SnapshotFile {
-    /// The file `path`, which need not exist. It is not written before [`SnapshotFile::load`] or
-    /// [`SnapshotFile::own`].
+    /// Creates the snapshot file for `path`, which need not exist. It is not written before
+    /// [`SnapshotFile::load`] or [`SnapshotFile::own`] is called.
     pub fn new(path: PathBuf) -> Result<Self, SnapshotFileError> {
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_file() => {}
@@ -75,9 +74,10 @@ impl SnapshotFile {
         Ok(Self { path, being_written: AtomicBool::new(false), is_owner: Mutex::new(false) })
     }
 
-    /// Fills `store`, which the file is of from then on. A file that cannot be used is set aside
-    /// and the store stays empty: a cache has to start. If it cannot be set aside, it is never
-    /// written.
+    /// Loads the file into `store`, which owns the file from then on.
+    ///
+    /// A file that cannot be used is renamed, and the store stays empty, so that the program can
+    /// start. If it cannot be renamed either, no snapshot is ever written.
     pub fn load(&self, store: &Store) {
         let path = &self.path;
         if !path.exists() {
@@ -104,24 +104,25 @@ impl SnapshotFile {
         }
     }
 
-    /// The file is of this program's store from now on.
+    /// Notes that the file belongs to the store of this process from now on.
     pub fn own(&self) {
         *self.is_owner.lock() = true;
     }
 
-    /// The file is of another program's store from now on. A save that is under way replaces
-    /// nothing.
+    /// Notes that the file belongs to the store of another process from now on. A save in progress
+    /// replaces nothing.
     pub fn disown(&self) {
         *self.is_owner.lock() = false;
     }
 
-    /// Writes the items of `store`, if the file is of it; the file is at any time a whole snapshot,
-    /// this one or the one before.
+    /// Writes the items of `store` if it owns the file. The file is a complete snapshot at any
+    /// time, the new one or the old one.
     pub fn save(&self, store: &Store) -> Result<(), SnapshotError> {
         if !*self.is_owner.lock() {
             return Ok(());
         }
-        // Held while the file is renamed, and not while it is written, which takes long.
+        // The lock is held while the file is renamed, but not while it is written, which takes
+        // long.
         let mut owner = None;
         let may_replace = || **owner.insert(self.is_owner.lock());
         let written = save_snapshot_file(store, &self.path, time(), may_replace)?;
@@ -155,7 +156,7 @@ impl SnapshotFile {
     }
 }
 
-/// Lets the next save begin, also after a panic.
+/// Lets the next save begin, even after a panic.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -173,8 +174,8 @@ fn kind(of: FileType) -> &'static str {
     }
 }
 
-/// Renames the file to `NAME.bad`, or `NAME.bad.2` and so on, since one that was set aside before
-/// is not lost either.
+/// Renames the file to `NAME.bad`, or `NAME.bad.2` and so on. Files that were set aside before are
+/// kept.
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let bad = path.with_added_extension("bad");
     let numbered = (2..).map(|number: u32| bad.with_added_extension(number.to_string()));
@@ -184,7 +185,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// The store's clock, and the wall clock for who reads the file.
+/// Returns the time on the store's clock, and on the wall clock for readers of the file.
 fn time() -> SnapshotTime {
     let moment = |seconds| Now::from_unix_seconds(seconds);
     SnapshotTime {

@@ -1,5 +1,5 @@
-//! The clients that people use, as Debian, PyPI and Go's module proxy have them, over TCP and over
-//! a unix socket. `install_clients.sh` beside this file installs them; a missing one is a failure.
+//! Clients that people use, from Debian, PyPI and Go's module proxy, over TCP and over a unix
+//! socket. `install_clients.sh` beside this file installs them. A missing client fails the test.
 
 mod peer;
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use peer::{Kirin, example, wait_until};
 
-/// Where `install_clients.sh` puts what no package installs.
+/// Returns the path of a client that no package installs and that `install_clients.sh` does.
 fn installed(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients").join(name);
     assert!(
@@ -43,7 +43,7 @@ fn assert_ok(what: &str, output: &Output) {
     assert!(ok, "{what}: {}\n{said}\n{complained}", output.status);
 }
 
-/// A server on a unix socket: the program, for a unix socket is what `-s` makes.
+/// A server on a unix socket. It is the program, because `-s` makes such a socket.
 struct OnUnixSocket {
     child: Child,
     path: PathBuf,
@@ -78,7 +78,7 @@ impl Drop for OnUnixSocket {
     }
 }
 
-/// Runs a client's script against TCP, and against a unix socket where the client can.
+/// Runs a client's script against TCP, and against a unix socket if the client can use one.
 fn both_ways(client: impl Fn(&str) -> Command, unix: bool) {
     let kirin = Kirin::with(Default::default(), 2);
     let address = kirin.address.to_string();

@@ -1,4 +1,4 @@
-//! The program as scripts written for memcached start it.
+//! The program, started as scripts written for memcached start it.
 
 mod peer;
 
@@ -67,7 +67,7 @@ fn a_unix_socket_has_its_mode_and_goes_with_the_program() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("m.sock");
     let text = path.display().to_string();
-    // A socket left behind is replaced.
+    // A socket that was left behind is replaced.
     drop(std::os::unix::net::UnixListener::bind(&path).expect("a socket"));
     let program = Program::start(&["-s", &text, "-a", "0770"], None);
     wait_until("the socket", || UnixStream::connect(&path).is_ok());
@@ -75,7 +75,7 @@ fn a_unix_socket_has_its_mode_and_goes_with_the_program() {
     assert_eq!(mode, 0o770, "{mode:o}");
     program.terminate();
     assert!(!path.exists());
-    // Any other file is not.
+    // Any other file is kept.
     fs::write(&path, "precious").expect("a file");
     let refused = finished(&["-s", &text]);
     assert_eq!(refused.status.code(), Some(1));
@@ -113,7 +113,7 @@ fn in_the_background_it_listens_before_the_command_returns() {
     assert!(said.contains("cannot listen on /nonexistent/m.sock"), "{said}");
 }
 
-/// Nobody may be there to collect the process in the background.
+/// Returns whether a process is a zombie. In the background, there may be no parent to collect it.
 fn is_zombie(pid: Pid) -> bool {
     let stat =
         fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
@@ -137,7 +137,7 @@ fn with_a_snapshot_items_outlive_the_program() {
     assert_eq!(show(&answer), show(b"VALUE a 7 5\r\nhello\r\nEND\r\n"));
     program.terminate();
 
-    // A file that is not one is set aside, and the store starts empty.
+    // A file that is no snapshot is set aside, and the store starts empty.
     fs::write(&snapshot, "something else").expect("a file");
     fs::remove_file(&port_file).expect("the port file");
     let program = Program::start(&["-p", "-1", "-o", &option], Some(&port_file));

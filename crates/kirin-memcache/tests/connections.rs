@@ -1,4 +1,4 @@
-//! Connections: limits, large values, clients that leave, many clients at once.
+//! Connections: limits, large values, clients that disconnect, many clients at once.
 
 mod peer;
 

@@ -1,5 +1,6 @@
-//! What is answered to what, with the clock standing still. The differential test compares with
-//! memcached; here are the parts memcached does not have, and those that need another time.
+//! Commands and their answers, with a clock that stands still. The differential test compares with
+//! memcached. This one has the commands that memcached does not have, and those that need another
+//! time.
 
 mod peer;
 
@@ -10,7 +11,7 @@ use kirin_memcache::{OUTPUT_LIMIT_BYTES, ServerOptions};
 
 use peer::{Conversation, NOON, show};
 
-/// Lines of a table: what is said, what is answered.
+/// Checks the rows of a table: the input and the answer.
 fn check(conversation: &mut Conversation, table: &[(&str, &str)]) {
     for (said, expected) in table {
         let answer = conversation.say(said.as_bytes());
@@ -197,7 +198,7 @@ fn the_memory_limit_is_not_raised_above_its_bound() {
             ("cache_memlimit 1000000000\r\n", refused),
         ],
     );
-    // By default it is the memory of the machine: a million megabytes are more than any.
+    // The default is the memory of the machine, which is less than a million megabytes.
     check(
         &mut Conversation::new(),
         &[("cache_memlimit 64\r\n", "OK\r\n"), ("cache_memlimit 1000000000\r\n", refused)],

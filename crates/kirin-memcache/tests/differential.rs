@@ -1,8 +1,8 @@
 //! The same bytes to Debian's memcached 1.6 and to Kirin: the answers are the same bytes.
 //!
-//! Three things are compared by their pattern instead: cas uniques (each server counts its own),
-//! times to live (the clocks tick at different moments), and the internals that `me` shows.
-//! `docs/memcached.md` lists the commands that answer differently; they are not in here.
+//! Three things are compared by their pattern instead. These are CAS uniques (each server counts
+//! its own), times to live (the clocks tick at different times), and the internals that `me` shows.
+//! The commands that answer differently are listed in `docs/memcached.md` and are not in here.
 
 mod peer;
 
@@ -15,11 +15,12 @@ use rand_like::Choose;
 
 const SCRIPTS: &str = include_str!("differential_scripts.txt");
 
-/// Asked after each step. The empty line brings a server that is still amid a data block back to
-/// commands; the answer is one that no step has, however the answers are cut into packets.
+/// A command that is sent after each step. The empty line ends an unfinished data block, so that
+/// the server reads commands again. No step has the answer in its own, however the answers are cut
+/// into packets.
 const NO_OP: (&[u8], &[u8]) = (b"\r\nmg end:of:step\r\nmn\r\n", b"EN\r\nMN\r\n");
 
-/// Makes cas uniques comparable: each becomes the number of its first appearance.
+/// Makes CAS uniques comparable: each becomes the number of its first appearance.
 #[derive(Default)]
 struct Normal {
     cas: HashMap<String, usize>,
@@ -36,7 +37,7 @@ impl Normal {
         format!("#{}", self.cas.entry(cas.to_owned()).or_insert(next))
     }
 
-    /// The answer with every line's variable parts replaced.
+    /// Returns the answer with the variable parts of every line replaced.
     fn answer(&mut self, answer: &[u8]) -> String {
         let shown = show(answer);
         let mut lines: Vec<String> = shown.split("\\r\\n").map(|line| self.line(line)).collect();
@@ -58,7 +59,7 @@ impl Normal {
                     .iter()
                     .map(|flag| match flag.split_at_checked(1) {
                         Some(("c", cas)) => format!("c{}", self.cas(cas)),
-                        // Up to two seconds apart: one for each clock.
+                        // They may differ by two seconds: one for each clock.
                         Some(("t", ttl)) => match ttl.parse::<i64>() {
                             Ok(seconds @ 3..) => format!("t~{}", (seconds + 50) / 100),
                             _ => format!("t{ttl}"),
@@ -83,9 +84,8 @@ impl Normal {
     }
 }
 
-/// A number that `decr` made shorter keeps its length by spaces; in memcached only when nothing
-/// else of it, such as the answer to another `get`, holds the item at that moment. So the spaces
-/// are left out of the comparison.
+/// Removes the spaces that pad a number which `decr` made shorter. memcached pads only if nothing
+/// else holds the item at that moment, such as the answer to another `get`.
 fn unpad(line: &mut String, data: &mut String) {
     let number = data.trim_end_matches(' ');
     let padding = data.len() - number.len();
@@ -102,7 +102,7 @@ fn unpad(line: &mut String, data: &mut String) {
     data.truncate(data.len() - padding);
 }
 
-/// Puts the last cas unique that this server gave in place of `$CAS`, and bytes for escapes.
+/// Replaces `$CAS` by the last CAS unique that this server gave, and escapes by bytes.
 fn bytes_of(step: &str, last_cas: &str) -> Vec<u8> {
     let text = step.replace("$CAS", if last_cas.is_empty() { "1" } else { last_cas });
     let mut bytes = Vec::new();
@@ -181,7 +181,7 @@ fn generated_commands_are_answered_as_memcached_answers_them() {
     }
 }
 
-/// One command that might mean something, and might have a mistake in it.
+/// Makes a command that may be valid or have a mistake in it.
 fn command(rng: &mut TestRng, seed: u8) -> String {
     const NUMBERS: &[&str] =
         &["0", "1", "5", "100", "-1", "x", "18446744073709551615", "$CAS", "+3", "7\\tx"];
@@ -215,7 +215,7 @@ fn command(rng: &mut TestRng, seed: u8) -> String {
     };
     match rng.below(16) {
         0 | 1 => {
-            // What append makes of a stale item differs: see docs/memcached.md.
+            // The effect of append on a stale item differs: see docs/memcached.md.
             let key = format!("e{seed}");
             let verb = rng.one(&["set", "add", "replace", "append", "prepend"]);
             let (client_flags, ttl) = (rng.one(&["0", "5", "4294967295", "x"]), rng.one(TTLS));

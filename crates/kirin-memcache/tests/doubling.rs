@@ -1,4 +1,4 @@
-//! Commands cost no more than their bytes (`kirin-doubling`).
+//! The cost of a command grows with its bytes and not with their square (`kirin-doubling`).
 
 use kirin_doubling::Table;
 use kirin_memcache::codec::{Keys, Limits, Parsed, parse};

@@ -1,4 +1,4 @@
-//! What strangers can make the server keep in memory, seen from outside the process.
+//! The memory that clients can make the server hold, measured from outside the process.
 
 mod peer;
 
@@ -46,8 +46,8 @@ fn an_idle_connection_takes_little_memory() {
     clients.iter_mut().for_each(used);
     let each = program.resident_bytes().saturating_sub(before) / clients.len();
     eprintln!("{each} bytes of memory each idle connection");
-    // About 1,300 here with the C library's allocator, 1,050 in `kirin` with mimalloc; one buffer a
-    // connection would be several thousand.
+    // About 1,300 bytes here with the C library's allocator, and 1,050 in `kirin` with mimalloc. A
+    // buffer for each connection would take several thousand.
     assert!(each < 1600, "{each} bytes each");
 }
 
@@ -58,7 +58,7 @@ fn a_client_that_does_not_read_waits_and_costs_little() {
     let set = [b"set k 0 0 1000000\r\n", value.as_slice(), b"\r\n"].concat();
     assert_eq!(connect(port).ask(&set), b"STORED\r\n");
 
-    // 4,000 megabytes asked for and not read, as one line and as many commands.
+    // 4,000 megabytes are requested and not read, in one line and in many commands.
     let mut one_line = connect(port);
     one_line.send(format!("get{}\r\n", " k".repeat(2000)).as_bytes());
     let mut many_lines = connect(port);
@@ -67,7 +67,7 @@ fn a_client_that_does_not_read_waits_and_costs_little() {
     let resident = program.resident_bytes();
     assert!(resident < 64 << 20, "{resident} bytes while two clients do not read");
 
-    // Others are served meanwhile, and in the end the two get all they asked for.
+    // Other clients are served meanwhile. In the end the two clients get everything.
     assert_eq!(connect(port).ask(b"get nothing\r\n"), b"END\r\n");
     for (mut client, ends) in [(one_line, 1), (many_lines, 2000)] {
         let expected = 2000 * ("VALUE k 0 1000000\r\n".len() + 1_000_000 + 2) + ends * 5;

@@ -1,5 +1,5 @@
-//! However the network cuts a client's bytes, the answers are the same; and no bytes at all make
-//! the session panic.
+//! The answers do not depend on how the network cuts the bytes, and no input makes the session
+//! panic.
 
 mod peer;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use peer::{Conversation, show};
 
-/// One command or data block, often right.
+/// Makes a command or a data block, which is often valid.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let key = "[ab]{1,2}";
     prop_oneof![
@@ -20,7 +20,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
             set.extend(b"\r\n");
             set
         }),
-        // Too large for the limit below.
+        // This is too large for the limit below.
         (key, 8000..9000usize).prop_map(|(key, length)| {
             [format!("ms {key} {length} T9\r\n").into_bytes(), vec![b'x'; length], b"\r\n".to_vec()]
                 .concat()
@@ -41,7 +41,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A conversation with small limits, so that they are met.
+/// Starts a conversation with small limits, so that some input exceeds them.
 fn conversation() -> Conversation {
     let limits = kirin_memcache::codec::Limits { item_size_bytes: 4096, ..Default::default() };
     Conversation::with(kirin_memcache::ServerOptions { limits, ..Default::default() })

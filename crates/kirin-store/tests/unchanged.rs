@@ -157,9 +157,9 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// The data is a number. Writers change it and invalidate. Readers take a moment, read the number
-/// and store what they have read. After an invalidation has returned, no reader may find an older
-/// number in the store.
+/// Races readers against writers. The data is a number. Writers change it and invalidate. Readers
+/// take a moment, read the number and store what they have read. After an invalidation has
+/// returned, no reader may find an older number in the store.
 #[test]
 fn nobody_gets_an_old_page_after_its_invalidation() {
     for (kind, tags) in [("tag", &[&b"t"[..]][..]), ("prefix", &[]), ("key", &[])] {

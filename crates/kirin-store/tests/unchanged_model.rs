@@ -121,10 +121,10 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// The source of each page is a number that only grows. Makers read it and store what they have
-/// read. Purgers increase it and purge by key, tag or prefix in random order. After a purge has
-/// returned, no reader may find a smaller number than the purger wrote. One more page is never
-/// purged, and must be stored each time.
+/// Races makers against purgers. The source of each page is a number that only grows. Makers read
+/// it and store what they have read. Purgers increase it and purge by key, tag or prefix in random
+/// order. After a purge has returned, no reader may find a smaller number than the purger wrote.
+/// One more page is never purged, and must be stored each time.
 #[test]
 fn concurrent_purges_of_all_kinds_leave_no_old_page_and_disturb_no_other() {
     const PAGES: usize = 6;

@@ -1,8 +1,8 @@
-//! The commands for operators, and those that tune what a memcached has inside.
+//! The commands for operators, and those that tune the internals of memcached.
 //!
-//! Kirin has no slab classes, no LRU queues and no crawler thread. Commands that only tune them
-//! are checked as memcached checks them and answered `OK`, so that start-up scripts go through.
-//! Commands that would watch or list what clients store are refused with the lines of a memcached
+//! Kirin has no slab classes, no LRU queues and no crawler thread. Commands that only tune these
+//! are checked as memcached checks them, and answered `OK`, so that start-up scripts work. Commands
+//! that would watch or list the items of clients are refused. The answers are those of a memcached
 //! that was started with `-W` and `-X`.
 
 use super::command::{Command, StatsTopic};
@@ -12,7 +12,7 @@ use super::{Limits, Line, answer, error};
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 
-/// A line with one of the names here, or `None`.
+/// Parses a line with a command of this file. Returns `None` for any other.
 pub(super) fn parse<'a>(name: &[u8], tokens: &Tokens<'a>, limits: &Limits) -> Option<Line<'a>> {
     Some(match name {
         b"version" => Line::Command(Command::Version),
@@ -44,7 +44,7 @@ fn stats<'a>(tokens: &Tokens<'a>) -> Line<'a> {
         b"reset" => StatsTopic::Reset,
         b"detail" => return stats_detail(tokens),
         b"cachedump" => return answer("CLIENT_ERROR stats cachedump not allowed", false),
-        // The histogram of sizes is always there to be read.
+        // The histogram of sizes is always available.
         b"sizes_enable" => return answer("STAT sizes_status enabled\r\nEND", false),
         b"sizes_disable" => return answer("STAT sizes_status disabled\r\nEND", false),
         _ => return error(),
@@ -52,7 +52,8 @@ fn stats<'a>(tokens: &Tokens<'a>) -> Line<'a> {
     Line::Command(Command::Stats(topic))
 }
 
-/// Counting by key prefix is not done here; the switch is taken and the table stays empty.
+/// Parses `stats detail`. Kirin does not count by key prefix. It accepts the switch, and the table
+/// stays empty.
 fn stats_detail<'a>(tokens: &Tokens<'a>) -> Line<'a> {
     match tokens.get(2) {
         b"on" | b"off" => answer("OK", false),

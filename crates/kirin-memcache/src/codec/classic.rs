@@ -1,4 +1,4 @@
-//! The commands with words for names: retrieval, storage, counting.
+//! The commands with words as names: retrieval, storage, arithmetic.
 
 use kirin_store::{Direction, StoreMode};
 
@@ -9,7 +9,7 @@ use super::{Close, Limits, Line, PendingStore, admin, answer, error, fits};
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 
-/// `get` and `gets` with the rest of their line.
+/// Parses `get` or `gets`. `keys` is the rest of the line.
 pub(super) fn retrieval(keys: Keys<'_>, with_cas: bool) -> Line<'_> {
     if { keys }.next().is_none() {
         return error();
@@ -17,7 +17,7 @@ pub(super) fn retrieval(keys: Keys<'_>, with_cas: bool) -> Line<'_> {
     retrieve(keys, with_cas, None)
 }
 
-/// Any line that starts with the word `name`.
+/// Parses any line that starts with the word `name`.
 pub(super) fn parse<'a>(
     name: &[u8],
     line: &'a [u8],
@@ -44,11 +44,13 @@ pub(super) fn parse<'a>(
     }
 }
 
-/// memcached hangs up on HTTP: a web page can make a browser send it a request whose body is
-/// made of commands.
+/// Answers a line with an unknown command.
+///
+/// Closes the connection on HTTP, as memcached does. A web page can make a browser send a request
+/// whose body consists of commands.
 fn unknown<'a>(tokens: &Tokens<'a>) -> Line<'a> {
     let http = tokens.from(0).last().is_some_and(|token| token.starts_with(b"HTTP/"));
-    // These letters have commands of their own, and memcached looks no further.
+    // Commands start with these letters, and memcached does not check further.
     let known_letter =
         matches!(tokens.get(0).first(), Some(b'g' | b's' | b'a' | b'c' | b'i' | b'd' | b't'));
     if http && !known_letter { Line::Close(Close::Http) } else { error() }
@@ -101,7 +103,7 @@ fn storage<'a>(mode: StoreMode, compares: bool, tokens: &Tokens<'a>, limits: &Li
     Line::Block(PendingStore { command: Command::Store(storage), value_bytes })
 }
 
-/// A length as announced, if memcached would go on to read that much.
+/// Returns a length if memcached would go on to read as much.
 pub(super) fn value_length(announced: i32) -> Option<usize> {
     if announced > i32::MAX - 2 {
         return None;
@@ -109,8 +111,8 @@ pub(super) fn value_length(announced: i32) -> Option<usize> {
     usize::try_from(announced).ok()
 }
 
-/// `COMMAND KEY NUMBER [noreply]`: checks what these have in common, and leaves the rest to
-/// `command`, which gets the key and whether to be silent.
+/// Parses `COMMAND KEY NUMBER [noreply]`. Checks what these commands have in common and leaves the
+/// rest to `command`, which gets the key and `noreply`.
 fn number_command<'a>(
     tokens: &Tokens<'a>,
     command: impl FnOnce(&'a [u8], bool) -> Line<'a>,
@@ -148,7 +150,7 @@ fn delete<'a>(tokens: &Tokens<'a>) -> Line<'a> {
     }
     let key = tokens.get(1);
     let noreply = tokens.count() > 2 && tokens.noreply();
-    // An old form gave a time for which the key stays blocked; only 0 was kept.
+    // An old form gave a time for which the key stays blocked. Only 0 is still accepted.
     let hold_is_zero = tokens.get(2) == b"0";
     let valid = match tokens.count() {
         2 => true,

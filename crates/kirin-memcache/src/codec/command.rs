@@ -1,4 +1,4 @@
-//! What a client can ask for, as typed values. Made by the parser, carried out by `execute`.
+//! The commands of clients as types. The parser makes them, and `execute` carries them out.
 
 use std::borrow::Cow;
 
@@ -8,22 +8,22 @@ use super::meta_flags::MetaFlags;
 use super::number::Exptime;
 use super::tokens::Keys;
 
-/// The longest key, in bytes, before base64 decoding (`KEY_MAX_LENGTH` of memcached).
+/// The longest key in bytes, before base64 decoding (`KEY_MAX_LENGTH` of memcached).
 pub const KEY_LIMIT_BYTES: usize = 250;
 
-/// A key as the store knows it, and how the client wrote it.
+/// A key as the store has it, and how the client wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key<'a> {
-    /// The bytes looked up.
+    /// The key in the store.
     pub bytes: Cow<'a, [u8]>,
-    /// Written in base64 (meta flag `b`), and to be given back so.
+    /// Whether the client wrote it in base64, and gets it back so (meta flag `b`).
     pub base64: bool,
 }
 
 /// The data block of a storage command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataBlock<'a> {
-    /// It came in one read with its command line and still lies there.
+    /// It arrived in one read with its command line and is still there.
     Borrowed(&'a [u8]),
     /// It took more than one read and has memory of its own.
     Owned(Vec<u8>),
@@ -38,113 +38,113 @@ impl<'a> From<DataBlock<'a>> for kirin_store::Value<'a> {
     }
 }
 
-/// `get`, `gets`, `gat`, `gats`.
+/// `get`, `gets`, `gat` or `gats`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retrieval<'a> {
-    /// Give the cas unique too (`gets`, `gats`).
+    /// Whether the answer has the CAS unique (`gets`, `gats`).
     pub with_cas: bool,
-    /// Set this expiry time on what is found (`gat`, `gats`).
+    /// The new expiry time of the items (`gat`, `gats`).
     pub touch: Option<Exptime>,
-    /// The keys, none longer than [`KEY_LIMIT_BYTES`].
+    /// The keys. None is longer than [`KEY_LIMIT_BYTES`].
     pub keys: Keys<'a>,
 }
 
-/// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
+/// `set`, `add`, `replace`, `append`, `prepend` or `cas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storage<'a> {
-    /// Which of them; `cas` is `set` with a condition.
+    /// The condition on the item that is there. `cas` is `set` with a CAS unique.
     pub mode: StoreMode,
-    /// Where to.
+    /// The key under which to store.
     pub key: &'a [u8],
-    /// The client's own number beside the value.
+    /// The client flags.
     pub flags: u32,
-    /// How long for.
+    /// The expiry time.
     pub exptime: Exptime,
-    /// `cas`: store only over an item with this cas unique.
+    /// The CAS unique that the item must have (`cas`).
     pub compare_cas: Option<u64>,
-    /// Answer nothing.
+    /// Whether no answer is sent.
     pub noreply: bool,
-    /// What to store.
+    /// The value to store.
     pub value: DataBlock<'a>,
 }
 
-/// `incr`, `decr`.
+/// `incr` or `decr`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arithmetic<'a> {
-    /// Up or down.
+    /// Whether to add or to subtract.
     pub direction: Direction,
-    /// The item to change.
+    /// The key of the item.
     pub key: &'a [u8],
-    /// By how much.
+    /// The number to add or to subtract.
     pub delta: u64,
-    /// Answer nothing.
+    /// Whether no answer is sent.
     pub noreply: bool,
 }
 
-/// A meta command with no data block: `mg`, `md`, `ma`.
+/// A meta command without a data block: `mg`, `md` or `ma`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta<'a> {
-    /// The item meant.
+    /// The key of the item.
     pub key: Key<'a>,
-    /// What to do and what to answer.
+    /// The flags of the command.
     pub flags: MetaFlags<'a>,
 }
 
 /// `ms`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetaSet<'a> {
-    /// Where to.
+    /// The key under which to store.
     pub key: Key<'a>,
-    /// The condition, beside a cas unique in the flags.
+    /// The condition on the item that is there. The flags may have a CAS unique, too.
     pub mode: StoreMode,
-    /// What to do and what to answer.
+    /// The flags of the command.
     pub flags: MetaFlags<'a>,
-    /// What to store.
+    /// The value to store.
     pub value: DataBlock<'a>,
 }
 
-/// The table a `stats` command asks for.
+/// The table that a `stats` command requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatsTopic {
-    /// Without an argument.
+    /// The general table, without an argument.
     General,
-    /// Items by slab class: one class here.
+    /// The items of each slab class. There is one class.
     Items,
-    /// Slab classes: one here.
+    /// The slab classes. There is one class.
     Slabs,
-    /// Options in force.
+    /// The options in force.
     Settings,
-    /// Items by size.
+    /// The number of items of each size.
     Sizes,
-    /// Connections.
+    /// The connections.
     Connections,
-    /// Set the counters to 0.
+    /// Sets the counters to 0.
     Reset,
 }
 
-/// One command, ready to be carried out.
+/// A command that is ready to be carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command<'a> {
-    /// `get`, `gets`, `gat`, `gats`.
+    /// `get`, `gets`, `gat` or `gats`.
     Retrieve(Retrieval<'a>),
-    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
+    /// `set`, `add`, `replace`, `append`, `prepend` or `cas`.
     Store(Storage<'a>),
     /// `delete`.
     Delete {
-        /// The item to delete.
+        /// The key of the item.
         key: &'a [u8],
-        /// Answer nothing.
+        /// Whether no answer is sent.
         noreply: bool,
     },
-    /// `incr`, `decr`.
+    /// `incr` or `decr`.
     Arithmetic(Arithmetic<'a>),
     /// `touch`.
     Touch {
-        /// The item to keep.
+        /// The key of the item.
         key: &'a [u8],
-        /// How long for.
+        /// The expiry time.
         exptime: Exptime,
-        /// Answer nothing.
+        /// Whether no answer is sent.
         noreply: bool,
     },
     /// `mg`.
@@ -159,44 +159,44 @@ pub enum Command<'a> {
     MetaDebug(Key<'a>),
     /// `flush_all`.
     FlushAll {
-        /// When; now if 0.
+        /// The delay; 0 or less means now.
         delay: Exptime,
-        /// Answer nothing.
+        /// Whether no answer is sent.
         noreply: bool,
     },
     /// `cache_memlimit`.
     CacheMemlimit {
-        /// The new budget.
+        /// The new limit in megabytes.
         megabytes: u32,
-        /// Answer nothing.
+        /// Whether no answer is sent.
         noreply: bool,
     },
     /// `verbosity`.
     Verbosity {
-        /// 0 to 2.
+        /// The level, from 0 to 2.
         level: u32,
-        /// Answer nothing.
+        /// Whether no answer is sent.
         noreply: bool,
     },
     /// `version`.
     Version,
     /// `stats`.
     Stats(StatsTopic),
-    /// `snapshot`, Kirin's own: write the items to the snapshot file now.
+    /// `snapshot`, an extension of Kirin: writes the items to the snapshot file.
     Snapshot,
-    /// `quit`: close once everything before it is answered.
+    /// `quit`: closes the connection after all earlier commands are answered.
     Quit,
-    /// A storage command whose value the store would not take. Its data block is skipped.
+    /// A storage command with a value that is too large. Its data block is skipped.
     TooLarge {
-        /// The item it was meant for.
+        /// The key of the item.
         key: Key<'a>,
-        /// Remove what is stored there: a client that failed to replace a value must not go on
-        /// reading the old one (memcached does so for `set` and `ms`).
+        /// Whether the old item is removed. A client that failed to replace a value must not go on
+        /// reading the old one. memcached does so for `set` and `ms`.
         remove: bool,
-        /// Answer nothing.
+        /// Whether no answer is sent.
         noreply: bool,
     },
-    /// The answer is known from the command line alone: errors, and commands that have nothing
-    /// to act on here. `None` is a command that asked for silence.
+    /// A command whose answer depends only on the command line: an error, or a command without
+    /// effect in Kirin. `None` means that no answer is sent.
     Answer(Option<&'static str>),
 }

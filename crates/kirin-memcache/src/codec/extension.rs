@@ -1,10 +1,11 @@
-//! Kirin's own part of the meta commands, carried in the `P` flag.
+//! Kirin's extension of the meta commands, in the `P` flag.
 //!
-//! memcached's protocol text promises that every meta command takes a `P` and an `L` token and
-//! that a memcached never looks at them: they are hints for whatever stands between client and
-//! server. So a client can send these to any memcached without harm, any client that lets its user
-//! add meta flags can send them, and memcached will not give the letter another meaning. Only
-//! arguments that start with a word listed here mean something; others are ignored, as promised.
+//! memcached's protocol.txt promises that every meta command accepts a `P` and an `L` token, and
+//! that memcached ignores them. They are hints for proxies between client and server. So these
+//! tokens are harmless to any memcached, and memcached will not give the letter another meaning.
+//! Any client that can send meta flags can use them.
+//!
+//! Only the arguments in this table have a meaning. All others are ignored.
 //!
 //! | token | command | meaning |
 //! |---|---|---|
@@ -12,19 +13,19 @@
 //! | `Ptag` | `md` | the key is a tag: every item that carries it is deleted, or with `I` made stale |
 //! | `Pprefix` | `md` | the key is a prefix: the same for every item whose key starts with it |
 
-/// Most tags on one item.
+/// The most tags in one command.
 pub const TAGS_PER_COMMAND: usize = 16;
 
-/// The longest tag, in bytes.
+/// The longest tag in bytes.
 pub const TAG_LIMIT_BYTES: usize = 64;
 
-/// What the `P` flag says.
+/// The meaning of a `P` flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extension<'a> {
-    /// Nothing for us.
+    /// It has no meaning for Kirin.
     #[default]
     None,
-    /// The tags of the item to store.
+    /// It has the tags of the item to store.
     Tags(Tags<'a>),
     /// The key is a tag.
     Tag,
@@ -32,18 +33,18 @@ pub enum Extension<'a> {
     Prefix,
 }
 
-/// A comma-separated list of tags, none empty.
+/// A comma-separated list of tags. None of them is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tags<'a>(&'a [u8]);
 
 impl<'a> Tags<'a> {
-    /// The tags one by one.
+    /// Lists the tags.
     pub fn iter(self) -> impl Iterator<Item = &'a [u8]> {
         self.0.split(|byte| *byte == b',')
     }
 }
 
-/// Why a list of tags was refused.
+/// The reason why a list of tags was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExtensionError {
     EmptyTag,
@@ -52,7 +53,7 @@ pub(super) enum ExtensionError {
 }
 
 impl ExtensionError {
-    /// The line sent to the client.
+    /// Returns the line that the client gets.
     pub(super) fn line(self) -> &'static str {
         match self {
             ExtensionError::EmptyTag => "CLIENT_ERROR empty tag",

@@ -1,4 +1,4 @@
-//! The commands with two letters for names: `mg`, `ms`, `md`, `ma`, `me`, `mn`.
+//! The meta commands, whose names have two letters: `mg`, `ms`, `md`, `ma`, `me`, `mn`.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -14,16 +14,16 @@ use super::{Limits, Line, PendingStore, answer, error, fits};
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 
-/// memcached counts the end of the line as a token and takes 20.
+/// The most tokens in a line. memcached takes 20 and counts the end of the line as one.
 const TOKEN_LIMIT: usize = 19;
 
-/// Base64 of keys: padded, and with any last bits, as memcached takes it.
+/// The base64 of keys. As in memcached, it is padded, and any trailing bits are accepted.
 const KEY_BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// A line whose first word is `m` and another letter.
+/// Parses a line whose first word is `m` and another letter.
 pub(super) fn parse<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
     match tokens.get(0) {
         b"mg" => without_block(line, tokens, Verb::Get),
@@ -108,7 +108,7 @@ fn set<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
     let Some(value_bytes) = parse_i32(tokens.get(2)).and_then(value_length) else {
         return answer(BAD_FORMAT, false);
     };
-    // From here on the length of the data block is known, and it is skipped after any error.
+    // From here on the length of the data block is known. The block is skipped after any error.
     let refuse = |text| Line::Skip(Command::Answer(Some(text)), value_bytes + 2);
     let flags = match MetaFlags::parse(Keys::after_words(line, 3)) {
         Ok(flags) => flags,

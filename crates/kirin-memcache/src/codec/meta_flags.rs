@@ -1,61 +1,61 @@
 //! The flags of the meta commands.
 //!
-//! A flag is one character with an optional argument. Some change what the command does, some ask
-//! for something in the answer, in the order in which they were written; so both are kept: the
-//! effects as fields, and the text to be gone through again for the answer.
+//! A flag is one character with an optional argument. Some flags change the command, and others
+//! request a field in the answer, in the order in which they were written. So [`MetaFlags`] keeps
+//! both: the effects as fields, and the text, which is read again for the answer.
 
 use super::extension::{Extension, ExtensionError};
 use super::number::{Exptime, parse_i32, parse_u32, parse_u64};
 use super::tokens::Keys;
 
-/// The longest opaque token, with its `O` (`MFLAG_MAX_OPAQUE_LENGTH` of memcached).
+/// The longest opaque token in bytes, with its `O` (`MFLAG_MAX_OPAQUE_LENGTH` of memcached).
 const OPAQUE_LIMIT_BYTES: usize = 32;
 
 const BAD_TOKEN: &str = "CLIENT_ERROR bad token in command line format";
 
-/// The flags of one meta command.
+/// The flags of a meta command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetaFlags<'a> {
-    /// `q`: no answer where nothing unusual happened.
+    /// `q`: no answer in the usual case.
     pub quiet: bool,
-    /// `b`: the key is base64.
+    /// `b`: the key is in base64.
     pub base64: bool,
-    /// `v`: give the value.
+    /// `v`: the answer has the value.
     pub value: bool,
-    /// `u`: do not count this as a use of the item.
+    /// `u`: the command does not count as a use of the item.
     pub no_bump: bool,
-    /// `I`: mark stale.
+    /// `I`: the item becomes stale.
     pub invalidate: bool,
-    /// `x`: delete the value but keep the item (memcached 1.6.22).
+    /// `x`: the value is deleted and the item stays (memcached 1.6.22).
     pub empty_value: bool,
-    /// `N`: create the item on a miss, with this expiry time.
+    /// `N`: creates the item on a miss, with this expiry time.
     pub vivify: Option<Exptime>,
-    /// `T`: set the expiry time.
+    /// `T`: the new expiry time.
     pub ttl: Option<Exptime>,
-    /// `R`: the client will make the item anew when it has less time left than this.
+    /// `R`: the client recaches the item if it has less time left than this.
     pub recache: Option<Exptime>,
-    /// `C`: go on only when this is the item's cas unique.
+    /// `C`: the CAS unique that the item must have.
     pub cas: Option<u64>,
-    /// `E`: the cas unique to give the item (memcached 1.6.22).
+    /// `E`: the item's new CAS unique (memcached 1.6.22).
     pub new_cas: Option<u64>,
-    /// `F`: the client's number to store beside the value.
+    /// `F`: the client flags.
     pub client_flags: u32,
-    /// `M`: mode.
+    /// `M`: the mode.
     pub mode: Option<u8>,
-    /// `D`: how much to count.
+    /// `D`: the number to add or to subtract.
     pub delta: Option<u64>,
-    /// `J`: where counting starts.
+    /// `J`: the value of a number that is created.
     pub initial: u64,
-    /// `P`: tags and invalidation by tag or prefix, Kirin's own.
+    /// `P`: Kirin's extension: tags, and invalidation by tag or prefix.
     pub extension: Extension<'a>,
     written: Keys<'a>,
 }
 
 impl<'a> MetaFlags<'a> {
-    /// Reads what follows the key (and the length).
+    /// Reads the flags after the key, or after the length.
     ///
-    /// Like memcached this reads on after a bad argument and reports the last one, but stops at a
-    /// flag it does not know or has seen.
+    /// As memcached does, this continues after a bad argument and reports the last one. It stops at
+    /// an unknown flag or a duplicate.
     pub(super) fn parse(written: Keys<'a>) -> Result<MetaFlags<'a>, &'static str> {
         let mut flags = MetaFlags { written, ..MetaFlags::default() };
         let mut error = None;
@@ -116,7 +116,8 @@ impl<'a> MetaFlags<'a> {
                     flags.empty_value = true;
                     Ok(())
                 }
-                // L is for routers between client and server; the others only ask.
+                // `L` is for proxies between client and server. The other flags only request fields
+                // in the answer.
                 b'L' | b'O' | b'k' | b's' | b't' | b'c' | b'f' | b'h' | b'l' => Ok(()),
                 _ => return Err("CLIENT_ERROR invalid flag"),
             };
@@ -127,17 +128,17 @@ impl<'a> MetaFlags<'a> {
         error.map_or(Ok(flags), Err)
     }
 
-    /// The flags as they were written, in order.
+    /// Lists the flags in the order in which they were written.
     pub fn tokens(&self) -> impl Iterator<Item = (u8, &'a [u8])> {
         self.written.filter_map(|token| token.split_first().map(|(name, _)| (*name, token)))
     }
 
-    /// Whether the opaque token is longer than memcached gives back.
+    /// Returns whether the opaque token is longer than memcached accepts.
     pub(super) fn opaque_too_long(&self) -> bool {
         self.tokens().any(|(name, token)| name == b'O' && token.len() > OPAQUE_LIMIT_BYTES)
     }
 
-    /// Whether flag `name` was given.
+    /// Returns whether the flag `name` was given.
     pub fn has(&self, name: u8) -> bool {
         self.tokens().any(|(given, _)| given == name)
     }

@@ -1,11 +1,12 @@
-//! The memcached text and meta protocols: bytes in, [`Command`]s out. No I/O, no clock, no store.
+//! The memcached text and meta protocols: bytes in, [`Command`]s out. There is no I/O, no clock and
+//! no store here.
 //!
-//! [`parse`] is given what has arrived and takes one command off its front. The `session` calls it
-//! in a loop; the fuzzer and the tests call it with the same bytes.
+//! [`parse`] takes one command off the front of the input. The `session` calls it in a loop. The
+//! fuzzer and the tests call it with the same bytes.
 //!
-//! The grammar is that of memcached 1.6 as it is, not only as `protocol.txt` says it, down to
-//! which mistake is answered with which line: clients have come to depend on it. Differences are
-//! listed in `docs/memcached.md`.
+//! The grammar is that of memcached 1.6 as implemented, which `protocol.txt` does not describe
+//! completely. Each mistake gets the same line as an answer, because clients depend on it.
+//! `docs/memcached.md` lists the differences.
 
 mod admin;
 mod classic;
@@ -25,21 +26,21 @@ pub use meta_flags::MetaFlags;
 pub use number::Exptime;
 pub use tokens::Keys;
 
-/// A command line other than a retrieval is never longer than this; more without a line end is
-/// not a client of ours (`try_read_command_ascii` of memcached closes the connection).
+/// The longest command line in bytes, unless it is a retrieval. A client that sends more without a
+/// line end is disconnected (`try_read_command_ascii` of memcached).
 pub const LINE_LIMIT_BYTES: usize = 2048;
 
-/// The longest line of a `get` or one of its siblings. memcached has no limit here; this one
-/// takes 4,000 of the longest keys.
+/// The longest line of `get`, `gets`, `gat` or `gats` in bytes. memcached has no limit. This one
+/// takes 4,000 keys of the longest size.
 pub const RETRIEVAL_LINE_LIMIT_BYTES: usize = 1 << 20;
 
-/// What the codec has to know of the server it works for.
+/// The settings of the server that the codec needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The largest item (`-I`): key, value and 48 to 60 bytes for memcached's item header, so
-    /// that the same values fit as in a memcached of that setting.
+    /// The largest item in bytes (`-I`). The key, the value and 48 to 60 bytes for memcached's item
+    /// header count. So the same values fit as in a memcached with that setting.
     pub item_size_bytes: usize,
-    /// Whether `flush_all` is allowed (not with `-F`).
+    /// Whether `flush_all` is allowed. `-F` forbids it.
     pub flush_enabled: bool,
 }
 
@@ -49,61 +50,61 @@ impl Default for Limits {
     }
 }
 
-/// What was found at the front of the input.
+/// The result of parsing the front of the input.
 #[derive(Debug, PartialEq)]
 pub enum Parsed<'a> {
-    /// A whole command, in the first `consumed` bytes; the `skip` bytes after them are the data
+    /// A complete command in the first `consumed` bytes. The `skip` bytes after it are the data
     /// block of a refused storage command.
     Command {
-        /// What to do.
+        /// The command.
         command: Command<'a>,
-        /// The length of the line, and of the data block if the command took one.
+        /// The length of the line in bytes, with the data block if the command has one.
         consumed: usize,
-        /// The length of a data block nobody wants.
+        /// The length in bytes of a data block that is not needed.
         skip: usize,
     },
     /// The first line has no end yet.
     NeedLine,
-    /// The line of a storage command is whole, the data block is not. When it is, it can come
-    /// back in memory of its own through [`parse_stored`].
+    /// The line of a storage command is complete, but the data block is not. Later the block can be
+    /// passed to [`parse_stored`] in memory of its own.
     NeedBlock {
-        /// The length of the line with its end.
+        /// The length of the line in bytes, with its end.
         line: usize,
-        /// The length of the data block with its CR LF.
+        /// The length of the data block in bytes, with its CR LF.
         block: usize,
     },
-    /// This is no client of ours: close the connection without an answer.
+    /// The peer is not a memcached client. The connection is closed without an answer.
     Close(Close),
 }
 
-/// Why a connection is closed without an answer.
+/// The reason why a connection is closed without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Close {
-    /// More than [`LINE_LIMIT_BYTES`] without a line end.
+    /// There are more than [`LINE_LIMIT_BYTES`] without a line end.
     #[error("a command line longer than {LINE_LIMIT_BYTES} bytes")]
     LineTooLong,
-    /// An HTTP request: a web page may be trying to make a browser talk to us.
+    /// The input is an HTTP request. A web page may have made a browser send it.
     #[error("an HTTP request")]
     Http,
 }
 
-/// A storage line, or the command that a line is alone.
+/// A parsed line: a command, or a storage command without its data block.
 enum Line<'a> {
     Command(Command<'a>),
-    /// The data block follows and is wanted.
+    /// The data block follows and is needed.
     Block(PendingStore<'a>),
-    /// The data block follows and is not.
+    /// The data block follows and is skipped. It has this many bytes.
     Skip(Command<'a>, usize),
     Close(Close),
 }
 
-/// A storage command whose value is not known yet, and the length of that value.
+/// A storage command without its value, and the length of that value.
 struct PendingStore<'a> {
     command: Command<'a>,
     value_bytes: usize,
 }
 
-/// Takes one command off the front of `input`.
+/// Parses one command at the front of `input`.
 pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     let Some(end) = memchr::memchr(b'\n', input) else {
         return unfinished_line(input);
@@ -134,7 +135,8 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     }
 }
 
-/// The command of a storage `line` that [`parse`] found incomplete, with its whole data block.
+/// Returns the command of a storage `line` whose data block is complete now. [`parse`] found it
+/// incomplete before.
 pub fn parse_stored<'a>(line: &'a [u8], mut block: Vec<u8>, limits: &Limits) -> Command<'a> {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
     match parse_line(line_text(text), limits) {
@@ -150,7 +152,7 @@ pub fn parse_stored<'a>(line: &'a [u8], mut block: Vec<u8>, limits: &Limits) -> 
     }
 }
 
-/// An input without a line end: wait for it, or give up on it.
+/// Decides whether to wait for the end of a line or to close the connection.
 pub fn unfinished_line(input: &[u8]) -> Parsed<'_> {
     if input.len() <= LINE_LIMIT_BYTES {
         return Parsed::NeedLine;
@@ -166,10 +168,10 @@ pub fn unfinished_line(input: &[u8]) -> Parsed<'_> {
     }
 }
 
-/// The text of a line whose LF is cut off already: without its CR, and up to a NUL, where
+/// Returns the text of a line whose LF was removed: without its CR, and up to a NUL, at which
 /// memcached's C strings end.
 fn line_text(line: &[u8]) -> &[u8] {
-    // A lone CR stays: it is a (wrong) command of one letter.
+    // A lone CR stays. It is an invalid command of one letter.
     let line = match line {
         [text @ .., b'\r'] if !text.is_empty() => text,
         line => line,
@@ -181,7 +183,7 @@ fn line_text(line: &[u8]) -> &[u8] {
 }
 
 fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
-    // Nine commands of ten are one of these two; they need no list of tokens.
+    // Most commands are one of these two. They need no list of tokens.
     if let Some(keys) = line.strip_prefix(b"get ") {
         return classic::retrieval(Keys::split(keys), false);
     }
@@ -211,8 +213,8 @@ impl<'a> PendingStore<'a> {
         command
     }
 
-    /// The data block does not end where its line said. What follows is read as commands, as
-    /// memcached does.
+    /// Returns the error for a data block that does not end where its line said. As in memcached,
+    /// the bytes that follow are read as commands.
     fn without_line_end(&self) -> Command<'a> {
         let noreply = matches!(&self.command, Command::Store(Storage { noreply: true, .. }));
         Command::Answer((!noreply).then_some("CLIENT_ERROR bad data chunk"))
@@ -227,8 +229,8 @@ fn answer<'a>(text: &'static str, noreply: bool) -> Line<'a> {
     Line::Command(Command::Answer((!noreply).then_some(text)))
 }
 
-/// The largest value memcached would take under the item size limit: its items carry a header of
-/// 48 bytes, the cas unique, the key with a NUL, client flags unless 0, and the CR LF
+/// Returns whether memcached would accept an item under its size limit. Its items have a header of
+/// 48 bytes, the CAS unique, the key with a NUL, client flags unless they are 0, and the CR LF
 /// (`item_size_ok` of memcached).
 fn fits(limits: &Limits, key_bytes: usize, client_flags: u32, value_bytes: usize) -> bool {
     let flags_bytes = if client_flags == 0 { 0 } else { 4 };

@@ -1,40 +1,44 @@
-//! Decimal numbers as memcached reads them: C's `strtoul` family on one token.
+//! Decimal numbers as memcached reads them, with C's `strtoul` family.
 //!
-//! Clients have lived with these rules for twenty years, so they are kept to the letter: leading
-//! white space and a sign are allowed, the digits may be followed by white space and then anything,
-//! a value too long for 64 bits is an error, and the result is cut to the width asked for
-//! (memcached 1.6 `util.c`, `safe_strtoul` and its siblings).
+//! Clients depend on these rules, so they are followed exactly:
+//!
+//! - leading white space and a sign are allowed;
+//! - white space and then any other bytes may follow the digits;
+//! - a value that does not fit in 64 bits is an error;
+//! - the result is cut to the requested width.
+//!
+//! The source is `safe_strtoul` and its siblings in `util.c` of memcached 1.6.
 
 use kirin_store::{Expires, Now};
 
-/// An expiry time as the client wrote it; what it means depends on the clock.
+/// An expiry time as the client wrote it. Its meaning depends on the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exptime(pub i32);
 
 impl Exptime {
-    /// The moment meant, seen from `now`.
+    /// Returns the expiry that it means at `now`.
     pub fn expires(self, now: Now) -> Expires {
         Expires::from_exptime(i64::from(self.0), now)
     }
 }
 
-/// An unsigned 64-bit number: cas values, deltas.
+/// Parses an unsigned number of 64 bits: a CAS unique or a delta.
 pub fn parse_u64(token: &[u8]) -> Option<u64> {
     let digits = Digits::scan(token)?;
     let value = if digits.negative { digits.magnitude.wrapping_neg() } else { digits.magnitude };
-    // "-1" would be u64::MAX; memcached looks for the sign only when the value is that large.
+    // "-1" would be u64::MAX. memcached checks the sign only if the value is that large.
     if value > i64::MAX as u64 && token.contains(&b'-') {
         return None;
     }
     Some(value)
 }
 
-/// An unsigned number cut to 32 bits: client flags, megabytes, levels.
+/// Parses an unsigned number and cuts it to 32 bits: client flags, megabytes or a level.
 pub fn parse_u32(token: &[u8]) -> Option<u32> {
     parse_u64(token).map(|value| value as u32)
 }
 
-/// A signed number cut to 32 bits: expiry times and lengths.
+/// Parses a signed number and cuts it to 32 bits: an expiry time or a length.
 pub fn parse_i32(token: &[u8]) -> Option<i32> {
     let digits = Digits::scan(token)?;
     let limit = if digits.negative { 1 << 63 } else { i64::MAX as u64 };
@@ -45,7 +49,7 @@ pub fn parse_i32(token: &[u8]) -> Option<i32> {
     Some(if digits.negative { value.wrapping_neg() as i32 } else { value as i32 })
 }
 
-/// A decimal fraction, as the `lru tune` and `slabs automove ratio` commands take it.
+/// Parses a decimal fraction, as in `lru tune` and `slabs automove ratio`.
 pub fn parse_f64(token: &[u8]) -> Option<f64> {
     std::str::from_utf8(token).ok()?.trim_ascii().parse().ok()
 }
@@ -79,7 +83,8 @@ impl Digits {
     }
 }
 
-/// C's `isspace` in the POSIX locale; Rust's `is_ascii_whitespace` leaves out the vertical tab.
+/// Returns whether a byte is a space for C's `isspace` in the POSIX locale. Rust's
+/// `is_ascii_whitespace` does not include the vertical tab.
 fn is_c_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }

@@ -1,10 +1,10 @@
-//! A command line as tokens separated by spaces.
+//! The tokens of a command line, which are separated by spaces.
 
-/// memcached looks at 23 tokens of a line and leaves the rest to the multi-key commands
-/// (`MAX_TOKENS` in memcached 1.6 `proto_text.c` counts the end marker as the 24th).
+/// The most tokens of a line. memcached reads 23 and leaves the rest to commands with several keys.
+/// (`MAX_TOKENS` in `proto_text.c` of memcached 1.6 counts the end of the line as the 24th.)
 pub(super) const MAX_TOKENS: usize = 23;
 
-/// The first tokens of a line, in place.
+/// The first tokens of a line.
 pub(super) struct Tokens<'a> {
     list: [&'a [u8]; MAX_TOKENS],
     count: usize,
@@ -24,23 +24,23 @@ impl<'a> Tokens<'a> {
         self.count
     }
 
-    /// The token at `index`, empty when the line has fewer.
+    /// Returns the token at `index`, or an empty one if the line has fewer.
     pub(super) fn get(&self, index: usize) -> &'a [u8] {
         self.list.get(index).copied().unwrap_or_default()
     }
 
-    /// The tokens from `index` on.
+    /// Returns the tokens from `index` on.
     pub(super) fn from(&self, index: usize) -> &[&'a [u8]] {
         self.list.get(index..self.count).unwrap_or_default()
     }
 
-    /// Whether the last token asks for silence.
+    /// Returns whether the last token is `noreply`.
     pub(super) fn noreply(&self) -> bool {
         self.from(0).last() == Some(&b"noreply".as_slice())
     }
 }
 
-/// The keys of a retrieval command, found one by one: the line of a multi-get may be long, and
+/// The keys of a retrieval command. They are split off one by one, because the line may be long and
 /// its execution may pause between two keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keys<'a> {
@@ -48,12 +48,12 @@ pub struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// The space-separated words of `line`.
+    /// Splits `line` into words at spaces.
     pub fn split(line: &'a [u8]) -> Keys<'a> {
         Keys { rest: line }
     }
 
-    /// What follows the first `count` words of `line`.
+    /// Returns the words of `line` after the first `count`.
     pub(super) fn after_words(line: &'a [u8], count: usize) -> Keys<'a> {
         let mut words = Keys::split(line);
         for _ in 0..count {
@@ -62,7 +62,7 @@ impl<'a> Keys<'a> {
         words
     }
 
-    /// What has not been handed out yet.
+    /// Returns the rest of the line that has not been split yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -1,4 +1,4 @@
-//! `mg`, `ms`, `md`, `ma`, `me`.
+//! `mg`, `ms`, `md`, `ma` and `me`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -25,7 +25,7 @@ impl Executor {
             new_cas: flags.new_cas,
             no_bump: flags.no_bump,
         };
-        // A `t` before the `T` asks for the time the item had left before this command.
+        // A `t` before the `T` requests the time that the item had left before this command.
         let expires_before = (flags.ttl.is_some() && flags.has(b't'))
             .then(|| self.store().peek(&meta.key.bytes, now))
             .flatten()
@@ -58,7 +58,7 @@ impl Executor {
         };
         let request = StoreRequest {
             mode: set.mode,
-            // append and prepend take a cas unique of 0 for none (memcached's `do_store_item`).
+            // For append and prepend, a CAS unique of 0 means none (memcached's `do_store_item`).
             compare_cas: flags.cas.filter(|cas| !(joins && *cas == 0)),
             new_cas: flags.new_cas,
             invalidate_older: flags.invalidate,
@@ -137,8 +137,9 @@ impl Executor {
             compare_cas: flags.cas,
             new_cas: flags.new_cas,
         };
-        // Quiet hides the answer of a count but not that of a creation, and a `t` before the `N` or
-        // `T` asks for the time left before this command: both need to know what was there.
+        // The quiet flag hides the answer to a change but not the answer to a creation. A `t`
+        // before the `N` or the `T` requests the time left before this command. Both need the item
+        // as it was before.
         let looks_back =
             (flags.vivify.is_some() || flags.ttl.is_some()) && (flags.quiet || flags.has(b't'));
         let before = looks_back.then(|| self.store().peek(&meta.key.bytes, now));
@@ -206,8 +207,8 @@ impl Executor {
     }
 }
 
-/// The expiry of an item that is made on a miss. memcached goes through the flags in order, so of
-/// `N` and `T` the last one counts.
+/// Returns the expiry of an item that is created on a miss. memcached goes through the flags in
+/// order, so the last one of `N` and `T` counts.
 fn vivify_exptime(flags: &MetaFlags<'_>) -> Option<Exptime> {
     let vivify = flags.vivify?;
     match flags.tokens().filter(|(name, _)| matches!(name, b'N' | b'T')).last() {
@@ -266,7 +267,7 @@ fn push_hit(
     }
 }
 
-/// The flags that every answer gives back: opaque and key.
+/// Adds the flags that every answer returns: opaque and key.
 fn push_echo(key: &Key<'_>, flags: &MetaFlags<'_>, output: &mut Output) {
     for (name, token) in flags.tokens() {
         push_echoed(name, token, key, output);

@@ -1,7 +1,7 @@
 //! Carries out commands on the store and writes the answers.
 //!
-//! One [`Executor`] a loop. A command ends in one call of the store, which is where it is atomic;
-//! here is only the translation of words into requests and of outcomes into lines.
+//! Each loop has one [`Executor`]. Each command ends in one call of the store, which is atomic.
+//! This module only translates commands into requests, and outcomes into lines.
 
 mod meta;
 mod retrieval;
@@ -25,8 +25,8 @@ const NON_NUMERIC: &str = "CLIENT_ERROR cannot increment or decrement non-numeri
 const OUT_OF_MEMORY: &str = "SERVER_ERROR out of memory storing object";
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
 
-/// The version told to clients: some ask for it to see what a server can do, and what this one can
-/// do is what that memcached can.
+/// The version that clients are told. Some clients deduce from it which commands a server has.
+/// Kirin has those of this version of memcached.
 pub const VERSION: &str = concat!("1.6.18-kirin-", env!("CARGO_PKG_VERSION"));
 
 /// Carries out the commands of one loop's connections.
@@ -37,18 +37,19 @@ pub struct Executor {
     now: Cell<Now>,
 }
 
-/// How far a command got.
+/// The result of carrying out a command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Executed {
-    /// It is answered.
+    /// The command is answered.
     Done,
-    /// A retrieval stopped between two keys because the output is over its limit. The command line
-    /// for the rest, to be carried out when the client has taken the answers so far.
+    /// A retrieval stopped between two keys because the output is over its limit. The bytes are a
+    /// command line for the remaining keys. It is carried out when the client has read the answers
+    /// so far.
     Paused(Vec<u8>),
 }
 
 impl Executor {
-    /// An executor for a loop of `server`.
+    /// Creates an executor for a loop of `server`.
     pub fn new(server: Arc<Server>) -> Executor {
         let counters = server.loop_counters();
         let executor = Executor { server, counters, now: Cell::new(Now::from_unix_seconds(0)) };
@@ -56,17 +57,17 @@ impl Executor {
         executor
     }
 
-    /// Looks at the clock; called once for each read.
+    /// Reads the clock. It is called once for each read.
     pub fn tick(&self) {
         self.set_now(Now::from_unix_seconds(kirin_clock::steady_seconds()));
     }
 
-    /// Sets the time at which the next commands are carried out.
+    /// Sets the time for the next commands.
     pub fn set_now(&self, now: Now) {
         self.now.set(now);
     }
 
-    /// What the parser has to know.
+    /// Returns the settings that the codec needs.
     pub fn limits(&self) -> &Limits {
         &self.server.options().limits
     }
@@ -139,7 +140,7 @@ impl Executor {
                 self.refuse_value(&key, remove, noreply, output)
             }
             Command::Answer(text) => reply(output, text.is_none(), text.unwrap_or_default()),
-            // The session ends at this and never passes it on.
+            // The session ends at this command and never passes it on.
             Command::Quit => {}
         }
         Executed::Done
@@ -222,8 +223,8 @@ impl Executor {
     }
 }
 
-/// The line for a value that found no place. `None` for an append that would make an item too
-/// large: memcached calls that not stored.
+/// Returns the line for a value that was not stored. `None` for an append that would make an item
+/// too large: memcached answers that it was not stored.
 fn unstorable(outcome: StoreOutcome, mode: StoreMode) -> Option<&'static str> {
     match outcome {
         StoreOutcome::OutOfMemory => Some(OUT_OF_MEMORY),

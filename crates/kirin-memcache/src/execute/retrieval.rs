@@ -1,4 +1,4 @@
-//! `get`, `gets`, `gat`, `gats`.
+//! `get`, `gets`, `gat` and `gats`.
 
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ impl Executor {
         }
     }
 
-    /// Lets one client miss an item that is about to expire, or stale, so that it makes a new one
-    /// while the others go on reading the old.
+    /// Hides an item that is stale or about to expire from one client. That client recaches it,
+    /// while the others read the old item.
     fn guarded(&self, key: &[u8], item: ItemRef, guard: Duration) -> Option<ItemRef> {
         let now = self.now();
         let soon = Expires::after_seconds(guard.as_secs(), now);
@@ -71,7 +71,7 @@ fn push_item(item: ItemRef, key: &[u8], with_cas: bool, output: &mut Output) {
     output.push(b"\r\n");
 }
 
-/// The command that asks for the keys that are left.
+/// Returns the command line for the remaining keys.
 fn rest_of_line(retrieval: &Retrieval<'_>, keys: &[u8]) -> Vec<u8> {
     let mut line = match (retrieval.touch, retrieval.with_cas) {
         (None, false) => b"get".to_vec(),

@@ -1,8 +1,9 @@
-//! `stats`, in memcached's names and order where Kirin has the thing they name.
+//! `stats`, with memcached's names and order.
 //!
-//! Tools read a few of these by name (`memcached-tool`, monitoring agents), so names are kept, and
-//! what does not exist here is left out rather than shown as 0. Slab classes do not exist either,
-//! but `memcached-tool display` is built on them: there is one, number 1, that holds everything.
+//! Tools such as `memcached-tool` and monitoring agents read some of these numbers by name. So the
+//! names are kept, and numbers without a meaning in Kirin are left out. Kirin has no slab classes
+//! either, but `memcached-tool display` needs them. So there is one class, number 1, with all
+//! items.
 
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ impl Executor {
                     table.row(&bytes.to_string(), count);
                 }
             }
-            // Connections belong to their loops, and no list of them is kept.
+            // Connections belong to their loops, and there is no list of all of them.
             StatsTopic::Connections => {}
             StatsTopic::Reset => {
                 self.store().reset_stats();
@@ -136,7 +137,7 @@ impl Executor {
         ]);
     }
 
-    /// One page of one class, cut into as many chunks as there are items.
+    /// Shows one page of one class, cut into as many chunks as there are items.
     fn stats_slabs(&self, table: &mut Table<'_>) {
         let stats = self.store().stats();
         if let Some(items) = self.store().item_stats(self.now()) {
@@ -196,11 +197,11 @@ impl Executor {
     }
 }
 
-/// What this process has used of the processor, in user and in system mode, from `/proc/self/stat`
-/// (fields 14 and 15 of proc(5), in ticks of 10 ms).
+/// Returns the processor time of this process in user and in system mode. It is read from
+/// `/proc/self/stat` (fields 14 and 15 of proc(5), in ticks of 10 ms).
 fn processor_time() -> (Duration, Duration) {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The second field is the name in parentheses and may itself contain anything.
+    // The second field is the name in parentheses, which may contain any character.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let mut ticks = fields.split_whitespace().skip(11).map(|ticks| ticks.parse().unwrap_or(0));
     let mut next = || Duration::from_millis(ticks.next().unwrap_or(0) * 10);

@@ -1,8 +1,8 @@
-//! memcached's command line, for scripts and test harnesses that start one.
+//! The command line of memcached, for scripts and test harnesses that start one.
 //!
-//! Pure: words in, [`Options`] out. `run.rs` acts on them; the help text is in
-//! `help.txt`. An option that has nothing to act on here is accepted when leaving it out
-//! changes nothing a client could see, and refused with a reason when it would.
+//! Words in, [`Options`] out: there is no I/O here. The help text is in `help.txt`. An option
+//! without a meaning in Kirin is accepted if clients cannot see a difference. Otherwise it is
+//! refused with a reason.
 
 mod names;
 
@@ -11,63 +11,63 @@ use std::time::Duration;
 
 use names::{LONG_NAMES, WITH_VALUE, WITHOUT_EFFECT, WITHOUT_VALUE};
 
-/// What the command line asks for.
+/// The action that a command line requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Invocation {
-    /// Start the store.
+    /// Starts the store.
     Run(Box<Options>),
-    /// `-h`: print [`HELP`].
+    /// `-h`: prints [`HELP`].
     Help,
-    /// `-V`: print the version.
+    /// `-V`: prints the version.
     Version,
 }
 
 /// The text that `-h` prints.
 pub const HELP: &str = include_str!("help.txt");
 
-/// Everything that starting a store depends on.
+/// The options for starting a store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// `-p`: the TCP port, default 11211; 0 for no TCP, -1 for a free port.
+    /// `-p`: the TCP port. Default 11211; 0 for no TCP, -1 for a free port.
     pub port: i32,
-    /// `-l`: addresses to listen on, each with or without a port of its own. Default 127.0.0.1:
-    /// unlike memcached, only this machine unless told otherwise.
+    /// `-l`: the addresses to listen on, each with an optional port. The default is 127.0.0.1.
+    /// Unlike memcached, Kirin accepts only clients of this machine by default.
     pub listen: Vec<ListenAddress>,
-    /// `-s`: a unix socket to listen on, instead of TCP.
+    /// `-s`: a unix socket to listen on, in place of TCP.
     pub unix_socket: Option<PathBuf>,
-    /// `-a`: its access mode, in octal. Default 700.
+    /// `-a`: the access mode of the unix socket, in octal. Default 700.
     pub unix_mode: u32,
     /// `-m`: the memory budget in bytes, given in megabytes. Default 64 MiB.
     pub memory_bytes: usize,
-    /// `-c`: the most connections at a time. Default 1024.
+    /// `-c`: the most connections at the same time. Default 1024.
     pub connection_limit: usize,
-    /// `-t`: event loops, each with a thread. Default 4.
+    /// `-t`: the number of event loops, each with a thread. Default 4.
     pub threads: usize,
     /// `-I`: the largest item in bytes; `k` and `m` multiply. Default 1 MiB.
     pub item_size_bytes: usize,
-    /// `-M`: answer an error when memory is full instead of evicting.
+    /// `-M`: answers an error when memory is full, in place of evicting.
     pub no_evictions: bool,
-    /// `-F`: refuse `flush_all`.
+    /// `-F`: refuses `flush_all`.
     pub no_flush_all: bool,
-    /// `-d`: run in the background.
+    /// `-d`: runs in the background.
     pub daemon: bool,
     /// `-P`: the file to write the process id to.
     pub pid_file: Option<PathBuf>,
-    /// `-u`: the user to become when started as root.
+    /// `-u`: the user to switch to if started as root.
     pub user: Option<String>,
-    /// `-v`, `-vv`: 1 logs what goes wrong with connections, 2 commands too.
+    /// `-v`, `-vv`: with 1, errors of connections are logged; with 2, also commands.
     pub verbosity: u32,
-    /// `-b`: connections that may wait to be accepted. Default 1024.
+    /// `-b`: the most connections that wait to be accepted. Default 1024.
     pub backlog: i32,
-    /// `-o idle_timeout=SECONDS`: close connections that were silent for so long. 0, the default,
-    /// never does.
+    /// `-o idle_timeout=SECONDS`: the time after which a silent connection is closed. 0, the
+    /// default, never closes one.
     pub idle_timeout: Option<Duration>,
-    /// `-o stampede_guard=SECONDS`: Kirin's own. A plain `get` of an item that expires within so
-    /// many seconds, or is stale, misses for one client, which is to make it anew; the others get
-    /// the old value meanwhile. Off by default.
+    /// `-o stampede_guard=SECONDS`, an extension of Kirin. If an item is stale, or expires within
+    /// so many seconds, a plain `get` misses for one client. That client should recache the item.
+    /// The others get the old value meanwhile. Off by default.
     pub stampede_guard: Option<Duration>,
-    /// `-o snapshot=FILE`: Kirin's own. Load the items of this file at the start, and write them
-    /// to it on TERM or INT. Off by default: like a memcached, the store starts empty.
+    /// `-o snapshot=FILE`, an extension of Kirin. Loads the items of this file at the start, and
+    /// writes them to it on TERM or INT. Off by default: as in memcached, the store starts empty.
     pub snapshot: Option<PathBuf>,
 }
 
@@ -76,7 +76,7 @@ pub struct Options {
 pub struct ListenAddress {
     /// A host name or an address.
     pub host: String,
-    /// Its own port instead of `-p`.
+    /// A port in place of `-p`.
     pub port: Option<u16>,
 }
 
@@ -105,7 +105,7 @@ impl Default for Options {
     }
 }
 
-/// Reads the words after `memcached`. An error is one line that names the option.
+/// Parses the words after `memcached`. An error is one line that names the option.
 pub fn parse<I, S>(words: I) -> Result<Invocation, String>
 where
     I: IntoIterator<Item = S>,
@@ -214,7 +214,7 @@ impl Options {
 
     fn switch(&mut self, letter: char, value: Option<&str>) -> Result<(), String> {
         match letter {
-            // `--verbose=vv` is how the long form asks for more.
+            // The long form asks for more with `--verbose=vv`.
             'v' => self.verbosity += 1 + value.map_or(0, |more| more.len() as u32),
             'd' => self.daemon = true,
             'M' => self.no_evictions = true,
@@ -265,7 +265,7 @@ impl Options {
         Ok(())
     }
 
-    /// What only the whole command line shows. The words are memcached's own.
+    /// Checks the options together. The messages are those of memcached.
     fn check(&self) -> Result<(), String> {
         if self.item_size_bytes < 1024 {
             return Err("Item max size cannot be less than 1024 bytes.".into());
@@ -316,7 +316,8 @@ fn listen_address(text: &str) -> Result<ListenAddress, String> {
         return Ok(ListenAddress { host: host.to_owned(), port });
     }
     match text.split_once(':') {
-        // More than one colon without brackets is an IPv6 address and no port.
+        // An address with more than one colon and without brackets is an IPv6 address without a
+        // port.
         Some((_, rest)) if rest.contains(':') => {
             Ok(ListenAddress { host: text.to_owned(), port: None })
         }

@@ -1,6 +1,6 @@
-//! The names of memcached's options (1.6.18, `main` in `memcached.c`).
+//! The names of memcached's options (`main` in `memcached.c` of memcached 1.6.18).
 
-/// Long names and the letters they stand for.
+/// The long names and the letters that they stand for.
 pub(super) const LONG_NAMES: &[(&str, char)] = &[
     ("unix-mask", 'a'),
     ("enable-shutdown", 'A'),
@@ -43,10 +43,10 @@ pub(super) const LONG_NAMES: &[(&str, char)] = &[
 /// The letters that take a value.
 pub(super) const WITH_VALUE: &str = "apsUmclPufntDRbBIYeoN";
 
-/// The letters that do not.
+/// The letters that take no value.
 pub(super) const WITHOUT_VALUE: &str = "AZMkhiVrvdLCSFXW";
 
-/// Suboptions of `-o` that tune parts of memcached Kirin does not have.
+/// The suboptions of `-o` that tune parts of memcached which Kirin does not have.
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "maxconns_fast",
     "hashpower",

@@ -1,4 +1,4 @@
-//! The two servers the tests talk to, and a client that speaks bytes.
+//! The two servers of the tests, and a client that sends bytes.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub mod program;
@@ -16,10 +16,10 @@ use kirin_store::{Now, Store, StoreConfig};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-/// Long enough for anything on a busy machine; only a failing test ever waits for so long.
+/// Enough time for any answer on a busy machine. Only a failing test waits so long.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Waits until `met`.
+/// Waits until `met` returns true.
 pub fn wait_until(what: &str, mut met: impl FnMut() -> bool) {
     let started = Instant::now();
     while !met() {
@@ -28,12 +28,12 @@ pub fn wait_until(what: &str, mut met: impl FnMut() -> bool) {
     }
 }
 
-/// Bytes as a person can read them.
+/// Returns bytes as readable text.
 pub fn show(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// A server of ours on event loops of its own, in this process.
+/// A server of Kirin on event loops of its own, in this process.
 pub struct Kirin {
     pub address: SocketAddr,
     pub server: Arc<Server>,
@@ -92,7 +92,7 @@ impl Drop for Kirin {
     }
 }
 
-/// A memcached of the distribution's.
+/// The memcached of the distribution.
 pub struct Memcached {
     pub address: SocketAddr,
     child: Child,
@@ -100,7 +100,7 @@ pub struct Memcached {
 
 impl Memcached {
     pub fn start() -> Memcached {
-        // A port that was free a moment ago may be taken by now; then the next one is tried.
+        // A port that was free a moment ago may be taken by now. Then the next one is tried.
         for _ in 0..20 {
             let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
             let address = free.local_addr().expect("its address");
@@ -160,7 +160,7 @@ impl Client {
 
     /// Sends `bytes` and returns the answer up to `end`, or up to the end of the connection.
     pub fn ask_until(&mut self, bytes: &[u8], end: &[u8]) -> Vec<u8> {
-        // The server may have hung up already; then the read says so.
+        // The server may have closed the connection already. Then the read tells so.
         let _ = self.stream.write_all(bytes);
         let mut answer = Vec::new();
         let mut part = vec![0; 64 << 10];
@@ -191,7 +191,7 @@ impl Client {
         answer
     }
 
-    /// Everything until the server closes the connection.
+    /// Returns everything until the server closes the connection.
     pub fn read_to_end(&mut self) -> Vec<u8> {
         let mut answer = Vec::new();
         match self.stream.read_to_end(&mut answer) {
@@ -203,7 +203,7 @@ impl Client {
     }
 }
 
-/// A moment for tests that set the clock.
+/// The time of tests that set the clock.
 pub const NOON: Now = Now::from_unix_seconds(1_700_000_000);
 
 /// A session on a store of its own, with a clock that stands still.
@@ -265,7 +265,7 @@ fn drain(output: &mut Output, answer: &mut Vec<u8>) {
     }
 }
 
-/// The program of `examples/memcached.rs`, which `cargo test` builds beside the tests.
+/// Returns the path of the program of `examples/memcached.rs`, which `cargo test` builds.
 pub fn example() -> PathBuf {
     let test = std::env::current_exe().expect("this program");
     let path = test.parent().and_then(Path::parent).expect("target").join("examples/memcached");

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Client, example, wait_until};
 
-/// A started program, killed at the end.
+/// A started program, which is killed when the test ends.
 pub struct Program(Child);
 
 impl Program {
@@ -21,7 +21,7 @@ impl Program {
         Program(command.spawn().expect("the program starts"))
     }
 
-    /// What it has in memory, in bytes.
+    /// Returns its resident memory in bytes.
     pub fn resident_bytes(&self) -> usize {
         let statm = fs::read_to_string(format!("/proc/{}/statm", self.0.id())).expect("statm");
         let pages: usize =
@@ -29,7 +29,7 @@ impl Program {
         pages * 4096
     }
 
-    /// Stops it as an operator does and waits for its end.
+    /// Stops it with a signal, as an operator does, and waits for its end.
     pub fn terminate(mut self) {
         let pid = Pid::from_child(&self.0);
         kill_process(pid, Signal::TERM).expect("it is there");
@@ -45,7 +45,7 @@ impl Drop for Program {
     }
 }
 
-/// The port in a file that the program writes.
+/// Returns the port in a file that the program writes.
 pub fn port_in(path: &Path) -> u16 {
     wait_until("the port file", || path.exists());
     let text = fs::read_to_string(path).expect("the port file");

@@ -77,8 +77,8 @@ fn unit(key: u64) -> Request {
     Request { key, bytes: 1 }
 }
 
-/// A request for 10 bytes to 100 KB, spread evenly over orders of magnitude. The key decides the
-/// size.
+/// Returns a request for 10 bytes to 100 KB, spread evenly over orders of magnitude. The key
+/// decides the size.
 fn mixed(key: u64) -> Request {
     let share = (mix(key) >> 11) as f64 / (1u64 << 53) as f64;
     Request { key, bytes: 10f64.powf(1.0 + 4.0 * share) as u64 }
@@ -89,7 +89,7 @@ fn zipf(exponent: f64, request: fn(u64) -> Request) -> Vec<Request> {
     (0..REQUESTS).map(|_| request(mix(zipf.rank(&mut random)))).collect()
 }
 
-/// Zipf, with a run over 20,000 new objects in every 100,000 requests.
+/// Makes a Zipf trace with a run over 20,000 new objects in every 100,000 requests.
 fn scan() -> Vec<Request> {
     let (zipf, mut random) = (Zipf::new(OBJECTS, 1.0), Random(2));
     (0..REQUESTS)
@@ -105,7 +105,7 @@ fn scan() -> Vec<Request> {
         .collect()
 }
 
-/// Zipf. Every 50,000 requests, others replace a tenth of the most popular objects.
+/// Makes a Zipf trace. Every 50,000 requests, others replace a tenth of the most popular objects.
 fn shifting() -> Vec<Request> {
     let (zipf, mut random) = (Zipf::new(OBJECTS, 1.0), Random(3));
     (0..REQUESTS)
@@ -118,7 +118,8 @@ fn shifting() -> Vec<Request> {
         .collect()
 }
 
-/// Zipf, and a quarter of all requests for objects that are requested only once.
+/// Makes a Zipf trace in which a quarter of all requests is for objects that are requested only
+/// once.
 fn one_hit_wonders() -> Vec<Request> {
     let (zipf, mut random) = (Zipf::new(OBJECTS, 1.0), Random(4));
     (0..REQUESTS)
@@ -132,7 +133,7 @@ fn one_hit_wonders() -> Vec<Request> {
         .collect()
 }
 
-/// New objects all the time, each popular for a while, as on a news site.
+/// Makes a trace of new objects, each popular for a while, as on a news site.
 fn news() -> Vec<Request> {
     let (zipf, mut random) = (Zipf::new(20_000, 1.0), Random(5));
     (0..REQUESTS)
@@ -143,7 +144,7 @@ fn news() -> Vec<Request> {
         .collect()
 }
 
-/// All traces.
+/// Returns all traces.
 pub fn all() -> Vec<Trace> {
     let trace = |name, requests| Trace { name, requests };
     vec![
