@@ -29,7 +29,7 @@ pub enum Method {
 
 /// What a request says about the choice.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wish {
+pub struct Criteria {
     /// The key for [`Method::Hash`]; a request without one is sent by turns.
     pub key: Option<u64>,
     /// The server that the visitor was sent to before ([`Servers::id`]). It is taken if it is
@@ -63,31 +63,31 @@ impl Balancer {
     }
 
     /// Begins a request to the server that is to get it. Those that wait come first.
-    pub fn begin(&self, wish: &Wish, now: Instant) -> Claim {
+    pub fn begin(&self, criteria: &Criteria, now: Instant) -> Claim {
         if self.servers.queue().has_waiting() {
             return Claim::Full;
         }
-        while let Some(index) = self.choose(wish, now) {
+        while let Some(index) = self.choose(criteria, now) {
             // Unless another loop has taken the last slot meanwhile.
             if let Some(attempt) = Attempt::begin(&self.servers, index, now) {
                 return Claim::Given(attempt);
             }
         }
-        if self.servers.has_candidate(wish, now) { Claim::Full } else { Claim::NoServer }
+        if self.servers.has_candidate(criteria, now) { Claim::Full } else { Claim::NoServer }
     }
 
     /// The server to ask next; `None` when there is none left that could answer, or none of them
     /// has room.
-    pub fn choose(&self, wish: &Wish, now: Instant) -> Option<usize> {
+    pub fn choose(&self, criteria: &Criteria, now: Instant) -> Option<usize> {
         let servers = &self.servers;
         let millis = servers.millis(now);
-        let candidates = servers.candidates(wish, millis)?;
+        let candidates = servers.candidates(criteria, millis)?;
         let all = servers.all().iter().map(|server| &**server);
         let candidates = all.enumerate().filter(|(index, server)| {
-            servers.is_candidate(*index, candidates, wish, millis) && server.has_room()
+            servers.is_candidate(*index, candidates, criteria, millis) && server.has_room()
         });
         let weight = |server: &Server| servers.weight(server, millis);
-        match (self.method, wish.key) {
+        match (self.method, criteria.key) {
             (Method::Hash, Some(key)) => {
                 // Without the slow start: keys are not to move for it.
                 let draw =

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use crate::{
-    Attempt, Availability, Balancer, Method, ServerSettings, Servers, Settings, Tried, Wish,
+    Attempt, Availability, Balancer, Criteria, Method, ServerSettings, Servers, Settings, Tried,
 };
 
 const SETTINGS: Settings = Settings {
@@ -36,8 +36,8 @@ fn balancer(
 fn counts(balancer: &Balancer, requests: usize, now: Instant) -> Vec<usize> {
     let mut counts = vec![0; balancer.servers().len()];
     for key in 0..requests {
-        let wish = Wish { key: Some(key as u64), ..Wish::default() };
-        counts[balancer.choose(&wish, now).unwrap()] += 1;
+        let criteria = Criteria { key: Some(key as u64), ..Criteria::default() };
+        counts[balancer.choose(&criteria, now).unwrap()] += 1;
     }
     counts
 }
@@ -60,7 +60,8 @@ fn requests_are_spread_by_weight() {
         let mut attempts = Vec::new();
         let mut counts = [0; 2];
         for key in 0..4000 {
-            let index = balancer.choose(&Wish { key: Some(key), ..Wish::default() }, now).unwrap();
+            let index =
+                balancer.choose(&Criteria { key: Some(key), ..Criteria::default() }, now).unwrap();
             counts[index] += 1;
             attempts.push(Attempt::begin(balancer.servers(), index, now).unwrap());
         }
@@ -77,7 +78,7 @@ fn a_server_that_fails_gets_nothing_until_one_request_has_tried_it() {
         assert!(counts(&balancer, 1000, start)[0] > 0, "{method:?}");
         fail(&balancer, 0, 1, start);
         assert_eq!(counts(&balancer, 1000, start), [0, 1000], "{method:?}");
-        assert_eq!(balancer.servers().observed(start)[0].availability, Availability::Ejected);
+        assert_eq!(balancer.servers().server_status(start)[0].availability, Availability::Ejected);
 
         let later = start + Duration::from_secs(11);
         let trial = Attempt::begin(balancer.servers(), 0, later).unwrap();
@@ -85,7 +86,10 @@ fn a_server_that_fails_gets_nothing_until_one_request_has_tried_it() {
         trial.answered(later);
         drop(trial);
         assert!(counts(&balancer, 1000, later)[0] > 0, "{method:?}");
-        assert_eq!(balancer.servers().observed(later)[0].availability, Availability::Available);
+        assert_eq!(
+            balancer.servers().server_status(later)[0].availability,
+            Availability::Available
+        );
     }
 }
 
@@ -122,11 +126,11 @@ fn an_unhealthy_server_gets_nothing_even_when_it_is_the_only_one() {
         let balancer = balancer(method, &[("a", 1, false)], SETTINGS, now);
         assert_eq!(balancer.servers().probed(0, false, now), None);
         assert_eq!(balancer.servers().probed(0, false, now), Some(false));
-        assert_eq!(balancer.choose(&Wish::default(), now), None, "{method:?}");
-        assert_eq!(balancer.servers().observed(now)[0].availability, Availability::Unhealthy);
+        assert_eq!(balancer.choose(&Criteria::default(), now), None, "{method:?}");
+        assert_eq!(balancer.servers().server_status(now)[0].availability, Availability::Unhealthy);
         assert_eq!(balancer.servers().probed(0, true, now), None);
         assert_eq!(balancer.servers().probed(0, true, now), Some(true));
-        assert_eq!(balancer.choose(&Wish::default(), now), Some(0), "{method:?}");
+        assert_eq!(balancer.choose(&Criteria::default(), now), Some(0), "{method:?}");
     }
 }
 
@@ -168,15 +172,15 @@ fn a_visitor_stays_with_a_server_as_long_as_it_is_available() {
         let balancer = balancer(method, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);
         let sticky = balancer.servers().id(1);
         for _ in 0..10 {
-            assert_eq!(balancer.choose(&Wish { sticky, ..Wish::default() }, now), Some(1));
+            assert_eq!(balancer.choose(&Criteria { sticky, ..Criteria::default() }, now), Some(1));
         }
         fail(&balancer, 1, 2, now);
         assert_eq!(
-            balancer.choose(&Wish { sticky, ..Wish::default() }, now),
+            balancer.choose(&Criteria { sticky, ..Criteria::default() }, now),
             Some(0),
             "{method:?}"
         );
-        let unknown = Wish { sticky: Some(12345), ..Wish::default() };
+        let unknown = Criteria { sticky: Some(12345), ..Criteria::default() };
         assert!(balancer.choose(&unknown, now).is_some());
     }
 }
@@ -188,10 +192,10 @@ fn what_is_under_way_is_counted_as_long_as_it_lives() {
         balancer(Method::LeastConnections, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);
     let attempt = Attempt::begin(balancer.servers(), 0, now).unwrap();
     attempt.answered(now);
-    assert_eq!(balancer.servers().observed(now)[0].in_flight, 1);
+    assert_eq!(balancer.servers().server_status(now)[0].in_flight, 1);
     assert_eq!(counts(&balancer, 100, now), [0, 100]);
     drop(attempt);
-    assert_eq!(balancer.servers().observed(now)[0].in_flight, 0);
+    assert_eq!(balancer.servers().server_status(now)[0].in_flight, 0);
     assert_eq!(counts(&balancer, 100, now), [50, 50]);
 }
 
@@ -201,8 +205,8 @@ fn keys_of_a_failed_server_are_spread_and_come_back() {
     let servers = [("a", 1, false), ("b", 1, false), ("c", 1, false)];
     let balancer = balancer(Method::Hash, &servers, SETTINGS, now);
     let all = |now| -> Vec<usize> {
-        let wish = |key| Wish { key: Some(key), ..Wish::default() };
-        (0..3000).map(|key| balancer.choose(&wish(key), now).unwrap()).collect()
+        let criteria = |key| Criteria { key: Some(key), ..Criteria::default() };
+        (0..3000).map(|key| balancer.choose(&criteria(key), now).unwrap()).collect()
     };
     let before = all(now);
     fail(&balancer, 0, 2, now);
@@ -223,11 +227,11 @@ fn a_server_that_stays_is_known_when_others_are_exchanged() {
     let attempt = Attempt::begin(old.servers(), 1, now).unwrap();
     let servers = old.servers().exchanged([server("b", 1, false), server("c", 1, false)]);
     let new = Balancer::new(Arc::new(servers), Method::RoundRobin, 7);
-    let observed = new.servers().observed(now);
-    assert_eq!((observed[0].availability, observed[0].in_flight), (Availability::Ejected, 1));
+    let status = new.servers().server_status(now);
+    assert_eq!((status[0].availability, status[0].in_flight), (Availability::Ejected, 1));
     assert_eq!(counts(&new, 100, now), [0, 100]);
     drop(attempt);
-    assert_eq!(new.servers().observed(now)[0].in_flight, 0);
+    assert_eq!(new.servers().server_status(now)[0].in_flight, 0);
 }
 
 proptest! {
@@ -248,10 +252,10 @@ proptest! {
         }
         let mut tried = Tried::default();
         for _ in 0..weights.len() {
-            let index = balancer.choose(&Wish { key, tried, ..Wish::default() }, now).unwrap();
+            let index = balancer.choose(&Criteria { key, tried, ..Criteria::default() }, now).unwrap();
             prop_assert!(!tried.has(index));
             tried.add(index);
         }
-        prop_assert_eq!(balancer.choose(&Wish { key, tried, ..Wish::default() }, now), None);
+        prop_assert_eq!(balancer.choose(&Criteria { key, tried, ..Criteria::default() }, now), None);
     }
 }

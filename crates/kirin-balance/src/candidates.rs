@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use crate::attempt::Attempt;
-use crate::balancer::Wish;
+use crate::balancer::Criteria;
 use crate::server::{Server, Servers};
 
 /// What asking for a server came to.
@@ -42,21 +42,20 @@ pub(crate) enum Tier {
 
 impl Servers {
     /// Whether there is a server that could answer, with room or without.
-    pub fn has_candidate(&self, wish: &Wish, now: Instant) -> bool {
-        self.candidates(wish, self.millis(now)).is_some()
+    pub fn has_candidate(&self, criteria: &Criteria, now: Instant) -> bool {
+        self.candidates(criteria, self.millis(now)).is_some()
     }
 
-    pub(crate) fn candidates(&self, wish: &Wish, millis: u64) -> Option<Candidates> {
-        if let Some(index) = wish.sticky.and_then(|id| self.with_id(id))
-            && !wish.tried.has(index)
+    pub(crate) fn candidates(&self, criteria: &Criteria, millis: u64) -> Option<Candidates> {
+        if let Some(index) = criteria.sticky.and_then(|id| self.with_id(id))
+            && !criteria.tried.has(index)
             && self.all().get(index).is_some_and(|server| self.is_in(server, millis))
         {
             return Some(Candidates::Own(index));
         }
-        [Tier::Primary, Tier::Backup, Tier::LastResort]
-            .map(Candidates::Of)
-            .into_iter()
-            .find(|some| (0..self.len()).any(|index| self.is_candidate(index, *some, wish, millis)))
+        [Tier::Primary, Tier::Backup, Tier::LastResort].map(Candidates::Of).into_iter().find(
+            |some| (0..self.len()).any(|index| self.is_candidate(index, *some, criteria, millis)),
+        )
     }
 
     /// Whether the server `index` is one of `candidates`.
@@ -64,13 +63,13 @@ impl Servers {
         &self,
         index: usize,
         candidates: Candidates,
-        wish: &Wish,
+        criteria: &Criteria,
         millis: u64,
     ) -> bool {
         let Some(server) = self.all().get(index) else { return false };
         match candidates {
             Candidates::Own(own) => own == index,
-            Candidates::Of(_) if wish.tried.has(index) => false,
+            Candidates::Of(_) if criteria.tried.has(index) => false,
             Candidates::Of(Tier::Primary) => !server.backup && self.is_in(server, millis),
             Candidates::Of(Tier::Backup) => server.backup && self.is_in(server, millis),
             Candidates::Of(Tier::LastResort) => self.is_last_resort(server),
@@ -79,16 +78,16 @@ impl Servers {
 
     /// Begins a request to the least busy of its candidates that have room, whatever the method:
     /// for those that have waited, which nearly always have no choice.
-    pub(crate) fn claim(self: &Arc<Self>, wish: &Wish, now: Instant) -> Claim {
+    pub(crate) fn claim(self: &Arc<Self>, criteria: &Criteria, now: Instant) -> Claim {
         let millis = self.millis(now);
-        let Some(candidates) = self.candidates(wish, millis) else { return Claim::NoServer };
+        let Some(candidates) = self.candidates(criteria, millis) else { return Claim::NoServer };
         let load = |server: &Server| {
             f64::from(server.in_flight.load(Relaxed)) / server.whole_weight() as f64
         };
         loop {
             let all = self.all().iter().enumerate();
             let free = all.filter(|(index, server)| {
-                server.has_room() && self.is_candidate(*index, candidates, wish, millis)
+                server.has_room() && self.is_candidate(*index, candidates, criteria, millis)
             });
             let least = free.min_by(|a, b| load(a.1).total_cmp(&load(b.1)));
             let Some((index, _)) = least else { return Claim::Full };

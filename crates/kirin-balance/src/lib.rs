@@ -26,11 +26,11 @@ mod slow_start;
 mod tried;
 
 pub use attempt::Attempt;
-pub use balancer::{Balancer, Method, Wish};
+pub use balancer::{Balancer, Criteria, Method};
 pub use candidates::Claim;
 pub use fair_queue::{ClientKey, FairPlace, FairQueue, Ticket};
-pub use queue::{Entered, Leaving, Queue, QueueObserved, Refused, Wait};
+pub use queue::{Entered, Leaving, Queue, QueueStatus, Refused, Wait};
 pub use rendezvous::key_of;
 pub use retry_budget::RetryBudget;
-pub use server::{Availability, Observed, ServerSettings, Servers, Settings};
+pub use server::{Availability, ServerSettings, ServerStatus, Servers, Settings};
 pub use tried::Tried;

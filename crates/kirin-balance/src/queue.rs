@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::attempt::Attempt;
-use crate::balancer::Wish;
+use crate::balancer::Criteria;
 use crate::candidates::Claim;
 use crate::fair_queue::{FairQueue, Ticket};
 use crate::server::Servers;
@@ -48,7 +48,7 @@ struct State {
 
 struct Waiter {
     servers: Arc<Servers>,
-    wish: Wish,
+    criteria: Criteria,
     sender: oneshot::Sender<Result<Attempt, Refused>>,
 }
 
@@ -84,7 +84,7 @@ pub enum Leaving {
 
 /// What has been seen of the requests that wait. Counts are since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueObserved {
+pub struct QueueStatus {
     /// Requests that wait now.
     pub waiting: usize,
     /// Requests that got a server after they had waited.
@@ -126,11 +126,11 @@ impl Queue {
     pub fn enter(
         self: &Arc<Self>,
         servers: &Arc<Servers>,
-        wish: &Wish,
+        criteria: &Criteria,
         ticket: Option<Ticket>,
         now: Instant,
     ) -> Result<Entered, Refused> {
-        self.enter_between(servers, wish, ticket, now, || ())
+        self.enter_between(servers, criteria, ticket, now, || ())
     }
 
     /// The same; `between` is what others may do after it was seen that there is no room, and
@@ -138,7 +138,7 @@ impl Queue {
     fn enter_between(
         self: &Arc<Self>,
         servers: &Arc<Servers>,
-        wish: &Wish,
+        criteria: &Criteria,
         ticket: Option<Ticket>,
         now: Instant,
         between: impl FnOnce(),
@@ -151,21 +151,21 @@ impl Queue {
         }
         // Who has waited longer comes first, whatever may have happened since somebody looked.
         unsent.extend(self.serve_locked(&mut state, now, false));
-        match servers.claim(wish, now) {
+        match servers.claim(criteria, now) {
             Claim::Given(attempt) => return Ok(Entered::Given(attempt)),
             Claim::NoServer => return Err(Refused::NoServer),
             Claim::Full => {}
         }
         between();
         let (sender, receiver) = oneshot::channel();
-        let waiter = Waiter { servers: Arc::clone(servers), wish: *wish, sender };
+        let waiter = Waiter { servers: Arc::clone(servers), criteria: *criteria, sender };
         let ticket = match ticket {
             Some(ticket) => {
-                state.waiting.enter_again(ticket, wish.client, waiter);
+                state.waiting.enter_again(ticket, criteria.client, waiter);
                 ticket
             }
             None => {
-                let entered = state.waiting.enter(wish.client, waiter);
+                let entered = state.waiting.enter(criteria.client, waiter);
                 let displaced = match &entered {
                     Ok(place) => place.displaced.is_some(),
                     Err(_) => true,
@@ -207,7 +207,7 @@ impl Queue {
             if !all && !waiter.servers.has_room() {
                 break;
             }
-            let given = match waiter.servers.claim(&waiter.wish, now) {
+            let given = match waiter.servers.claim(&waiter.criteria, now) {
                 Claim::Full => {
                     index += 1;
                     continue;
@@ -253,8 +253,8 @@ impl Queue {
         count.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn observed(&self) -> QueueObserved {
-        QueueObserved {
+    pub(crate) fn status(&self) -> QueueStatus {
+        QueueStatus {
             waiting: self.waiting.load(Relaxed),
             waited: self.waited.load(Relaxed),
             wait_total: Duration::from_micros(self.waited_micros.load(Relaxed)),
@@ -268,7 +268,7 @@ impl Queue {
 
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("observed", &self.observed()).finish_non_exhaustive()
+        f.debug_struct("Queue").field("status", &self.status()).finish_non_exhaustive()
     }
 }
 

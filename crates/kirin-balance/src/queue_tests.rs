@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::{Entered, Queue, Refused, Wait};
 use crate::fair_queue::Ticket;
-use crate::{Attempt, Balancer, Claim, Method, ServerSettings, Servers, Settings, Wish};
+use crate::{Attempt, Balancer, Claim, Criteria, Method, ServerSettings, Servers, Settings};
 
 /// How long a slot that is free may take to be seen.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -42,11 +42,11 @@ fn servers(limits: &[u32], queue_length: usize, now: Instant) -> Arc<Servers> {
 }
 
 /// What a request does: asks, and comes to the queue if there is no room.
-fn ask(servers: &Arc<Servers>, wish: &Wish, now: Instant) -> Result<Entered, Refused> {
-    match Balancer::new(Arc::clone(servers), Method::RoundRobin, 7).begin(wish, now) {
+fn ask(servers: &Arc<Servers>, criteria: &Criteria, now: Instant) -> Result<Entered, Refused> {
+    match Balancer::new(Arc::clone(servers), Method::RoundRobin, 7).begin(criteria, now) {
         Claim::Given(attempt) => Ok(Entered::Given(attempt)),
         Claim::NoServer => Err(Refused::NoServer),
-        Claim::Full => servers.queue().enter(servers, wish, None, now),
+        Claim::Full => servers.queue().enter(servers, criteria, None, now),
     }
 }
 
@@ -81,37 +81,44 @@ fn check(queue: &Queue, servers: &Servers, now: Instant) {
     let millis = servers.millis(now);
     for waiter in state.waiting.iter() {
         let candidates =
-            waiter.servers.candidates(&waiter.wish, millis).expect("a server to wait for");
+            waiter.servers.candidates(&waiter.criteria, millis).expect("a server to wait for");
         for (index, server) in waiter.servers.all().iter().enumerate() {
-            let is_for_it = waiter.servers.is_candidate(index, candidates, &waiter.wish, millis);
-            assert!(!is_for_it || !server.has_room(), "a slot is free and {:?} waits", waiter.wish);
+            let is_for_it =
+                waiter.servers.is_candidate(index, candidates, &waiter.criteria, millis);
+            assert!(
+                !is_for_it || !server.has_room(),
+                "a slot is free and {:?} waits",
+                waiter.criteria
+            );
         }
     }
     assert!(state.waiting.tickets().is_sorted());
-    assert_eq!(queue.observed().waiting, state.waiting.len());
+    assert_eq!(queue.status().waiting, state.waiting.len());
 }
 
 fn in_flight(servers: &Servers, now: Instant) -> Vec<u32> {
-    servers.observed(now).iter().map(|server| server.in_flight).collect()
+    servers.server_status(now).iter().map(|server| server.in_flight).collect()
 }
 
 #[test]
 fn a_server_is_at_no_more_requests_than_it_may_be() {
     let now = Instant::now();
     let servers = servers(&[2, 1], 0, now);
-    let attempts: Vec<_> = (0..3).map(|_| given(ask(&servers, &Wish::default(), now))).collect();
+    let attempts: Vec<_> =
+        (0..3).map(|_| given(ask(&servers, &Criteria::default(), now))).collect();
     assert_eq!(in_flight(&servers, now), [2, 1]);
-    assert_eq!(ask(&servers, &Wish::default(), now).err(), Some(Refused::Full));
-    assert_eq!(servers.observed_queue().full, 1);
+    assert_eq!(ask(&servers, &Criteria::default(), now).err(), Some(Refused::Full));
+    assert_eq!(servers.queue_status().full, 1);
     drop(attempts);
-    given(ask(&servers, &Wish::default(), now));
+    given(ask(&servers, &Criteria::default(), now));
 }
 
 #[test]
 fn a_server_without_a_limit_always_has_room() {
     let now = Instant::now();
     let servers = servers(&[1, 0], 0, now);
-    let _attempts: Vec<_> = (0..100).map(|_| given(ask(&servers, &Wish::default(), now))).collect();
+    let _attempts: Vec<_> =
+        (0..100).map(|_| given(ask(&servers, &Criteria::default(), now))).collect();
     assert_eq!(in_flight(&servers, now), [1, 99]);
 }
 
@@ -119,13 +126,13 @@ fn a_server_without_a_limit_always_has_room() {
 fn the_slot_that_is_freed_is_of_who_has_waited_longest_and_nobody_overtakes() {
     let now = Instant::now();
     let servers = servers(&[1], 2, now);
-    let attempt = given(ask(&servers, &Wish::default(), now));
-    let mut first = waits(ask(&servers, &Wish::default(), now));
-    let mut second = waits(ask(&servers, &Wish::default(), now));
-    assert_eq!(ask(&servers, &Wish::default(), now).err(), Some(Refused::Full));
+    let attempt = given(ask(&servers, &Criteria::default(), now));
+    let mut first = waits(ask(&servers, &Criteria::default(), now));
+    let mut second = waits(ask(&servers, &Criteria::default(), now));
+    assert_eq!(ask(&servers, &Criteria::default(), now).err(), Some(Refused::Full));
     assert!(poll(&mut first).is_pending());
     drop(attempt);
-    let _third = waits(ask(&servers, &Wish::default(), now));
+    let _third = waits(ask(&servers, &Criteria::default(), now));
     assert!(poll(&mut second).is_pending());
     assert_eq!(index(&poll(&mut first)), Some(0), "and the attempt is dropped");
     assert_eq!(index(&poll(&mut second)), Some(0));
@@ -135,12 +142,12 @@ fn the_slot_that_is_freed_is_of_who_has_waited_longest_and_nobody_overtakes() {
 fn a_slot_that_was_given_to_who_goes_is_the_next_ones() {
     let now = Instant::now();
     let servers = servers(&[1], 3, now);
-    let attempt = given(ask(&servers, &Wish::default(), now));
-    let [first, second, third] = [0; 3].map(|_| waits(ask(&servers, &Wish::default(), now)));
+    let attempt = given(ask(&servers, &Criteria::default(), now));
+    let [first, second, third] = [0; 3].map(|_| waits(ask(&servers, &Criteria::default(), now)));
     drop(second);
     drop(attempt);
     assert_eq!(
-        servers.observed_queue().waiting,
+        servers.queue_status().waiting,
         1,
         "the first has its slot and does not know it yet"
     );
@@ -154,10 +161,10 @@ fn a_slot_that_was_given_to_who_goes_is_the_next_ones() {
 fn a_visitor_waits_for_its_own_server_and_others_do_not_wait_behind_it() {
     let now = Instant::now();
     let servers = servers(&[1, 1], 9, now);
-    let own = Wish { sticky: servers.id(0), ..Wish::default() };
+    let own = Criteria { sticky: servers.id(0), ..Criteria::default() };
     let busy = given(ask(&servers, &own, now));
     let mut visitor = waits(ask(&servers, &own, now));
-    let other = given(ask(&servers, &Wish::default(), now));
+    let other = given(ask(&servers, &Criteria::default(), now));
     assert_eq!(other.index(), 1);
     drop(other);
     assert!(poll(&mut visitor).is_pending());
@@ -171,8 +178,8 @@ fn a_backup_does_not_help_who_can_wait() {
     let now = Instant::now();
     let none = servers(&[], 9, now);
     let servers = Arc::new(none.exchanged([server(0, 1, false), server(1, 1, true)]));
-    let attempt = given(ask(&servers, &Wish::default(), now));
-    let mut wait = waits(ask(&servers, &Wish::default(), now));
+    let attempt = given(ask(&servers, &Criteria::default(), now));
+    let mut wait = waits(ask(&servers, &Criteria::default(), now));
     assert!(poll(&mut wait).is_pending());
     servers.probed(0, false, now);
     assert_eq!(index(&poll(&mut wait)), Some(1), "it is the only one now");
@@ -183,8 +190,8 @@ fn a_backup_does_not_help_who_can_wait() {
 fn who_waits_for_servers_that_are_no_longer_well_is_told() {
     let now = Instant::now();
     let servers = servers(&[1], 9, now);
-    let _attempt = given(ask(&servers, &Wish::default(), now));
-    let mut wait = waits(ask(&servers, &Wish::default(), now));
+    let _attempt = given(ask(&servers, &Criteria::default(), now));
+    let mut wait = waits(ask(&servers, &Criteria::default(), now));
     servers.probed(0, false, now);
     assert!(matches!(poll(&mut wait), Poll::Ready(Err(Refused::NoServer))));
 }
@@ -193,10 +200,12 @@ fn who_waits_for_servers_that_are_no_longer_well_is_told() {
 fn a_server_that_may_be_tried_again_gets_one_of_those_that_wait() {
     let now = Instant::now();
     let servers = servers(&[2, 1], 9, now);
-    let tunnel = given(ask(&servers, &Wish { sticky: servers.id(0), ..Wish::default() }, now));
+    let tunnel =
+        given(ask(&servers, &Criteria { sticky: servers.id(0), ..Criteria::default() }, now));
     tunnel.failed(now);
-    let _busy = given(ask(&servers, &Wish::default(), now));
-    let mut waiting: Vec<_> = (0..2).map(|_| waits(ask(&servers, &Wish::default(), now))).collect();
+    let _busy = given(ask(&servers, &Criteria::default(), now));
+    let mut waiting: Vec<_> =
+        (0..2).map(|_| waits(ask(&servers, &Criteria::default(), now))).collect();
     let later = now + Duration::from_secs(3601);
     servers.queue().serve_all(later);
     let Poll::Ready(Ok(trial)) = poll(&mut waiting[0]) else {
@@ -214,20 +223,20 @@ fn a_server_that_may_be_tried_again_gets_one_of_those_that_wait() {
 fn new_servers_are_there_for_those_that_wait_in_the_order_in_which_they_came() {
     let now = Instant::now();
     let old = servers(&[1], 2, now);
-    let _attempt = given(ask(&old, &Wish::default(), now));
-    let mut waiting: Vec<_> = (0..2).map(|_| waits(ask(&old, &Wish::default(), now))).collect();
+    let _attempt = given(ask(&old, &Criteria::default(), now));
+    let mut waiting: Vec<_> = (0..2).map(|_| waits(ask(&old, &Criteria::default(), now))).collect();
     let new = Arc::new(old.exchanged([server(0, 1, false), server(7, 1, false)]));
     new.begin_serving();
     let tickets: Vec<Ticket> = waiting.iter().map(Wait::ticket).collect();
     for wait in &mut waiting {
         assert!(matches!(poll(wait), Poll::Ready(Err(Refused::Exchanged))));
     }
-    let entered = old.queue().enter(&old, &Wish::default(), Some(tickets[0]), now);
+    let entered = old.queue().enter(&old, &Criteria::default(), Some(tickets[0]), now);
     assert_eq!(entered.err(), Some(Refused::Exchanged), "the old are no more");
-    let last = given(ask(&new, &Wish::default(), now));
-    let enter = |ticket| waits(new.queue().enter(&new, &Wish::default(), ticket, now));
+    let last = given(ask(&new, &Criteria::default(), now));
+    let enter = |ticket| waits(new.queue().enter(&new, &Criteria::default(), ticket, now));
     let (mut second, mut first) = (enter(Some(tickets[1])), enter(Some(tickets[0])));
-    assert_eq!(ask(&new, &Wish::default(), now).err(), Some(Refused::Full));
+    assert_eq!(ask(&new, &Criteria::default(), now).err(), Some(Refused::Full));
     drop(last);
     assert!(poll(&mut second).is_pending());
     assert_eq!(index(&poll(&mut first)), Some(1));
@@ -283,7 +292,7 @@ proptest! {
             match event {
                 Event::Come { own } => {
                     let sticky = own.and_then(|own| servers.id(own));
-                    let came_to = ask(&servers, &Wish { sticky, ..Wish::default() }, now);
+                    let came_to = ask(&servers, &Criteria { sticky, ..Criteria::default() }, now);
                     match came_to {
                         Ok(Entered::Given(attempt)) => running.push(attempt),
                         Ok(Entered::Waits(wait)) => waiting.push((wait, sticky.is_none())),
@@ -315,7 +324,7 @@ proptest! {
                 }
             }
             check(&queue, &servers, now);
-            for server in servers.observed(now) {
+            for server in servers.server_status(now) {
                 prop_assert!(server.in_flight <= server.max_in_flight.map_or(u32::MAX, NonZeroU32::get));
             }
             // Of those that take any server, who waits has come after all that have one.
@@ -331,7 +340,7 @@ proptest! {
         }
         drop(waiting);
         drop(running);
-        prop_assert_eq!(queue.observed().waiting, 0);
+        prop_assert_eq!(queue.status().waiting, 0);
         prop_assert!(in_flight(&servers, now).iter().all(|count| *count == 0));
     }
 }
@@ -368,7 +377,7 @@ fn threads_that_come_and_go_at_once_lose_no_slot() {
             let (servers, working) = (&servers, &working);
             scope.spawn(move || {
                 for round in 0..3000usize {
-                    let attempt = match ask(servers, &Wish::default(), Instant::now()) {
+                    let attempt = match ask(servers, &Criteria::default(), Instant::now()) {
                         Ok(Entered::Given(attempt)) => attempt,
                         // Some go at once, and with it perhaps what they are just given.
                         Ok(Entered::Waits(wait)) if (round + number) % 3 == 0 => {
@@ -389,18 +398,18 @@ fn threads_that_come_and_go_at_once_lose_no_slot() {
             });
         }
     });
-    let observed = servers.observed_queue();
-    assert_eq!((observed.waiting, in_flight(&servers, Instant::now())), (0, vec![0, 0]));
+    let status = servers.queue_status();
+    assert_eq!((status.waiting, in_flight(&servers, Instant::now())), (0, vec![0, 0]));
 }
 
 #[test]
 fn a_slot_that_is_freed_in_the_moment_in_which_somebody_comes_to_wait_is_found() {
     let now = Instant::now();
     let servers = servers(&[1], 1, now);
-    let attempt = given(ask(&servers, &Wish::default(), now));
+    let attempt = given(ask(&servers, &Criteria::default(), now));
     // Who frees it here sees nobody that waits.
     let entered =
-        servers.queue().enter_between(&servers, &Wish::default(), None, now, || drop(attempt));
+        servers.queue().enter_between(&servers, &Criteria::default(), None, now, || drop(attempt));
     let mut wait = waits(entered);
     check(servers.queue(), &servers, now);
     assert_eq!(index(&poll(&mut wait)), Some(0));
@@ -410,13 +419,13 @@ fn a_slot_that_is_freed_in_the_moment_in_which_somebody_comes_to_wait_is_found()
 fn a_client_that_fills_the_queue_keeps_no_other_out() {
     let now = Instant::now();
     let servers = servers(&[1], 3, now);
-    let of = |client| Wish { client: Some(client), ..Wish::default() };
+    let of = |client| Criteria { client: Some(client), ..Criteria::default() };
     let attempt = given(ask(&servers, &of(1), now));
     let [mut first, mut second, mut third] = [0; 3].map(|_| waits(ask(&servers, &of(1), now)));
     assert_eq!(ask(&servers, &of(1), now).err(), Some(Refused::Full));
     let mut other = waits(ask(&servers, &of(2), now));
     assert!(matches!(poll(&mut third), Poll::Ready(Err(Refused::Full))), "its last one gives way");
-    assert_eq!(servers.observed_queue().full, 2);
+    assert_eq!(servers.queue_status().full, 2);
     drop(attempt);
     assert_eq!(index(&poll(&mut first)), Some(0), "and the attempt is dropped");
     assert!(poll(&mut second).is_pending());

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::ejection::{Ejection, Standing};
 use crate::health::Health;
 use crate::latency::Latency;
-use crate::queue::{Queue, QueueObserved};
+use crate::queue::{Queue, QueueStatus};
 use crate::slow_start;
 
 /// A server as it is configured.
@@ -93,7 +93,7 @@ pub enum Availability {
 
 /// What has been seen of a server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Observed {
+pub struct ServerStatus {
     /// Its address as written.
     pub name: String,
     /// Whether it gets requests.
@@ -152,8 +152,8 @@ impl Servers {
     }
 
     /// What has been seen of the requests that wait.
-    pub fn observed_queue(&self) -> QueueObserved {
-        self.queue.observed()
+    pub fn queue_status(&self) -> QueueStatus {
+        self.queue.status()
     }
 
     /// How many there are.
@@ -195,9 +195,9 @@ impl Servers {
     }
 
     /// What has been seen, in the order of the servers.
-    pub fn observed(&self, now: Instant) -> Vec<Observed> {
+    pub fn server_status(&self, now: Instant) -> Vec<ServerStatus> {
         let millis = self.millis(now);
-        let observe = |server: &Arc<Server>| Observed {
+        let observe = |server: &Arc<Server>| ServerStatus {
             name: server.name.clone(),
             availability: match server.ejection.standing(self.settings.max_failures, millis) {
                 _ if server.health.is_down() => Availability::Unhealthy,

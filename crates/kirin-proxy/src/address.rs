@@ -1,50 +1,50 @@
-//! Addresses of servers as a configuration has them.
+//! Addresses of servers as they are written in a configuration.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// How one speaks with a server.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// HTTP/1.1.
     Http,
-    /// TLS; HTTP/2 if the server takes it, or else HTTP/1.1.
+    /// TLS with HTTP/2 if the server offers it, or else HTTP/1.1.
     Https,
     /// HTTP/2 without TLS, by prior knowledge (RFC 9113 section 3.3).
     H2c,
-    /// FastCGI, such as php-fpm's.
+    /// FastCGI, for example php-fpm.
     FastCgi,
     /// SCGI.
     Scgi,
-    /// The uwsgi protocol, uWSGI's own.
+    /// The protocol of uWSGI.
     Uwsgi,
 }
 
-/// Where a server is.
+/// The place of a server in the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// A name, to be looked up.
+    /// A host name that must be looked up, and a port.
     Name(String, u16),
-    /// An address.
+    /// An IP address and a port.
     Tcp(SocketAddr),
-    /// A unix socket.
+    /// The path of a unix socket.
     Unix(PathBuf),
 }
 
-/// A server as it is written: `127.0.0.1:3000`, `app.internal:3000`, `unix:/run/app.sock`,
+/// The address of a server: `127.0.0.1:3000`, `app.internal:3000`, `unix:/run/app.sock`,
 /// `http://HOST`, `https://HOST:8443`, `h2c://HOST:50051`, `fastcgi://unix:/run/php.sock`,
 /// `scgi://HOST:4000`, `uwsgi://HOST:3031`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAddress {
-    /// How it is spoken with.
+    /// The protocol.
     pub scheme: Scheme,
-    /// Where it is.
+    /// The place in the network.
     pub location: Location,
 }
 
-/// Text that is no address of a server.
+/// A text that is not the address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a server: {reason}; write HOST:PORT, unix:/PATH, http://HOST, https://HOST, h2c://HOST:PORT, fastcgi://HOST:PORT, \
@@ -56,8 +56,8 @@ pub struct AddressError {
 }
 
 impl ServerAddress {
-    /// The host as it stands in certificates and in `Host` fields, without a port. A unix socket
-    /// has none.
+    /// Returns the host as it stands in certificates and in `Host`, without a port. A unix socket
+    /// has `localhost`.
     pub fn host(&self) -> String {
         match &self.location {
             Location::Name(name, _) => name.clone(),
@@ -69,7 +69,7 @@ impl ServerAddress {
         }
     }
 
-    /// The value of `Host` for who wants the server's own.
+    /// Returns the server's own `Host`: the host, and the port unless it is the default.
     pub fn authority(&self) -> String {
         let port = match &self.location {
             Location::Name(_, port) => *port,
@@ -85,7 +85,7 @@ impl ServerAddress {
 }
 
 impl Scheme {
-    /// By their name before `://`.
+    /// The schemes by their names before `://`.
     const NAMED: [(&str, Self); 6] = [
         ("http", Scheme::Http),
         ("https", Scheme::Https),
@@ -95,7 +95,7 @@ impl Scheme {
         ("uwsgi", Scheme::Uwsgi),
     ];
 
-    /// Whether requests are CGI's variables and not HTTP.
+    /// Returns whether requests are CGI meta-variables instead of HTTP.
     pub fn is_cgi(self) -> bool {
         matches!(self, Scheme::FastCgi | Scheme::Scgi | Scheme::Uwsgi)
     }
@@ -104,7 +104,7 @@ impl Scheme {
         match self {
             Scheme::Http | Scheme::H2c => Some(80),
             Scheme::Https => Some(443),
-            // Every installation has its own.
+            // Each installation chooses its own port.
             Scheme::FastCgi | Scheme::Scgi | Scheme::Uwsgi => None,
         }
     }

@@ -1,4 +1,4 @@
-//! What a configuration says of an upstream.
+//! The configuration of an upstream.
 
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
@@ -10,89 +10,89 @@ use kirin_balance::Method;
 use crate::address::ServerAddress;
 use crate::tls::ClientTls;
 
-/// Servers that answer the same requests.
+/// The configuration of an upstream: servers that answer the same requests.
 #[derive(Clone, Debug)]
 pub struct UpstreamConfig {
     /// The name in routes and in the log.
     pub name: String,
-    /// At least one.
+    /// The servers; at least one.
     pub servers: Vec<ServerConfig>,
-    /// Who of them gets a request.
+    /// How a server is chosen for a request.
     pub balancing: Balancing,
-    /// Who waits when all of them are at their limit.
+    /// The queue for requests when all servers are at their limit.
     pub queue: QueueLimits,
-    /// How they are asked whether they are well; none for not at all.
+    /// The health checks; `None` for no checks.
     pub health: Option<HealthConfig>,
-    /// How long to wait for what.
+    /// How long Kirin waits for the servers.
     pub timeouts: Timeouts,
-    /// Connections that are kept.
+    /// The limits for idle connections.
     pub pool: PoolLimits,
-    /// Which `Host` they get.
+    /// The `Host` that servers get.
     pub host: HostPolicy,
-    /// How they hear of the client.
+    /// The fields that tell servers about the client.
     pub forwarded: ForwardedPolicy,
-    /// By which name we stand in `Via`; none for not at all.
+    /// Kirin's name in `Via`; `None` for no `Via`.
     pub via: Option<String>,
-    /// For those that are spoken with by TLS.
+    /// The TLS settings for servers with `https`.
     pub tls: ClientTls,
-    /// Which scripts requests mean, of servers that speak FastCGI. All servers speak the same then.
+    /// How requests are mapped to scripts, if the servers speak FastCGI. Then all of them do.
     pub fastcgi: Option<FastCgiConfig>,
-    /// How often names are looked up.
+    /// The time between two lookups of the servers' names.
     pub resolve: Duration,
-    /// Where request bodies go that are read whole first and are large.
+    /// The directory for large request bodies that are read completely before they are sent.
     pub spool_directory: PathBuf,
 }
 
-/// Which scripts requests to FastCGI servers mean.
+/// How requests to FastCGI servers are mapped to scripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastCgiConfig {
-    /// The directory of scripts, as the servers see it.
+    /// The directory of the scripts, as the servers see it.
     pub root: String,
-    /// The script of a directory.
+    /// The script that answers for a directory.
     pub index: String,
-    /// What the names of scripts end in, with its dot.
+    /// The file name extension of scripts, with its dot.
     pub extension: String,
 }
 
-/// One server, or as many as its name has addresses.
+/// One server, or one for each address of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// Where it is.
+    /// The address of the server.
     pub address: ServerAddress,
-    /// What it gets in relation to the others; from 1 on.
+    /// The share of requests in relation to the other servers, from 1.
     pub weight: u32,
-    /// Whether it is only asked when no other can be.
+    /// Whether the server gets requests only if no other can take them.
     pub backup: bool,
-    /// Requests at most that it is at at the same time, of all event loops together; none for any
-    /// number.
+    /// The most requests that the server handles at the same time, counted over all event loops.
+    /// `None` for no limit.
     pub max_in_flight: Option<NonZeroU32>,
 }
 
-/// Requests that wait for a server below its limit.
+/// The limits of the queue for requests that wait for a server.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueLimits {
-    /// How many may.
+    /// The most requests that wait.
     pub length: usize,
-    /// For how long.
+    /// The longest time that a request waits.
     pub wait: Duration,
 }
 
-/// Who gets a request.
+/// How a server is chosen for a request.
 #[derive(Clone, Debug)]
 pub struct Balancing {
-    /// How a server is chosen.
+    /// The method of balancing.
     pub method: Method,
-    /// What requests are told apart by, for [`Method::Hash`].
+    /// The key of a request, for [`Method::Hash`].
     pub key: Option<HashKey>,
-    /// The cookie that brings visitors back to their server.
+    /// The name of the cookie that leads visitors back to the same server.
     pub sticky: Option<String>,
-    /// Failures in a row after which a server is left alone; 0 for never.
+    /// Consecutive failures after which a server is ejected; 0 for never.
     pub max_failures: u32,
-    /// For how long, the first time.
+    /// How long the first ejection lasts.
     pub ejection_time: Duration,
-    /// In which a server that has come back grows to its weight.
+    /// How long a recovered server takes to return from 1/16 of its weight to all of it.
     pub slow_start: Duration,
-    /// Requests of 100 that may be sent a second time, beside a few a second.
+    /// How many of 100 requests may be retried, in addition to 10 retries a second.
     pub retry_percent: u32,
 }
 
@@ -110,7 +110,7 @@ impl Default for Balancing {
     }
 }
 
-/// What tells requests apart.
+/// The part of a request that is its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashKey {
     /// Path and query.
@@ -123,35 +123,35 @@ pub enum HashKey {
     Cookie(String),
 }
 
-/// How servers are asked whether they are well.
+/// The health checks of the servers.
 #[derive(Clone, Debug)]
 pub struct HealthConfig {
-    /// Path and query.
+    /// The path and query to request.
     pub path: String,
-    /// `Host`; the server's own by default.
+    /// The `Host` to send; `None` for the server's own.
     pub host: Option<String>,
-    /// From one time to the next.
+    /// The time between two checks.
     pub interval: Duration,
-    /// For an answer.
+    /// The longest time for one check.
     pub timeout: Duration,
-    /// What a server that is well answers.
+    /// The statuses of a healthy server.
     pub status: RangeInclusive<u16>,
-    /// Good answers in a row that make an unhealthy server healthy.
+    /// Consecutive good checks that make an unhealthy server healthy.
     pub healthy_after: u32,
-    /// Bad ones in a row that make a healthy server unhealthy.
+    /// Consecutive bad checks that make a healthy server unhealthy.
     pub unhealthy_after: u32,
 }
 
-/// How long to wait, in whole seconds.
+/// How long Kirin waits for a server, in whole seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// For a connection, its TLS handshake included.
+    /// The time for a connection, with the TLS handshake.
     pub connect: Duration,
-    /// For a server that takes nothing of a request.
+    /// The time in which a server must take more of a request.
     pub send: Duration,
-    /// For the response's head, from the end of the request on.
+    /// The time from the end of the request to the response head.
     pub first_byte: Duration,
-    /// Between two pieces of a response.
+    /// The time between two pieces of a response.
     pub idle: Duration,
 }
 
@@ -163,37 +163,38 @@ impl Default for Timeouts {
 }
 
 impl UpstreamConfig {
-    /// Whether a server takes only so many requests at the same time.
+    /// Returns whether a server has a limit of concurrent requests.
     pub fn is_limited(&self) -> bool {
         self.servers.iter().any(|server| server.max_in_flight.is_some())
     }
 }
 
-/// Whether a request's body is read whole before a server hears of the request.
+/// Whether a request's body is read completely before a server gets the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyBuffering {
-    /// It is passed on as it comes.
+    /// The body is sent as it arrives.
     #[default]
     Off,
-    /// It is.
+    /// The body is read completely first.
     On,
-    /// It is, up to so many bytes; gRPC, whose two sides talk, is passed on as it comes.
+    /// The body is read completely first, up to a limit. The body of a gRPC call is sent as it
+    /// arrives, because both sides talk at the same time.
     UnlessGrpc {
-        /// A larger body is answered 413.
+        /// The longest body in bytes. A longer one is answered with 413.
         limit_bytes: u64,
     },
 }
 
-/// Connections that are kept, for each server and event loop.
+/// The limits for idle connections, for each server and event loop.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolLimits {
-    /// Idle ones at most.
+    /// The most idle connections.
     pub idle: usize,
-    /// For how long one may be idle.
+    /// How long a connection may be idle.
     pub idle_time: Duration,
-    /// Requests after which one is closed; 0 for never.
+    /// Requests after which a connection is closed; 0 for never.
     pub max_requests: u64,
-    /// Age at which one is closed.
+    /// The age at which a connection is closed; `None` for never.
     pub max_age: Option<Duration>,
 }
 
@@ -203,19 +204,19 @@ impl Default for PoolLimits {
     }
 }
 
-/// Which `Host` servers get.
+/// The `Host` that servers get.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostPolicy {
-    /// The one that the client has asked for.
+    /// The host that the client has asked for.
     #[default]
     Client,
-    /// The server's own, as its address is written.
+    /// The server's own host, as its address is written.
     Upstream,
-    /// This one.
+    /// This host.
     Name(String),
 }
 
-/// Which fields tell servers of the client.
+/// The fields that tell servers about the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedPolicy {
     /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
@@ -223,9 +224,9 @@ pub enum ForwardedPolicy {
     X,
     /// `Forwarded` (RFC 7239).
     Forwarded,
-    /// All of them.
+    /// All four fields.
     Both,
-    /// None.
+    /// No such field.
     Nothing,
 }
 

@@ -14,7 +14,8 @@ use crate::server::{Endpoint, Server};
 use crate::socket::Stream;
 use crate::tls::ClientTls;
 
-/// Connects to `server`, handshake included, within `limit`. `http1_only`: HTTP/2 is not offered.
+/// Connects to `server` within `limit`, which includes the TLS handshake. With `http1_only`, HTTP/2
+/// is not offered.
 pub(crate) async fn connect(
     server: &Server,
     tls: &ClientTls,

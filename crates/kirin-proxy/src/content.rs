@@ -1,5 +1,5 @@
-//! The body of a request on its way to a server: how it is framed, and whether it can be sent a
-//! second time.
+//! The content of a request on its way to a server: how it is framed, and whether it can be sent
+//! again.
 
 use std::fs::File;
 use std::future::{Future, poll_fn};
@@ -15,17 +15,17 @@ use kirin_http::{BodyLength, RequestBody, Reservation, SpooledBody, Trailers};
 use crate::failure::Failure;
 use crate::request_head::OutgoingFraming;
 
-/// What follows a request's head.
+/// The content of a request (RFC 9110 section 6.4).
 pub(crate) enum Content {
     Nothing,
-    /// All of it is here.
+    /// All bytes are in memory.
     Memory {
         bytes: Bytes,
         trailers: Option<Trailers>,
         /// Counts the bytes for the client.
         _reserved: Option<Reservation>,
     },
-    /// All of it is here, in a file.
+    /// All bytes are in a file.
     File {
         file: Rc<File>,
         length: u64,
@@ -33,19 +33,20 @@ pub(crate) enum Content {
         /// Counts the file for the client.
         _reserved: Reservation,
     },
-    /// It comes from the client while it is sent.
+    /// The bytes arrive from the client while they are sent.
     Streamed {
         first: Option<Bytes>,
         body: Box<RequestBody>,
     },
-    /// It was streamed, and is gone.
+    /// The content was streamed and is gone.
     Spent,
 }
 
 impl Content {
-    /// Looks at `body`. With a `spool` directory it is read whole first; otherwise what is there
-    /// already is taken, and nothing is waited for. Nor is anything taken from a client that waits
-    /// for a `100 Continue`.
+    /// Prepares `body` for sending. With a `spool` directory, the body is read completely first.
+    ///
+    /// Without one, this takes what has arrived and does not wait. It takes nothing from a client
+    /// that waits for `100 Continue`.
     pub(crate) async fn prepare(
         mut body: RequestBody,
         spool: Option<&Path>,
@@ -95,7 +96,7 @@ impl Content {
         }
     }
 
-    /// Leaves out trailers, for servers that have no place for them.
+    /// Drops the trailers, for servers that cannot receive them.
     pub(crate) fn drop_trailers(&mut self) {
         match self {
             Content::Memory { bytes, .. } if bytes.is_empty() => *self = Content::Nothing,
@@ -104,8 +105,8 @@ impl Content {
         }
     }
 
-    /// How it is framed in HTTP/1.1. A length that is known gives way to trailers if there are
-    /// some, or if they are `announced`.
+    /// Returns the framing for HTTP/1.1. Content with trailers is sent in chunks, even if its
+    /// length is known. The same holds if trailers are `announced` and may still come.
     pub(crate) fn framing(&self, announced: bool) -> OutgoingFraming {
         match self {
             Content::Memory { trailers: Some(_), .. } | Content::File { trailers: Some(_), .. } => {
@@ -118,7 +119,7 @@ impl Content {
         }
     }
 
-    /// How its length is announced where that does not depend on trailers, which is in HTTP/2.
+    /// Returns the framing for HTTP/2, which does not depend on trailers.
     pub(crate) fn announced(&self) -> OutgoingFraming {
         match self {
             Content::Nothing | Content::Spent => OutgoingFraming::Nothing,
@@ -131,7 +132,7 @@ impl Content {
         }
     }
 
-    /// How long it is; 0 if nobody knows.
+    /// Returns the length in bytes; 0 if it is not known.
     pub(crate) fn length(&self) -> u64 {
         match self.announced() {
             OutgoingFraming::Length(length) => length,
@@ -139,13 +140,13 @@ impl Content {
         }
     }
 
-    /// Whether all of it is still here.
-    pub(crate) fn is_whole(&self) -> bool {
+    /// Returns whether the content can be sent again.
+    pub(crate) fn is_replayable(&self) -> bool {
         !matches!(self, Content::Spent)
     }
 }
 
-/// A body that is here in chunks, or rather in one.
+/// Encodes bytes and trailers in the chunked transfer coding.
 pub(crate) fn in_chunks(bytes: &[u8], trailers: &Trailers) -> Bytes {
     let mut chunks = Vec::with_capacity(bytes.len() + 64);
     if !bytes.is_empty() {

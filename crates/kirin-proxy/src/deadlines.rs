@@ -1,5 +1,5 @@
-//! How long a loop waits for servers: a number a socket, looked at once a second, so that an
-//! exchange sets no timer.
+//! The deadlines of sockets. Each is a number that is checked once a second, so that an exchange
+//! needs no timer.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -7,31 +7,31 @@ use std::time::Duration;
 
 use crate::socket::Socket;
 
-/// The sockets of one place on one loop, and its clock.
+/// The sockets of one upstream on one event loop, and its clock.
 #[derive(Default)]
 pub(crate) struct Deadlines {
-    /// Seconds since the place was opened.
+    /// Seconds since the first request.
     seconds: Cell<u64>,
     sockets: RefCell<Vec<Weak<Socket>>>,
 }
 
 impl Deadlines {
-    /// The second that is now.
+    /// Returns the present second.
     pub(crate) fn now(&self) -> u64 {
         self.seconds.get()
     }
 
-    /// The first second after `limit` has passed whole.
+    /// Returns the first second at which `limit` has passed completely.
     pub(crate) fn after(&self, limit: Duration) -> u64 {
         self.seconds.get().saturating_add(limit.as_secs()).saturating_add(1)
     }
 
-    /// Looks after `socket` from now on.
+    /// Checks the deadlines of `socket` from now on.
     pub(crate) fn add(&self, socket: &Rc<Socket>) {
         self.sockets.borrow_mut().push(Rc::downgrade(socket));
     }
 
-    /// A second has passed: ends the sockets whose time is over.
+    /// Advances the clock by a second, and shuts down the sockets whose deadline has passed.
     pub(crate) fn tick(&self) {
         let now = self.seconds.get() + 1;
         self.seconds.set(now);

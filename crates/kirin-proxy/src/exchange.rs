@@ -1,5 +1,5 @@
-//! One request on one connection: send it, read the response's head, and as much of the body as has
-//! come with it. The hot path of the crate.
+//! One request on one connection: sends it, and reads the response head and the part of the body
+//! that came with it. This is the hot path of the crate.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -18,23 +18,23 @@ use tokio::time::Sleep;
 
 use crate::cgi;
 use crate::content::Content;
-use crate::failure::{Because, Failure};
+use crate::failure::{Cause, Failure};
 use crate::leased_connection::LeasedConnection;
 use crate::local_upstream::LocalUpstream;
 use crate::pooled_buffer::PooledBuffer;
 use crate::request_head::OutgoingHead;
 use crate::response_body::{ResponseBody, WithTrailers, take_trailers};
-use crate::sending::{Begun, SendError, Sending, Writer};
+use crate::sending::{SendError, SendState, Sending, Writer};
 use crate::tunnel::ProxyTunnel;
 use crate::upstream_request::{UpstreamRequest, client_gone};
 use crate::upstream_response::{UpstreamHead, read_head};
 
-/// How long a client that expects a `100 Continue` waits for the server's; some servers never send
+/// How long a client that expects `100 Continue` waits for the server's. Some servers never send
 /// one.
 const CONTINUE_TIME: Duration = Duration::from_secs(1);
 
-/// Has `leased` answer `request`. The connection goes back to its pool when all of the response has been
-/// read.
+/// Sends `request` by `leased` and returns the response. The connection goes back to its pool when
+/// the response has been read completely.
 pub(crate) async fn exchange(
     local: &Rc<LocalUpstream>,
     leased: LeasedConnection,
@@ -60,9 +60,9 @@ pub(crate) async fn exchange(
     let mut exchange =
         Exchange { local, leased, sending: None, held: None, refused: None, continue_time: None };
     match begun {
-        Begun::Sent => {}
-        Begun::Sending(sending) => exchange.sending = Some(sending),
-        Begun::Held(head, body) => {
+        SendState::Sent => {}
+        SendState::Sending(sending) => exchange.sending = Some(sending),
+        SendState::Held(head, body) => {
             exchange.sending = Some(head);
             exchange.held = Some(body);
             exchange.continue_time = Some(Box::pin(tokio::time::sleep(CONTINUE_TIME)));
@@ -87,21 +87,21 @@ pub(crate) async fn exchange(
     }
 }
 
-/// A request that is being sent and whose response is awaited.
+/// A request that is being sent, and whose response is awaited.
 struct Exchange<'a> {
     local: &'a Rc<LocalUpstream>,
     leased: LeasedConnection,
-    /// What of the request is on its way.
+    /// Sends the rest of the request.
     sending: Option<Sending>,
-    /// The body that waits for a `100 Continue`.
+    /// Sends the body, once the server has said `100 Continue`.
     held: Option<Sending>,
-    /// For how long it does.
+    /// Ends when the body is sent without a `100 Continue`.
     continue_time: Option<Pin<Box<Sleep>>>,
-    /// Why the server has not taken the whole request.
+    /// The error that ended the sending of the request.
     refused: Option<io::Error>,
 }
 
-/// A head that ends the waiting for one.
+/// A head that ends the exchange of heads.
 enum Head {
     Final(UpstreamHead),
     Switched(FieldLines),
@@ -111,13 +111,13 @@ enum Head {
 enum Event {
     Sent(Result<(), SendError>),
     Read(io::Result<usize>),
-    /// The server does not say whether it wants the body.
+    /// The server has not said whether it wants the body.
     NoContinue,
     ClientGone,
 }
 
 impl Exchange<'_> {
-    /// Reads up to the end of the head.
+    /// Reads until the final head is complete.
     async fn receive(
         &mut self,
         buffer: &mut PooledBuffer,
@@ -139,11 +139,11 @@ impl Exchange<'_> {
                 {
                     return Err(Failure::SendTimeout);
                 }
-                // It may have said why before it closed.
+                // The server may have sent a response before it closed the connection.
                 Event::Sent(Err(SendError::Server(error))) => {
                     (self.refused, self.held) = (Some(error), None)
                 }
-                Event::NoContinue => self.go_on(),
+                Event::NoContinue => self.send_held_body(),
                 Event::ClientGone => return Err(Failure::ClientGone),
                 Event::Read(Ok(count @ 1..)) => {
                     has_begun = true;
@@ -193,10 +193,10 @@ impl Exchange<'_> {
         self.leased.connection.socket.records().is_some()
     }
 
-    /// Drives the sending and waits for bytes from the server.
+    /// Continues to send, and waits for bytes from the server.
     async fn next(&mut self, buffer: &mut PooledBuffer, client: Option<&ClientWatch>) -> Event {
-        // Only while nothing is read from it does it make sense to ask an HTTP/1 client whether it
-        // is still there.
+        // The socket of an HTTP/1 client has one reader. So the client can be watched only while
+        // its request is not read.
         let is_sent = self.sending.is_none();
         let client = client.filter(|client| is_sent || client.is_apart_from_body());
         let mut gone = pin!(client_gone(client));
@@ -224,37 +224,37 @@ impl Exchange<'_> {
         .await
     }
 
-    /// Sends the body that was held.
-    fn go_on(&mut self) {
+    /// Starts to send the body that waited for `100 Continue`.
+    fn send_held_body(&mut self) {
         self.continue_time = None;
         if let Some(held) = self.held.take() {
             self.sending = Some(held);
         }
     }
 
-    /// Passes an informational response on. `100 Continue` is between us and the server: the client
-    /// gets one when its body is read.
+    /// Passes an informational response on. `100 Continue` stays between Kirin and the server: the
+    /// client gets its own when its body is read.
     async fn inform(&mut self, status: StatusCode, fields: &FieldLines, request: &UpstreamRequest) {
         if status == StatusCode::CONTINUE {
-            self.go_on();
+            self.send_held_body();
         } else if let Some(client) = &request.informational {
             // If the client has gone, sending the response will find out.
             let _ = client.send(status, fields).await;
         }
     }
 
-    /// Why there is no response.
+    /// Returns why there is no response.
     fn ended(&self, error: Option<io::Error>, has_begun: bool) -> Failure {
         match (self.leased.connection.socket.is_overdue(), &self.sending, has_begun) {
             (true, Some(_), _) => Failure::SendTimeout,
             (true, None, _) => Failure::FirstByteTimeout,
-            (false, _, true) => Failure::Truncated(Because(error)),
-            (false, _, false) => Failure::Closed(Because(error)),
+            (false, _, true) => Failure::Truncated(Cause(error)),
+            (false, _, false) => Failure::Closed(Cause(error)),
         }
     }
 
-    /// The response to a head: whole if the body has come already, or else one that is read as the
-    /// client takes it.
+    /// Returns the response with this head. It is complete if the whole body has arrived. Otherwise
+    /// the body is read as the client takes it.
     async fn respond(
         mut self,
         mut head: UpstreamHead,
@@ -267,7 +267,7 @@ impl Exchange<'_> {
         let used = decoder.decode(buffer.unused(), &mut data).map_err(broken)?;
         buffer.consume(used);
         if !decoder.is_done() && self.sending.is_none() {
-            // Head and body are often two packets.
+            // Head and body often come in two packets.
             let socket = &self.leased.connection.socket;
             let more =
                 poll_fn(|context| Poll::Ready(socket.poll_read(context, buffer.room()))).await;
@@ -277,12 +277,12 @@ impl Exchange<'_> {
                 buffer.consume(used);
             }
         }
-        // What has its end marked may be here whole without having said its length.
+        // A FastCGI body without a length may be complete already, because its end is marked.
         let has_ended = matches!(decoder, BodyDecoder::UntilClose)
             && self.leased.connection.socket.has_ended_response();
         let passes_trailers = request.passes_trailers && matches!(decoder, BodyDecoder::Chunked(_));
         for names in head.trailer.iter().filter(|_| passes_trailers) {
-            // It was a field value before.
+            // The value was valid in the response, so this does not fail.
             let _ = head.fields.try_push(b"Trailer", names);
         }
         let (status, fields) = (head.status, head.fields);

@@ -5,7 +5,7 @@ use std::io;
 use kirin_http::response_head::BadResponse;
 use kirin_http::{BodyError, Response, SpoolError, StatusCode, is_out_of_descriptors};
 
-/// Why there is no response. What the log says.
+/// Why there is no response. The texts are for the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("it has no server: its names have no addresses")]
@@ -22,48 +22,48 @@ pub(crate) enum Failure {
     Connect(io::Error),
     #[error("connecting took too long")]
     ConnectTimeout,
-    /// Nothing of the request has reached it, or it says that it has looked at nothing of it.
+    /// The server has not seen the request, or says that it has not looked at it.
     #[error("ended the connection before it saw the request: {0}")]
     NotSent(io::Error),
-    /// It may have seen the request, and has said nothing.
+    /// The server may have seen the request. It has sent nothing.
     #[error("ended the connection without a response{0}")]
-    Closed(Because),
+    Closed(Cause),
     #[error("ended the connection inside the response's head{0}")]
-    Truncated(Because),
+    Truncated(Cause),
     #[error("took nothing more of the request for too long")]
     SendTimeout,
     #[error("sent no response for too long")]
     FirstByteTimeout,
     #[error(transparent)]
     Response(#[from] BadResponse),
-    /// From a server that speaks CGI's way.
+    /// The response head of a FastCGI, SCGI or uwsgi server is malformed.
     #[error(transparent)]
     CgiHead(#[from] kirin_cgi::BadHead),
-    /// The client's own fault, more or less.
+    /// The request does not fit into the uwsgi protocol.
     #[error(transparent)]
     RequestTooLong(#[from] kirin_cgi::uwsgi::TooLong),
     #[error("body of the response: {0}")]
     Body(String),
     #[error("reset the stream or ended the connection: {0}")]
     Stream(io::Error),
-    /// Nothing that HTTP/2 has a place for, which is the client's fault.
+    /// HTTP/2 cannot express the request's target or host. The client gets 400.
     #[error("target or host cannot be sent by HTTP/2")]
     NotForHttp2,
-    /// The client's own fault.
+    /// The client has not sent the body correctly.
     #[error(transparent)]
     RequestBody(#[from] BodyError),
     #[error(transparent)]
     Spool(#[from] SpoolError),
-    /// Nobody waits for the response any more.
+    /// No client waits for the response any more.
     #[error("the client has gone")]
     ClientGone,
 }
 
-/// The error that told of a connection's end; none if it ended in order.
+/// The error that ended a connection; `None` for an orderly end.
 #[derive(Debug)]
-pub(crate) struct Because(pub(crate) Option<io::Error>);
+pub(crate) struct Cause(pub(crate) Option<io::Error>);
 
-impl std::fmt::Display for Because {
+impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
             Some(error) => write!(f, ": {error}"),
@@ -73,7 +73,7 @@ impl std::fmt::Display for Because {
 }
 
 impl Failure {
-    /// What the client gets.
+    /// Returns the status for the client.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Failure::ConnectTimeout | Failure::SendTimeout | Failure::FirstByteTimeout => {
@@ -92,19 +92,19 @@ impl Failure {
         }
     }
 
-    /// Whether no server has seen anything of the request.
+    /// Returns whether no server has seen anything of the request.
     pub(crate) fn is_unsent(&self) -> bool {
         matches!(self, Failure::Connect(_) | Failure::ConnectTimeout | Failure::NotSent(_))
     }
 
-    /// Whether the server may have seen the request, and has given no sign that it has understood
+    /// Returns whether the server may have seen the request without any sign that it has processed
     /// it.
     pub(crate) fn is_unanswered(&self) -> bool {
         matches!(self, Failure::Closed(_) | Failure::Truncated(_))
     }
 
-    /// Whether it speaks against the server.
-    pub(crate) fn is_servers(&self) -> bool {
+    /// Returns whether the failure counts against the server.
+    pub(crate) fn is_server_fault(&self) -> bool {
         match self {
             Failure::Connect(error) => !is_out_of_descriptors(error),
             Failure::NoServer | Failure::AllUnhealthy => false,
@@ -115,8 +115,8 @@ impl Failure {
         }
     }
 
-    /// Whether it is the upstream's doing, or our own, and belongs in the log.
-    pub(crate) fn is_worth_a_line(&self) -> bool {
+    /// Returns whether the log should warn, because the cause is the upstream or Kirin itself.
+    pub(crate) fn is_warning(&self) -> bool {
         !matches!(self, Failure::ClientGone | Failure::RequestBody(_) | Failure::NotForHttp2)
     }
 }

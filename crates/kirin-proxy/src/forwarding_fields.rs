@@ -1,8 +1,8 @@
-//! What an upstream hears of the client: `X-Forwarded-*` and `Forwarded` (RFC 7239). Pure; part of
-//! encoding a request head.
+//! The fields that tell a server about the client: `X-Forwarded-*` and `Forwarded` (RFC 7239). This
+//! is a pure part of the encoding of request heads.
 //!
-//! What a stranger says in these fields is left out, what a trusted proxy says is kept and added
-//! to.
+//! What an untrusted client says in these fields is dropped. What a trusted proxy says is kept and
+//! extended.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use kirin_http::{ForwardedFields, Origin, Peer, RequestHead, proxy_field};
 
 use crate::config::ForwardedPolicy;
 
-/// Those that are written here, whoever has said something in them before.
+/// Fields that are always written here, whatever the client has sent.
 const WRITTEN: [&str; 4] =
     ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
 
@@ -80,7 +80,7 @@ fn write_forwarded(request: &RequestHead<'_>, origin: Origin<'_>, out: &mut Vec<
         out.extend_from_slice(b";proto=");
         out.extend_from_slice(scheme(origin));
         if !request.host.is_empty() {
-            // A host has no character that would have to be escaped in a quoted string.
+            // No character of a host must be escaped in a quoted string.
             out.extend_from_slice(b";host=\"");
             out.extend_from_slice(request.host.as_bytes());
             out.push(b'"');
@@ -123,8 +123,7 @@ fn write_address(peer: &Peer, out: &mut Vec<u8>) {
     };
 }
 
-/// `192.0.2.1`; every request has one, and the formatting of [`std::fmt`] is several times as much
-/// work.
+/// Writes `192.0.2.1`. Every request needs one, and [`std::fmt`] is several times slower.
 fn write_octets(octets: [u8; 4], out: &mut Vec<u8>) {
     for (index, octet) in octets.into_iter().enumerate() {
         if index > 0 {
@@ -134,7 +133,7 @@ fn write_octets(octets: [u8; 4], out: &mut Vec<u8>) {
     }
 }
 
-/// `for=192.0.2.1`, `for="[2001:db8::1]"`, `for=unknown` (RFC 7239 section 6).
+/// Writes `for=192.0.2.1`, `for="[2001:db8::1]"` or `for=unknown` (RFC 7239 section 6).
 fn write_node(peer: &Peer, out: &mut Vec<u8>) {
     let _ = match peer {
         Peer::Tcp(address) => match address.ip().to_canonical() {

@@ -1,6 +1,7 @@
 //! Health checks: a request to each server every few seconds, whether or not there are visitors.
 //!
-//! One task an upstream, on the runtime that started it and never on an event loop.
+//! Each upstream has one task for them. It runs on the runtime that started it, never on an event
+//! loop.
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -15,10 +16,10 @@ use crate::server::Server;
 use crate::socket::Stream;
 use crate::upstream::Upstream;
 
-/// Of a response, as much as is needed to see its status.
+/// The bytes of a response that contain the status.
 const STATUS_LINE_BYTES: usize = 12;
 
-/// Has a task look after the servers of `upstream`, if its configuration wants that.
+/// Starts the health checks of `upstream`, if its configuration wants them.
 pub(crate) fn begin(upstream: &Arc<Upstream>) {
     if let Some(health) = &upstream.config().health {
         tokio::spawn(keep(Arc::downgrade(upstream), health.clone()));
@@ -31,7 +32,7 @@ async fn keep(upstream: Weak<Upstream>, health: HealthConfig) {
     loop {
         interval.tick().await;
         let Some(upstream) = upstream.upgrade() else { return };
-        // A mistake in one round does not end the others.
+        // A panic in one round must not end the task.
         let _ = kirin_http::panics::catch_in(probe_all(&upstream, &health)).await;
     }
 }
@@ -56,7 +57,7 @@ async fn probe_all(upstream: &Arc<Upstream>, health: &HealthConfig) {
     }
 }
 
-/// Whether `server` answers as it should.
+/// Checks that `server` answers as it should.
 async fn probe(
     server: &Server,
     config: &UpstreamConfig,
@@ -66,7 +67,7 @@ async fn probe(
         let stream = connect(server, &config.tls, true, health.timeout)
             .await
             .map_err(|error| error.to_string())?;
-        // There, being reached is all that is asked for.
+        // Servers with other protocols only have to accept a connection.
         if !matches!(server.scheme(), Scheme::Http | Scheme::Https) {
             return Ok(None);
         }
@@ -91,7 +92,7 @@ async fn probe(
     }
 }
 
-/// The status of the response to `request`.
+/// Sends `request` and returns the status of the response.
 async fn ask(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     request: &str,

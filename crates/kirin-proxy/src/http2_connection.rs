@@ -1,6 +1,8 @@
-//! The connections to one server by HTTP/2, on one loop. Requests share the first that has room for
-//! one more; there is another only while those that are there have as many streams as the server
-//! takes. One that cannot take more requests is given up, and those that it has go on.
+//! The HTTP/2 connections to one server, on one event loop.
+//!
+//! Requests share the first connection that has room for another stream. A new connection is opened
+//! only when all others have as many streams as the server allows. A connection that takes no more
+//! requests is retired, and its present streams go on.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -17,39 +19,42 @@ use tokio::sync::Mutex;
 use crate::failure::Failure;
 use crate::socket::Stream;
 
-/// Body bytes of one stream, and of all, that a server may send before a client has taken them. The
-/// second is large enough for all streams at once, so that slow clients hold up only themselves.
+/// Body bytes that a server may send before a client has taken them: of one stream, and of all
+/// streams. The second window is large enough for all streams at once, so that a slow client holds
+/// up only itself.
 const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = STREAM_WINDOW_BYTES * STREAMS as u32;
 
-/// Streams that share a connection, also when the server takes more.
+/// The most streams that share a connection, even if the server allows more.
 const STREAMS: usize = 100;
 
-/// What stands for the number that a server takes before it has said it. It cannot say this one.
-const UNSAID_STREAMS: usize = usize::MAX - 1;
+/// Stands for the server's limit of streams before the server has announced it. The server cannot
+/// announce this number.
+const UNANNOUNCED_STREAMS: usize = usize::MAX - 1;
 
-/// Connections at once. Requests beyond what all of them take wait.
+/// The most connections to one server. Requests beyond their streams wait.
 const CONNECTIONS: usize = 8;
 
-/// The longest response head.
+/// The longest response head in bytes.
 const HEAD_BYTES: u32 = 64 * 1024;
 
-/// Bytes of a stream that wait to be sent.
+/// The most bytes of a stream that wait to be sent.
 const SEND_BUFFER_BYTES: usize = 128 * 1024;
 
-/// Bytes that a connection reads before the streams have their turn.
+/// Bytes that a connection reads before the tasks of the streams run.
 const TURN_BYTES: usize = 64 * 1024;
 
-/// A socket that lets others go on now and then. The h2 crate keeps heads until their streams take
-/// them, without a bound: the tasks of the streams have to see them come, to refuse what is too
-/// much.
-struct InTurns {
+/// A socket that yields to other tasks now and then.
+///
+/// The h2 crate keeps heads without a limit until the streams take them. So the tasks of the
+/// streams must run between the reads, to refuse what is too much.
+struct YieldingStream {
     stream: Stream,
-    /// Bytes since the last turn of the others.
+    /// Bytes read since other tasks could run.
     read: usize,
 }
 
-impl AsyncRead for InTurns {
+impl AsyncRead for YieldingStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -68,7 +73,7 @@ impl AsyncRead for InTurns {
     }
 }
 
-impl AsyncWrite for InTurns {
+impl AsyncWrite for YieldingStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -98,49 +103,49 @@ impl AsyncWrite for InTurns {
     }
 }
 
-/// The connections, if there are some.
+/// The connections to one server.
 #[derive(Default)]
 pub(crate) struct Http2Connections {
-    held: RefCell<Vec<Held>>,
+    connections: RefCell<Vec<Http2Connection>>,
     next_number: Cell<u64>,
-    /// Whether the server is known to speak HTTP/2, so that requests wait for a connection instead
-    /// of making their own.
+    /// Whether the server is known to speak HTTP/2. Then requests wait for a connection that is
+    /// being opened, instead of opening their own.
     pub(crate) is_known: Cell<bool>,
-    /// Held by who connects.
+    /// Locked by the request that opens a connection.
     pub(crate) connecting: Mutex<()>,
 }
 
-struct Held {
+struct Http2Connection {
     sender: SendRequest<Bytes>,
     number: u64,
     streams: Rc<Cell<usize>>,
-    born: u64,
+    created_at: u64,
     last_used: Cell<u64>,
 }
 
-/// By which a request is begun.
-pub(crate) struct Sender {
+/// Starts a stream of one connection.
+pub(crate) struct StreamSender {
     pub(crate) requests: SendRequest<Bytes>,
-    /// Which connection it is.
+    /// The number of the connection.
     pub(crate) number: u64,
-    pub(crate) place: StreamPlace,
+    pub(crate) slot: StreamSlot,
 }
 
-/// Among the streams of a connection, from the beginning of a request to the end of its response.
-pub(crate) struct StreamPlace(Rc<Cell<usize>>);
+/// One of the streams of a connection, from the start of a request to the end of its response.
+pub(crate) struct StreamSlot(Rc<Cell<usize>>);
 
-impl Drop for StreamPlace {
+impl Drop for StreamSlot {
     fn drop(&mut self) {
         self.0.set(self.0.get().saturating_sub(1));
     }
 }
 
-impl Held {
-    fn begin(&self, now: u64) -> Sender {
+impl Http2Connection {
+    fn begin(&self, now: u64) -> StreamSender {
         self.last_used.set(now);
         self.streams.set(self.streams.get() + 1);
-        let place = StreamPlace(Rc::clone(&self.streams));
-        Sender { requests: self.sender.clone(), number: self.number, place }
+        let slot = StreamSlot(Rc::clone(&self.streams));
+        StreamSender { requests: self.sender.clone(), number: self.number, slot }
     }
 
     fn has_room(&self) -> bool {
@@ -149,44 +154,51 @@ impl Held {
 }
 
 impl Http2Connections {
-    /// A connection that takes requests; none if another is to be made.
-    pub(crate) async fn take(&self, now: u64) -> Option<Sender> {
+    /// Returns a connection that takes another stream; `None` if a new one is to be opened.
+    pub(crate) async fn take(&self, now: u64) -> Option<StreamSender> {
         self.drop_ended().await;
-        let held = self.held.borrow();
-        let with_room = held.iter().find(|held| held.has_room());
+        let connections = self.connections.borrow();
+        let with_room = connections.iter().find(|connection| connection.has_room());
         match with_room {
-            None if held.len() >= CONNECTIONS => self.take_full(now),
-            with_room => with_room.map(|held| held.begin(now)),
+            None if connections.len() >= CONNECTIONS => self.take_full(now),
+            with_room => with_room.map(|connection| connection.begin(now)),
         }
     }
 
-    /// The connection with the fewest streams, where a request waits for its turn.
-    pub(crate) fn take_full(&self, now: u64) -> Option<Sender> {
-        self.held.borrow().iter().min_by_key(|held| held.streams.get()).map(|held| held.begin(now))
+    /// Returns the connection with the fewest streams. A request waits there until a stream ends.
+    pub(crate) fn take_full(&self, now: u64) -> Option<StreamSender> {
+        self.connections
+            .borrow()
+            .iter()
+            .min_by_key(|connection| connection.streams.get())
+            .map(|connection| connection.begin(now))
     }
 
-    /// Only whether they have ended: a request waits its turn later.
+    /// Drops connections that have ended.
     async fn drop_ended(&self) {
         poll_fn(|context| {
-            let mut held = self.held.borrow_mut();
-            held.retain_mut(|held| !matches!(held.sender.poll_ready(context), Poll::Ready(Err(_))));
+            let mut connections = self.connections.borrow_mut();
+            connections.retain_mut(|connection| {
+                !matches!(connection.sender.poll_ready(context), Poll::Ready(Err(_)))
+            });
             Poll::Ready(())
         })
         .await;
     }
 
-    /// Begins to speak HTTP/2 on `stream`, and waits until the server has said how many streams it
-    /// takes, which is the first thing that it says (RFC 9113 section 3.4): what it has not room
-    /// for it would refuse. Call on an event loop.
-    pub(crate) async fn begin(&self, stream: Stream, now: u64) -> Result<Sender, Failure> {
+    /// Starts HTTP/2 on `stream`. Call this on an event loop.
+    ///
+    /// Waits until the server has announced how many streams it takes, which it does first (RFC
+    /// 9113 section 3.4). The server would refuse streams beyond that number.
+    pub(crate) async fn begin(&self, stream: Stream, now: u64) -> Result<StreamSender, Failure> {
         let handshake = Builder::new()
             .initial_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            .initial_max_send_streams(UNSAID_STREAMS)
+            .initial_max_send_streams(UNANNOUNCED_STREAMS)
             .max_header_list_size(HEAD_BYTES)
             .max_send_buffer_size(SEND_BUFFER_BYTES)
             .enable_push(false)
-            .handshake(InTurns { stream, read: 0 });
+            .handshake(YieldingStream { stream, read: 0 });
         let failed = |error: h2::Error| Failure::Connect(io::Error::other(error));
         let (sender, mut connection) = handshake.await.map_err(failed)?;
         poll_fn(|context| match Pin::new(&mut connection).poll(context) {
@@ -194,7 +206,9 @@ impl Http2Connections {
                 Poll::Ready(Err(Failure::Connect(io::ErrorKind::UnexpectedEof.into())))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(failed(error))),
-            Poll::Pending if sender.current_max_send_streams() == UNSAID_STREAMS => Poll::Pending,
+            Poll::Pending if sender.current_max_send_streams() == UNANNOUNCED_STREAMS => {
+                Poll::Pending
+            }
             Poll::Pending => Poll::Ready(Ok(())),
         })
         .await?;
@@ -205,31 +219,36 @@ impl Http2Connections {
         });
         self.is_known.set(true);
         let number = self.next_number.replace(self.next_number.get() + 1);
-        let held =
-            Held { sender, number, streams: Rc::default(), born: now, last_used: Cell::new(now) };
-        let sender = held.begin(now);
-        self.held.borrow_mut().push(held);
+        let opened = Http2Connection {
+            sender,
+            number,
+            streams: Rc::default(),
+            created_at: now,
+            last_used: Cell::new(now),
+        };
+        let sender = opened.begin(now);
+        self.connections.borrow_mut().push(opened);
         Ok(sender)
     }
 
-    /// Begins no more requests on this connection. It ends with those that it has.
-    pub(crate) fn give_up(&self, number: u64) {
-        self.held.borrow_mut().retain(|held| held.number != number);
+    /// Starts no more requests on this connection. It closes after its present streams.
+    pub(crate) fn retire(&self, number: u64) {
+        self.connections.borrow_mut().retain(|connection| connection.number != number);
     }
 
-    /// The same with all of them.
-    pub(crate) fn give_up_all(&self) {
-        self.held.borrow_mut().clear();
+    /// Retires all connections.
+    pub(crate) fn retire_all(&self) {
+        self.connections.borrow_mut().clear();
     }
 
-    /// Gives up what is old or has been idle for long.
+    /// Retires connections that are old or have been idle too long.
     pub(crate) fn sweep(&self, now: u64, idle_time: u64, max_age: Option<u64>) {
-        self.held.borrow_mut().retain(|held| {
-            if held.streams.get() > 0 {
-                held.last_used.set(now);
+        self.connections.borrow_mut().retain(|connection| {
+            if connection.streams.get() > 0 {
+                connection.last_used.set(now);
             }
-            let is_idle = now.saturating_sub(held.last_used.get()) > idle_time;
-            !is_idle && max_age.is_none_or(|age| now.saturating_sub(held.born) < age)
+            let is_idle = now.saturating_sub(connection.last_used.get()) > idle_time;
+            !is_idle && max_age.is_none_or(|age| now.saturating_sub(connection.created_at) < age)
         });
     }
 }

@@ -1,5 +1,5 @@
-//! One request on a stream of an HTTP/2 connection: what `exchange` and `response_body` are for
-//! HTTP/1.
+//! One request on a stream of an HTTP/2 connection. For HTTP/1, `exchange` and `response_body` do
+//! the same.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -27,7 +27,7 @@ use tokio::time::{Instant, Sleep, timeout};
 
 use crate::content::Content;
 use crate::failure::Failure;
-use crate::http2_connection::{Sender, StreamPlace};
+use crate::http2_connection::{StreamSender, StreamSlot};
 use crate::http2_head;
 use crate::local_upstream::LocalUpstream;
 use crate::request_head::OutgoingFraming;
@@ -35,19 +35,19 @@ use crate::sending::{SendError, Sending};
 use crate::server::Server;
 use crate::upstream_request::{UpstreamRequest, client_gone};
 
-/// Bytes of a body that are handed over at once.
+/// Bytes of a body that are passed on at once.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Has a server answer `request` on a stream of its own.
+/// Sends `request` on a stream of its own and returns the response.
 pub(crate) async fn exchange(
     local: &Rc<LocalUpstream>,
-    sender: Sender,
+    sender: StreamSender,
     server: &Arc<Server>,
     attempt: Rc<Attempt>,
     request: &UpstreamRequest,
     content: &mut Content,
 ) -> Result<Response, Failure> {
-    let Sender { mut requests, place: stream_place, .. } = sender;
+    let StreamSender { mut requests, slot: stream_slot, .. } = sender;
     let config = local.config();
     let framing = content.announced();
     let message = http2_head::request(&request.head, server.scheme(), &server.authority, framing);
@@ -61,7 +61,7 @@ pub(crate) async fn exchange(
     let (response, stream) = requests
         .send_request(message, is_ended)
         .map_err(|error| Failure::NotSent(io::Error::other(error)))?;
-    // It would keep the connection open.
+    // This handle would keep the connection open.
     drop(requests);
     let limit = config.timeouts.send;
     let sending: Option<Sending> = match content {
@@ -83,12 +83,12 @@ pub(crate) async fn exchange(
         response,
         sending,
         informing: VecDeque::new(),
-        patience: Patience::new(config.timeouts.first_byte),
+        progress: ProgressTimeout::new(config.timeouts.first_byte),
     };
     let mut informational = InformationalBudget::default();
     let head = loop {
         match waiting.next(request).await {
-            Event::Head(head) => break head.map_err(|error| of_stream(&error))?,
+            Event::Head(head) => break head.map_err(|error| stream_failure(&error))?,
             Event::Informational(head) => {
                 let line = |(name, value): (&HeaderName, &HeaderValue)| {
                     name.as_str().len() + value.len() + 4
@@ -100,7 +100,8 @@ pub(crate) async fn exchange(
                     && head.status() != StatusCode::CONTINUE
                     && let Ok(fields) = http2_head::fields(head.headers(), None)
                 {
-                    // Not waited for here: what comes meanwhile has to be counted.
+                    // This does not wait for the client, so that responses that arrive in the
+                    // meantime are counted.
                     let (client, status) = (client.clone(), head.status());
                     waiting.informing.push_back(Box::pin(async move {
                         // If the client has gone, sending the response will find out.
@@ -115,7 +116,7 @@ pub(crate) async fn exchange(
             {
                 return Err(Failure::SendTimeout);
             }
-            // It may have said why, or will fail there.
+            // The server may have sent a response. Otherwise, reading it fails.
             Event::Sent(Err(SendError::Server(_))) => {}
             Event::Overdue => return Err(Failure::FirstByteTimeout),
             Event::ClientGone => return Err(Failure::ClientGone),
@@ -149,12 +150,12 @@ pub(crate) async fn exchange(
         sending: waiting.sending,
         length,
         trailers: None,
-        patience: Patience::new(config.timeouts.idle),
+        progress: ProgressTimeout::new(config.timeouts.idle),
         local: Rc::clone(local),
         server: Arc::clone(server),
         request: request.head.request_line(),
         attempt,
-        _stream_place: stream_place,
+        _stream_slot: stream_slot,
     };
     Ok(respond(status, fields, Body::Stream(Box::new(body))))
 }
@@ -163,29 +164,29 @@ fn respond(status: StatusCode, fields: FieldLines, body: Body) -> Response {
     Response { status, fields, body, answered_by: crate::ANSWERED_BY }
 }
 
-/// What a stream's error says of the request. One that the server has refused, or that a GOAWAY
-/// leaves out, it has not seen (RFC 9113 sections 8.7 and 6.8).
-fn of_stream(error: &h2::Error) -> Failure {
+/// Returns the failure for an error of a stream. The server has not seen a request that it has
+/// refused, or that its GOAWAY excludes (RFC 9113 sections 8.7 and 6.8).
+fn stream_failure(error: &h2::Error) -> Failure {
     let unseen = error.is_remote()
         && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM));
     let error = io::Error::other(error.to_string());
     if unseen { Failure::NotSent(error) } else { Failure::Stream(error) }
 }
 
-/// A request that is being sent and whose response is awaited.
+/// A request that is being sent, and whose response is awaited.
 struct Waiting {
     response: ResponseFuture,
     sending: Option<Sending>,
-    /// Informational responses on their way to the client, one after the other.
+    /// Informational responses on their way to the client, in their order.
     informing: VecDeque<Pin<Box<dyn Future<Output = ()>>>>,
-    /// From the end of the request on.
-    patience: Patience,
+    /// Runs from the end of the request.
+    progress: ProgressTimeout,
 }
 
 enum Event {
     Head(Result<http::Response<RecvStream>, h2::Error>),
     Informational(http::Response<()>),
-    /// The client has all informational responses that have come.
+    /// The client has all informational responses that have arrived.
     Informed,
     Sent(Result<(), SendError>),
     Overdue,
@@ -195,7 +196,7 @@ enum Event {
 impl Waiting {
     async fn next(&mut self, request: &UpstreamRequest) -> Event {
         let is_sent = self.sending.is_none();
-        // A client is not asked whether it is there while something is written to it.
+        // A client cannot be watched while something is written to it.
         let may_watch = self.informing.is_empty();
         let client = request.client.as_ref();
         let client = client.filter(|client| may_watch && is_sent || client.is_apart_from_body());
@@ -221,7 +222,7 @@ impl Waiting {
             if let Poll::Ready(head) = Pin::new(&mut self.response).poll(context) {
                 return Poll::Ready(Event::Head(head));
             }
-            if self.sending.is_none() && self.patience.poll_over(context).is_ready() {
+            if self.sending.is_none() && self.progress.poll_over(context).is_ready() {
                 return Poll::Ready(Event::Overdue);
             }
             gone.as_mut().poll(context).map(|()| Event::ClientGone)
@@ -230,14 +231,14 @@ impl Waiting {
     }
 }
 
-/// A time limit that begins when it is first waited for.
-struct Patience {
+/// A time limit for one wait. It starts with the first poll of the wait.
+struct ProgressTimeout {
     limit: Duration,
     sleep: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
 
-impl Patience {
+impl ProgressTimeout {
     fn new(limit: Duration) -> Self {
         Self { limit, sleep: None, is_waiting: false }
     }
@@ -251,7 +252,7 @@ impl Patience {
         sleep.as_mut().poll(context)
     }
 
-    /// What was waited for has come.
+    /// Ends the wait. The next poll starts a new one.
     fn end(&mut self) {
         self.is_waiting = false;
     }
@@ -260,18 +261,18 @@ impl Patience {
 /// A body that a server is still sending. Dropping it resets the stream.
 struct Http2Body {
     received: RecvStream,
-    /// The rest of the request, which a server may take while it answers.
+    /// Sends the rest of the request. A server may read it while it responds.
     sending: Option<Sending>,
     length: Option<u64>,
     trailers: Option<Trailers>,
-    patience: Patience,
+    progress: ProgressTimeout,
     local: Rc<LocalUpstream>,
     server: Arc<Server>,
-    /// For the log.
+    /// Method and target, for the log.
     request: String,
-    /// Counts as long as the response is not whole.
+    /// The request's slot at the server, held until the response is complete.
     attempt: Rc<Attempt>,
-    _stream_place: StreamPlace,
+    _stream_slot: StreamSlot,
 }
 
 impl BodyStream for Http2Body {
@@ -288,13 +289,13 @@ impl BodyStream for Http2Body {
             }
         }
         let chunk = match self.poll_next(context) {
-            Poll::Pending if self.patience.poll_over(context).is_ready() => {
+            Poll::Pending if self.progress.poll_over(context).is_ready() => {
                 Err("nothing came for too long".into())
             }
             Poll::Pending => return Poll::Pending,
             Poll::Ready(chunk) => chunk,
         };
-        self.patience.end();
+        self.progress.end();
         Poll::Ready(match chunk {
             Ok(chunk) => chunk.map(Ok),
             Err(error) => {
@@ -318,7 +319,7 @@ impl BodyStream for Http2Body {
 }
 
 impl Http2Body {
-    /// The next data. Taking it makes room for as much to come.
+    /// Returns the next data. Taking it lets the server send as much again.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, String>> {
         loop {
             match ready!(self.received.poll_data(context)) {
@@ -343,7 +344,7 @@ impl Http2Body {
         Poll::Ready(Ok(None))
     }
 
-    /// It ended before its end.
+    /// Logs that the body ended too early.
     fn cut(&mut self, error: &str) -> StreamError {
         self.sending = None;
         let upstream = self.local.config().name.as_str();
@@ -398,7 +399,7 @@ async fn send_streamed(
     }
 }
 
-/// Ends the stream behind its data.
+/// Ends the stream after its data.
 fn end(stream: &mut SendStream<Bytes>, trailers: Option<Trailers>) -> Result<(), SendError> {
     let ended = match trailers {
         Some(trailers) => stream.send_trailers(trailers.into_fields()),

@@ -1,5 +1,5 @@
-//! Heads in HTTP/2's form: requests made of what `request_head` has encoded, responses as they go
-//! on to the client. No I/O.
+//! Heads in the form of HTTP/2: requests from what `request_head` has encoded, and responses for
+//! the client. No I/O.
 
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TE, TRAILER};
 use http::uri::{Authority, PathAndQuery};
@@ -10,9 +10,9 @@ use kirin_http::response_head::BadResponse;
 use crate::address::Scheme;
 use crate::request_head::{OutgoingFraming, OutgoingHead};
 
-/// Fields of a connection, which a response of HTTP/2 must not have (RFC 9113 section 8.2.2); and
-/// those of a proxy.
-const OF_A_CONNECTION: [&str; 8] = [
+/// Fields of a response that are not passed on: those of the connection, which HTTP/2 forbids (RFC
+/// 9113 section 8.2.2), and those for proxies.
+const DROPPED_FIELDS: [&str; 8] = [
     "connection",
     "keep-alive",
     "proxy-connection",
@@ -23,8 +23,8 @@ const OF_A_CONNECTION: [&str; 8] = [
     "proxy-authentication-info",
 ];
 
-/// The request of `head` to a server whose own host is `authority`; `None` if HTTP/2 has no place
-/// for its target or host.
+/// Builds the request for a server whose own host is `authority`. Returns `None` if HTTP/2 cannot
+/// express its target or host.
 pub(crate) fn request(
     head: &OutgoingHead,
     scheme: Scheme,
@@ -46,7 +46,7 @@ pub(crate) fn request(
     *request.uri_mut() = Uri::from_parts(uri).ok()?;
     let fields = request.headers_mut();
     for (name, value) in head.fields() {
-        // They were field lines before.
+        // These were valid field lines, so this does not fail.
         if let (Ok(name), Ok(value)) =
             (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
         {
@@ -65,13 +65,13 @@ pub(crate) fn request(
     Some(request)
 }
 
-/// The fields of a response that go on to the client. `via`: our name in `Via`.
+/// Returns the fields of a response that go on to the client. `via` is Kirin's name in `Via`.
 pub(crate) fn fields(headers: &HeaderMap, via: Option<&str>) -> Result<FieldLines, BadResponse> {
     let bytes =
         headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>();
     let mut fields = FieldLines::with_capacity(bytes + 32);
     for (name, value) in headers {
-        if name != CONTENT_LENGTH && !OF_A_CONNECTION.contains(&name.as_str()) {
+        if name != CONTENT_LENGTH && !DROPPED_FIELDS.contains(&name.as_str()) {
             fields.try_push(name.as_str().as_bytes(), value.as_bytes())?;
         }
     }
@@ -81,7 +81,7 @@ pub(crate) fn fields(headers: &HeaderMap, via: Option<&str>) -> Result<FieldLine
     Ok(fields)
 }
 
-/// Adds the trailers that a response announces.
+/// Adds the announcement of trailers.
 pub(crate) fn announce_trailers(
     headers: &HeaderMap,
     fields: &mut FieldLines,
@@ -92,7 +92,7 @@ pub(crate) fn announce_trailers(
     Ok(())
 }
 
-/// How long a response says that its body is.
+/// Returns the length of the body in bytes, if the response announces it.
 pub(crate) fn length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

@@ -11,7 +11,7 @@ use crate::local_upstream::{LocalUpstream, ServerConnections};
 use crate::pool::Connection;
 use crate::server::Server;
 
-/// The most bytes that [`LeasedConnection::linger`] reads and drops before it closes the connection.
+/// The most bytes that [`LeasedConnection::linger`] drops before it closes the connection.
 const MAX_EXCESS_BYTES: usize = 1024 * 1024;
 
 /// A connection that one request has for itself. Dropping it closes the connection.

@@ -1,23 +1,25 @@
 #![forbid(unsafe_code)]
-//! Other HTTP servers behind Kirin: `proxy:NAME` in a route.
+//! Other servers behind Kirin: `proxy:NAME` in a route.
 //!
-//! An [`Upstream`] is shared by all event loops: its configuration, and its [`Server`]s, each one
-//! address. Each loop has a
-//! [`ProxyPlace`] with connections of its own; [`ProxyPlace::answer`] is what a route calls for
-//! each request.
+//! All event loops share an [`Upstream`]: its configuration and its [`Server`]s, each of which is
+//! one address. Each loop has a [`ProxyPlace`] with connections of its own. A route calls
+//! [`ProxyPlace::answer`] for each request.
 //!
-//! A request's way: `request_head` encodes the head, `content` looks at the body, `choose` picks a
-//! server (or the request waits: `queueing`), `pool` gives a connection that is idle or `connect` a
-//! new one, `exchange` sends the request and reads the response's head, `response_body` is read at
-//! the client's pace. Servers that speak HTTP/2 have an `http2_connection` a loop, or a few, and
-//! `http2_exchange` a stream for each request.
+//! The way of a request:
 //!
-//! Servers that speak FastCGI, SCGI or uwsgi have the same exchange; `cgi` has what is different
-//! there.
+//! - `request_head` encodes the head, and `content` prepares the content.
+//! - `selection` selects a server. If all are at their limit, `queueing` waits.
+//! - `transport` gets a connection: an idle one from `pool`, a stream of `http2_connection`, or a
+//!   new one from `connect`.
+//! - `exchange` sends the request and reads the response head. `http2_exchange` does that for
+//!   HTTP/2.
+//! - `response_body` reads the body as the client takes it.
+//! - `leased_connection` gives the connection back.
+//!
+//! Servers that speak FastCGI, SCGI or uwsgi use the same exchange; `cgi` contains the differences.
 
 mod address;
 mod cgi;
-mod choose;
 mod config;
 mod connect;
 mod content;
@@ -39,6 +41,7 @@ mod queueing;
 pub mod request_head;
 mod resolve;
 mod response_body;
+mod selection;
 mod sending;
 mod server;
 mod socket;
@@ -54,7 +57,7 @@ pub use config::{
     Balancing, BodyBuffering, FastCgiConfig, ForwardedPolicy, HashKey, HealthConfig, HostPolicy,
     PoolLimits, QueueLimits, ServerConfig, Timeouts, UpstreamConfig,
 };
-pub use kirin_balance::{Availability, Method, Observed, QueueObserved};
+pub use kirin_balance::{Availability, Method, QueueStatus, ServerStatus};
 pub use place::ProxyPlace;
 pub use server::Server;
 pub use tls::{ClientTls, ClientTlsError, ClientTlsSettings};

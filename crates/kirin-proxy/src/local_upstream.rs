@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 use kirin_balance::Claim;
 
 use crate::cgi::ScriptFiles;
-use crate::choose::{Choice, Chooser, ServerSet};
 use crate::config::UpstreamConfig;
 use crate::deadlines::Deadlines;
 use crate::http2_connection::Http2Connections;
 use crate::pool::Pool;
 use crate::pooled_buffer::BufferPool;
+use crate::selection::{Selection, Selector, ServerSet};
 use crate::server::Server;
 use crate::upstream::Upstream;
 
 /// What the requests to one upstream share on one event loop.
 pub(crate) struct LocalUpstream {
     pub(crate) upstream: Arc<Upstream>,
-    chooser: Chooser,
+    selector: Selector,
     /// The connections to each server, by the server's number.
     connections: RefCell<HashMap<u64, Rc<ServerConnections>, foldhash::fast::RandomState>>,
     pub(crate) deadlines: Rc<Deadlines>,
@@ -43,7 +43,7 @@ impl LocalUpstream {
     pub(crate) fn new(upstream: Arc<Upstream>) -> Self {
         Self {
             upstream,
-            chooser: Chooser::new(),
+            selector: Selector::new(),
             connections: RefCell::default(),
             deadlines: Rc::default(),
             buffers: BufferPool::default(),
@@ -57,8 +57,8 @@ impl LocalUpstream {
     }
 
     /// Chooses a server of `set` for a request, and claims a slot of it.
-    pub(crate) fn choose(&self, set: &ServerSet, choice: &Choice) -> Claim {
-        self.chooser.begin(set, &self.config().balancing, choice)
+    pub(crate) fn select(&self, set: &ServerSet, selection: &Selection) -> Claim {
+        self.selector.begin(set, &self.config().balancing, selection)
     }
 
     /// Returns the servers that the upstream has now.
@@ -94,7 +94,7 @@ impl LocalUpstream {
             let is_there = set.servers.iter().any(|server| server.id == *id);
             if !is_there {
                 connections.idle.clear();
-                connections.http2.give_up_all();
+                connections.http2.retire_all();
             }
             is_there
         });

@@ -1,5 +1,4 @@
-//! An upstream as a place of routes on one event loop: its connections, and the answer to a
-//! request.
+//! An upstream as a place in routes, on one event loop.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,32 +9,33 @@ use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response,
 
 use crate::address::Scheme;
 use crate::cgi::CgiRequest;
-use crate::choose::Choice;
 use crate::config::{BodyBuffering, ServerConfig, UpstreamConfig};
 use crate::content::Content;
 use crate::failure::Failure;
 use crate::local_upstream::LocalUpstream;
 use crate::request_head::{HeadPolicy, encode};
+use crate::selection::Selection;
 use crate::server::Server;
 use crate::transport::ChosenServer;
 use crate::upstream::Upstream;
 use crate::upstream_request::UpstreamRequest;
 
-/// Servers at most that are tried for one request when they cannot be reached.
+/// The most servers that are tried for one request when servers cannot be reached.
 const MAX_SERVERS_TRIED: usize = 3;
 
 /// The place on one event loop.
 pub struct ProxyPlace(Rc<LocalUpstream>);
 
 impl ProxyPlace {
-    /// The place on this loop. Connections are made when they are needed.
+    /// Returns the place on this event loop. Connections are opened when they are needed.
     pub fn open(upstream: Arc<Upstream>) -> Self {
         Self(Rc::new(LocalUpstream::new(upstream)))
     }
 
-    /// Answers one request, of which the servers get `target` as path and query. UpstreamRequest on an event
-    /// loop. `meta` is for servers that speak FastCGI, SCGI or uwsgi. `buffering`: whether the
-    /// request's body is read whole before a server hears of it.
+    /// Answers one request. The servers get `target` as path and query. Call this on an event loop.
+    ///
+    /// `meta` is for servers that speak FastCGI, SCGI or uwsgi. `buffering` says whether the
+    /// request's body is read completely before it is sent to a server.
     pub fn answer(
         &self,
         request: &RequestHead<'_>,
@@ -51,7 +51,7 @@ impl ProxyPlace {
             BodyBuffering::UnlessGrpc { .. } if is_grpc(request, config) => (false, None),
             BodyBuffering::UnlessGrpc { limit_bytes } => (true, Some(limit_bytes)),
         };
-        let cgi = match CgiRequest::of(request, target, origin, meta, config) {
+        let cgi = match CgiRequest::from_request(request, target, origin, meta, config) {
             Ok(cgi) => cgi,
             Err(response) => return Answer::Now(response),
         };
@@ -63,18 +63,18 @@ impl ProxyPlace {
         let mut head = encode(request, target, origin, policy);
         head.expects_continue &= !buffered && cgi.is_none();
         let outgoing = UpstreamRequest { head, cgi, informational: None, client: None };
-        let choice = Choice::of(request, target, origin, &config.balancing);
+        let selection = Selection::from_request(request, target, origin, &config.balancing);
         let local = Rc::clone(&self.0);
         Answer::later(move |mut body| {
             if let Some(limit_bytes) = limit_bytes {
                 body.limit(limit_bytes);
             }
-            local.answer_later(outgoing, choice, body, buffered)
+            local.answer_later(outgoing, selection, body, buffered)
         })
     }
 }
 
-/// Whether a request is a outgoing of gRPC, which takes HTTP/2 on both sides.
+/// Returns whether a request is a gRPC call that can use HTTP/2 on both sides.
 fn is_grpc(request: &RequestHead<'_>, config: &UpstreamConfig) -> bool {
     let speaks_http2 =
         |server: &ServerConfig| matches!(server.address.scheme, Scheme::H2c | Scheme::Https);
@@ -87,7 +87,7 @@ impl LocalUpstream {
     async fn answer_later(
         self: Rc<Self>,
         mut outgoing: UpstreamRequest,
-        mut choice: Choice,
+        mut selection: Selection,
         mut body: RequestBody,
         buffered: bool,
     ) -> Response {
@@ -100,11 +100,11 @@ impl LocalUpstream {
         {
             return response;
         }
-        // CGI has to know the length.
+        // CGI needs the length before the body.
         let buffered = buffered || (outgoing.cgi.is_some() && body.length() == BodyLength::Chunked);
         let spool = buffered.then_some(self.config().spool_directory.as_path());
-        // What is boxed here and below is rare and large: a request without it is small enough for
-        // the allocator's quick way.
+        // This future and some below are rare and large. Boxing them keeps the common future small
+        // enough for the fast path of the allocator.
         let content = match body.length() {
             BodyLength::None => Ok(Content::Nothing),
             _ => Box::pin(Content::prepare(body, spool, outgoing.head.expects_continue)).await,
@@ -117,10 +117,10 @@ impl LocalUpstream {
             content.drop_trailers();
         }
         self.upstream.retries.count_request();
-        // Those of one time, so that numbers mean the same to the end.
+        // All attempts use one set of servers, so that an index always means the same server.
         let mut set = self.servers();
         let mut attempt =
-            match self.take_turn(&mut set, &mut choice, outgoing.client.as_ref()).await {
+            match self.take_turn(&mut set, &mut selection, outgoing.client.as_ref()).await {
                 Ok(attempt) => Rc::new(attempt),
                 Err(failure) => return self.refuse(&outgoing, None, &failure),
             };
@@ -132,38 +132,42 @@ impl LocalUpstream {
             };
             let chosen = ChosenServer { server: &server, attempt: &attempt };
             let failure = match self.send(&chosen, &mut outgoing, &mut content).await {
-                Ok(response) => return self.stick(response, &choice, set.known.id(index)),
+                Ok(response) => {
+                    return self.add_sticky_cookie(response, &selection, set.known.id(index));
+                }
                 Err(failure) => failure,
             };
-            // A server that has looked at nothing may do so at the second time: it was about to go,
-            // or had too much to do.
+            // The server has not looked at the request, because it was about to close or had too
+            // much to do. A second try at the same server may succeed.
             if matches!(failure, Failure::NotSent(_))
-                && content.is_whole()
+                && content.is_replayable()
                 && !std::mem::replace(&mut repeated, true)
             {
                 self.log(&outgoing, Some(&server), &failure, "request is sent again");
                 continue;
             }
-            if failure.is_servers() && attempt.failed(Instant::now()) {
+            if failure.is_server_fault() && attempt.failed(Instant::now()) {
                 tracing::warn!(upstream = self.upstream.name(), %server, "has failed too often and gets no requests for a while");
             }
-            // Who waits for another server holds none.
+            // A request that waits for another server must not hold a slot of this one.
             drop(attempt);
-            choice.add_tried(index);
+            selection.add_tried(index);
             let is_safe =
                 failure.is_unsent() || (failure.is_unanswered() && outgoing.head.is_idempotent());
             let may_go_on = is_safe
-                && content.is_whole()
-                && choice.tried() < MAX_SERVERS_TRIED
-                && set.known.has_candidate(choice.wish(), Instant::now())
+                && content.is_replayable()
+                && selection.tried() < MAX_SERVERS_TRIED
+                && set.known.has_candidate(selection.criteria(), Instant::now())
                 && self.upstream.may_retry(Instant::now());
             if !may_go_on {
                 return self.refuse(&outgoing, Some(&server), &failure);
             }
             self.log(&outgoing, Some(&server), &failure, "request goes to another server");
-            attempt = match self.take_turn(&mut set, &mut choice, outgoing.client.as_ref()).await {
+            attempt = match self.take_turn(&mut set, &mut selection, outgoing.client.as_ref()).await
+            {
                 Ok(attempt) => Rc::new(attempt),
-                // The last has gone meanwhile: what the one has said is what there is to say.
+                // The last server has gone in the meantime. The failure of this server is the one
+                // to report.
                 Err(Failure::NoServer | Failure::AllUnhealthy) => {
                     return self.refuse(&outgoing, Some(&server), &failure);
                 }
@@ -172,10 +176,15 @@ impl LocalUpstream {
         }
     }
 
-    /// Tells the visitor which server to come back to, if that is wanted.
-    fn stick(&self, mut response: Response, choice: &Choice, server: Option<u64>) -> Response {
+    /// Adds the cookie that leads the visitor back to the same server, if the upstream is sticky.
+    fn add_sticky_cookie(
+        &self,
+        mut response: Response,
+        selection: &Selection,
+        server: Option<u64>,
+    ) -> Response {
         if let (Some(name), Some(server)) = (&self.config().balancing.sticky, server)
-            && let Some(cookie) = choice.new_cookie(name, server)
+            && let Some(cookie) = selection.new_cookie(name, server)
         {
             response.fields.push("Set-Cookie", cookie);
         }
@@ -205,7 +214,7 @@ impl LocalUpstream {
     ) {
         let (upstream, request) = (self.upstream.name(), outgoing.head.request_line());
         let server = server.map_or_else(|| "none".into(), ToString::to_string);
-        if failure.is_worth_a_line() {
+        if failure.is_warning() {
             tracing::warn!(upstream, server, request, %failure, "{what}");
         } else {
             tracing::debug!(upstream, server, request, %failure, "{what}");

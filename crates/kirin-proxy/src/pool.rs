@@ -1,5 +1,7 @@
-//! Connections to one server that wait for the next request, on one loop. The one that was used
-//! last is taken first, so that those that are not needed grow old.
+//! Idle connections to one server, on one event loop.
+//!
+//! The connection that was used last is taken first. So connections that are not needed stay idle
+//! and are closed.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,27 +12,27 @@ use crate::config::PoolLimits;
 use crate::deadlines::Deadlines;
 use crate::socket::Socket;
 
-/// A connection. Whoever holds it has it for itself.
+/// A connection. Its holder has it for itself.
 pub(crate) struct Connection {
     pub(crate) socket: Rc<Socket>,
-    /// Responses that have come by it.
+    /// Responses that came by this connection.
     pub(crate) served: u64,
-    /// The second of the place's clock at which it was made.
-    pub(crate) born: u64,
+    /// The second on the upstream's clock at which it was opened.
+    pub(crate) created_at: u64,
 }
 
 struct Idle {
     connection: Connection,
-    /// The second at which it has been idle for too long.
-    until: u64,
+    /// The second at which it has been idle too long.
+    expires_at: u64,
 }
 
-/// Idle connections, the last used last.
+/// Idle connections. The one that was used last is last.
 #[derive(Default)]
 pub(crate) struct Pool(RefCell<Vec<Idle>>);
 
 impl Pool {
-    /// A connection that the server has not ended, as far as anybody can know.
+    /// Takes a connection that the server has not closed, as far as Kirin can know.
     pub(crate) fn take(
         &self,
         deadlines: &Deadlines,
@@ -46,8 +48,8 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection for the next request, if it is good for one. `server_time` is for how
-    /// long the server says that it keeps it.
+    /// Keeps a connection for the next request, if the limits allow it. `server_time` is how long
+    /// the server says that it keeps an idle connection.
     pub(crate) fn put(
         &self,
         connection: Connection,
@@ -60,17 +62,18 @@ impl Pool {
         if is_worn || idle.len() >= limits.idle {
             return;
         }
-        // What the server is about to close is not worth the risk: a second less than it says.
+        // The server may close the connection at the moment in which it is used again. So Kirin
+        // closes it a second before that.
         let time = match server_time {
             Some(Duration::ZERO) => return,
             Some(time) => limits.idle_time.min(time.saturating_sub(Duration::from_secs(1))),
             None => limits.idle_time,
         };
-        let until = deadlines.now() + time.as_secs();
-        idle.push(Idle { connection, until });
+        let expires_at = deadlines.now() + time.as_secs();
+        idle.push(Idle { connection, expires_at });
     }
 
-    /// Closes what is old or has been closed.
+    /// Closes connections that are old or that the server has closed.
     pub(crate) fn sweep(&self, now: u64, limits: &PoolLimits) {
         let context = &mut Context::from_waker(Waker::noop());
         self.0.borrow_mut().retain(|idle| is_usable(idle, now, limits, context));
@@ -82,8 +85,8 @@ impl Pool {
 }
 
 fn is_usable(idle: &Idle, now: u64, limits: &PoolLimits, context: &mut Context<'_>) -> bool {
-    let age = now.saturating_sub(idle.connection.born);
-    idle.until >= now
+    let age = now.saturating_sub(idle.connection.created_at);
+    idle.expires_at >= now
         && limits.max_age.is_none_or(|limit| age < limit.as_secs())
         && idle.connection.socket.is_waiting(context)
 }

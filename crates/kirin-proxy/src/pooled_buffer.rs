@@ -17,8 +17,8 @@ const MAX_KEPT: usize = 32;
 #[derive(Clone, Default)]
 pub(crate) struct BufferPool(Rc<RefCell<Vec<Box<[u8]>>>>);
 
-/// A buffer whose memory comes from a pool when it is first needed, and goes back when the buffer is
-/// dropped.
+/// A buffer whose memory comes from a pool when it is first needed. Dropping the buffer gives the
+/// memory back.
 pub(crate) struct PooledBuffer {
     buffer: ReadBuffer,
     pool: BufferPool,

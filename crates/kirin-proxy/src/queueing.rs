@@ -1,5 +1,5 @@
-//! A request's turn: at once where there is room, and otherwise after a time in the upstream's
-//! queue (`kirin-balance`).
+//! The way of a request to a server: at once if there is room, and otherwise through the queue of
+//! the upstream (see `kirin-balance`).
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use std::time::Instant;
 use kirin_balance::{Attempt, Claim, Entered, Leaving, Refused};
 use kirin_http::ClientWatch;
 
-use crate::choose::{Choice, ServerSet};
 use crate::failure::Failure;
 use crate::local_upstream::LocalUpstream;
+use crate::selection::{Selection, ServerSet};
 use crate::upstream_request::client_gone;
 
 impl LocalUpstream {
-    /// A server of `set` for a request, when it is its turn; of other servers if there are others
-    /// by then. The turn does not come if the client goes before.
+    /// Waits until a server of `set` takes a request. If the servers change in the meantime, `set`
+    /// becomes the new set. The wait ends if the client goes.
     pub(crate) async fn take_turn(
         &self,
         set: &mut Arc<ServerSet>,
-        choice: &mut Choice,
+        selection: &mut Selection,
         client: Option<&ClientWatch>,
     ) -> Result<Attempt, Failure> {
-        match self.choose(set, choice) {
+        match self.select(set, selection) {
             Claim::Given(attempt) => Ok(attempt),
             Claim::NoServer => Err(no_server(set)),
-            // Rare, and not to make every request larger.
-            Claim::Full => Box::pin(self.wait_for_turn(set, choice, client)).await,
+            // This is rare. The box keeps the futures of other requests small.
+            Claim::Full => Box::pin(self.wait_for_turn(set, selection, client)).await,
         }
     }
 
     async fn wait_for_turn(
         &self,
         set: &mut Arc<ServerSet>,
-        choice: &mut Choice,
+        selection: &mut Selection,
         client: Option<&ClientWatch>,
     ) -> Result<Attempt, Failure> {
         let since = Instant::now();
@@ -42,37 +42,38 @@ impl LocalUpstream {
         let mut gone = pin!(client_gone(client));
         let mut ticket = None;
         loop {
-            let refused = match queue.enter(&set.known, choice.wish(), ticket, Instant::now()) {
-                Ok(Entered::Given(attempt)) => return Ok(attempt),
-                Ok(Entered::Waits(wait)) => {
-                    ticket = Some(wait.ticket());
-                    tokio::select! {
-                        biased;
-                        given = wait => match given {
-                            Ok(attempt) => {
-                                queue.count_waited(since.elapsed());
-                                return Ok(attempt);
+            let refused =
+                match queue.enter(&set.known, selection.criteria(), ticket, Instant::now()) {
+                    Ok(Entered::Given(attempt)) => return Ok(attempt),
+                    Ok(Entered::Waits(wait)) => {
+                        ticket = Some(wait.ticket());
+                        tokio::select! {
+                            biased;
+                            given = wait => match given {
+                                Ok(attempt) => {
+                                    queue.count_waited(since.elapsed());
+                                    return Ok(attempt);
+                                }
+                                Err(refused) => refused,
+                            },
+                            () = &mut gone => {
+                                queue.count_leaving(Leaving::ClientGone);
+                                return Err(Failure::ClientGone);
                             }
-                            Err(refused) => refused,
-                        },
-                        () = &mut gone => {
-                            queue.count_leaving(Leaving::ClientGone);
-                            return Err(Failure::ClientGone);
-                        }
-                        () = &mut overdue => {
-                            queue.count_leaving(Leaving::TimedOut);
-                            return Err(Failure::QueueTimeout);
+                            () = &mut overdue => {
+                                queue.count_leaving(Leaving::TimedOut);
+                                return Err(Failure::QueueTimeout);
+                            }
                         }
                     }
-                }
-                Err(refused) => refused,
-            };
+                    Err(refused) => refused,
+                };
             match refused {
                 Refused::Full => return Err(Failure::QueueFull),
                 Refused::NoServer => return Err(no_server(set)),
                 Refused::Exchanged => {
                     *set = self.servers();
-                    choice.forget_tried();
+                    selection.forget_tried();
                 }
             }
         }

@@ -1,9 +1,9 @@
-//! Request heads as upstreams get them, made from a [`RequestHead`] that still borrows from the
-//! client's read buffer.
+//! Request heads for upstreams, encoded from a [`RequestHead`] that still borrows from the client's
+//! read buffer. No I/O.
 //!
-//! Pure: encoded once a request by the place. What is between the client and us stays there (RFC
-//! 9110 section 7.6.1), and the framing is our own, so that nothing that can be read in two ways is
-//! ever passed on.
+//! A head is encoded once a request. Hop-by-hop fields are not passed on (RFC 9110 section 7.6.1),
+//! and the framing is always Kirin's own. So a server never gets a request that can be read in two
+//! ways.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -17,55 +17,55 @@ use kirin_http::{BodyLength, Origin, RequestHead, Version, proxy_field};
 use crate::config::{ForwardedPolicy, HostPolicy};
 use crate::forwarding_fields;
 
-/// What of a configuration decides about request heads.
+/// The parts of a configuration that matter for request heads.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadPolicy<'a> {
-    /// Which host servers get.
+    /// The `Host` that servers get.
     pub host: &'a HostPolicy,
-    /// How they hear of the client.
+    /// The fields that tell servers about the client.
     pub forwarded: ForwardedPolicy,
-    /// Our name in `Via`.
+    /// Kirin's name in `Via`; `None` for no `Via`.
     pub via: Option<&'a str>,
 }
 
-/// How the body behind a head is framed.
+/// The framing of the content after a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutgoingFraming {
-    /// There is none.
+    /// There is no content.
     Nothing,
-    /// `Content-Length`.
+    /// `Content-Length`, in bytes.
     Length(u64),
     /// Chunked transfer coding.
     Chunked,
 }
 
-/// An encoded head. It can be sent more than once, to one server or another.
+/// An encoded head. It can be sent several times, to one server or to several.
 #[derive(Debug)]
 pub struct OutgoingHead {
     /// The method.
     pub method: Method,
-    /// Request line and field lines up to `fields.end`; behind that what [`OutgoingHead::finish`]
-    /// has added.
+    /// Request line and field lines up to `fields.end`; then the lines that
+    /// [`OutgoingHead::finish`] has added.
     bytes: Vec<u8>,
     target: Range<usize>,
-    /// None if the server's own host is wanted.
+    /// The position of the host in `bytes`; `None` if the server's own host is wanted.
     host: Option<Range<usize>>,
     fields: Range<usize>,
-    /// To which protocol the client wants to switch.
+    /// The protocols to which the client wants to switch.
     upgrade: Option<Vec<u8>>,
-    /// Whether the client waits for a `100 Continue`, and may be kept waiting for the server's.
+    /// Whether the client waits for `100 Continue`, and may wait for the server's.
     pub expects_continue: bool,
-    /// Whether the client says that it takes trailers.
+    /// Whether the client accepts trailers.
     pub takes_trailers: bool,
-    /// Whether trailers of the response reach the client.
+    /// Whether trailers of the response can be passed on to the client.
     pub passes_trailers: bool,
     /// The trailers that the client announces.
     pub trailer: Option<Vec<u8>>,
-    /// Those that are no trailers, because `Connection` names them.
+    /// Fields that must not be trailers, because `Connection` names them.
     pub no_trailers: Vec<HeaderName>,
 }
 
-/// Encodes the head of `request`, whose path and query are `target`.
+/// Encodes the head of `request` with the path and query of `target`.
 pub fn encode(
     request: &RequestHead<'_>,
     target: &str,
@@ -95,24 +95,24 @@ pub fn encode(
         range
     });
     let fields_start = bytes.len();
-    let of_connection = OfConnection::of(request);
+    let connection_options = ConnectionOptions::from_request(request);
     let mut upgrade = None;
     let mut takes_trailers = false;
     let mut trailer = None;
     for field in request.fields {
-        match between_us(field.name) {
-            Hop::Upgrade if of_connection.upgrade => add_upgrade(&mut upgrade, field.value),
+        match hop_by_hop(field.name) {
+            Hop::Upgrade if connection_options.upgrade => add_upgrade(&mut upgrade, field.value),
             Hop::Te => {
                 takes_trailers |=
                     members(field.value).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
             }
             Hop::Trailer => add(&mut trailer, field.value),
-            Hop::Upgrade | Hop::Ours => {}
-            // What proxies write is for `forwarding_fields`.
+            Hop::Upgrade | Hop::Dropped => {}
+            // `forwarding_fields` writes the fields of proxies.
             Hop::None
                 if proxy_field(field.name).is_some()
                     || !is_unambiguous(field.name)
-                    || of_connection.names(field.name) => {}
+                    || connection_options.names(field.name) => {}
             Hop::None => {
                 bytes.extend_from_slice(field.name.as_bytes());
                 bytes.extend_from_slice(b": ");
@@ -145,12 +145,13 @@ pub fn encode(
         takes_trailers: takes_trailers && request.version >= Version::Http11,
         passes_trailers: request.takes_trailers(),
         trailer: trailer.filter(|_| has_body),
-        no_trailers: if has_body { of_connection.field_names() } else { Vec::new() },
+        no_trailers: if has_body { connection_options.field_names() } else { Vec::new() },
     }
 }
 
 impl OutgoingHead {
-    /// Fills in what is known last. [`OutgoingHead::as_http1`] can be sent then.
+    /// Adds the lines that depend on the server and the content. After that
+    /// [`OutgoingHead::as_http1`] is complete.
     pub fn finish(&mut self, framing: OutgoingFraming, authority: &str) {
         let bytes = &mut self.bytes;
         bytes.truncate(self.fields.end);
@@ -160,7 +161,7 @@ impl OutgoingHead {
             }
         }
         match framing {
-            // Who has a body by nature says that there is none (RFC 9110 section 8.6).
+            // Methods that usually have content say that there is none (RFC 9110 section 8.6).
             OutgoingFraming::Nothing
                 if [Method::POST, Method::PUT, Method::PATCH].contains(&self.method) =>
             {
@@ -201,17 +202,17 @@ impl OutgoingHead {
         bytes.extend_from_slice(b"\r\n");
     }
 
-    /// The head on the wire.
+    /// Returns the head as it is sent.
     pub fn as_http1(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The host that the server is asked for; none if it is its own.
+    /// Returns the host that the server is asked for; `None` for its own.
     pub fn host(&self) -> Option<&str> {
         self.bytes.get(self.host.clone()?).and_then(|host| std::str::from_utf8(host).ok())
     }
 
-    /// Names and values of the fields, but for host and framing.
+    /// Returns names and values of the fields, without host and framing.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let lines =
             self.bytes.get(self.fields.clone()).unwrap_or_default().split(|byte| *byte == b'\n');
@@ -221,7 +222,7 @@ impl OutgoingHead {
         })
     }
 
-    /// Path and query.
+    /// Returns path and query.
     pub fn target(&self) -> &str {
         self.bytes
             .get(self.target.clone())
@@ -229,57 +230,57 @@ impl OutgoingHead {
             .unwrap_or("/")
     }
 
-    /// Whether a 101 may follow.
+    /// Returns whether the server may switch to another protocol.
     pub fn upgrades(&self) -> bool {
         self.upgrade.is_some()
     }
 
-    /// Whether the request may be sent again when it is not known what became of it (RFC 9110
-    /// section 9.2.2).
+    /// Returns whether the request may be repeated if its result is not known (RFC 9110 section
+    /// 9.2.2).
     pub fn is_idempotent(&self) -> bool {
         self.method.is_idempotent() && self.upgrade.is_none()
     }
 
-    /// For the log.
+    /// Returns method and target, for the log.
     pub fn request_line(&self) -> String {
         format!("{} {}", self.method, self.target())
     }
 }
 
-/// What the client's `Connection` field says.
+/// The options of the client's `Connection` field.
 #[derive(Default)]
-struct OfConnection<'a> {
+struct ConnectionOptions<'a> {
     upgrade: bool,
     named: Vec<&'a [u8]>,
-    /// The same in lower case, if there are more than a few: otherwise every field would be
+    /// The names in lower case, if there are more than a few. Otherwise each field would be
     /// compared with all of them.
     many: HashSet<Vec<u8>>,
 }
 
-/// Options that are compared one by one. Clients send one or two.
+/// The most names that are compared one by one. Clients send one or two.
 const FEW_OPTIONS: usize = 8;
 
-impl<'a> OfConnection<'a> {
-    fn of(request: &RequestHead<'a>) -> Self {
-        let mut of_connection = Self::default();
+impl<'a> ConnectionOptions<'a> {
+    fn from_request(request: &RequestHead<'a>) -> Self {
+        let mut connection_options = Self::default();
         for field in
             request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("connection"))
         {
             for option in members(field.value) {
                 if option.eq_ignore_ascii_case(b"upgrade") {
-                    of_connection.upgrade = true;
+                    connection_options.upgrade = true;
                 } else if !option.eq_ignore_ascii_case(b"close")
                     && !option.eq_ignore_ascii_case(b"keep-alive")
                 {
-                    of_connection.named.push(option);
+                    connection_options.named.push(option);
                 }
             }
         }
-        if of_connection.named.len() > FEW_OPTIONS {
-            of_connection.many =
-                of_connection.named.iter().map(|name| name.to_ascii_lowercase()).collect();
+        if connection_options.named.len() > FEW_OPTIONS {
+            connection_options.many =
+                connection_options.named.iter().map(|name| name.to_ascii_lowercase()).collect();
         }
-        of_connection
+        connection_options
     }
 
     fn field_names(&self) -> Vec<HeaderName> {
@@ -294,24 +295,24 @@ impl<'a> OfConnection<'a> {
     }
 }
 
-/// Whether a field is between the client and us.
+/// What happens to a field on its way to the server.
 enum Hop {
     None,
     Upgrade,
     Te,
     Trailer,
-    /// Written anew, or for nobody else.
-    Ours,
+    /// Kirin writes the field itself, or it is meant for Kirin alone.
+    Dropped,
 }
 
-fn between_us(name: &str) -> Hop {
-    // The length decides first: most fields of a request are none of these.
+fn hop_by_hop(name: &str) -> Hop {
+    // The length decides first, because most fields are none of these.
     let others: &[&str] = match name.len() {
         2 if name.eq_ignore_ascii_case("te") => return Hop::Te,
         7 if name.eq_ignore_ascii_case("upgrade") => return Hop::Upgrade,
         7 if name.eq_ignore_ascii_case("trailer") => return Hop::Trailer,
         4 => &["host"],
-        // `Proxy` would become `HTTP_PROXY` in a CGI program, which HTTP client libraries obey
+        // A CGI program would see `Proxy` as `HTTP_PROXY`, which HTTP client libraries obey
         // (CVE-2016-5388).
         5 => &["proxy"],
         6 => &["expect"],
@@ -323,10 +324,15 @@ fn between_us(name: &str) -> Hop {
         19 => &["proxy-authorization"],
         _ => &[],
     };
-    if others.iter().any(|other| name.eq_ignore_ascii_case(other)) { Hop::Ours } else { Hop::None }
+    if others.iter().any(|other| name.eq_ignore_ascii_case(other)) {
+        Hop::Dropped
+    } else {
+        Hop::None
+    }
 }
 
-/// Protocols that the client offers. Not HTTP/2: in a tunnel its requests would pass by the routes.
+/// Adds the protocols that the client offers. HTTP/2 is left out, because its requests would bypass
+/// the routes in a tunnel.
 fn add_upgrade(upgrade: &mut Option<Vec<u8>>, value: &[u8]) {
     let is_http = |protocol: &[u8]| {
         let name = protocol.split(|byte| *byte == b'/').next().unwrap_or_default();
@@ -337,7 +343,7 @@ fn add_upgrade(upgrade: &mut Option<Vec<u8>>, value: &[u8]) {
     }
 }
 
-/// Adds a member, or several, to a list.
+/// Appends members to a list.
 fn add(list: &mut Option<Vec<u8>>, members: &[u8]) {
     let list = list.get_or_insert_default();
     if !list.is_empty() {

@@ -106,7 +106,7 @@ fn a_server_hears_who_takes_trailers_and_which_are_to_come() {
             "Transfer-Encoding: chunked\r\nTrailer: X-A, X-B, c\r\n",
             false,
         ),
-        // There is no place for them.
+        // Only chunked content can have trailers.
         (
             "1.1",
             "Content-Length: 3\r\nTrailer: X-A\r\n",

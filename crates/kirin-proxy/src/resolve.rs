@@ -1,4 +1,4 @@
-//! Names of servers and their addresses, looked up off the event loops and again after a while.
+//! The names of servers and their addresses. Names are looked up regularly, never on an event loop.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
@@ -9,10 +9,10 @@ use crate::config::ServerConfig;
 use crate::server::{Endpoint, Server};
 use crate::upstream::Upstream;
 
-/// How long the start waits for names; they are looked up on after that.
+/// How long the start waits for the addresses. The lookup goes on after that.
 const START_TIME: Duration = Duration::from_secs(5);
 
-/// Looks up the names of `upstream`, and again after each of its intervals if there are any.
+/// Looks up the names of `upstream`, and repeats that after each interval.
 pub(crate) async fn begin(upstream: &Arc<Upstream>) {
     upstream.set_servers(known(upstream, &[]));
     let has_names = upstream
@@ -34,17 +34,17 @@ async fn keep(upstream: Weak<Upstream>, interval: Duration) {
     loop {
         tokio::time::sleep(interval).await;
         let Some(upstream) = upstream.upgrade() else { return };
-        // A mistake in one round does not end the others.
+        // A panic in one round must not end the task.
         let _ = kirin_http::panics::catch_in(look_up(&upstream)).await;
     }
 }
 
-/// The addresses that are known without asking anybody.
+/// Returns the servers whose address needs no lookup.
 fn known(upstream: &Upstream, old: &[Arc<Server>]) -> Vec<Arc<Server>> {
     let servers = upstream.config().servers.iter();
     servers
         .filter_map(|server| {
-            Some(kept_or_new(old, server, Endpoint::of(&server.address.location)?))
+            Some(kept_or_new(old, server, Endpoint::from_location(&server.address.location)?))
         })
         .collect()
 }
@@ -55,15 +55,15 @@ async fn look_up(upstream: &Upstream) {
     let mut servers = Vec::new();
     for server in &upstream.config().servers {
         let Location::Name(name, port) = &server.address.location else {
-            let endpoint = Endpoint::of(&server.address.location);
+            let endpoint = Endpoint::from_location(&server.address.location);
             servers.extend(endpoint.map(|endpoint| kept_or_new(old, server, endpoint)));
             continue;
         };
-        // getaddrinfo(3), on a thread of its own.
+        // getaddrinfo(3) runs on a thread of its own.
         let found =
             tokio::net::lookup_host((name.as_str(), *port)).await.map(Iterator::collect::<Vec<_>>);
         match found {
-            Ok(found) if !found.is_empty() => servers.extend(of_name(old, server, found)),
+            Ok(found) if !found.is_empty() => servers.extend(servers_of_name(old, server, found)),
             failed => {
                 let error =
                     failed.err().map_or_else(|| "no address".into(), |error| error.to_string());
@@ -90,8 +90,9 @@ async fn look_up(upstream: &Upstream) {
     }
 }
 
-/// The servers of a name. In one order whatever the order of the answer, which changes with each.
-fn of_name(
+/// Returns the servers of a name, in the order of their addresses. The order of DNS answers changes
+/// with each lookup.
+fn servers_of_name(
     old: &[Arc<Server>],
     config: &ServerConfig,
     mut found: Vec<SocketAddr>,
@@ -101,8 +102,8 @@ fn of_name(
     found.into_iter().map(|socket| kept_or_new(old, config, Endpoint::Tcp(socket))).collect()
 }
 
-/// A server that is still there is the same as before, with its connections and what is known of
-/// it.
+/// Returns the old server if it is still there, with its connections and its state; otherwise a new
+/// one.
 fn kept_or_new(old: &[Arc<Server>], config: &ServerConfig, endpoint: Endpoint) -> Arc<Server> {
     let kept = old.iter().find(|server| server.is_at(config, &endpoint)).cloned();
     kept.unwrap_or_else(|| Arc::new(Server::new(config, endpoint)))
@@ -128,16 +129,16 @@ mod tests {
         let sockets = |last: &[u8]| {
             last.iter().map(|last| SocketAddr::from(([127, 0, 0, *last], 80))).collect()
         };
-        let first = of_name(&[], &address, sockets(&[2, 1]));
+        let first = servers_of_name(&[], &address, sockets(&[2, 1]));
         assert_eq!(
-            ids(&of_name(&first, &address, sockets(&[1, 2, 1]))),
+            ids(&servers_of_name(&first, &address, sockets(&[1, 2, 1]))),
             ids(&first),
             "the order is no change"
         );
-        let second = of_name(&first, &address, sockets(&[2, 3]));
+        let second = servers_of_name(&first, &address, sockets(&[2, 3]));
         assert_eq!(second[0].id, first[1].id);
         assert!(!ids(&first).contains(&second[1].id));
-        let of_other_name = of_name(&first, &named("b.test:80"), sockets(&[1]));
+        let of_other_name = servers_of_name(&first, &named("b.test:80"), sockets(&[1]));
         assert!(!ids(&first).contains(&of_other_name[0].id), "another name is another server");
     }
 }

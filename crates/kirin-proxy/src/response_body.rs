@@ -1,6 +1,7 @@
-//! Response bodies that are longer than what came with the head. Nothing is read from the server
-//! before the client has taken what was read: what is between them is one piece, and what the
-//! kernel holds.
+//! Response bodies that have not arrived together with the head.
+//!
+//! Kirin reads from the server only when the client has taken what was read before. So at most one
+//! piece is in memory; the rest waits in the kernel.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -18,33 +19,33 @@ use crate::pooled_buffer::PooledBuffer;
 use crate::sending::{SendError, Sending};
 use crate::socket::Socket;
 
-/// Bytes read at once of a body without chunks, which are read to where they stay.
+/// Bytes read at once from a body without chunks. They are read to their final place.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Why a body ends before its end.
-struct Cut {
+/// Why a body ended too early.
+struct BodyFailure {
     reason: String,
-    /// Whether it is the server's doing, and not the client's.
-    is_servers: bool,
+    /// Whether the server caused it, and not the client.
+    is_server_fault: bool,
 }
 
-/// A body that a server is still sending. Dropping it ends the connection.
+/// A body that a server is still sending. Dropping it closes the connection.
 pub(crate) struct ResponseBody {
     pub(crate) local: Rc<LocalUpstream>,
-    /// None when the body has ended.
+    /// The connection, until the body has ended.
     pub(crate) leased: Option<LeasedConnection>,
-    /// For the log.
+    /// Method and target, for the log.
     pub(crate) request: String,
     pub(crate) decoder: BodyDecoder,
-    /// Read and not given yet.
+    /// Bytes that have been decoded and not been given to the client yet.
     pub(crate) data: BytesMut,
     pub(crate) buffer: PooledBuffer,
-    /// The rest of the request, which a server may take while it answers.
+    /// Sends the rest of the request. A server may read it while it responds.
     pub(crate) sending: Option<Sending>,
     pub(crate) length: Option<u64>,
-    /// Fields that are no trailers.
+    /// Fields that must not be passed on as trailers.
     pub(crate) no_trailers: Vec<HeaderName>,
-    /// For how long the server keeps the connection then.
+    /// How long the server says that it keeps an idle connection.
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) may_be_kept: bool,
 }
@@ -99,7 +100,7 @@ impl BodyStream for ResponseBody {
     }
 }
 
-/// The trailers that go on to the client, when the body is complete.
+/// Returns the trailers that go on to the client, if the body is complete.
 pub(crate) fn take_trailers(
     decoder: &mut BodyDecoder,
     no_trailers: &[HeaderName],
@@ -109,7 +110,7 @@ pub(crate) fn take_trailers(
     Some(trailers).filter(|trailers| !trailers.is_empty())
 }
 
-/// A body that is here, and what follows it. Its length is not said, so that the client gets it in
+/// A complete body with trailers. It does not tell its length, so that the client gets it in
 /// chunks.
 pub(crate) struct WithTrailers {
     data: Bytes,
@@ -142,7 +143,7 @@ impl BodyStream for WithTrailers {
 }
 
 impl ResponseBody {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Cut>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyFailure>> {
         if let Some(sending) = &mut self.sending
             && let Poll::Ready(sent) = sending.as_mut().poll(context)
         {
@@ -150,9 +151,12 @@ impl ResponseBody {
             match sent {
                 Ok(()) => {}
                 Err(SendError::Client(error)) => {
-                    return Poll::Ready(Err(Cut { reason: error.to_string(), is_servers: false }));
+                    return Poll::Ready(Err(BodyFailure {
+                        reason: error.to_string(),
+                        is_server_fault: false,
+                    }));
                 }
-                // What it still has to say is read nevertheless.
+                // The server may still send its response.
                 Err(SendError::Server(_)) => self.may_be_kept = false,
             }
         }
@@ -177,7 +181,7 @@ impl ResponseBody {
                         match decoded {
                             Ok(used) => self.buffer.consume(used),
                             Err(error) => {
-                                return Poll::Ready(Err(Cut::by_server(error.to_string())));
+                                return Poll::Ready(Err(BodyFailure::by_server(error.to_string())));
                             }
                         }
                     }
@@ -206,20 +210,20 @@ impl ResponseBody {
                 {
                     self.leased = None;
                 }
-                end => return Poll::Ready(Err(Cut::of(socket, end))),
+                end => return Poll::Ready(Err(BodyFailure::from_read(socket, end))),
             }
         }
     }
 
-    /// What of the body is there, into `pipe`.
+    /// Moves bytes of the body into `pipe`, without copying them to user space.
     fn poll_move(
         &mut self,
         context: &mut Context<'_>,
         pipe: BorrowedFd<'_>,
         limit: usize,
-    ) -> Poll<Result<usize, Cut>> {
+    ) -> Poll<Result<usize, BodyFailure>> {
         let (BodyDecoder::Length { left }, Some(leased)) = (&mut self.decoder, &self.leased) else {
-            return Poll::Ready(Err(Cut::by_server("it cannot be moved by the kernel")));
+            return Poll::Ready(Err(BodyFailure::by_server("it cannot be moved by the kernel")));
         };
         let socket = &leased.connection.socket;
         let count = usize::try_from(*left).unwrap_or(usize::MAX).min(limit);
@@ -228,11 +232,11 @@ impl ResponseBody {
                 *left = left.saturating_sub(moved as u64);
                 Poll::Ready(Ok(moved))
             }
-            end => Poll::Ready(Err(Cut::of(socket, end))),
+            end => Poll::Ready(Err(BodyFailure::from_read(socket, end))),
         }
     }
 
-    /// For how long the server may be silent from now on.
+    /// Sets or removes the deadline for the next bytes from the server.
     fn set_deadline(&self, is_waiting: bool) {
         let Some(leased) = &self.leased else { return };
         let deadline = &leased.connection.socket.read_deadline;
@@ -243,7 +247,7 @@ impl ResponseBody {
         }
     }
 
-    /// All of it has been read.
+    /// Releases the connection after the complete body.
     fn end(&mut self) {
         let Some(leased) = self.leased.take() else { return };
         if !self.buffer.is_empty() && !leased.server.scheme().is_cgi() {
@@ -251,17 +255,17 @@ impl ResponseBody {
         } else if self.may_be_kept && self.sending.is_none() {
             leased.release(&self.local, self.keep_alive);
         }
-        // The client has its response; the rest of its request is of no use to anybody.
+        // The client has its response. The rest of its request is not needed.
         self.sending = None;
     }
 
-    /// It ended before its end: the client's connection is to be cut.
-    fn cut(&mut self, cut: Cut) -> StreamError {
+    /// Logs that the body ended too early. The client's connection must be cut.
+    fn cut(&mut self, cut: BodyFailure) -> StreamError {
         self.sending = None;
         if let Some(leased) = self.leased.take() {
             let upstream = self.local.config().name.as_str();
             tracing::warn!(upstream, server = %leased.server, request = self.request, error = cut.reason, "response was cut");
-            if cut.is_servers {
+            if cut.is_server_fault {
                 leased.attempt.failed(Instant::now());
             }
         }
@@ -269,9 +273,9 @@ impl ResponseBody {
     }
 }
 
-impl Cut {
-    /// Reading from `socket` has ended like this, and more was to come.
-    fn of(socket: &Socket, end: io::Result<usize>) -> Self {
+impl BodyFailure {
+    /// Returns the failure for a read from `socket` that gave `end` before the body was complete.
+    fn from_read(socket: &Socket, end: io::Result<usize>) -> Self {
         match end {
             _ if socket.is_overdue() => Self::by_server("nothing came for too long"),
             Ok(_) => Self::by_server("the connection ended before its end"),
@@ -280,7 +284,7 @@ impl Cut {
     }
 
     fn by_server(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_servers: true }
+        Self { reason: reason.into(), is_server_fault: true }
     }
 }
 

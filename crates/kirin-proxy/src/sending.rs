@@ -1,6 +1,8 @@
-//! Sending a request. What the socket takes at once is sent at once; the rest is a future beside
-//! the reading of the response, which may come before the request has been sent (RFC 9112 section
-//! 9.5).
+//! Sending a request.
+//!
+//! What the socket takes at once is sent at once. The rest becomes a future that runs beside the
+//! reading of the response, because a response may come before the request has been sent (RFC 9112
+//! section 9.5).
 
 use std::fs::File;
 use std::future::{Future, poll_fn};
@@ -24,29 +26,29 @@ use crate::socket::Socket;
 /// Bytes of a spool file that are read at once.
 const PIECE_BYTES: u64 = 64 * 1024;
 
-/// The part of a request that is still to be sent.
+/// Sends the rest of a request.
 pub(crate) type Sending = Pin<Box<dyn Future<Output = Result<(), SendError>>>>;
 
-/// Why a request was not sent whole.
+/// Why a request was not sent completely.
 #[derive(Debug)]
 pub(crate) enum SendError {
-    /// The client has not sent it whole.
+    /// The client has not sent the complete request.
     Client(BodyError),
-    /// The server takes no more of it; it may have answered nevertheless.
+    /// The server takes no more of the request. It may have sent a response nevertheless.
     Server(io::Error),
 }
 
-/// A request that has been begun.
-pub(crate) enum Begun {
-    /// All of it has been sent.
+/// How far the sending of a request has come.
+pub(crate) enum SendState {
+    /// The request has been sent.
     Sent,
-    /// This is to be driven.
+    /// The future sends the rest.
     Sending(Sending),
-    /// The head is to be sent; the body when the server wants it.
+    /// The first future sends the head. The second sends the body, when the server asks for it.
     Held(Sending, Sending),
 }
 
-/// A socket to write to, and for how long it is waited for.
+/// A socket to write to, and the limit for one wait.
 #[derive(Clone)]
 pub(crate) struct Writer {
     pub(crate) socket: Rc<Socket>,
@@ -54,7 +56,7 @@ pub(crate) struct Writer {
     pub(crate) limit: Duration,
 }
 
-/// What is between the pieces of a body.
+/// What is written between the pieces of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Nothing,
@@ -63,22 +65,22 @@ enum Framing {
 }
 
 impl Writer {
-    /// Begins to send `head` and `content`, which the head says to be framed like this. An error
-    /// means that nothing of it has been sent.
+    /// Starts to send `head` and `content`. The head announces the content with `framing`. An error
+    /// means that nothing has been sent.
     pub(crate) async fn begin(
         self,
         head: &[u8],
         content: &mut Content,
         framing: OutgoingFraming,
         hold: bool,
-    ) -> io::Result<Begun> {
+    ) -> io::Result<SendState> {
         let memory = match content {
             Content::Nothing | Content::Spent => Bytes::new(),
             Content::Memory { bytes, trailers: Some(trailers), .. } => in_chunks(bytes, trailers),
             Content::Memory { bytes, trailers: None, .. } => bytes.clone(),
             Content::File { file, length, trailers, .. } => {
                 let (head, file, length) = (Bytes::copy_from_slice(head), Rc::clone(file), *length);
-                return Ok(Begun::Sending(Box::pin(self.send_file(
+                return Ok(SendState::Sending(Box::pin(self.send_file(
                     head,
                     file,
                     length,
@@ -94,16 +96,18 @@ impl Writer {
                 let head = Bytes::copy_from_slice(head);
                 let Content::Streamed { first, body } = std::mem::replace(content, Content::Spent)
                 else {
-                    return Ok(Begun::Sent);
+                    return Ok(SendState::Sent);
                 };
                 if hold {
                     let body = self.clone().send_stream(Bytes::new(), None, body, framing);
-                    return Ok(Begun::Held(
+                    return Ok(SendState::Held(
                         Box::pin(self.send_rest([head, Bytes::new()])),
                         Box::pin(body),
                     ));
                 }
-                return Ok(Begun::Sending(Box::pin(self.send_stream(head, first, body, framing))));
+                return Ok(SendState::Sending(Box::pin(
+                    self.send_stream(head, first, body, framing),
+                )));
             }
         };
         let records = self.socket.records().map(|_| in_records(head, &memory));
@@ -126,11 +130,11 @@ impl Writer {
         });
         let (count, is_flushed) = taken.await?;
         if count == head.len() + memory.len() && is_flushed {
-            return Ok(Begun::Sent);
+            return Ok(SendState::Sent);
         }
         let rest = Bytes::copy_from_slice(head.get(count..).unwrap_or_default());
         let memory = memory.slice(count.saturating_sub(head.len()).min(memory.len())..);
-        Ok(Begun::Sending(Box::pin(self.send_rest([rest, memory]))))
+        Ok(SendState::Sending(Box::pin(self.send_rest([rest, memory]))))
     }
 
     async fn send_rest(self, [first, second]: [Bytes; 2]) -> Result<(), SendError> {
@@ -159,7 +163,7 @@ impl Writer {
         self.write_end(framing, trailers).await
     }
 
-    /// Sends what the client sends, at the pace of the slower of the two.
+    /// Sends the body as it comes from the client, at the pace of the slower side.
     async fn send_stream(
         self,
         mut head: Bytes,
@@ -181,7 +185,7 @@ impl Writer {
         self.write_end(framing, body.take_trailers()).await
     }
 
-    /// A piece of a body, behind `head` if that is still to be sent.
+    /// Writes a piece of a body, after `head` if that has not been sent yet.
     async fn write_piece(
         &self,
         head: Bytes,

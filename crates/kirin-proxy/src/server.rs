@@ -11,22 +11,22 @@ use kirin_balance::ServerSettings;
 use crate::address::{Location, Scheme, ServerAddress};
 use crate::config::ServerConfig;
 
-/// A server of an upstream, shared by all event loops. A name that has several addresses stands for
-/// as many servers.
+/// A server of an upstream, shared by all event loops. A name with several addresses stands for
+/// several servers.
 #[derive(Debug)]
 pub struct Server {
-    /// Tells it from all others, and from one that had the same address before.
+    /// A number that no other server has, not even an earlier one at the same address.
     pub(crate) id: u64,
     pub(crate) address: ServerAddress,
     pub(crate) weight: u32,
     pub(crate) backup: bool,
     pub(crate) max_in_flight: Option<NonZeroU32>,
     pub(crate) endpoint: Endpoint,
-    /// The value of `Host` for who wants the server's own.
+    /// The server's own `Host`.
     pub(crate) authority: String,
 }
 
-/// Where a socket is connected to.
+/// The address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Tcp(SocketAddr),
@@ -34,7 +34,7 @@ pub(crate) enum Endpoint {
 }
 
 impl Server {
-    /// The server at `endpoint`, which the address of `config` stands for.
+    /// Returns the server at `endpoint`, which is an address of the server in `config`.
     pub(crate) fn new(config: &ServerConfig, endpoint: Endpoint) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let ServerConfig { address, weight, backup, max_in_flight } = config.clone();
@@ -51,7 +51,7 @@ impl Server {
         self.address == config.address && self.endpoint == *endpoint
     }
 
-    /// As balancing knows it.
+    /// Returns the settings for balancing.
     pub(crate) fn settings(&self) -> ServerSettings {
         let Self { weight, backup, max_in_flight, .. } = *self;
         ServerSettings { name: self.to_string(), weight, backup, max_in_flight }
@@ -59,8 +59,8 @@ impl Server {
 }
 
 impl Endpoint {
-    /// Of an address that needs no looking up.
-    pub(crate) fn of(location: &Location) -> Option<Self> {
+    /// Returns the endpoint of an address that needs no lookup.
+    pub(crate) fn from_location(location: &Location) -> Option<Self> {
         match location {
             Location::Tcp(address) => Some(Endpoint::Tcp(*address)),
             Location::Unix(path) => Some(Endpoint::Unix(path.clone())),

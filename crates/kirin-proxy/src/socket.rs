@@ -1,4 +1,4 @@
-//! One server's socket: the only file that reads from or writes to a server.
+//! The socket of one connection to a server. Only this file reads from and writes to servers.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -25,7 +25,7 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Has a stream of any kind do something.
+/// Runs an expression for a stream of any kind.
 macro_rules! with_stream {
     ($stream:expr, $inner:ident => $work:expr) => {
         match $stream {
@@ -37,7 +37,7 @@ macro_rules! with_stream {
 }
 
 impl Stream {
-    /// Whether the TLS handshake has chosen HTTP/2.
+    /// Returns whether the TLS handshake has chosen HTTP/2.
     pub(crate) fn has_chosen_http2(&self) -> bool {
         match self {
             Stream::Tcp(_) | Stream::Unix(_) => false,
@@ -48,7 +48,7 @@ impl Stream {
     }
 }
 
-/// As the h2 crate wants it.
+/// The h2 crate needs these traits.
 impl AsyncRead for Stream {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -89,15 +89,15 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// A socket with how long it is waited for. Shared by what sends a request and what reads its
-/// response.
+/// A socket with its deadlines. The sender of the request and the reader of the response share it.
 pub(crate) struct Socket {
     stream: RefCell<Stream>,
-    /// Second of the place's clock at which reading, and writing, has taken too long; 0 for never.
+    /// The seconds on the upstream's clock at which reading and writing become overdue; 0 for no
+    /// deadline.
     pub(crate) read_deadline: Cell<u64>,
     pub(crate) write_deadline: Cell<u64>,
     overdue: Cell<bool>,
-    /// What is said on it is in FastCGI's records; reading takes the response out of them.
+    /// Takes the response out of FastCGI records. `None` for other protocols.
     records: Option<RefCell<Records>>,
 }
 
@@ -112,23 +112,23 @@ impl Socket {
         }
     }
 
-    /// The records on it, if it is FastCGI's.
+    /// Returns the FastCGI records, if the server speaks FastCGI.
     pub(crate) fn records(&self) -> Option<&RefCell<Records>> {
         self.records.as_ref()
     }
 
-    /// Whether the end of a response is marked on it and has been read.
+    /// Returns whether the marked end of a response has been read. Only FastCGI marks it.
     pub(crate) fn has_ended_response(&self) -> bool {
         self.records.as_ref().is_some_and(|records| records.borrow_mut().has_ended())
     }
 
-    /// Whether the socket has been ended because it was waited for too long.
+    /// Returns whether the socket was shut down because a deadline passed.
     pub(crate) fn is_overdue(&self) -> bool {
         self.overdue.get()
     }
 
-    /// Ends it if it is waited for too long at second `now`. Who waits for it wakes up and sees its
-    /// end.
+    /// Shuts the socket down if a deadline has passed at second `now`. Then the task that waits for
+    /// the socket wakes up and sees the end.
     pub(crate) fn end_if_overdue(&self, now: u64) {
         let is_over = |deadline: u64| deadline != 0 && deadline <= now;
         if is_over(self.read_deadline.get()) || is_over(self.write_deadline.get()) {
@@ -137,7 +137,8 @@ impl Socket {
         }
     }
 
-    /// Whether nothing has come, not even the end. Costs no system call as long as nothing has.
+    /// Returns whether nothing has arrived, not even the end. Makes no system call while that is
+    /// so.
     pub(crate) fn is_waiting(&self, context: &mut Context<'_>) -> bool {
         let stream = &*self.stream.borrow();
         loop {
@@ -151,7 +152,7 @@ impl Socket {
                 Poll::Ready(Err(_)) => return false,
                 Poll::Ready(Ok(())) => {}
             }
-            // Readiness may be left over from a read that took exactly what was there.
+            // The socket may look ready after a read that took exactly what was there.
             let read = match stream {
                 Stream::Tcp(stream) => stream.try_read(&mut [0]),
                 Stream::Unix(stream) => stream.try_read(&mut [0]),
@@ -164,7 +165,7 @@ impl Socket {
         }
     }
 
-    /// Reads what is there into `buffer`, which has room; 0 at the end.
+    /// Reads into `buffer`, which must have room. Returns 0 at the end.
     pub(crate) fn poll_read(
         &self,
         context: &mut Context<'_>,
@@ -185,7 +186,7 @@ impl Socket {
         Poll::Ready(Ok(read.filled().len()))
     }
 
-    /// Reads behind what is in `buffer`, no more than it has room for; 0 at the end.
+    /// Appends to `buffer`, within its limit. Returns 0 at the end.
     pub(crate) fn poll_read_behind(
         &self,
         context: &mut Context<'_>,
@@ -202,12 +203,12 @@ impl Socket {
         with_stream!(&mut *self.stream.borrow_mut(), stream => pin!(stream.read_buf(buffer)).poll(context))
     }
 
-    /// Whether the kernel can move what comes: it is neither encrypted nor in records.
+    /// Returns whether the kernel can move the bytes: they are neither encrypted nor in records.
     pub(crate) fn is_plain(&self) -> bool {
         self.records.is_none() && !matches!(&*self.stream.borrow(), Stream::Tls(_))
     }
 
-    /// Lets the kernel move what is there into `pipe`, at most `count` bytes; 0 at the end.
+    /// Moves at most `count` bytes into `pipe` inside the kernel. Returns 0 at the end.
     pub(crate) fn poll_splice(
         &self,
         context: &mut Context<'_>,
@@ -237,7 +238,7 @@ impl Socket {
         }
     }
 
-    /// Reads records, or pieces of them, behind what is in `input`.
+    /// Appends bytes of records to `input`.
     fn poll_input(
         &self,
         context: &mut Context<'_>,
@@ -246,7 +247,8 @@ impl Socket {
         with_stream!(&mut *self.stream.borrow_mut(), stream => pin!(stream.read_buf(input)).poll(context))
     }
 
-    /// Writes some of the slices. What is encrypted may wait then: [`Socket::poll_flush`] sends it.
+    /// Writes some of the slices. Encrypted bytes may stay in a buffer until [`Socket::poll_flush`]
+    /// sends them.
     pub(crate) fn poll_write(
         &self,
         context: &mut Context<'_>,
@@ -261,23 +263,23 @@ impl Socket {
         }
     }
 
-    /// Ready when the kernel has everything.
+    /// Sends what is buffered. Ready when the kernel has everything.
     pub(crate) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_flush(context))
     }
 
-    /// Says that no more will be sent.
+    /// Tells the server that nothing more will be sent.
     pub(crate) fn end_writing(&self) {
         if let Stream::Tls(stream) = &mut *self.stream.borrow_mut() {
             stream.get_mut().1.send_close_notify();
-            // A few bytes: there is room for them, or else nobody reads.
+            // These few bytes fit into the socket's buffer, unless the server does not read at all.
             let _ = Pin::new(stream).poll_flush(&mut Context::from_waker(std::task::Waker::noop()));
         }
         self.shutdown(Shutdown::Write);
     }
 
     fn shutdown(&self, how: Shutdown) {
-        // Fails only when the server has gone already.
+        // Fails only if the server has gone already.
         let _ = match &*self.stream.borrow() {
             Stream::Tcp(stream) => rustix::net::shutdown(stream.as_fd(), how),
             Stream::Unix(stream) => rustix::net::shutdown(stream.as_fd(), how),

@@ -1,4 +1,4 @@
-//! TLS to servers: whom to believe, and what to show.
+//! TLS to servers: which certificates Kirin trusts, and which it presents.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,59 +9,60 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-/// The protocols in the handshake's choice (RFC 7301).
+/// Protocol names for the choice during the handshake (ALPN, RFC 7301).
 pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
-/// How servers are met by TLS. Sessions are remembered, so that most handshakes are short.
+/// The TLS settings for the servers of an upstream. Sessions are resumed, so that most handshakes
+/// are short.
 #[derive(Clone, Debug, Default)]
 pub struct ClientTls {
     pub(crate) config: Option<Arc<ClientConfig>>,
-    /// The same without HTTP/2, which has no upgrades.
+    /// The settings without HTTP/2, for requests that switch to another protocol.
     pub(crate) http1_config: Option<Arc<ClientConfig>>,
-    /// The name that certificates must be for, if it is not the server's.
+    /// The name that certificates must have, if it is not the server's.
     pub(crate) server_name: Option<ServerName<'static>>,
 }
 
-/// What a configuration says about TLS to servers.
+/// The TLS settings of an upstream, as they are configured.
 #[derive(Clone, Debug)]
 pub struct ClientTlsSettings {
-    /// Certificates, in PEM, of the authorities to believe; none for those of the system.
+    /// A PEM file with the certificates of trusted authorities; `None` for those of the system.
     pub ca: Option<PathBuf>,
-    /// The name that certificates must be for.
+    /// The name that certificates must have; `None` for the server's name.
     pub server_name: Option<String>,
-    /// Whether certificates are looked at.
+    /// Whether certificates are verified.
     pub verify: bool,
-    /// Our own certificate and its key.
+    /// Kirin's own certificate and its key, as PEM files.
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// Settings that cannot be used.
+/// Why TLS settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientTlsError {
-    /// No such file, or not one of certificates or keys.
+    /// A file cannot be read, or contains no certificate or key.
     #[error("{}: {problem}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
-    /// The system has none.
+    /// The system has no certificates of authorities.
     #[error(
         "there are no certificates of authorities on this system (package ca-certificates), and no `ca`"
     )]
     NoRoots,
-    /// Not a name.
+    /// The name cannot be in a certificate.
     #[error("`{0}` is not a name that a certificate can be for")]
     ServerName(String),
-    /// The key is not the certificate's, or of a kind that is not known.
+    /// The key does not belong to the certificate, or its type is not supported.
     #[error("certificate and key cannot be used: {0}")]
     Pair(rustls::Error),
 }
 
 impl ClientTls {
-    /// Reads what `settings` name.
+    /// Reads the files of `settings`.
     pub fn load(settings: &ClientTlsSettings) -> Result<Self, ClientTlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -105,7 +106,7 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore, ClientTlsError> {
             }
         }
         None => {
-            // What is odd among the system's many is left out.
+            // Certificates of the system that cannot be parsed are skipped.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 return Err(ClientTlsError::NoRoots);
@@ -129,7 +130,8 @@ fn problem(path: &Path, problem: &dyn std::fmt::Display) -> ClientTlsError {
     ClientTlsError::File { path: path.to_owned(), problem: problem.to_string() }
 }
 
-/// Believes any certificate; for `verify = false`. That the server has its key is still verified.
+/// Accepts any certificate, for `verify = false`. The handshake still proves that the server has
+/// the key.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 

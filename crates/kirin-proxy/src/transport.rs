@@ -16,7 +16,7 @@ use crate::connect::connect;
 use crate::content::Content;
 use crate::exchange::exchange;
 use crate::failure::Failure;
-use crate::http2_connection::Sender;
+use crate::http2_connection::StreamSender;
 use crate::http2_exchange;
 use crate::leased_connection::LeasedConnection;
 use crate::local_upstream::{LocalUpstream, ServerConnections};
@@ -59,7 +59,7 @@ impl LocalUpstream {
         if !http1_only && let Some(sender) = connections.http2.take(self.deadlines.now()).await {
             match Box::pin(self.send_by_http2(&connections, sender, chosen, request, content)).await
             {
-                Err(Failure::NotSent(_)) if content.is_whole() => {}
+                Err(Failure::NotSent(_)) if content.is_replayable() => {}
                 answered => return answered,
             }
         }
@@ -69,8 +69,9 @@ impl LocalUpstream {
                 .await;
         if let Some(connection) = idle {
             match exchange(self, chosen.lease(connection, &connections), request, content).await {
-                Err(Failure::NotSent(_)) if content.is_whole() => {}
-                Err(Failure::Closed(_)) if content.is_whole() && request.head.is_idempotent() => {}
+                Err(Failure::NotSent(_)) if content.is_replayable() => {}
+                Err(Failure::Closed(_))
+                    if content.is_replayable() && request.head.is_idempotent() => {}
                 answered => return answered,
             }
         }
@@ -126,14 +127,14 @@ impl LocalUpstream {
             .then(|| Records::new(self.upstream.name(), server));
         let socket = Rc::new(Socket::new(stream, records));
         self.deadlines.add(&socket);
-        let connection = Connection { socket, served: 0, born: self.deadlines.now() };
+        let connection = Connection { socket, served: 0, created_at: self.deadlines.now() };
         exchange(self, chosen.lease(connection, connections), request, content).await
     }
 
     async fn send_by_http2(
         self: &Rc<Self>,
         connections: &ServerConnections,
-        sender: Sender,
+        sender: StreamSender,
         chosen: &ChosenServer<'_>,
         request: &UpstreamRequest,
         content: &mut Content,
@@ -147,7 +148,7 @@ impl LocalUpstream {
         if let Err(Failure::NotSent(_) | Failure::SendTimeout | Failure::FirstByteTimeout) =
             &answered
         {
-            connections.http2.give_up(number);
+            connections.http2.retire(number);
         }
         answered
     }

@@ -1,4 +1,5 @@
-//! A server that has switched to another protocol: the connection is the client's until it ends.
+//! A server that has switched to another protocol. Its connection belongs to the client until it
+//! ends.
 
 use std::io::{self, IoSlice};
 use std::rc::Rc;
@@ -13,9 +14,9 @@ use crate::pooled_buffer::PooledBuffer;
 /// The server's side of a tunnel.
 pub(crate) struct ProxyTunnel {
     pub(crate) connection: Connection,
-    /// What came behind the head.
+    /// The bytes that came with the head.
     pub(crate) unused: Option<PooledBuffer>,
-    /// The server is busy with it for as long as it lasts.
+    /// The slot at the server, held until the tunnel ends.
     pub(crate) _attempt: Rc<Attempt>,
 }
 
@@ -40,7 +41,7 @@ impl Tunnel for ProxyTunnel {
     fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let socket = &self.connection.socket;
         let count = ready!(socket.poll_write(context, &[IoSlice::new(bytes)]))?;
-        // What is encrypted and not taken goes with the next write, or when the socket has room.
+        // Encrypted bytes that the socket does not take now are sent with the next write.
         if let Poll::Ready(Err(error)) = socket.poll_flush(context) {
             return Poll::Ready(Err(error));
         }

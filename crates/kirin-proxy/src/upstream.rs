@@ -1,21 +1,21 @@
-//! A running upstream: what the event loops share of it.
+//! A running upstream, as all event loops share it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use kirin_balance::{Observed, QueueObserved, RetryBudget, Servers, Settings};
+use kirin_balance::{QueueStatus, RetryBudget, ServerStatus, Servers, Settings};
 
-use crate::choose::ServerSet;
 use crate::config::UpstreamConfig;
+use crate::selection::ServerSet;
 use crate::server::Server;
 use crate::{health, resolve};
 
 /// Servers that answer the same requests.
 pub struct Upstream {
     config: UpstreamConfig,
-    /// In the order of the configuration. Exchanged when names have new addresses.
+    /// The servers, in the order of the configuration. Replaced when names have new addresses.
     set: ArcSwap<ServerSet>,
     pub(crate) retries: RetryBudget,
     /// Requests that were sent to another server.
@@ -23,8 +23,9 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Looks up the servers' names, and has a task on the current runtime do so again and again. A
-    /// name without an address is in the log and has no server until it gets one.
+    /// Starts an upstream: looks up the names of its servers, and starts the tasks that repeat the
+    /// lookup and check the health. A name without an address is logged, and has no server until it
+    /// gets one.
     pub async fn start(config: UpstreamConfig) -> Arc<Self> {
         let now = Instant::now();
         let (balancing, health) = (&config.balancing, &config.health);
@@ -45,27 +46,27 @@ impl Upstream {
         upstream
     }
 
-    /// The name in routes.
+    /// Returns the name in routes.
     pub fn name(&self) -> &str {
         &self.config.name
     }
 
-    /// What has been seen of the servers that there are now.
-    pub fn observed(&self) -> Vec<Observed> {
-        self.set.load().known.observed(Instant::now())
+    /// Returns the state of each present server.
+    pub fn server_status(&self) -> Vec<ServerStatus> {
+        self.set.load().known.server_status(Instant::now())
     }
 
-    /// What has been seen of the requests that waited for a server below its limit.
-    pub fn observed_queue(&self) -> QueueObserved {
-        self.set.load().known.observed_queue()
+    /// Returns the state of the queue.
+    pub fn queue_status(&self) -> QueueStatus {
+        self.set.load().known.queue_status()
     }
 
-    /// Requests that were sent to another server, since the start.
+    /// Returns how many requests were sent to another server, since the start.
     pub fn retried(&self) -> u64 {
         self.retried.load(Relaxed)
     }
 
-    /// Whether a request may be sent to another server; counts it then.
+    /// Returns whether a request may be sent to another server, and counts it then.
     pub(crate) fn may_retry(&self, now: Instant) -> bool {
         let may = self.retries.take(now);
         if may {
@@ -74,7 +75,7 @@ impl Upstream {
         may
     }
 
-    /// The servers that there are now.
+    /// Returns the present servers.
     pub(crate) fn set(&self) -> Arc<ServerSet> {
         self.set.load_full()
     }
@@ -83,7 +84,7 @@ impl Upstream {
         &self.config
     }
 
-    /// Requests in progress keep the server that they have.
+    /// Replaces the servers. Requests in progress keep their server.
     pub(crate) fn set_servers(&self, servers: Vec<Arc<Server>>) {
         let known = self.set.load().known.exchanged(servers.iter().map(|server| server.settings()));
         let known = Arc::new(known);

@@ -1,4 +1,4 @@
-//! Response heads as servers send them: what goes on to the client, and what comes after. No I/O.
+//! Response heads as servers send them. No I/O.
 
 use std::time::Duration;
 
@@ -6,27 +6,27 @@ use http::header::HeaderName;
 use kirin_http::response_head::{self, BadResponse, Field};
 use kirin_http::{FieldLines, ReceivedBody, ReceivedHead, StatusCode, Version};
 
-/// A response head, and what comes after it.
+/// The head of a final response.
 #[derive(Debug)]
 pub struct UpstreamHead {
     /// The status.
     pub status: StatusCode,
-    /// Those that go on to the client.
+    /// The fields that go on to the client.
     pub fields: FieldLines,
-    /// What follows.
+    /// The body that follows.
     pub body: ReceivedBody,
     /// Whether the server closes the connection after this response.
     pub close: bool,
-    /// For how long it keeps an idle connection, if it says so.
+    /// How long the server says that it keeps an idle connection.
     pub keep_alive: Option<Duration>,
-    /// The trailers that it announces; a field that goes on only where they do.
+    /// The values of `Trailer`. They go on only if the trailers do.
     pub trailer: Vec<Vec<u8>>,
-    /// Those that are no trailers, because `Connection` names them.
+    /// Fields that must not be trailers, because `Connection` names them.
     pub no_trailers: Vec<HeaderName>,
 }
 
-/// Reads the head at the start of `input`; `None` when it is not all there. `via`: our name in
-/// `Via`.
+/// Parses the head at the start of `input`. Returns it with its length; `None` if it is not
+/// complete. `via` is Kirin's name in `Via`.
 pub fn read_head(
     input: &[u8],
     is_head: bool,
@@ -69,7 +69,7 @@ pub fn read_head(
     Ok(Some((ReceivedHead::Final(head), length)))
 }
 
-/// `timeout` of `Keep-Alive: timeout=5, max=100`, in seconds.
+/// Parses `timeout` of `Keep-Alive: timeout=5, max=100`, in seconds.
 fn timeout(value: &[u8]) -> Option<Duration> {
     let value = std::str::from_utf8(value).ok()?;
     value.split(',').find_map(|parameter| {

@@ -1,11 +1,13 @@
-//! Servers that take requests as CGI's variables: FastCGI, SCGI and uwsgi (`kirin-cgi` encodes
-//! them).
+//! Servers that take requests as CGI meta-variables: FastCGI, SCGI and uwsgi. `kirin-cgi` encodes
+//! them.
 //!
-//! The exchange is the one of HTTP/1 (`exchange`, `sending`, `response_body`), so that pace,
-//! timeouts, retries and cuts are the same. Different are a request's bytes (`request`, and
-//! `script_files` for which script it means), the response's head (`response`) and, with FastCGI,
-//! that both directions are in records: `records` is beneath the socket, and what is read from it
-//! is the response alone.
+//! The exchange is that of HTTP/1 (`exchange`, `sending`, `response_body`), with the same timeouts
+//! and retries. These files contain the differences:
+//!
+//! - `request` encodes a request, and `script_files` finds its script.
+//! - `response` parses a response head.
+//! - `records` takes a FastCGI response out of its records. It sits below the socket, so that an
+//!   exchange reads only the response.
 
 mod records;
 mod request;

@@ -1,5 +1,7 @@
-//! What a FastCGI server says, taken out of its records; and a request's body put into some.
-//! Beneath the socket, so that an exchange reads the response as if it were alone on the
+//! FastCGI records: takes the response of a server out of them, and puts the body of a request into
+//! them.
+//!
+//! This sits below the socket, so that an exchange reads the response as if it were alone on the
 //! connection.
 
 use std::io;
@@ -13,25 +15,25 @@ use crate::server::Server;
 /// Bytes read at once.
 const INPUT_BYTES: usize = 32 * 1024;
 
-/// Of a line of error output, as much as comes into the log.
+/// The most bytes of one line of error output in the log.
 const MAX_LINE_BYTES: usize = 2048;
 
-/// Lines of error output in the log for one response.
+/// The most lines of error output in the log for one response.
 const MAX_LINES: usize = 50;
 
-/// The records that come on one connection.
+/// The records on one connection.
 pub(crate) struct Records {
     decoder: Decoder,
-    /// Read and not looked at.
+    /// Bytes that have been read and not been decoded.
     input: BytesMut,
-    /// Of the response, read and not given.
+    /// Bytes of the response that have been decoded and not been taken.
     response: Bytes,
     has_ended: bool,
     errors: ErrorOutput,
 }
 
 impl Records {
-    /// Of a connection to `server`.
+    /// Returns the records of a new connection to `server`.
     pub(crate) fn new(upstream: &str, server: &Server) -> Self {
         Self {
             decoder: Decoder::default(),
@@ -47,8 +49,10 @@ impl Records {
         }
     }
 
-    /// Has `take` take of the response what it has room for; 0 at its end. `read` appends what has
-    /// come to the input. A connection that ends before the response is an error.
+    /// Passes the next bytes of the response to `take`, which returns how many it has taken.
+    /// Returns that number, or 0 at the end of the response.
+    ///
+    /// `read` appends to the input. It is an error if the connection ends before the response.
     pub(crate) fn poll_response(
         &mut self,
         mut read: impl FnMut(&mut BytesMut) -> Poll<io::Result<usize>>,
@@ -73,7 +77,7 @@ impl Records {
         }
     }
 
-    /// Goes on in what has been read, up to the next piece of the response.
+    /// Decodes the input until there are bytes of the response.
     fn decode(&mut self) -> io::Result<()> {
         while self.response.is_empty() && !self.has_ended {
             let event = self.decoder.next(&mut self.input);
@@ -90,31 +94,31 @@ impl Records {
         Ok(())
     }
 
-    /// Whether the end has been read, and nothing of the response is left.
+    /// Returns whether the end has been read and nothing of the response is left.
     pub(crate) fn has_ended(&mut self) -> bool {
-        // What is wrong is seen by the next who reads.
+        // The next read reports the error.
         let _ = self.decode();
         self.has_ended && self.response.is_empty()
     }
 
-    /// Makes ready for another request; false if something has followed the end.
+    /// Prepares for another request. Returns false if bytes have followed the end.
     pub(crate) fn begin_next(&mut self) -> bool {
         self.has_ended = false;
         self.errors.lines = 0;
-        // An idle connection has no buffer.
+        // An idle connection must not hold a buffer.
         let is_clean = self.input.is_empty() && !self.decoder.is_inside_record();
         self.input = BytesMut::new();
         is_clean
     }
 }
 
-/// The error output of a server, line by line into the log.
+/// Writes the error output of a server to the log, line by line.
 struct ErrorOutput {
     upstream: String,
     server: String,
-    /// What is there of a line.
+    /// The part of a line that has arrived.
     line: Vec<u8>,
-    /// How many there have been.
+    /// Lines so far.
     lines: usize,
 }
 
@@ -129,7 +133,7 @@ impl ErrorOutput {
         }
     }
 
-    /// The response has ended.
+    /// Ends the error output of a response.
     fn end(&mut self) {
         self.end_line();
         self.line = Vec::new();
@@ -159,7 +163,7 @@ impl ErrorOutput {
     }
 }
 
-/// The records that begin a request, and behind them those of its whole body.
+/// Returns the records of a complete request: `begin`, and then `body` in records.
 pub(crate) fn in_records(begin: &[u8], body: &[u8]) -> Vec<u8> {
     let mut records = Vec::with_capacity(begin.len() + body.len() + body.len() / 4096 + 16);
     records.extend_from_slice(begin);
@@ -180,7 +184,7 @@ mod tests {
     fn records() -> Records {
         let address = "fastcgi://127.0.0.1:9000".parse().unwrap();
         let config = ServerConfig { address, weight: 1, backup: false, max_in_flight: None };
-        let endpoint = Endpoint::of(&config.address.location).unwrap();
+        let endpoint = Endpoint::from_location(&config.address.location).unwrap();
         Records::new("php", &Server::new(&config, endpoint))
     }
 
@@ -189,7 +193,7 @@ mod tests {
         [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
     }
 
-    /// Reads everything, in pieces of `piece` bytes to where there is room for `room`.
+    /// Reads everything, in pieces of `piece` bytes, into room for `room` bytes.
     fn response(
         records: &mut Records,
         mut wire: &[u8],

@@ -1,28 +1,28 @@
-//! A request for servers that speak FastCGI, SCGI or uwsgi: made once by the place, encoded for
-//! each server that gets it.
+//! A request for servers that speak FastCGI, SCGI or uwsgi. It is built once, and encoded for each
+//! server that gets it.
 
 use kirin_cgi::uwsgi::TooLong;
 use kirin_cgi::{MetaVariables, RequestBlock, Script, fastcgi, uwsgi};
 use kirin_http::{Body, Origin, RequestHead, Response, StatusCode};
 
-use super::script_files::{Found, ScriptFiles};
+use super::script_files::{ScriptFiles, ScriptLookup};
 use crate::address::Scheme;
 use crate::config::{FastCgiConfig, UpstreamConfig};
 
-/// A request in variables.
+/// A request as CGI meta-variables.
 #[derive(Debug)]
 pub(crate) struct CgiRequest {
     block: RequestBlock,
-    /// The path by which a FastCGI server's script is still to be looked for.
+    /// The path for which the FastCGI script is still to be found.
     path: Option<String>,
-    /// What FastCGI servers are told besides.
+    /// Additional variables for FastCGI servers.
     script: Vec<(&'static str, String)>,
-    /// Whether they are asked to leave the connection open.
+    /// Whether FastCGI servers are asked to keep the connection open.
     keep: bool,
 }
 
-/// The variables that applications get, and the scheme, which other web servers tell such servers
-/// and PHP programs ask for.
+/// Encodes the variables that applications get, and `REQUEST_SCHEME`. Other web servers send it
+/// too, and PHP programs read it.
 fn encode(
     request: &RequestHead<'_>,
     origin: Origin<'_>,
@@ -34,11 +34,12 @@ fn encode(
 }
 
 impl CgiRequest {
-    /// Of `request`; none if the servers of the upstream speak HTTP. With FastCGI the path in
-    /// `target` names the script, which
-    /// [`CgiRequest::find_script`] looks for; others get the path as applications do. What cannot
-    /// be asked gives a response.
-    pub(crate) fn of(
+    /// Builds the variables of `request`. Returns `None` if the servers speak HTTP, and a response
+    /// if the request cannot be expressed.
+    ///
+    /// With FastCGI, the path in `target` names the script, and [`CgiRequest::find_script`] looks
+    /// for it. Other servers get the path as applications do.
+    pub(crate) fn from_request(
         request: &RequestHead<'_>,
         target: &str,
         origin: Origin<'_>,
@@ -55,13 +56,13 @@ impl CgiRequest {
             return Ok(Some(Self { block, path: None, script, keep: false }));
         }
         let path = target.split('?').next().unwrap_or(target);
-        // In their places is what the script's name says.
+        // The script's name and path are added when the script is known.
         let meta = MetaVariables { script_name: "", path: Some(""), ..*meta };
         let block = encode(request, origin, &meta)?;
         Ok(Some(Self { block, path: Some(path.to_owned()), script, keep: config.pool.idle > 0 }))
     }
 
-    /// Looks for the script, if one is meant that is still to be found.
+    /// Finds the script, if it is still to be found.
     pub(crate) async fn find_script(
         &mut self,
         config: &UpstreamConfig,
@@ -74,15 +75,18 @@ impl CgiRequest {
         let asked = named(&path, fastcgi, |_| true)?;
         let found = files.find(root, &asked.name).await;
         let script = match found {
-            Found::Script | Found::NoRoot => asked,
-            Found::Nothing => named(&path, fastcgi, |_| false)?,
+            ScriptLookup::Script | ScriptLookup::NoRoot => asked,
+            ScriptLookup::Missing => named(&path, fastcgi, |_| false)?,
         };
-        if found != Found::NoRoot && !path.ends_with('/') && script.name == ["/", index].concat() {
-            // A directory with a script of its own: its links are relative to the path with a
-            // slash.
+        if found != ScriptLookup::NoRoot
+            && !path.ends_with('/')
+            && script.name == ["/", index].concat()
+        {
+            // The directory has a script of its own. Relative links in its pages need the path with
+            // a slash.
             let directory = script.path_info.trim_matches('/');
             let own = ["/", directory, "/", index].concat();
-            if !directory.is_empty() && files.find(root, &own).await == Found::Script {
+            if !directory.is_empty() && files.find(root, &own).await == ScriptLookup::Script {
                 return Err(self.with_slash());
             }
         }
@@ -90,7 +94,7 @@ impl CgiRequest {
             ("SCRIPT_FILENAME", script.file_name(root)),
             ("DOCUMENT_ROOT", root.clone()),
             ("SERVER_SOFTWARE", "kirin".into()),
-            // Without it a PHP that is built with force-cgi-redirect runs nothing.
+            // A PHP that was built with force-cgi-redirect refuses to run without it.
             ("REDIRECT_STATUS", "200".into()),
             ("SCRIPT_NAME", script.name),
             ("PATH_INFO", script.path_info),
@@ -98,7 +102,7 @@ impl CgiRequest {
         Ok(())
     }
 
-    /// To the same path with a slash.
+    /// Returns the redirect to the same path with a slash.
     fn with_slash(&self) -> Response {
         let mut response =
             Response::new(crate::ANSWERED_BY, StatusCode::PERMANENT_REDIRECT, Body::Empty);
@@ -108,13 +112,13 @@ impl CgiRequest {
             Some((path, query)) => (path, format!("?{query}")),
             None => (uri.as_str(), String::new()),
         };
-        // Two slashes at the start would be another host.
+        // Two slashes at the start would name another host.
         let path = path.trim_start_matches('/');
         response.fields.push("Location", format!("/{path}/{query}"));
         response
     }
 
-    /// The bytes before the body, which is `content_length` long.
+    /// Returns the bytes before the content, whose length is `content_length`.
     pub(crate) fn encode(
         &mut self,
         scheme: Scheme,
@@ -139,7 +143,7 @@ fn bad_request<E>(_: E) -> Response {
     Response::error(StatusCode::BAD_REQUEST)
 }
 
-/// The script that `path` means, where `exists` says of its name whether there is one.
+/// Returns the script that `path` means. `exists` tells whether a script with a name exists.
 fn named(
     path: &str,
     config: &FastCgiConfig,

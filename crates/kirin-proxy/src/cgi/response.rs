@@ -1,13 +1,15 @@
-//! Response heads of servers that speak FastCGI, SCGI or uwsgi. Pure.
+//! Response heads of servers that speak FastCGI, SCGI or uwsgi. No I/O.
 
 use kirin_cgi::{BadHead, parse_head};
 use kirin_http::{ReceivedBody, ReceivedHead};
 
 use crate::upstream_response::UpstreamHead;
 
-/// Reads the head at the start of `input`; `None` when it is not all there. It is CGI's, or begins
-/// with a status line as HTTP has it: uWSGI's always does, and those of some SCGI servers.
-/// `is_kept`: the connection is good for more than one.
+/// Parses the head at the start of `input`. Returns it with its length; `None` if it is not
+/// complete. `is_kept` says whether the connection can take another request.
+///
+/// The head is that of CGI, or begins with a status line of HTTP. uWSGI always sends a status line,
+/// and some SCGI servers do.
 pub(crate) fn read_head(
     input: &[u8],
     is_head: bool,

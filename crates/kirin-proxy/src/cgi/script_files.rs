@@ -1,58 +1,57 @@
-//! Which scripts of FastCGI servers there are, as far as they are on this machine.
+//! Which FastCGI scripts exist on this machine.
 //!
-//! Disks may be slow, and file systems on a network slower. So an event loop never looks itself:
-//! another thread does, and what it has found is known for a second, as with the files that are
-//! served (`kirin-files`).
+//! Disks and network file systems can be slow. So another thread looks for the file, never the
+//! event loop. The result is used for one second, as with served files (`kirin-files`).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// For how long what has been found is believed.
+/// How long a result is used.
 const VALIDITY: Duration = Duration::from_secs(1);
 
-/// Names at most that are known at a time; strangers choose them.
+/// The most names that are remembered. Clients choose the names.
 const MAX_NAMES: usize = 1000;
 
-/// What there is by the name of a script.
+/// What a lookup has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ScriptLookup {
     Script,
-    Nothing,
-    /// There is no such root: scripts are on another machine or in a container of their own, and
-    /// cannot be looked for.
+    Missing,
+    /// The root does not exist here: the scripts are on another machine or in a container, and
+    /// cannot be looked up.
     NoRoot,
 }
 
-/// What is known of the scripts below the root of one upstream, on one event loop.
+/// The results for the scripts below the root of one upstream, on one event loop.
 #[derive(Default)]
 pub(crate) struct ScriptFiles {
-    /// By the name below the root, with when it was looked for.
-    known: RefCell<HashMap<String, (Found, Instant)>>,
+    /// The results with the time of the lookup, by the name below the root.
+    known: RefCell<HashMap<String, (ScriptLookup, Instant)>>,
 }
 
 impl ScriptFiles {
-    /// What there is by `name`, which begins with a slash.
-    pub(crate) async fn find(&self, root: &str, name: &str) -> Found {
+    /// Looks up the script `name`, which begins with a slash.
+    pub(crate) async fn find(&self, root: &str, name: &str) -> ScriptLookup {
         if let Some(found) = self.known(name, Instant::now()) {
             return found;
         }
         let (path, directory) = ([root, name].concat(), root.to_owned());
         let found = tokio::task::spawn_blocking(move || look(&path, &directory)).await;
-        // It only fails when the program ends.
-        let found = found.unwrap_or(Found::Nothing);
+        // This fails only when the program ends.
+        let found = found.unwrap_or(ScriptLookup::Missing);
         self.remember(name, found, Instant::now());
         found
     }
 
-    fn known(&self, name: &str, now: Instant) -> Option<Found> {
+    fn known(&self, name: &str, now: Instant) -> Option<ScriptLookup> {
         let known = self.known.borrow();
         let (found, since) = known.get(name)?;
         (now.saturating_duration_since(*since) < VALIDITY).then_some(*found)
     }
 
-    fn remember(&self, name: &str, found: Found, now: Instant) {
+    fn remember(&self, name: &str, found: ScriptLookup, now: Instant) {
         let mut known = self.known.borrow_mut();
         if known.len() >= MAX_NAMES {
             known.retain(|_, (_, since)| now.saturating_duration_since(*since) < VALIDITY);
@@ -63,11 +62,11 @@ impl ScriptFiles {
     }
 }
 
-fn look(path: &str, root: &str) -> Found {
+fn look(path: &str, root: &str) -> ScriptLookup {
     match (Path::new(path).is_file(), Path::new(root).is_dir()) {
-        (true, _) => Found::Script,
-        (false, true) => Found::Nothing,
-        (false, false) => Found::NoRoot,
+        (true, _) => ScriptLookup::Script,
+        (false, true) => ScriptLookup::Missing,
+        (false, false) => ScriptLookup::NoRoot,
     }
 }
 
@@ -79,10 +78,10 @@ mod tests {
     fn what_there_is_depends_on_file_and_root() {
         let root = env!("CARGO_MANIFEST_DIR");
         for (root, name, found) in [
-            (root, "/Cargo.toml", Found::Script),
-            (root, "/src", Found::Nothing),
-            (root, "/none.php", Found::Nothing),
-            ("/no/such/root", "/none.php", Found::NoRoot),
+            (root, "/Cargo.toml", ScriptLookup::Script),
+            (root, "/src", ScriptLookup::Missing),
+            (root, "/none.php", ScriptLookup::Missing),
+            ("/no/such/root", "/none.php", ScriptLookup::NoRoot),
         ] {
             assert_eq!(look(&[root, name].concat(), root), found, "{root}{name}");
         }
@@ -91,8 +90,11 @@ mod tests {
     #[test]
     fn what_was_found_is_known_for_a_second() {
         let (files, now) = (ScriptFiles::default(), Instant::now());
-        files.remember("/a.php", Found::Script, now);
-        assert_eq!(files.known("/a.php", now + Duration::from_millis(999)), Some(Found::Script));
+        files.remember("/a.php", ScriptLookup::Script, now);
+        assert_eq!(
+            files.known("/a.php", now + Duration::from_millis(999)),
+            Some(ScriptLookup::Script)
+        );
         assert_eq!(files.known("/a.php", now + VALIDITY), None);
         assert_eq!(files.known("/b.php", now), None);
     }
@@ -101,14 +103,14 @@ mod tests {
     fn strangers_names_are_no_more_than_may_be_and_make_room_after_a_second() {
         let (files, now) = (ScriptFiles::default(), Instant::now());
         for number in 0..2 * MAX_NAMES {
-            files.remember(&format!("/{number}.php"), Found::Nothing, now);
+            files.remember(&format!("/{number}.php"), ScriptLookup::Missing, now);
         }
         assert_eq!(files.known.borrow().len(), MAX_NAMES);
         let later = now + VALIDITY;
-        files.remember("/a.php", Found::Script, later);
+        files.remember("/a.php", ScriptLookup::Script, later);
         assert_eq!(
             (files.known("/a.php", later), files.known.borrow().len()),
-            (Some(Found::Script), 1)
+            (Some(ScriptLookup::Script), 1)
         );
     }
 }

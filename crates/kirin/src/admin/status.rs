@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kirin_gateway::filters::cache::counters;
 use kirin_http::{Resource, client_bytes};
-use kirin_proxy::{Availability, Observed, Upstream};
+use kirin_proxy::{Availability, ServerStatus, Upstream};
 use kirin_workers::{App, AppState};
 use serde_json::{Map, Value, json};
 
@@ -75,8 +75,8 @@ fn status_of_bytes(observed: impl Fn(Resource) -> client_bytes::Observed) -> Val
 
 /// The servers of an upstream, with the addresses that they have now.
 fn status_of_upstream(upstream: &Upstream) -> Value {
-    let servers = upstream.observed().iter().map(status_of_server).collect::<Vec<_>>();
-    let queue = upstream.observed_queue();
+    let servers = upstream.server_status().iter().map(status_of_server).collect::<Vec<_>>();
+    let queue = upstream.queue_status();
     let average = milliseconds(queue.wait_total) / queue.waited.max(1) as f64;
     json!({
         "servers": servers,
@@ -91,7 +91,7 @@ fn status_of_upstream(upstream: &Upstream) -> Value {
     })
 }
 
-fn status_of_server(server: &Observed) -> Value {
+fn status_of_server(server: &ServerStatus) -> Value {
     let availability = match server.availability {
         Availability::Available => "available",
         Availability::Ejected => "ejected",

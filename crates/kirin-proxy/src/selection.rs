@@ -1,45 +1,49 @@
-//! Which server gets a request: what the request says about it, and one loop's choice
-//! (`kirin-balance`).
+//! The server that gets a request: what the request says about it, and how one event loop selects
+//! (see `kirin-balance`).
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
 
-use kirin_balance::{Balancer, Claim, Servers, Tried, Wish, key_of};
+use kirin_balance::{Balancer, Claim, Criteria, Servers, Tried, key_of};
 use kirin_http::{Origin, Peer, RequestHead, address_key, cookie};
 
 use crate::config::{Balancing, HashKey};
 use crate::server::Server;
 
-/// The servers of an upstream at one time, and what is known of them, in the same order.
+/// The servers of an upstream at one time. `known` holds their state, in the same order.
 pub(crate) struct ServerSet {
     pub(crate) servers: Vec<Arc<Server>>,
     pub(crate) known: Arc<Servers>,
 }
 
-/// What a request says about the choice.
+/// The properties of a request that decide which server gets it.
 #[derive(Debug, Default)]
-pub(crate) struct Choice {
-    wish: Wish,
-    /// Whether its connection is encrypted, and the cookie that tells the visitor's server may be
-    /// sent on such ones only.
+pub(crate) struct Selection {
+    criteria: Criteria,
+    /// Whether the client's connection is encrypted. Then the sticky cookie is marked `Secure`.
     pub(crate) secure: bool,
 }
 
-/// One loop's choice.
-pub(crate) struct Chooser {
-    /// For the set that was there last.
+/// Selects servers for one event loop.
+pub(crate) struct Selector {
+    /// The balancer for the latest set.
     balancer: RefCell<Option<Balancer>>,
 }
 
-impl Chooser {
+impl Selector {
     pub(crate) fn new() -> Self {
         Self { balancer: RefCell::new(None) }
     }
 
-    /// Begins a request to the server of `set` that is to get it.
-    pub(crate) fn begin(&self, set: &ServerSet, config: &Balancing, choice: &Choice) -> Claim {
+    /// Claims a slot of the server of `set` that is to get a request.
+    pub(crate) fn begin(
+        &self,
+        set: &ServerSet,
+        config: &Balancing,
+        selection: &Selection,
+    ) -> Claim {
         let mut balancer = self.balancer.borrow_mut();
         let is_same = |balancer: &Balancer| Arc::ptr_eq(balancer.servers(), &set.known);
         let balancer = match &mut *balancer {
@@ -49,13 +53,13 @@ impl Chooser {
                 other.insert(Balancer::new(Arc::clone(&set.known), config.method, seed))
             }
         };
-        balancer.begin(&choice.wish, Instant::now())
+        balancer.begin(&selection.criteria, Instant::now())
     }
 }
 
-impl Choice {
-    /// Of `request`, which servers get with this target.
-    pub(crate) fn of(
+impl Selection {
+    /// Reads the properties from `request`, whose target for the servers is `target`.
+    pub(crate) fn from_request(
         request: &RequestHead<'_>,
         target: &str,
         origin: Origin<'_>,
@@ -73,39 +77,42 @@ impl Choice {
         let sticky = config.sticky.as_deref().and_then(|name| cookie(request, name.as_bytes()));
         let sticky = sticky.and_then(server_id);
         let client = address_key(origin.peer);
-        Self { wish: Wish { key, sticky, tried: Tried::default(), client }, secure: origin.secure }
+        Self {
+            criteria: Criteria { key, sticky, tried: Tried::default(), client },
+            secure: origin.secure,
+        }
     }
 
-    /// What balancing has to know.
-    pub(crate) fn wish(&self) -> &Wish {
-        &self.wish
+    /// Returns the criteria for the balancer.
+    pub(crate) fn criteria(&self) -> &Criteria {
+        &self.criteria
     }
 
-    /// The servers are others now, and the request has been to none of them.
+    /// Forgets the servers that were tried, because the set has changed.
     pub(crate) fn forget_tried(&mut self) {
-        self.wish.tried = Tried::default();
+        self.criteria.tried = Tried::default();
     }
 
-    /// The request has been to this server.
+    /// Notes that the request has been tried at a server.
     pub(crate) fn add_tried(&mut self, index: usize) {
-        self.wish.tried.add(index);
+        self.criteria.tried.add(index);
     }
 
-    /// To how many servers it has been.
+    /// Returns how many servers have been tried.
     pub(crate) fn tried(&self) -> usize {
-        self.wish.tried.count()
+        self.criteria.tried.count()
     }
 
-    /// The value of `Set-Cookie` that brings the visitor back to the server `id`, unless the
-    /// visitor has it.
+    /// Returns the value of `Set-Cookie` that leads the visitor back to the server `id`; `None` if
+    /// the visitor has this cookie already.
     pub(crate) fn new_cookie(&self, name: &str, id: u64) -> Option<String> {
         let secure = if self.secure { "; Secure" } else { "" };
-        (self.wish.sticky != Some(id))
+        (self.criteria.sticky != Some(id))
             .then(|| format!("{name}={id:016x}; Path=/; HttpOnly; SameSite=Lax{secure}"))
     }
 }
 
-/// The server that a cookie's value stands for.
+/// Parses the server's number in a sticky cookie.
 fn server_id(value: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(value).ok().filter(|digits| digits.len() == 16)?;
     digits
@@ -121,7 +128,7 @@ mod tests {
     use kirin_http::{Client, ListenAddress};
     use std::mem::MaybeUninit;
 
-    fn choice(fields: &str, config: &Balancing) -> Choice {
+    fn selection(fields: &str, config: &Balancing) -> Selection {
         let request = format!("GET /a?b HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
         let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
         let Ok(Parsed::Complete(head, _)) =
@@ -139,13 +146,13 @@ mod tests {
             proxy: None,
             now: 0,
         };
-        Choice::of(&head, "/a?b", origin, config)
+        Selection::from_request(&head, "/a?b", origin, config)
     }
 
     #[test]
     fn a_key_is_made_of_what_the_configuration_says() {
         let keys = |key: HashKey, fields: &str| {
-            choice(fields, &Balancing { key: Some(key), ..Balancing::default() }).wish.key
+            selection(fields, &Balancing { key: Some(key), ..Balancing::default() }).criteria.key
         };
         let of = |text: &str| Some(key_of(text.as_bytes()));
         assert_eq!(keys(HashKey::Target, ""), of("/a?b"));
@@ -153,21 +160,21 @@ mod tests {
         assert_eq!(keys(HashKey::Header("X-User".into()), "x-user: zoe\r\n"), of("zoe"));
         assert_eq!(keys(HashKey::Header("X-User".into()), ""), None);
         assert_eq!(keys(HashKey::Cookie("sid".into()), "Cookie: a=b; sid=7\r\n"), of("7"));
-        assert_eq!(choice("", &Balancing::default()).wish.key, None);
+        assert_eq!(selection("", &Balancing::default()).criteria.key, None);
     }
 
     #[test]
     fn a_visitor_gets_a_cookie_once_and_it_leads_back() {
         let config = Balancing { sticky: Some("server".into()), ..Balancing::default() };
-        let cookie = choice("", &config).new_cookie("server", 0xab).unwrap();
+        let cookie = selection("", &config).new_cookie("server", 0xab).unwrap();
         assert_eq!(cookie, "server=00000000000000ab; Path=/; HttpOnly; SameSite=Lax; Secure");
-        let back = choice("Cookie: server=00000000000000ab\r\n", &config);
-        assert_eq!(back.wish.sticky, Some(0xab));
+        let back = selection("Cookie: server=00000000000000ab\r\n", &config);
+        assert_eq!(back.criteria.sticky, Some(0xab));
         assert_eq!(back.new_cookie("server", 0xab), None);
         assert!(back.new_cookie("server", 0xac).is_some());
         for value in ["", "ab", "+0000000000000ab", "00000000000000abc", "zzzzzzzzzzzzzzzz"] {
             assert_eq!(
-                choice(&format!("Cookie: server={value}\r\n"), &config).wish.sticky,
+                selection(&format!("Cookie: server={value}\r\n"), &config).criteria.sticky,
                 None,
                 "{value}"
             );
