@@ -57,7 +57,8 @@ pub fn wall_seconds() -> u64 {
     wall().as_secs()
 }
 
-fn wall() -> Duration {
+/// The wall clock's time since the Unix epoch.
+pub fn wall() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

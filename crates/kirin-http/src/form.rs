@@ -1,26 +1,25 @@
 //! Queries and bodies of the type `application/x-www-form-urlencoded`: pairs of a name and a value.
 //!
 //! The URL standard separates pairs by `&`. Perl's parsers also take `;`. The names of functions
-//! say which rule they have. All of them end the name at the first `=`.
+//! say which rule they have. In all of them the first `=` ends the name.
 
 use std::borrow::Cow;
 
 use crate::percent;
 
-/// Returns the pairs of `text`, encoded, as the URL standard separates them: by `&`. Empty pairs
-/// are left out. The value of a pair without `=` is empty.
-pub fn pairs(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).map(split)
+/// Returns the pairs of `text` as the URL standard separates them: by `&`. Empty pairs are left out.
+pub fn pairs(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty())
 }
 
-/// Returns the pairs of `text`, encoded, separated by `&` or `;`. An empty pair is one, too.
+/// Returns the pairs of `text`, separated by `&` or `;`. An empty pair is one, too.
 pub fn pairs_with_semicolons(text: &[u8]) -> Pairs<'_> {
     Pairs { rest: Some(text), ignores_space: false }
 }
 
-/// Returns the pairs of `text`, encoded, as WWW::Form::UrlEncoded separates them, which
-/// Plack::Request uses: by `&` or `;`, and a space behind that is left out. An empty pair is one,
-/// too, but an empty text has none.
+/// Returns the pairs of `text` as WWW::Form::UrlEncoded separates them, which Plack::Request uses:
+/// by `&` or `;`, and a space behind that is left out. An empty pair is one, too, but an empty text
+/// has none.
 pub fn pairs_like_plack(text: &[u8]) -> Pairs<'_> {
     Pairs { rest: Some(text).filter(|text| !text.is_empty()), ignores_space: true }
 }
@@ -33,18 +32,26 @@ pub struct Pairs<'a> {
 }
 
 impl<'a> Iterator for Pairs<'a> {
-    type Item = (&'a [u8], &'a [u8]);
+    type Item = &'a [u8];
 
     fn next(&mut self) -> Option<Self::Item> {
         let text = self.rest?;
         let Some(end) = memchr::memchr2(b'&', b';', text) else {
             self.rest = None;
-            return Some(split(text));
+            return Some(text);
         };
         let after = &text[end + 1..];
         let after_space = after.strip_prefix(b" ").filter(|_| self.ignores_space);
         self.rest = Some(after_space.unwrap_or(after));
-        Some(split(&text[..end]))
+        Some(&text[..end])
+    }
+}
+
+/// Returns the name and the value of a pair, both encoded. Without `=`, the value is empty.
+pub fn name_and_value(pair: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b'=', pair) {
+        Some(equals) => (&pair[..equals], &pair[equals + 1..]),
+        None => (pair, b""),
     }
 }
 
@@ -73,21 +80,14 @@ pub fn decode_strict(text: &[u8]) -> Option<Vec<u8>> {
     percent::decode_strict(&with_spaces).map(Cow::into_owned)
 }
 
-fn split(pair: &[u8]) -> (&[u8], &[u8]) {
-    match memchr::memchr(b'=', pair) {
-        Some(equals) => (&pair[..equals], &pair[equals + 1..]),
-        None => (pair, b""),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn joined<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> String {
-        let pairs = pairs.map(|(name, value)| {
+    fn joined<'a>(pairs: impl Iterator<Item = &'a [u8]>) -> String {
+        let pairs = pairs.map(name_and_value).map(|(name, value)| {
             format!("<{}|{}>", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
         });
         pairs.collect()

@@ -7,7 +7,8 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+pub use percent_encoding::{AsciiSet, CONTROLS};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode, percent_encode};
 
 /// Every byte but the unreserved characters of RFC 3986 section 2.3.
 pub const RESERVED: &AsciiSet =

@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use kirin_http::request::{BodyLength, Version};
-use kirin_http::{Method, Origin, Peer, RequestHead};
+use kirin_http::{Method, Origin, Peer, RequestHead, cookies, form};
 use mlua::{AnyUserData, Lua, LuaString, Result, Table, UserData, Value};
 
 use crate::allowance::Allowance;
 use crate::host::{Host, Moment};
 use crate::json::Json;
 use crate::memory::{Builder, without_limit};
-use crate::text_library::unescape_url;
+use crate::text_library::{decode_form, unescape_url};
 
 /// The request of one call: a copy, since a script may wait and go on when the connection's buffer
 /// holds other bytes.
@@ -184,7 +184,7 @@ pub(crate) fn add(
             b"headers" => {
                 headers(lua, &time, called, metatables.get("headers_metatable")?).map(Value::Table)
             }
-            b"cookies" => cookies(lua, &time, called).map(Value::Table),
+            b"cookies" => cookie_table(lua, &time, called).map(Value::Table),
             b"session" => match program.session(called, moment.now()) {
                 None => Ok(Value::Nil),
                 Some(text) => Ok(json.decode(lua, &time, &text)?.unwrap_or(Value::Nil)),
@@ -230,21 +230,16 @@ fn headers(lua: &Lua, time: &Allowance, called: &Called, metatable: Table) -> Re
 }
 
 /// By name, unescaped; of several the first, as in Plack::Request.
-fn cookies(lua: &Lua, time: &Allowance, called: &Called) -> Result<Table> {
+fn cookie_table(lua: &Lua, time: &Allowance, called: &Called) -> Result<Table> {
     let table = lua.create_table()?;
     let builder = Builder { lua, time };
-    let pairs = called.field_values("cookie").flat_map(|line| line.split(|byte| *byte == b';'));
     without_limit(lua, || {
-        for pair in pairs.map(<[u8]>::trim_ascii) {
-            builder.text(pair.len())?;
-            let Some(at) = memchr::memchr(b'=', pair) else { continue };
-            let (name, value) = (lua.create_string(&pair[..at])?, &pair[at + 1..]);
+        for (name, value) in called.field_values("cookie").flat_map(cookies::pairs) {
+            builder.text(name.len() + value.len())?;
+            let name = lua.create_string(name)?;
             if !table.contains_key(&name)? {
-                let value = value
-                    .strip_prefix(b"\"")
-                    .and_then(|value| value.strip_suffix(b"\""))
-                    .unwrap_or(value);
-                table.raw_set(name, lua.create_string(unescape_url(time, value, false)?)?)?;
+                let value = unescape_url(time, cookies::unquoted(value))?;
+                table.raw_set(name, lua.create_string(value)?)?;
             }
         }
         Ok(table)
@@ -263,23 +258,16 @@ fn parse_form(
     let builder = Builder { lua, time };
     without_limit(lua, || {
         let mut count = 0;
-        let mut rest = Some(text);
-        while let Some(text) = rest {
-            let end = memchr::memchr2(b'&', b';', text);
-            let pair = &text[..end.unwrap_or(text.len())];
-            rest = end.map(|end| &text[end + 1..]);
+        for pair in form::pairs_with_semicolons(text) {
             // An empty pair is work, too.
             time.step()?;
             if pair.is_empty() {
                 continue;
             }
             builder.text(pair.len())?;
-            let (name, value) = match memchr::memchr(b'=', pair) {
-                Some(at) => (&pair[..at], &pair[at + 1..]),
-                None => (pair, &b""[..]),
-            };
-            let name = lua.create_string(unescape_url(time, name, true)?)?;
-            let value = lua.create_string(unescape_url(time, value, true)?)?;
+            let (name, value) = form::name_and_value(pair);
+            let name = lua.create_string(decode_form(time, name)?)?;
+            let value = lua.create_string(decode_form(time, value)?)?;
             if let Some(pairs) = pairs {
                 count += 1;
                 builder.value()?;

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use kirin_store::Store;
 use mlua::{Error, Function, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value};
@@ -83,9 +82,7 @@ impl Sandbox {
         kirin.set("json", json.library(&lua, &allowance)?)?;
         kirin.set("log", log(&lua)?)?;
         text_library::add(&lua, &kirin, &allowance)?;
-        let time = |_: &Lua, ()| {
-            Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
-        };
+        let time = |_: &Lua, ()| Ok(kirin_clock::wall().as_secs_f64());
         kirin.set("time", lua.create_function(time)?)?;
         kirin.set("pass", lua.create_function(|_, ()| Ok(Value::Nil))?)?;
         host.set("print", kirin.get::<Table>("log")?.get::<Function>("info")?)?;

@@ -3,6 +3,8 @@
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
+use kirin_http::percent::{self, RESERVED};
+use kirin_http::{form, html};
 use mlua::{Error, Lua, LuaString, Result, Table};
 use sha2::{Digest, Sha256};
 
@@ -40,7 +42,7 @@ pub(crate) fn add(lua: &Lua, kirin: &Table, allowance: &Allowance) -> Result<()>
     };
     kirin.set("escape", lua.create_function(escape)?)?;
     of_text("escape_url", |time, text| escape_url(time, text).map(Some))?;
-    of_text("unescape_url", |time, text| unescape_url(time, text, false).map(Some))?;
+    of_text("unescape_url", |time, text| unescape_url(time, text).map(Some))?;
     of_text("sha256", |time, text| sha256(time, text).map(Some))?;
     of_text("hex", |time, text| encoded(time, text, 2, hex))?;
     of_text("base64", |time, text| encoded(time, text, 2, |slice| BASE64_STANDARD.encode(slice)))?;
@@ -62,7 +64,7 @@ pub(crate) fn add(lua: &Lua, kirin: &Table, allowance: &Allowance) -> Result<()>
 
 /// HTML text and attribute values; none if nothing is to be escaped.
 fn escape(time: &Allowance, text: &[u8]) -> Result<Option<Vec<u8>>> {
-    let special = |byte: &u8| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'');
+    let special = |byte: &u8| html::is_special(*byte);
     let mut first = None;
     for (index, slice) in text.chunks(SLICE_BYTES).enumerate() {
         time.spend_bytes(slice.len())?;
@@ -75,16 +77,7 @@ fn escape(time: &Allowance, text: &[u8]) -> Result<Option<Vec<u8>>> {
     let mut out = Vec::with_capacity(text.len() + 32);
     out.extend_from_slice(&text[..first]);
     time.slices(&text[first..], |slice| {
-        for byte in slice {
-            match byte {
-                b'&' => out.extend_from_slice(b"&amp;"),
-                b'<' => out.extend_from_slice(b"&lt;"),
-                b'>' => out.extend_from_slice(b"&gt;"),
-                b'"' => out.extend_from_slice(b"&quot;"),
-                b'\'' => out.extend_from_slice(b"&#39;"),
-                other => out.push(*other),
-            }
-        }
+        html::escape_into(slice, &mut out);
         time.size(out.len())
     })?;
     Ok(Some(out))
@@ -94,43 +87,38 @@ fn escape(time: &Allowance, text: &[u8]) -> Result<Option<Vec<u8>>> {
 fn escape_url(time: &Allowance, text: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     time.slices(text, |slice| {
-        for &byte in slice {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                out.push(byte);
-            } else {
-                out.push(b'%');
-                out.extend(hex(&[byte]).to_ascii_uppercase());
-            }
-        }
+        percent::encode_into(slice, RESERVED, &mut out);
         time.size(out.len())
     })?;
     Ok(out)
 }
 
-/// Takes `%XX` apart, and `+` for a space in forms. What is no escape stays.
-pub(crate) fn unescape_url(time: &Allowance, text: &[u8], plus: bool) -> Result<Vec<u8>> {
-    let digit = |byte: Option<&u8>| byte.and_then(|byte| (*byte as char).to_digit(16));
+/// Takes the percent-encoding off. What is no encoding stays.
+pub(crate) fn unescape_url(time: &Allowance, text: &[u8]) -> Result<Vec<u8>> {
+    decode(time, text, percent::decode_into)
+}
+
+/// Returns a name or value of a query or form, decoded.
+pub(crate) fn decode_form(time: &Allowance, text: &[u8]) -> Result<Vec<u8>> {
+    decode(time, text, form::decode_into)
+}
+
+/// Has `decode_into` decode `text` slice by slice.
+fn decode(time: &Allowance, text: &[u8], decode_into: fn(&[u8], &mut Vec<u8>)) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while at < text.len() {
-        // An escape may reach over the end of a slice.
-        let end = text.len().min(at + SLICE_BYTES);
-        time.spend_bytes(end - at)?;
-        while at < end {
-            let byte = text[at];
-            at += 1;
-            match byte {
-                b'+' if plus => out.push(b' '),
-                b'%' => match (digit(text.get(at)), digit(text.get(at + 1))) {
-                    (Some(high), Some(low)) => {
-                        out.push((high * 16 + low) as u8);
-                        at += 2;
-                    }
-                    _ => out.push(b'%'),
-                },
-                other => out.push(other),
-            }
-        }
+    let mut rest = text;
+    while !rest.is_empty() {
+        // An encoded byte must not reach over the end of a slice.
+        let end = match rest.get(..SLICE_BYTES) {
+            None => rest.len(),
+            Some([.., b'%']) => SLICE_BYTES - 1,
+            Some([.., b'%', _]) => SLICE_BYTES - 2,
+            Some(_) => SLICE_BYTES,
+        };
+        let (slice, after) = rest.split_at(end);
+        time.spend_bytes(slice.len())?;
+        decode_into(slice, &mut out);
+        rest = after;
     }
     Ok(out)
 }
@@ -219,4 +207,27 @@ fn random(lua: &Lua, count: usize) -> Result<LuaString> {
     let mut bytes = vec![0; count];
     getrandom::fill(&mut bytes).map_err(Error::external)?;
     lua.create_string(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encoded_byte_is_read_across_slices() {
+        let time = Allowance::new(&crate::Limits::default());
+        for before in SLICE_BYTES - 4..SLICE_BYTES + 2 {
+            for tail in ["%41b", "%%41", "%%%", "%4", "+%2B", "%"] {
+                let text = ["a".repeat(before).as_bytes(), tail.as_bytes()].concat();
+                assert_eq!(
+                    unescape_url(&time, &text).unwrap(),
+                    &percent::decode(&text)[..],
+                    "{tail}"
+                );
+                let mut form = Vec::new();
+                form::decode_into(&text, &mut form);
+                assert_eq!(decode_form(&time, &text).unwrap(), form, "{tail}");
+            }
+        }
+    }
 }
