@@ -1,6 +1,10 @@
 //! How the value of a variable is written into a page or into the target of a request.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
+use kirin_http::html;
+use kirin_http::percent::{self, AsciiSet, CONTROLS, RESERVED};
 
 /// What is done to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,101 +45,77 @@ impl Encoding {
     pub(crate) fn encode(self, value: Bytes) -> Bytes {
         match self {
             Self::None => value,
-            Self::Url => percent_encode(value, false, |byte| {
-                byte.is_ascii_graphic()
-                    && !matches!(
-                        byte,
-                        b'"' | b'#'
-                            | b'%'
-                            | b'\''
-                            | b'<'
-                            | b'>'
-                            | b'\\'
-                            | b'^'
-                            | b'`'
-                            | b'{'
-                            | b'|'
-                            | b'}'
-                    )
-            }),
+            Self::Url => percent_encode(value, NOT_IN_LINK),
             Self::Entity => with_references(value),
-            Self::Component => percent_encode(value, true, is_of_one_place),
-            Self::Argument => {
-                percent_encode(value, true, |byte| is_of_one_place(byte) || byte == b'+')
-            }
-            Self::Whole => percent_encode(value, false, is_of_one_place),
-            Self::Path => {
-                percent_encode(value, false, |byte| is_of_one_place(byte) || byte == b'/')
-            }
-            Self::Host => percent_encode(value, false, |byte| {
-                is_of_one_place(byte) || matches!(byte, b'[' | b']')
-            }),
-            Self::Target => percent_encode(value, true, |byte| {
-                byte.is_ascii_graphic()
-                    && !matches!(byte, b'"' | b'<' | b'>' | b'#' | b'\\' | b'^' | b'`' | b'%')
-            }),
+            Self::Component => percent_encode_rest(value, SEPARATORS),
+            Self::Argument => percent_encode_rest(value, SEPARATORS_BUT_PLUS),
+            Self::Whole => percent_encode(value, SEPARATORS),
+            Self::Path => percent_encode(value, SEPARATORS_BUT_SLASH),
+            Self::Host => percent_encode(value, SEPARATORS_BUT_BRACKETS),
+            Self::Target => percent_encode_rest(value, NOT_IN_TARGET),
         }
     }
 }
 
-fn percent_encode(value: Bytes, keep_encoded: bool, keep: impl Fn(u8) -> bool) -> Bytes {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    if value.iter().all(|byte| keep(*byte)) {
-        return value;
+/// Returns `value` with the bytes of `set` encoded.
+fn percent_encode(value: Bytes, set: &'static AsciiSet) -> Bytes {
+    let encoded = match percent::encode(&value, set) {
+        // The text is borrowed as well when it is one byte, encoded.
+        Cow::Borrowed(text) if text.len() == value.len() => None,
+        text => Some(text.into_owned()),
+    };
+    encoded.map_or(value, Bytes::from)
+}
+
+/// Returns `value` with the bytes of `set` encoded, but not what is encoded already.
+fn percent_encode_rest(value: Bytes, set: &'static AsciiSet) -> Bytes {
+    if memchr::memchr(b'%', &value).is_none() {
+        return percent_encode(value, set);
     }
     let mut encoded = Vec::with_capacity(value.len() + value.len() / 2 + 16);
-    for (at, byte) in value.iter().copied().enumerate() {
-        let is_encoded = || {
-            let digits = value.get(at + 1..at + 3).unwrap_or_default();
-            digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit)
-        };
-        if keep(byte) || (keep_encoded && byte == b'%' && is_encoded()) {
-            encoded.push(byte);
-        } else {
-            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
-            encoded.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
-        }
-    }
+    percent::encode_rest_into(&value, set, &mut encoded);
     Bytes::from(encoded)
 }
 
 fn with_references(value: Bytes) -> Bytes {
-    if value.iter().all(|byte| reference(*byte).is_none()) {
-        return value;
-    }
-    let mut encoded = Vec::with_capacity(value.len() + 32);
-    for byte in value {
-        match reference(byte) {
-            Some(reference) => encoded.extend_from_slice(reference),
-            None => encoded.push(byte),
-        }
-    }
-    Bytes::from(encoded)
+    let escaped = match html::escape(&value) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(escaped) => Some(escaped),
+    };
+    escaped.map_or(value, Bytes::from)
 }
 
-/// RFC 3986 section 2.3.
-fn is_unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
+/// Everything that nginx encodes in a link.
+const NOT_IN_LINK: &AsciiSet = &NOT_IN_TARGET.add(b'\'').add(b'{').add(b'|').add(b'}');
 
-/// What separates nothing, neither in a path nor in a query (RFC 3986 section 3.3, without `&`,
-/// `+`, `;` and `=`).
-fn is_of_one_place(byte: u8) -> bool {
-    is_unreserved(byte) || b"!$'()*,:@".contains(&byte)
-}
+/// Everything that cannot stand in a target, and `%`.
+const NOT_IN_TARGET: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'#')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'%');
 
-/// The character reference for a byte that means something in HTML; also inside attributes of
-/// either quote.
-fn reference(byte: u8) -> Option<&'static [u8]> {
-    match byte {
-        b'&' => Some(b"&amp;"),
-        b'<' => Some(b"&lt;"),
-        b'>' => Some(b"&gt;"),
-        b'"' => Some(b"&quot;"),
-        b'\'' => Some(b"&#39;"),
-        _ => None,
-    }
-}
+/// Everything that cannot stand in a segment or an argument, or that separates two of them: all but
+/// the unreserved characters and `pchar` without `&`, `+`, `;` and `=` (RFC 3986 section 3.3).
+const SEPARATORS: &AsciiSet = &RESERVED
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b',')
+    .remove(b':')
+    .remove(b'@');
+
+const SEPARATORS_BUT_PLUS: &AsciiSet = &SEPARATORS.remove(b'+');
+const SEPARATORS_BUT_SLASH: &AsciiSet = &SEPARATORS.remove(b'/');
+const SEPARATORS_BUT_BRACKETS: &AsciiSet = &SEPARATORS.remove(b'[').remove(b']');
 
 #[cfg(test)]
 mod tests {
@@ -161,6 +141,33 @@ mod tests {
                 written,
                 "{encoding:?}"
             );
+        }
+    }
+
+    #[test]
+    fn each_encoding_keeps_its_bytes() {
+        let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        let is_of_one_place = |byte: u8| is_unreserved(byte) || b"!$'()*,:@".contains(&byte);
+        for byte in 0..=255u8 {
+            for (encoding, is_kept) in [
+                (Encoding::None, true),
+                (Encoding::Entity, !b"&<>\"'".contains(&byte)),
+                (Encoding::Url, byte.is_ascii_graphic() && !b"\"#%'<>\\^`{|}".contains(&byte)),
+                (Encoding::Component, is_of_one_place(byte)),
+                (Encoding::Argument, is_of_one_place(byte) || byte == b'+'),
+                (Encoding::Whole, is_of_one_place(byte)),
+                (Encoding::Path, is_of_one_place(byte) || byte == b'/'),
+                (Encoding::Host, is_of_one_place(byte) || b"[]".contains(&byte)),
+                (Encoding::Target, byte.is_ascii_graphic() && !b"\"<>#\\^`%".contains(&byte)),
+            ] {
+                for value in [&[byte][..], &[byte, b'a'], &[b'a', byte, byte]] {
+                    let encoded = encoding.encode(Bytes::copy_from_slice(value));
+                    assert_eq!(encoded == value, is_kept, "{encoding:?} {value:?}");
+                    let is_reference = encoding == Encoding::Entity;
+                    let is_escape = encoded.contains(&b'%') && encoded.len() > value.len();
+                    assert!(is_kept || is_reference || is_escape, "{encoding:?} {value:?}");
+                }
+            }
         }
     }
 }

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use kirin_http::percent;
 
 use crate::encoding::Encoding;
 
@@ -209,26 +210,9 @@ fn leads_elsewhere(path: &[u8], foreign: &[Range<usize>]) -> bool {
 
 /// Whether a segment, decoded, is one still. Other servers take a backslash for a slash.
 fn is_one_segment(segment: &[u8]) -> bool {
-    let decoded = decoded(segment);
+    let decoded = percent::decode(segment);
     !matches!(&decoded[..], b"." | b"..")
         && !decoded.iter().any(|byte| matches!(byte, b'/' | b'\\' | 0))
-}
-
-/// `text` with its percent-encoding taken off; what is no encoding stays as it is.
-fn decoded(text: &[u8]) -> Vec<u8> {
-    let digit =
-        |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [byte, after @ ..] = rest {
-        let encoded = match (byte, after) {
-            (b'%', [high, low, ..]) => digit(high).zip(digit(low)),
-            _ => None,
-        };
-        decoded.push(encoded.map_or(*byte, |(high, low)| high << 4 | low));
-        rest = if encoded.is_some() { &after[2..] } else { after };
-    }
-    decoded
 }
 
 #[cfg(test)]
