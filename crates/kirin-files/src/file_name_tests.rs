@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn parse(raw: &str) -> Result<(Vec<u8>, bool), NoFile> {
-    RequestPath::parse(raw).map(|path| (path.name, path.directory))
+    FileName::parse(raw).map(|path| (path.name, path.directory))
 }
 
 #[test]
@@ -84,28 +84,28 @@ fn a_path_is_decoded_once_and_its_dots_and_slashes_resolved() {
 #[test]
 fn what_names_no_file_is_refused_or_left_to_others() {
     for (raw, expected) in [
-        ("/..", NoFile::AboveRoot),
-        ("/../", NoFile::AboveRoot),
-        ("/../etc/passwd", NoFile::AboveRoot),
-        ("/a/../..", NoFile::AboveRoot),
-        ("/a/../../b", NoFile::AboveRoot),
+        ("/..", NoFile::BadPath(BadPath::AboveRoot)),
+        ("/../", NoFile::BadPath(BadPath::AboveRoot)),
+        ("/../etc/passwd", NoFile::BadPath(BadPath::AboveRoot)),
+        ("/a/../..", NoFile::BadPath(BadPath::AboveRoot)),
+        ("/a/../../b", NoFile::BadPath(BadPath::AboveRoot)),
         // Above the root is above it, even if the way leads back.
-        ("/../public/a", NoFile::AboveRoot),
-        ("//../a", NoFile::AboveRoot),
-        ("/./../a", NoFile::AboveRoot),
-        ("/%2e%2e/a", NoFile::AboveRoot),
-        ("/.%2E/a", NoFile::AboveRoot),
-        ("/a/%2e%2e/%2e%2e/b", NoFile::AboveRoot),
-        ("/%", NoFile::Encoding),
-        ("/%4", NoFile::Encoding),
-        ("/%zz", NoFile::Encoding),
-        ("/%4/1", NoFile::Encoding),
-        ("/%+1", NoFile::Encoding),
-        ("/a%%41", NoFile::Encoding),
-        ("/%u0041", NoFile::Encoding),
-        ("/%00", NoFile::Nul),
-        ("/a%00.html", NoFile::Nul),
-        ("/a/%00/../b", NoFile::Nul),
+        ("/../public/a", NoFile::BadPath(BadPath::AboveRoot)),
+        ("//../a", NoFile::BadPath(BadPath::AboveRoot)),
+        ("/./../a", NoFile::BadPath(BadPath::AboveRoot)),
+        ("/%2e%2e/a", NoFile::BadPath(BadPath::AboveRoot)),
+        ("/.%2E/a", NoFile::BadPath(BadPath::AboveRoot)),
+        ("/a/%2e%2e/%2e%2e/b", NoFile::BadPath(BadPath::AboveRoot)),
+        ("/%", NoFile::BadPath(BadPath::Encoding)),
+        ("/%4", NoFile::BadPath(BadPath::Encoding)),
+        ("/%zz", NoFile::BadPath(BadPath::Encoding)),
+        ("/%4/1", NoFile::BadPath(BadPath::Encoding)),
+        ("/%+1", NoFile::BadPath(BadPath::Encoding)),
+        ("/a%%41", NoFile::BadPath(BadPath::Encoding)),
+        ("/%u0041", NoFile::BadPath(BadPath::Encoding)),
+        ("/%00", NoFile::BadPath(BadPath::Nul)),
+        ("/a%00.html", NoFile::BadPath(BadPath::Nul)),
+        ("/a/%00/../b", NoFile::BadPath(BadPath::Nul)),
         ("/a%2fb", NoFile::Unnameable),
         ("/%2f", NoFile::Unnameable),
         ("/a/%2F/b", NoFile::Unnameable),
@@ -118,7 +118,7 @@ fn what_names_no_file_is_refused_or_left_to_others() {
         ("/%1f", NoFile::Unnameable),
         ("/%7f", NoFile::Unnameable),
         ("/%0a/../a", NoFile::Unnameable),
-        ("/%0a/../../a", NoFile::AboveRoot),
+        ("/%0a/../../a", NoFile::BadPath(BadPath::AboveRoot)),
         ("*", NoFile::Unnameable),
         ("", NoFile::Unnameable),
         ("a", NoFile::Unnameable),
@@ -149,7 +149,7 @@ fn files_and_directories_with_a_dot_in_front_are_hidden_but_for_well_known() {
         ("/a/.well-known/x", true),
         ("/.git/../a", false),
     ] {
-        assert_eq!(RequestPath::parse(raw).unwrap().is_hidden(), hidden, "{raw}");
+        assert_eq!(FileName::parse(raw).unwrap().is_hidden(), hidden, "{raw}");
     }
 }
 
@@ -165,7 +165,7 @@ fn hostile_path() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn a_name_never_has_a_segment_that_leads_elsewhere(raw in prop_oneof![hostile_path(), "/.*"]) {
-        if let Ok(path) = RequestPath::parse(&raw) {
+        if let Ok(path) = FileName::parse(&raw) {
             prop_assert!(!path.name.contains(&0));
             prop_assert!(path.name.is_empty() || !path.name.split(|b| *b == b'/').any(|segment| {
                 matches!(segment, b"" | b"." | b"..")
@@ -176,11 +176,11 @@ proptest! {
 
     #[test]
     fn the_canonical_path_means_the_same_and_stays_on_this_host(raw in prop_oneof![hostile_path(), "/.*"]) {
-        if let Ok(path) = RequestPath::parse(&raw) {
+        if let Ok(path) = FileName::parse(&raw) {
             let uri = path.to_directory_uri();
             prop_assert!(uri.starts_with('/') && !uri.starts_with("//") && !uri.contains('\\'), "{uri}");
             prop_assert!(uri.bytes().all(|b| b.is_ascii_graphic()), "{uri}");
-            let again = RequestPath::parse(&uri).unwrap();
+            let again = FileName::parse(&uri).unwrap();
             prop_assert_eq!(again.name, path.name);
             prop_assert!(again.directory);
         }

@@ -8,11 +8,11 @@ use http::StatusCode;
 use kirin_http::{RequestHead, Response};
 
 use crate::config::{FilesConfig, FilesError};
+use crate::file_name::FileName;
 use crate::found::Found;
 use crate::listing;
 use crate::lookup::look_up;
 use crate::open_file_cache::{Known, OpenFileCache, Weight};
-use crate::request_path::RequestPath;
 use crate::respond::refusal;
 use crate::root::{OpenError, Root};
 
@@ -92,7 +92,7 @@ impl Files {
             Some(Known::Stale(found)) => Some(found),
             None => None,
         };
-        let name = match RequestPath::parse(path) {
+        let name = match FileName::parse(path) {
             Ok(name) if name.is_hidden() => return Ok(Found::Absent),
             Ok(name) => name,
             Err(no_file) => return no_file.refusal().map_or(Ok(Found::Absent), Err),

@@ -9,7 +9,7 @@
 //! slow network file system holds up the loop. Open, stat and read of what the kernel has in memory
 //! take microseconds, and a thread pool would cost every request more than that.
 //!
-//! In the order in which a request passes them: [`request_path`] (what file is meant),
+//! In the order in which a request passes them: [`file_name`] (what file is meant),
 //! `open_file_cache`, `root` and `lookup` (the file system), `respond` (which variant, and how much
 //! of it), `made_variants` (compression). docs/files.md is the same for users.
 //!
@@ -20,6 +20,7 @@ mod app_files;
 mod app_response;
 mod config;
 mod entity_tag;
+pub mod file_name;
 mod files;
 mod found;
 mod links;
@@ -31,7 +32,6 @@ mod open_file_cache;
 mod read_file;
 mod redirect;
 mod representation;
-pub mod request_path;
 mod respond;
 mod root;
 

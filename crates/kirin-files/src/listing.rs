@@ -8,11 +8,12 @@ use std::fmt::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, UNIX_EPOCH};
 
-use kirin_http::{Body, RequestHead, Response, StatusCode};
+use kirin_http::percent::{self, RESERVED};
+use kirin_http::{Body, RequestHead, Response, StatusCode, html};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 
+use crate::file_name::FileName;
 use crate::redirect::Redirect;
-use crate::request_path::RequestPath;
 use crate::root::{OpenError, Opened, Root};
 
 /// Files in a list at most: the loop waits while they are looked at, some microseconds each.
@@ -30,7 +31,7 @@ struct Entry {
 
 /// The list of the directory that `request` asks for, if it is one.
 pub(crate) fn answer(root: &Root, request: &RequestHead<'_>) -> Option<Response> {
-    let path = RequestPath::parse(request.path).ok().filter(|path| !path.is_hidden())?;
+    let path = FileName::parse(request.path).ok().filter(|path| !path.is_hidden())?;
     let directory = match root.open_directory_beneath(&path.name) {
         Ok(directory) => directory,
         Err(OpenError::Absent) => return None,
@@ -53,7 +54,7 @@ pub(crate) fn answer(root: &Root, request: &RequestHead<'_>) -> Option<Response>
 /// The entries in the order of the page, and whether these are all.
 fn read(
     root: &Root,
-    path: &RequestPath,
+    path: &FileName,
     directory: OwnedFd,
 ) -> rustix::io::Result<(Vec<Entry>, bool)> {
     let mut entries = Vec::new();
@@ -75,12 +76,12 @@ fn read(
 }
 
 /// Whether a request for it could be answered.
-fn is_shown(path: &RequestPath, name: &[u8]) -> bool {
+fn is_shown(path: &FileName, name: &[u8]) -> bool {
     let is_well_known = path.name.is_empty() && name == b".well-known";
     (!name.starts_with(b".") || is_well_known) && !name.iter().any(u8::is_ascii_control)
 }
 
-fn look_at(root: &Root, path: &RequestPath, directory: impl AsFd, name: Vec<u8>) -> Option<Entry> {
+fn look_at(root: &Root, path: &FileName, directory: impl AsFd, name: Vec<u8>) -> Option<Entry> {
     let stat = statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let modified = stat.st_mtime;
     match FileType::from_raw_mode(stat.st_mode) {
@@ -105,9 +106,9 @@ fn look_at(root: &Root, path: &RequestPath, directory: impl AsFd, name: Vec<u8>)
     }
 }
 
-fn page(path: &RequestPath, entries: &[Entry], is_whole: bool) -> String {
+fn page(path: &FileName, entries: &[Entry], is_whole: bool) -> String {
     let end: &[u8] = if path.name.is_empty() { b"" } else { b"/" };
-    let shown_path = escaped(&[b"/", &path.name[..], end].concat());
+    let shown_path = as_html(&[b"/", &path.name[..], end].concat());
     let mut page = format!(
         "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Index of {shown_path}</title>\n\
          <style>td {{ padding-right: 2em }} td:nth-child(2) {{ text-align: right }}</style></head>\n\
@@ -123,8 +124,8 @@ fn page(path: &RequestPath, entries: &[Entry], is_whole: bool) -> String {
         let _ = writeln!(
             page,
             "<tr><td><a href=\"./{}{slash}\">{}{slash}</a></td><td>{size}</td><td>{}</td></tr>",
-            percent_encoded(&entry.name),
-            escaped(&entry.name),
+            percent::encode(&entry.name, RESERVED),
+            as_html(&entry.name),
             date(entry.modified)
         );
     }
@@ -139,32 +140,10 @@ fn page(path: &RequestPath, entries: &[Entry], is_whole: bool) -> String {
     page
 }
 
-fn percent_encoded(name: &[u8]) -> String {
-    let mut encoded = String::with_capacity(name.len());
-    for byte in name {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
-            encoded.push(char::from(*byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
-}
-
-/// As HTML text; what is not UTF-8 shows as replacement characters.
-fn escaped(text: &[u8]) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in String::from_utf8_lossy(text).chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            character => escaped.push(character),
-        }
-    }
-    escaped
+/// Returns `text` as HTML. What is not UTF-8 shows as replacement characters.
+fn as_html(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    String::from_utf8_lossy(&html::escape(text.as_bytes())).into_owned()
 }
 
 /// `06 Nov 1994 08:49`, in UTC.

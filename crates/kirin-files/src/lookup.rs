@@ -6,17 +6,17 @@ use kirin_compress::Coding;
 use rustix::io::Errno;
 
 use crate::config::FilesConfig;
+use crate::file_name::FileName;
 use crate::found::{Found, OpenedFile, StaticFile};
 use crate::media_type::content_type;
 use crate::redirect::Redirect;
-use crate::request_path::RequestPath;
 use crate::root::{OpenError, OpenFile, Opened, Root};
 
 /// Looks up `path`. What is known already (`previous`) is kept if it has not changed.
 pub(crate) fn look_up(
     root: &Root,
     config: &FilesConfig,
-    path: &RequestPath,
+    path: &FileName,
     previous: Option<&Found>,
 ) -> Result<Found, OpenError> {
     if path.directory {
@@ -42,7 +42,7 @@ pub(crate) fn look_up(
 fn open_index(
     root: &Root,
     config: &FilesConfig,
-    path: &RequestPath,
+    path: &FileName,
 ) -> Result<Option<(Vec<u8>, OpenFile)>, OpenError> {
     for index in &config.index {
         let mut name = path.name.clone();

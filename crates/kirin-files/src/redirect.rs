@@ -3,7 +3,7 @@
 use http::StatusCode;
 use kirin_http::{Body, Response};
 
-use crate::request_path::RequestPath;
+use crate::file_name::FileName;
 
 /// A redirect to a directory's own path.
 pub(crate) struct Redirect {
@@ -11,7 +11,7 @@ pub(crate) struct Redirect {
 }
 
 impl Redirect {
-    pub(crate) fn to(path: &RequestPath) -> Self {
+    pub(crate) fn to(path: &FileName) -> Self {
         Self { path: path.to_directory_uri() }
     }
 
@@ -60,7 +60,7 @@ mod tests {
             ("/%ff", None, "/%FF/"),
             ("/a/../b", None, "/b/"),
         ] {
-            let path = RequestPath::parse(raw).unwrap();
+            let path = FileName::parse(raw).unwrap();
             let response = Redirect::to(&path).respond(query);
             let location = response.fields.get("location").map(String::from_utf8_lossy);
             assert_eq!(location.as_deref(), Some(expected), "{raw}");
