@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::{
-    Client, ForwardedFields, ListenAddress, Origin, Peer, ProxyField, RequestHead, proxy_field,
+    Client, ForwardedFields, ListenAddress, Origin, Peer, ProxyField, RequestHead, percent,
+    proxy_field,
 };
 
 use crate::meta_variables::MetaVariables;
@@ -150,33 +151,18 @@ fn push(block: &mut Vec<u8>, name: &str, value: &str) {
     block.push(0);
 }
 
-/// `PATH_INFO` is the path with its percent-encoding taken off (RFC 3875 section 4.1.5). The `*` of
-/// `OPTIONS *` is no path.
+/// Appends `PATH_INFO`: the path with its percent-encoding taken off (RFC 3875 section 4.1.5). The
+/// `*` of `OPTIONS *` is no path.
 pub(crate) fn push_decoded_path(block: &mut Vec<u8>, path: &str) -> Result<(), NulInPath> {
-    let mut rest = if path == "*" { &[][..] } else { path.as_bytes() };
-    while let Some(percent) = memchr::memchr(b'%', rest) {
-        block.extend_from_slice(&rest[..percent]);
-        rest = &rest[percent + 1..];
-        match rest {
-            [high, low, after @ ..] => match (hex_value(*high), hex_value(*low)) {
-                (Some(0), Some(0)) => return Err(NulInPath),
-                (Some(high), Some(low)) => {
-                    block.push(high << 4 | low);
-                    rest = after;
-                }
-                // What is no encoding stays as it is.
-                _ => block.push(b'%'),
-            },
-            _ => block.push(b'%'),
-        }
+    let start = block.len();
+    if path != "*" {
+        percent::decode_into(path.as_bytes(), block);
     }
-    block.extend_from_slice(rest);
+    if memchr::memchr(0, &block[start..]).is_some() {
+        return Err(NulInPath);
+    }
     block.push(0);
     Ok(())
-}
-
-fn hex_value(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 /// The address as bound: unlike `Host` nobody outside can choose it.
