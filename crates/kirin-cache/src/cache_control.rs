@@ -3,8 +3,8 @@
 
 use httparse::Header;
 use kirin_http::FieldLines;
-use kirin_http::token::is_token_byte;
 use kirin_http::field_list::members;
+use kirin_http::token::is_token_byte;
 
 use crate::directives::{Directive, delta_seconds, directives};
 use crate::policy::Staleness;

@@ -5,6 +5,8 @@
 //! does): nobody meets a cached response by accident, neither with `get` nor with a GET of that
 //! name.
 
+use kirin_http::percent;
+
 /// What all keys begin with.
 pub const NAMESPACE: &[u8] = b"\0c";
 
@@ -54,7 +56,7 @@ fn target_tag(target: &[u8]) -> Vec<u8> {
 /// spelt, and that of its normal form, if it is another. A client may spell it one way, and who
 /// purges another.
 pub fn target_tags(target: &[u8]) -> Vec<Vec<u8>> {
-    let (own, normal) = (target_tag(target), target_tag(&normalized(target)));
+    let (own, normal) = (target_tag(target), target_tag(&percent::normalize(target)));
     if own == normal { vec![own] } else { vec![own, normal] }
 }
 
@@ -62,36 +64,6 @@ pub fn target_tags(target: &[u8]) -> Vec<Vec<u8>> {
 pub fn target_tags_of(primary_key: &[u8]) -> Vec<Vec<u8>> {
     let target = primary_key.get(NAMESPACE.len()..).unwrap_or_default();
     target_tags(target.split(|byte| *byte == 0).next().unwrap_or_default())
-}
-
-/// The target with percent-encodings that mean the same spelt the same (RFC 3986 section 6.2.2):
-/// digits in capitals, and unreserved characters as they are.
-fn normalized(target: &[u8]) -> Vec<u8> {
-    let mut normal = Vec::with_capacity(target.len());
-    let mut rest = target;
-    while let Some((byte, behind)) = rest.split_first() {
-        rest = behind;
-        let digits = match behind {
-            [high, low, ..] if *byte == b'%' => hex(*high).zip(hex(*low)),
-            _ => None,
-        };
-        let Some((high, low)) = digits else {
-            normal.push(*byte);
-            continue;
-        };
-        let decoded = high * 16 + low;
-        if decoded.is_ascii_alphanumeric() || b"-._~".contains(&decoded) {
-            normal.push(decoded);
-        } else {
-            normal.extend_from_slice(format!("%{decoded:02X}").as_bytes());
-        }
-        rest = behind.get(2..).unwrap_or_default();
-    }
-    normal
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 /// The prefix of the keys of all targets that begin with `target`. Who purges a prefix of the store

@@ -1,6 +1,8 @@
 //! Content codings (RFC 9110 section 12.5.3): which of the variants that there are a client gets.
 //! Pure.
 
+use kirin_http::field_list::members;
+
 use crate::coding::Coding;
 
 /// The weight of a coding, in thousandths; 0 is "not acceptable".
@@ -20,7 +22,7 @@ impl AcceptEncoding {
     /// client does not say, and then it gets the original.
     pub fn parse(value: Option<&[u8]>) -> Self {
         let mut accept = Self::default();
-        for member in value.unwrap_or(b"").split(|byte| *byte == b',') {
+        for member in members(value.unwrap_or(b"")) {
             let mut parts = member.split(|byte| *byte == b';');
             let name = parts.next().unwrap_or(b"").trim_ascii();
             let Some(weight) = weight(parts) else { continue };

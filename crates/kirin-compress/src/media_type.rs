@@ -1,5 +1,7 @@
 //! Which media types are worth compressing. Pure.
 
+use kirin_http::media_type::essence;
+
 /// Types besides `text/*`, `*+json` and `*+xml` that hold text, or bytes that nobody has compressed
 /// yet.
 const COMPRESSIBLE: &[&str] = &[
@@ -30,7 +32,7 @@ const COMPRESSIBLE: &[&str] = &[
 /// Whether a body with this `Content-Type` becomes smaller. What is unknown is left alone: images,
 /// films, archives, WOFF fonts and PDFs are compressed already.
 pub fn is_compressible(content_type: &[u8]) -> bool {
-    let essence = content_type.split(|byte| *byte == b';').next().unwrap_or(b"").trim_ascii();
+    let essence = essence(content_type);
     let starts = |start: &[u8]| {
         essence.get(..start.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(start))
     };

@@ -5,6 +5,7 @@ use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TE, TRAILER};
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, Request, Uri, Version};
 use kirin_http::FieldLines;
+use kirin_http::request::parse_content_length;
 use kirin_http::response_head::BadResponse;
 
 use crate::address::Scheme;
@@ -94,5 +95,5 @@ pub(crate) fn announce_trailers(
 
 /// Returns the length of the body in bytes, if the response announces it.
 pub(crate) fn length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    parse_content_length(headers.get(CONTENT_LENGTH)?.as_bytes()).ok()
 }
