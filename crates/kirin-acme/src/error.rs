@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use instant_acme::Problem;
-use kirin_http::TlsError;
+use kirin_server::TlsError;
 use kirin_user::UserError;
 
 /// Why there is no certificate.

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use kirin_http::{CertificateFiles, Tls};
+use kirin_server::{CertificateFiles, Tls};
 use tokio::sync::Notify;
 
 use crate::challenges::Challenges;

@@ -21,7 +21,7 @@ pub use error::AcmeError;
 
 use std::sync::Arc;
 
-use kirin_http::Tls;
+use kirin_server::Tls;
 use kirin_user::{ParentDirectory, User};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;

@@ -12,9 +12,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use kirin_files::{Files, FilesConfig};
-use kirin_http::{
-    Answer, Handler, Limits, Listener, Origin, RequestHead, Response, Server, StatusCode, listener,
-};
+use kirin_http::{Answer, Handler, Origin, RequestHead, Response, StatusCode};
+use kirin_server::{Limits, Listener, Server, listener};
 use tempfile::TempDir;
 
 struct FilesOnly(Files);

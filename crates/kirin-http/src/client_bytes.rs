@@ -72,7 +72,7 @@ pub struct ListenerBytes {
 /// A loop's own reference to the account of a listener: requests refer to it without a counter that
 /// loops share.
 #[derive(Debug)]
-pub(crate) struct LoopAccount(pub(crate) Arc<ListenerBytes>);
+pub struct LoopAccount(pub Arc<ListenerBytes>);
 
 /// Figures of one resource, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,11 +230,13 @@ impl ListenerBytes {
         self.ledger(resource).observed()
     }
 
-    pub(crate) fn count_cut(&self, connections: u64) {
+    /// Counts connections that were closed because most was held for their address.
+    pub fn count_cut(&self, connections: u64) {
         self.all.cut.fetch_add(connections, Ordering::Relaxed);
     }
 
-    pub(crate) fn heaviest_address(&self) -> Option<u64> {
+    /// Returns the address that holds most, as [`ClientBytes::heaviest_address`] does.
+    pub fn heaviest_address(&self) -> Option<u64> {
         self.all.heaviest_address()
     }
 
@@ -266,18 +268,18 @@ impl ListenerBytes {
 
 impl ClientShare {
     /// The share of the client with this address at a listener.
-    pub(crate) fn new(listener: Option<&Rc<LoopAccount>>, address: Option<u64>) -> Self {
+    pub fn new(listener: Option<&Rc<LoopAccount>>, address: Option<u64>) -> Self {
         Self { listener: listener.cloned(), address }
     }
 
     /// The address whose bytes are counted.
-    pub(crate) fn address(&self) -> Option<u64> {
+    pub fn address(&self) -> Option<u64> {
         self.address
     }
 
     /// Counts a copy of a request head, if it is long. Most are short, and a client has not many of
     /// them.
-    pub(crate) fn reserve_head(&self, bytes: usize) -> Result<Option<Reservation>, NoRoom> {
+    pub fn reserve_head(&self, bytes: usize) -> Result<Option<Reservation>, NoRoom> {
         (bytes > SHORT_HEAD_BYTES).then(|| self.reserve(Resource::Memory, bytes as u64)).transpose()
     }
 

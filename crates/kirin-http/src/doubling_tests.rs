@@ -15,7 +15,7 @@ use crate::field_list::members;
 use crate::request::{self, HeadLimits, MAX_FIELDS, Parsed, RequestHead};
 use crate::request_fields::RequestFields;
 use crate::trailers::Trailers;
-use crate::{forwarded_element, proxy_protocol, response_head};
+use crate::{forwarded_element, response_head};
 
 const UNLIMITED: HeadLimits = HeadLimits { head_bytes: usize::MAX, request_line_bytes: usize::MAX };
 
@@ -165,15 +165,5 @@ fn framing_and_responses_cost_no_more_than_their_bytes() {
     table.check("field lines without one", 300, field_lines, |lines| {
         lines.without("x-a").len_bytes()
     });
-    for piece in ["PROXY ", "PROXY TCP4 ", "\r\n\r\n\0\r\nQUIT\n", "PROXY UNKNOWN "] {
-        table.check(&format!("PROXY {piece:?}"), 100, text(piece), |input| {
-            proxy_protocol::parse(input)
-        });
-    }
-    let binary = |count: usize| {
-        let length = u16::try_from(12 + count).unwrap_or(u16::MAX).to_be_bytes();
-        [&b"\r\n\r\n\0\r\nQUIT\n\x21\x11"[..], &length, &vec![4; 12 + count]].concat()
-    };
-    table.check("PROXY, values", 500, binary, |input| proxy_protocol::parse(input));
     table.finish();
 }

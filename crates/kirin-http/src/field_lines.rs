@@ -126,17 +126,17 @@ impl FieldLines {
     }
 
     /// The lines that are shared with other responses.
-    pub(crate) fn prepared(&self) -> &Bytes {
+    pub fn prepared(&self) -> &Bytes {
         &self.prepared
     }
 
     /// Names and values of those, in order.
-    pub(crate) fn iter_prepared(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn iter_prepared(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         lines(&self.prepared)
     }
 
     /// Names and values of the others, which follow them.
-    pub(crate) fn iter_added(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn iter_added(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         lines(&self.added)
     }
 

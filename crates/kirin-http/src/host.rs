@@ -6,7 +6,7 @@ use crate::request::Reject;
 
 /// Checks that `value` is `uri-host [ ":" port ]` and not empty (RFC 9112 section 3.2, RFC 3986
 /// section 3.2.2). Then it can be handed to an application and stand in a redirect.
-pub(crate) fn parse_host(value: &[u8]) -> Result<&str, Reject> {
+pub fn parse_host(value: &[u8]) -> Result<&str, Reject> {
     let bad = Reject::Bad("Host is not a host");
     let text = std::str::from_utf8(value).map_err(|_| bad)?;
     let name_end = match value.first() {

@@ -232,7 +232,7 @@ pub fn parse<'a>(
 
 impl<'a> RequestHead<'a> {
     /// What a copy of the head takes, roughly, in bytes.
-    pub(crate) fn len_bytes(&self) -> usize {
+    pub fn len_bytes(&self) -> usize {
         let of_field = |field: &Header<'_>| field.name.len() + field.value.len();
         self.target.len() + self.fields.iter().map(of_field).sum::<usize>()
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use kirin_http::keepalive;
+use kirin_sockets::keepalive;
 use rustls::pki_types::ServerName;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;

@@ -11,6 +11,7 @@
 //! and those that follow.
 
 mod claim;
+pub mod keepalive;
 mod notify;
 mod variables;
 

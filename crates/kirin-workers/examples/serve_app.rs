@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kirin_files::AppFiles;
-use kirin_http::{
-    Answer, Handler, Limits, ListenAddress, Listener, Origin, RequestHead, Server, listener,
-};
+use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead};
+use kirin_server::{Limits, Listener, Server, listener};
 use kirin_workers::{App, AppConfig};
 
 struct OneApp(Arc<App>, Rc<AppFiles>);

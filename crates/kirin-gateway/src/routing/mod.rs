@@ -7,6 +7,7 @@ pub mod password_file;
 pub mod password_hash;
 pub mod path_rest;
 pub mod protection;
+pub mod rate_limit;
 pub mod redirect;
 pub mod response_fields;
 pub mod rewrite;

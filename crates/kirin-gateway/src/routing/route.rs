@@ -4,9 +4,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::routing::rate_limit::RateLimit;
 use http::{Method, StatusCode};
 use kirin_files::{AppFiles, Files, FilesConfig, FilesError};
-use kirin_http::{Answer, AnsweredBy, Body, Origin, RateLimit, RequestHead, Response};
+use kirin_http::{Answer, AnsweredBy, Body, Origin, RequestHead, Response};
 use kirin_lua::LuaError;
 use kirin_proxy::{BodyBuffering, ProxyPlace};
 use kirin_ssi::Syntax;

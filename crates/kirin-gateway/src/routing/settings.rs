@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::routing::rate_limit::RateLimit;
 use kirin_files::FollowLinks;
-use kirin_http::{RateLimit, TrustedPeers};
+use kirin_http::TrustedPeers;
 use kirin_proxy::BodyBuffering;
 
 use crate::filters::cache::settings::CacheSettings;

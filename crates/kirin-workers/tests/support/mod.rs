@@ -11,9 +11,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use kirin_files::AppFiles;
-use kirin_http::{
-    Answer, Handler, Limits, ListenAddress, Listener, Origin, RequestHead, Server, listener,
-};
+use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead};
+use kirin_server::{Limits, Listener, Server, listener};
 use kirin_workers::{App, AppConfig, AppError};
 use tokio::sync::oneshot;
 

@@ -16,12 +16,12 @@ use std::time::Instant;
 
 use http::{Method, StatusCode};
 use kirin_gateway::filters::cache::counters::CacheCounters;
-use kirin_http::listener::{self, ListenError};
 use kirin_http::{
-    Answer, AnsweredBy, Body, ConnectionCount, Handler, Limits, ListenAddress, Listener, LogFile,
-    Origin, RequestBody, RequestHead, Response, Server,
+    Answer, AnsweredBy, Body, Handler, ListenAddress, Origin, RequestBody, RequestHead, Response,
 };
 use kirin_proxy::Upstream;
+use kirin_server::listener::{self, ListenError};
+use kirin_server::{ConnectionCount, Limits, Listener, LogFile, Server};
 use kirin_store::{Now, Store};
 use kirin_user::{User, UserError};
 use kirin_workers::App;

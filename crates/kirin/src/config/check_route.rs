@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use kirin_files::FollowLinks;
 use kirin_gateway::routing::password_checks::PasswordChecks;
+use kirin_gateway::routing::rate_limit::{RateKey, RateLimit};
 use kirin_gateway::routing::settings::{PlaceSite, RouteSite};
-use kirin_http::{RateKey, RateLimit};
 use kirin_proxy::{BodyBuffering, UpstreamConfig};
 use serde_spanned::Spanned;
 

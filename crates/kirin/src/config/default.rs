@@ -34,7 +34,7 @@ pub(super) fn patience() -> Seconds {
 }
 
 pub(super) fn min_rate() -> ByteSize {
-    ByteSize(kirin_http::Limits::default().min_rate_bytes)
+    ByteSize(kirin_server::Limits::default().min_rate_bytes)
 }
 
 pub(super) fn client_memory() -> ByteSize {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kirin_http::{CertificateFiles, ClientAuthorities, Tls, TlsSettings};
+use kirin_server::{CertificateFiles, ClientAuthorities, Tls, TlsSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_spanned::Spanned;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kirin_acme::{Acme, AcmeConfig};
-use kirin_http::{ConnectionCount, Tls};
+use kirin_server::{ConnectionCount, Tls};
 use tokio::sync::watch;
 
 use crate::admin;

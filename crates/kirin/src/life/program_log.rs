@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use kirin_http::queued_writer::{Output, QueuedWriter, write_patiently};
+use kirin_server::logging::queued_writer::{Output, QueuedWriter, write_patiently};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;

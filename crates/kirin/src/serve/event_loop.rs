@@ -12,8 +12,8 @@ use kirin_acme::Challenges;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::routing::route::PlaceError;
 use kirin_gateway::routing::router::Router;
-use kirin_http::{AccessLog, Server, listener};
 use kirin_proxy::Upstream;
+use kirin_server::{AccessLog, Server, listener};
 use kirin_store::Store;
 use kirin_workers::App;
 use tokio::runtime::{Handle, LocalRuntime};
@@ -196,7 +196,7 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
 
 /// Accepts connections until the loops drain.
 async fn accept(
-    socket: kirin_http::Listener,
+    socket: kirin_server::Listener,
     server: Rc<Server<Entrance>>,
     stage: watch::Receiver<Stage>,
 ) {

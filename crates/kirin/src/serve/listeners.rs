@@ -6,10 +6,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kirin_http::listener::ListenError;
-use kirin_http::{
-    Admission, ConnectionCount, Limits as HttpLimits, ListenAddress, Listener, LogFile,
-};
+use kirin_http::ListenAddress;
+use kirin_server::listener::ListenError;
+use kirin_server::{Admission, ConnectionCount, Limits as HttpLimits, Listener, LogFile};
 use tokio::sync::watch;
 
 use crate::config::check::{ListenerSite, Site};

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use kirin_http::LogFile;
+use kirin_server::LogFile;
 use kirin_user::{ParentDirectory, User};
 
 use crate::config::check::LogTarget;

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use kirin_http::Listener;
 use kirin_memcache::Server;
+use kirin_server::Listener;
 use tokio::sync::watch;
 
 use crate::serve::listeners::StoreListener;

@@ -10,8 +10,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use kirin_http::listener::ListenError;
-use kirin_http::{InheritedSocket, ListenAddress, Listener};
+use kirin_http::ListenAddress;
+use kirin_server::listener::ListenError;
+use kirin_server::{InheritedSocket, Listener};
 use kirin_sockets::{Inherited, Source};
 use kirin_user::{ParentDirectory, User};
 

@@ -1,0 +1,239 @@
+//! How many requests a client may make: a token bucket for each key, such as an address.
+//!
+//! Shared by all event loops, of bounded memory, and without a task that cleans up. A bucket is one
+//! number, the moment at which it is full again (the virtual scheduling form of the generic cell
+//! rate algorithm, ITU-T I.371), so that a bucket that is full and one that is not there are the
+//! same. The program's router asks before any place does.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use kirin_http::cookies::cookie;
+use kirin_http::peer::{Peer, address_key};
+use kirin_http::request::RequestHead;
+
+/// Buckets of one limit: 1 MiB. When clients with more keys come at once, those are forgotten that
+/// had the most left.
+const BUCKETS: usize = 64 * 1024;
+
+/// Buckets that a key may be in, so that finding one is a look at two cache lines.
+const WAYS: usize = 8;
+
+/// Locks over the buckets.
+const SHARDS: usize = 64;
+
+/// What requests are counted by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RateKey {
+    /// The client's address; of IPv6 the /64.
+    Address,
+    /// The value of this request field.
+    Header(String),
+    /// The value of this cookie.
+    Cookie(String),
+}
+
+/// A limit on the rate of requests.
+pub struct RateLimit {
+    key: RateKey,
+    /// Nanoseconds in which one request becomes possible.
+    interval: u64,
+    /// Nanoseconds in which an empty bucket becomes full.
+    full: u64,
+    start: Instant,
+    hasher: RandomState,
+    shards: Vec<Mutex<Box<[Bucket]>>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Bucket {
+    /// Hash of the key, with a seed that nobody knows: no one can aim at another's bucket.
+    hash: u64,
+    /// When it is full again, in nanoseconds since the start.
+    full_at: u64,
+}
+
+/// The request is one too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMany {
+    /// When the next one may come.
+    pub retry_after: Duration,
+}
+
+impl RateLimit {
+    /// On the average `requests` each `per`, and up to `burst` (at least 1) at once.
+    pub fn new(key: RateKey, requests: u64, per: Duration, burst: u64, now: Instant) -> Self {
+        let interval = nanoseconds(per) / requests.max(1);
+        let interval = interval.max(1);
+        let buckets = || vec![Bucket::default(); BUCKETS / SHARDS].into_boxed_slice();
+        Self {
+            key,
+            interval,
+            full: interval.saturating_mul(burst.max(1)),
+            start: now,
+            hasher: RandomState::new(),
+            shards: (0..SHARDS).map(|_| Mutex::new(buckets())).collect(),
+        }
+    }
+
+    /// Counts one request. One without the field or cookie counts for its address.
+    pub fn count(
+        &self,
+        request: &RequestHead<'_>,
+        peer: &Peer,
+        now: Instant,
+    ) -> Result<(), TooMany> {
+        let named = match &self.key {
+            RateKey::Address => None,
+            RateKey::Header(name) => request.field(name),
+            RateKey::Cookie(name) => cookie(request, name.as_bytes()),
+        };
+        let hash = match named {
+            Some(value) => self.hasher.hash_one((true, value)),
+            None => self.hasher.hash_one((false, address_key(peer))),
+        };
+        self.take(hash, nanoseconds(now.saturating_duration_since(self.start)))
+    }
+
+    fn take(&self, hash: u64, now: u64) -> Result<(), TooMany> {
+        // Zero is for buckets that nobody has.
+        let hash = hash.max(1);
+        let mut shard = self.shards[hash as usize % SHARDS].lock();
+        let set = (hash >> 32) as usize % (shard.len() / WAYS) * WAYS;
+        let bucket = bucket_of(&mut shard[set..set + WAYS], hash);
+        let full_at = bucket.full_at.max(now).saturating_add(self.interval);
+        let missing = full_at - now;
+        if missing > self.full {
+            return Err(TooMany { retry_after: Duration::from_nanos(missing - self.full) });
+        }
+        bucket.full_at = full_at;
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for RateLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RateLimit").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// The bucket of `hash`; if there is none, the fullest of the set becomes it.
+fn bucket_of(set: &mut [Bucket], hash: u64) -> &mut Bucket {
+    let mut chosen = 0;
+    for (index, bucket) in set.iter().enumerate() {
+        if bucket.hash == hash {
+            chosen = index;
+            break;
+        }
+        if bucket.full_at < set[chosen].full_at {
+            chosen = index;
+        }
+    }
+    let bucket = &mut set[chosen];
+    if bucket.hash != hash {
+        *bucket = Bucket { hash, full_at: 0 };
+    }
+    bucket
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
+    use proptest::prelude::*;
+    use std::mem::MaybeUninit;
+
+    /// Counts a request from `address` with these field lines, some time after the start.
+    fn count(
+        limit: &RateLimit,
+        address: &str,
+        fields: &str,
+        after: Duration,
+    ) -> Result<(), TooMany> {
+        let input = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let parsed = parse(input.as_bytes(), &mut storage, &HeadLimits::default());
+        let Ok(Parsed::Complete(head, _)) = parsed else { panic!("{input}") };
+        limit.count(&head, &Peer::Tcp(address.parse().unwrap()), limit.start + after)
+    }
+
+    fn limit(key: RateKey, requests: u64, per_seconds: u64, burst: u64) -> RateLimit {
+        RateLimit::new(key, requests, Duration::from_secs(per_seconds), burst, Instant::now())
+    }
+
+    const NOW: Duration = Duration::ZERO;
+
+    #[test]
+    fn a_burst_passes_and_then_the_rate() {
+        let limit = limit(RateKey::Address, 2, 1, 3);
+        for _ in 0..3 {
+            assert_eq!(count(&limit, "10.0.0.1:1", "", NOW), Ok(()));
+        }
+        let retry_after = Duration::from_millis(500);
+        assert_eq!(count(&limit, "10.0.0.1:2", "", NOW), Err(TooMany { retry_after }));
+        assert_eq!(count(&limit, "10.0.0.1:2", "", retry_after), Ok(()));
+        assert!(count(&limit, "10.0.0.1:2", "", retry_after).is_err());
+        assert_eq!(count(&limit, "10.0.0.2:1", "", NOW), Ok(()), "another client");
+    }
+
+    #[test]
+    fn a_refused_request_does_not_make_it_worse() {
+        let limit = limit(RateKey::Address, 1, 1, 1);
+        assert_eq!(count(&limit, "10.0.0.1:1", "", NOW), Ok(()));
+        for _ in 0..100 {
+            assert!(count(&limit, "10.0.0.1:1", "", NOW).is_err());
+        }
+        assert_eq!(count(&limit, "10.0.0.1:1", "", Duration::from_secs(1)), Ok(()));
+    }
+
+    #[test]
+    fn fields_and_cookies_are_keys_and_without_them_the_address_is() {
+        for (key, one, other) in [
+            (RateKey::Header("X-Key".into()), "x-key: a\r\n", "X-Key: b\r\n"),
+            (RateKey::Cookie("id".into()), "Cookie: x=1; id=a\r\n", "Cookie: id=b; x=a\r\n"),
+        ] {
+            let limit = limit(key, 1, 60, 1);
+            for fields in [one, other, ""] {
+                assert_eq!(count(&limit, "10.0.0.1:1", fields, NOW), Ok(()), "{fields}");
+                assert!(count(&limit, "10.0.0.1:1", fields, NOW).is_err(), "{fields}");
+            }
+            assert!(count(&limit, "10.0.0.2:1", one, NOW).is_err(), "the same key from elsewhere");
+            assert_eq!(count(&limit, "10.0.0.2:1", "", NOW), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_flood_of_keys_does_not_free_those_that_have_used_theirs_up() {
+        let limit = limit(RateKey::Header("k".into()), 1, 3600, 100);
+        let busy: Vec<u64> = (1..=1000u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        for hash in &busy {
+            while limit.take(*hash, 0).is_ok() {}
+        }
+        for n in 0..1_000_000u64 {
+            let _ = limit.take(limit.hasher.hash_one(n), 1);
+        }
+        let freed = busy.iter().filter(|hash| limit.take(**hash, 2).is_ok()).count();
+        assert_eq!(freed, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn no_order_of_requests_gets_more_than_burst_and_rate(
+            requests in 1u64..50, burst in 1u64..20, gaps in prop::collection::vec(0u64..200_000_000, 1..300),
+        ) {
+            let limit = limit(RateKey::Address, requests, 1, burst);
+            let (mut now, mut taken) = (0u64, 0u64);
+            for gap in gaps {
+                now += gap;
+                taken += u64::from(limit.take(7, now).is_ok());
+            }
+            prop_assert!(taken <= burst + now / limit.interval, "{taken} in {now} ns");
+        }
+    }
+}

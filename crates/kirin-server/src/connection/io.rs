@@ -1,0 +1,457 @@
+//! One client socket and what is known of it between requests. The only file that reads from or
+//! writes to a client.
+//!
+//! Shared (`Rc`) by the connection, the body of the request in progress and the table of open
+//! connections; all on one loop.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::pipe::SpliceFlags;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::connection::presence::Presence;
+use crate::limits::admission::{AddressPermit, Permit};
+use crate::limits::deadlines::Deadlines;
+use crate::tls::client_certificate;
+use crate::tls::stream::TlsStream;
+use crate::tls::{ALPN_HTTP2, Tls};
+use kirin_http::ClientCertificate;
+use kirin_http::client_bytes::{ClientShare, Reservation};
+use kirin_http::pace::Pace;
+use kirin_http::peer::Peer;
+
+/// What a connection is doing; the table closes idle ones first and ends what waits too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Between requests.
+    Idle,
+    /// A request has begun and its answer is not all written.
+    Busy,
+    /// HTTP/2: it knows itself whether it is idle, and when told to stop it ends by itself.
+    Streams,
+}
+
+/// What a TLS handshake came to.
+#[derive(Default)]
+pub(crate) struct Handshake {
+    /// Whether the client wants HTTP/2.
+    pub(crate) is_http2: bool,
+    /// The client's certificate.
+    pub(crate) client: Option<Box<ClientCertificate>>,
+}
+
+impl Handshake {
+    fn of<S: AsyncRead + AsyncWrite + Unpin>(stream: &TlsStream<S>, tls: &Tls) -> Self {
+        let certificate = stream.client_certificate().zip(tls.client_authorities());
+        let client =
+            certificate.and_then(|(certificate, file)| client_certificate::read(certificate, file));
+        Self { is_http2: stream.alpn_protocol() == Some(ALPN_HTTP2), client: client.map(Box::new) }
+    }
+}
+
+/// A client socket.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<TlsStream<TcpStream>>),
+    TlsOverUnix(Box<TlsStream<UnixStream>>),
+}
+
+/// Has a stream of any kind do something.
+macro_rules! with_stream {
+    ($stream:expr, $inner:ident => $work:expr) => {
+        match $stream {
+            Stream::Tcp($inner) => $work,
+            Stream::Unix($inner) => $work,
+            Stream::Tls($inner) => $work,
+            Stream::TlsOverUnix($inner) => $work,
+        }
+    };
+}
+
+/// The socket with its state.
+pub(crate) struct Io {
+    stream: RefCell<Stream>,
+    /// Bytes received and not used yet: a part of a head, or pipelined requests. Without memory
+    /// when idle.
+    pub(crate) unread: RefCell<Vec<u8>>,
+    /// Bytes that the socket has taken, of all responses.
+    pub(crate) sent: Cell<u64>,
+    /// The times of the listener.
+    pub(crate) deadlines: Rc<Deadlines>,
+    /// Second (of the loop's clock) at which the table ends the connection; 0 for never.
+    pub(crate) deadline: Cell<u64>,
+    pub(crate) phase: Cell<Phase>,
+    /// Whether the body of the request in progress has been read to its end.
+    pub(crate) body_finished: Cell<bool>,
+    /// Whether a request has come already: HTTP/2 can only begin before the first.
+    pub(crate) has_begun: Cell<bool>,
+    /// Whether the client of the request in progress takes informational responses: it speaks
+    /// HTTP/1.1.
+    pub(crate) takes_informational: Cell<bool>,
+    /// The other end of the socket.
+    pub(crate) peer: Peer,
+    /// Whom a PROXY header has announced in its place.
+    pub(crate) announced: OnceCell<Box<Peer>>,
+    /// The certificate that the client has shown.
+    pub(crate) client: OnceCell<Box<ClientCertificate>>,
+    /// Whether somebody waits for the client to go.
+    pub(crate) presence: RefCell<Presence>,
+    /// Whose bytes are counted that are held for the request in progress.
+    pub(crate) share: RefCell<ClientShare>,
+    /// The memory of `unread`, if that is more than a little.
+    pub(crate) unread_memory: Cell<Option<Box<Reservation>>>,
+    /// Given back with the socket.
+    pub(crate) permit: Option<Permit>,
+    /// The same, counted for the client's address.
+    pub(crate) address_permit: OnceCell<AddressPermit>,
+}
+
+/// What the other end has closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// Nothing.
+    Nothing,
+    /// It sends no more.
+    Half,
+    /// It has reset the connection, or does not take anything any more.
+    Whole,
+}
+
+impl Io {
+    pub(crate) fn new(stream: Stream, peer: Peer, deadlines: &Rc<Deadlines>) -> Self {
+        Self {
+            stream: RefCell::new(stream),
+            unread: RefCell::new(Vec::new()),
+            deadlines: Rc::clone(deadlines),
+            deadline: Cell::new(0),
+            phase: Cell::new(Phase::Idle),
+            body_finished: Cell::new(true),
+            has_begun: Cell::new(false),
+            takes_informational: Cell::new(false),
+            sent: Cell::new(0),
+            peer,
+            announced: OnceCell::new(),
+            client: OnceCell::new(),
+            presence: RefCell::default(),
+            share: RefCell::default(),
+            unread_memory: Cell::default(),
+            permit: None,
+            address_permit: OnceCell::new(),
+        }
+    }
+
+    /// Has the table of open connections end the connection in so many seconds.
+    pub(crate) fn set_deadline(&self, seconds: u64) {
+        self.deadline.set(self.deadlines.clock.now() + seconds);
+    }
+
+    /// Has the table leave the connection open.
+    pub(crate) fn clear_deadline(&self) {
+        self.deadline.set(0);
+    }
+
+    /// Waits for the client from now on.
+    pub(crate) fn begin_wait(&self, pace: &mut Pace) {
+        self.deadline.set(pace.begin(self.deadlines.clock.now()));
+    }
+
+    /// Notes that the client has moved so many bytes while it was waited for.
+    pub(crate) fn progress(&self, pace: &mut Pace, bytes: usize) {
+        if bytes > 0 {
+            self.deadline.set(pace.moved(bytes as u64, self.deadlines.clock.now()));
+        }
+    }
+
+    /// Ends the wait for the client.
+    pub(crate) fn end_wait(&self, pace: &mut Pace) {
+        pace.end(self.deadlines.clock.now());
+        self.deadline.set(0);
+    }
+
+    /// Who is at the other end: whom the PROXY header names, or the socket's peer.
+    pub(crate) fn client_peer(&self) -> &Peer {
+        self.announced.get().map_or(&self.peer, |announced| announced)
+    }
+
+    /// Reads what is there into `buffer`; 0 at the end. tokio remembers from a short read that the
+    /// socket is empty, so that waiting for the next request costs no second `read`.
+    pub(crate) fn poll_read(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut read = ReadBuf::new(buffer);
+        self.poll_read_into(context, &mut read).map_ok(|()| read.filled().len())
+    }
+
+    /// The same, into memory that need not be initialised.
+    pub(crate) fn poll_read_into(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_read(context, buffer))
+    }
+
+    /// Takes some of `bytes`. What is encrypted may wait in the stream then: [`Io::poll_flush`]
+    /// sends it.
+    pub(crate) fn poll_write(
+        &self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_write(context, bytes));
+        self.count_sent(written)
+    }
+
+    fn count_sent(&self, sent: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(count)) = &sent {
+            self.sent.set(self.sent.get() + *count as u64);
+        }
+        sent
+    }
+
+    pub(crate) fn poll_write_vectored(
+        &self,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_write_vectored(context, slices));
+        self.count_sent(written)
+    }
+
+    /// Ready when the kernel has everything that was written.
+    pub(crate) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self.stream.borrow_mut() {
+            Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(())),
+            Stream::Tls(stream) => stream.poll_send(context),
+            Stream::TlsOverUnix(stream) => stream.poll_send(context),
+        }
+    }
+
+    /// Goes on with the handshake for the listener's `tls`, and returns its result. Ready at once
+    /// without TLS.
+    pub(crate) fn poll_handshake(
+        &self,
+        context: &mut Context<'_>,
+        tls: &Tls,
+    ) -> Poll<io::Result<Handshake>> {
+        match &mut *self.stream.borrow_mut() {
+            Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(Handshake::default())),
+            Stream::Tls(stream) => {
+                stream.poll_handshake(context).map_ok(|()| Handshake::of(stream, tls))
+            }
+            Stream::TlsOverUnix(stream) => {
+                stream.poll_handshake(context).map_ok(|()| Handshake::of(stream, tls))
+            }
+        }
+    }
+
+    /// Whether the kernel cannot send files to this client, as they have to be encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        matches!(&*self.stream.borrow(), Stream::Tls(_) | Stream::TlsOverUnix(_))
+    }
+
+    /// Sends `bytes` and tells the kernel that more follows (MSG_MORE), so that a head shares its
+    /// packet with the start of the file behind it.
+    pub(crate) fn poll_send_more(
+        &self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let sent = self.poll_writable(context, |fd| {
+            Ok(rustix::net::send(fd, bytes, SendFlags::MORE | SendFlags::NOSIGNAL)?)
+        });
+        self.count_sent(sent)
+    }
+
+    /// Lets the kernel copy from `file` to the socket; 0 when the file is shorter than thought.
+    pub(crate) fn poll_sendfile(
+        &self,
+        context: &mut Context<'_>,
+        file: &File,
+        offset: &mut u64,
+        count: usize,
+    ) -> Poll<io::Result<usize>> {
+        let sent = self
+            .poll_writable(context, |fd| Ok(rustix::fs::sendfile(fd, file, Some(offset), count)?));
+        self.count_sent(sent)
+    }
+
+    /// Lets the kernel move up to `count` bytes from `pipe` to the socket.
+    pub(crate) fn poll_splice(
+        &self,
+        context: &mut Context<'_>,
+        pipe: BorrowedFd<'_>,
+        count: usize,
+    ) -> Poll<io::Result<usize>> {
+        let sent = self.poll_writable(context, |fd| {
+            Ok(rustix::pipe::splice(pipe, None, fd, None, count, SpliceFlags::NONBLOCK)?)
+        });
+        self.count_sent(sent)
+    }
+
+    /// Receives from the socket itself, under TLS if there is any; with PEEK leaves there what it
+    /// gives.
+    pub(crate) fn poll_receive(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+        flags: RecvFlags,
+    ) -> Poll<io::Result<usize>> {
+        let stream = self.stream.borrow();
+        loop {
+            let mut receive =
+                |fd: BorrowedFd<'_>| Ok(rustix::net::recv(fd, &mut *buffer, flags)?.0);
+            let result = match &*stream {
+                Stream::Tcp(stream) => {
+                    std::task::ready!(stream.poll_read_ready(context))?;
+                    stream.try_io(Interest::READABLE, || receive(stream.as_fd()))
+                }
+                Stream::Unix(stream) => {
+                    std::task::ready!(stream.poll_read_ready(context))?;
+                    stream.try_io(Interest::READABLE, || receive(stream.as_fd()))
+                }
+                Stream::Tls(stream) => {
+                    let socket = stream.socket();
+                    std::task::ready!(socket.poll_read_ready(context))?;
+                    socket.try_io(Interest::READABLE, || receive(socket.as_fd()))
+                }
+                Stream::TlsOverUnix(stream) => {
+                    let socket = stream.socket();
+                    std::task::ready!(socket.poll_read_ready(context))?;
+                    socket.try_io(Interest::READABLE, || receive(socket.as_fd()))
+                }
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+
+    fn poll_writable(
+        &self,
+        context: &mut Context<'_>,
+        mut operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let stream = self.stream.borrow();
+        loop {
+            let result = match &*stream {
+                Stream::Tcp(stream) => {
+                    std::task::ready!(stream.poll_write_ready(context))?;
+                    stream.try_io(Interest::WRITABLE, || operation(stream.as_fd()))
+                }
+                Stream::Unix(stream) => {
+                    std::task::ready!(stream.poll_write_ready(context))?;
+                    stream.try_io(Interest::WRITABLE, || operation(stream.as_fd()))
+                }
+                Stream::Tls(_) | Stream::TlsOverUnix(_) => Err(io::ErrorKind::Unsupported.into()),
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+
+    /// Has the kernel end the connection if the client acknowledges nothing for so long
+    /// (TCP_USER_TIMEOUT, tcp(7)).
+    pub(crate) fn limit_unacknowledged(&self, time: Duration) {
+        let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        let socket = match &*self.stream.borrow() {
+            Stream::Tcp(stream) => rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds),
+            Stream::Tls(stream) => {
+                rustix::net::sockopt::set_tcp_user_timeout(stream.socket(), milliseconds)
+            }
+            Stream::Unix(_) | Stream::TlsOverUnix(_) => Ok(()),
+        };
+        if let Err(error) = socket {
+            tracing::debug!(peer = %self.peer, %error, "TCP_USER_TIMEOUT");
+        }
+    }
+
+    /// What the client has closed; takes nothing of what it has sent before.
+    pub(crate) fn closed(&self) -> Closed {
+        let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let poll = |fd: BorrowedFd<'_>| {
+            let mut events = [PollFd::from_borrowed_fd(fd, PollFlags::RDHUP)];
+            let polled = rustix::event::poll(&mut events, Some(&no_time));
+            polled.map_or(PollFlags::empty(), |_| events[0].revents())
+        };
+        let events = match &*self.stream.borrow() {
+            Stream::Tcp(stream) => poll(stream.as_fd()),
+            Stream::Unix(stream) => poll(stream.as_fd()),
+            Stream::Tls(stream) => poll(stream.socket().as_fd()),
+            Stream::TlsOverUnix(stream) => poll(stream.socket().as_fd()),
+        };
+        if events.intersects(PollFlags::HUP | PollFlags::ERR) {
+            Closed::Whole
+        } else if events.contains(PollFlags::RDHUP) {
+            Closed::Half
+        } else {
+            Closed::Nothing
+        }
+    }
+
+    /// Whether the client has sent something that nobody has read: closing now would reset the
+    /// connection, and with it the response on its way (RFC 9112 section 9.6).
+    pub(crate) fn has_more(&self) -> bool {
+        let mut byte = [0];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = match &*self.stream.borrow() {
+            Stream::Tcp(stream) => rustix::net::recv(stream, &mut byte, flags),
+            Stream::Unix(stream) => rustix::net::recv(stream, &mut byte, flags),
+            // The end of an encrypted connection takes more than closing it.
+            Stream::Tls(_) | Stream::TlsOverUnix(_) => return true,
+        };
+        matches!(peeked, Ok((1.., _)))
+    }
+
+    /// Ends our side; the client still gets what was sent.
+    pub(crate) fn shutdown_write(&self) {
+        self.end_tls();
+        self.shutdown(Shutdown::Write);
+    }
+
+    /// Ends both sides. A task that waits for this socket wakes up and sees its end.
+    pub(crate) fn shutdown_both(&self) {
+        // The end of what was cut must not look like a good one.
+        if self.phase.get() == Phase::Idle {
+            self.end_tls();
+        }
+        self.shutdown(Shutdown::Both);
+    }
+
+    /// Says that no more will be sent, where TLS has a way to say so.
+    pub(crate) fn end_tls(&self) {
+        match &mut *self.stream.borrow_mut() {
+            Stream::Tcp(_) | Stream::Unix(_) => {}
+            Stream::Tls(stream) => stream.end(),
+            Stream::TlsOverUnix(stream) => stream.end(),
+        }
+    }
+
+    fn shutdown(&self, how: Shutdown) {
+        // Fails only when the client has gone already.
+        let _ = match &*self.stream.borrow() {
+            Stream::Tcp(stream) => rustix::net::shutdown(stream, how),
+            Stream::Unix(stream) => rustix::net::shutdown(stream, how),
+            Stream::Tls(stream) => rustix::net::shutdown(stream.socket(), how),
+            Stream::TlsOverUnix(stream) => rustix::net::shutdown(stream.socket(), how),
+        };
+    }
+}

@@ -1,0 +1,7 @@
+//! A client connection as a socket: its state, its deadline, and the proxies in front of it.
+
+pub(crate) mod io;
+pub(crate) mod open_connections;
+pub(crate) mod presence;
+pub(crate) mod proxied;
+pub mod proxy_protocol;

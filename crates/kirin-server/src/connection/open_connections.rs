@@ -1,0 +1,116 @@
+//! The table of a loop's open connections: one deadline each, checked once a second.
+//!
+//! A timer per connection would cost memory and work for every request; a pass over a table costs
+//! nanoseconds per connection and second. Ending a connection is `shutdown(2)` on its socket: its
+//! task wakes up and sees the end.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tokio::sync::Notify;
+
+use crate::connection::io::{Io, Phase};
+use crate::connection::presence::{self, Presence};
+
+/// Open connections of one server on one loop.
+#[derive(Default)]
+pub(crate) struct OpenConnections {
+    slots: RefCell<Slots>,
+    emptied: Notify,
+}
+
+#[derive(Default)]
+struct Slots {
+    connections: Vec<Option<Rc<Io>>>,
+    free: Vec<usize>,
+}
+
+/// A place in the table; dropping it gives the place back.
+pub(crate) struct Entry {
+    table: Rc<OpenConnections>,
+    slot: usize,
+}
+
+impl OpenConnections {
+    /// Puts a connection into the table.
+    pub(crate) fn enter(table: &Rc<Self>, io: &Rc<Io>) -> Entry {
+        let mut slots = table.slots.borrow_mut();
+        let slot = match slots.free.pop() {
+            Some(slot) => slot,
+            None => {
+                slots.connections.push(None);
+                slots.connections.len() - 1
+            }
+        };
+        slots.connections[slot] = Some(Rc::clone(io));
+        Entry { table: Rc::clone(table), slot }
+    }
+
+    /// Number of connections.
+    pub(crate) fn count(&self) -> usize {
+        let slots = self.slots.borrow();
+        slots.connections.len() - slots.free.len()
+    }
+
+    /// Ends every connection whose deadline has come by `now`.
+    pub(crate) fn end_overdue(&self, now: u64) {
+        self.end_if(|io| io.deadline.get() != 0 && io.deadline.get() <= now);
+    }
+
+    /// Looks whether clients that somebody waits for have gone.
+    pub(crate) fn look_for_the_gone(&self) {
+        for io in self.slots.borrow().connections.iter().flatten() {
+            if !matches!(*io.presence.borrow(), Presence::Unwatched | Presence::Gone) {
+                presence::look(io);
+            }
+        }
+    }
+
+    /// Ends the connections of the client with this address that are not idle; returns how many.
+    pub(crate) fn end_busy_of(&self, address: u64) -> usize {
+        let mut ended = 0;
+        self.end_if(|io| {
+            let is_meant =
+                io.phase.get() != Phase::Idle && io.share.borrow().address() == Some(address);
+            ended += usize::from(is_meant);
+            is_meant
+        });
+        ended
+    }
+
+    /// Ends every connection that waits for a request.
+    pub(crate) fn end_idle(&self) {
+        self.end_if(|io| io.phase.get() == Phase::Idle);
+    }
+
+    /// Ends every connection.
+    pub(crate) fn end_all(&self) {
+        self.end_if(|_| true);
+    }
+
+    /// Waits until no connection is left.
+    pub(crate) async fn empty(&self) {
+        while self.count() > 0 {
+            self.emptied.notified().await;
+        }
+    }
+
+    fn end_if(&self, mut condition: impl FnMut(&Io) -> bool) {
+        for io in self.slots.borrow().connections.iter().flatten() {
+            if condition(io) {
+                io.shutdown_both();
+            }
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut slots = self.table.slots.borrow_mut();
+        slots.connections[self.slot] = None;
+        slots.free.push(self.slot);
+        if slots.connections.len() == slots.free.len() {
+            self.table.emptied.notify_one();
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What a connection does behind proxies: takes their PROXY header off, and asks each request whom
+//! it is from.
+//!
+//! The two functions that the connection calls; what bytes mean is in [`proxy_protocol`] and
+//! [`forwarded`](kirin_http::forwarded).
+
+use std::future::poll_fn;
+use std::io;
+
+use rustix::net::RecvFlags;
+
+use crate::connection::io::Io;
+use crate::connection::proxy_protocol::{self, MAX_HEADER_BYTES, Parsed};
+use crate::server::Server;
+use kirin_http::handler::{Origin, TrustedProxy};
+use kirin_http::request::RequestHead;
+
+/// Seconds that a balancer may take for its header, which it has whole before it connects.
+const HEADER_SECONDS: u64 = 5;
+
+/// Has `answer` answer a request with what is known of where it came from: what trusted proxies
+/// tell, or else the connection.
+pub(crate) fn with_origin<H, R>(
+    server: &Server<H>,
+    io: &Io,
+    head: &RequestHead<'_>,
+    answer: impl FnOnce(&RequestHead<'_>, Origin<'_>) -> R,
+) -> R {
+    let origin = server.origin(io);
+    let Some(forwarding) =
+        server.forwarding.as_ref().filter(|forwarding| forwarding.trusted.contains(origin.peer))
+    else {
+        return answer(head, origin);
+    };
+    let origin = Origin {
+        proxy: Some(TrustedProxy { peer: origin.peer, fields: forwarding.fields }),
+        ..origin
+    };
+    let Some(client) = forwarding.client(origin.peer, head.fields) else {
+        return answer(head, origin);
+    };
+    let secure = client.secure.unwrap_or(origin.secure);
+    let head = RequestHead { host: client.host.unwrap_or(head.host), ..head.clone() };
+    answer(&head, Origin { peer: &client.peer, secure, ..origin })
+}
+
+/// Takes the PROXY header off the start of the connection. Returns whether there was a good one,
+/// from a trusted peer.
+pub(crate) async fn receive<H>(server: &Server<H>, io: &Io) -> bool {
+    if !server.trusts(&io.peer) {
+        tracing::debug!(peer = %io.peer, listener = %server.local, "closed: the PROXY protocol is taken from trusted peers only");
+        return false;
+    }
+    io.set_deadline(HEADER_SECONDS);
+    match read_header(io).await {
+        Ok(()) if io.announced.get().is_some() && !server.admit_address(io) => {
+            tracing::debug!(peer = %io.client_peer(), listener = %server.local, "closed: there are too many connections from this address");
+            false
+        }
+        Ok(()) => true,
+        // A balancer that only looks whether we are there.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+        Err(error) => {
+            tracing::warn!(peer = %io.peer, listener = %server.local, %error, "closed: no PROXY protocol header");
+            false
+        }
+    }
+}
+
+/// Takes exactly the header: what follows it, TLS or a request, stays in the socket.
+async fn read_header(io: &Io) -> io::Result<()> {
+    let mut header = vec![0; MAX_HEADER_BYTES];
+    let mut taken = 0;
+    loop {
+        let peeked =
+            poll_fn(|context| io.poll_receive(context, &mut header[taken..], RecvFlags::PEEK))
+                .await?;
+        if peeked == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        let parsed = proxy_protocol::parse(&header[..taken + peeked]).map_err(invalid)?;
+        let end = match &parsed {
+            Parsed::Complete { length, .. } => *length,
+            // All of it belongs to the header: taken, so that the next look waits for more.
+            Parsed::Partial => taken + peeked,
+        };
+        while taken < end {
+            let rest = &mut header[taken..end];
+            match poll_fn(|context| io.poll_receive(context, rest, RecvFlags::empty())).await? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => taken += count,
+            }
+        }
+        if let Parsed::Complete { client, .. } = parsed {
+            if let Some(client) = client {
+                // Set once a connection, here.
+                let _ = io.announced.set(Box::new(client));
+            }
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,562 @@
+//! A client connection, from its first byte to its last: read, parse, answer, write, again.
+//!
+//! The hot path is [`read_and_answer`]: what is answered from memory is read into the loop's
+//! scratch buffer, parsed where it lies and written with one vectored write, without a buffer or a
+//! task of its own. What takes waiting (an application, a large file, a slow reader) leaves it
+//! through [`settle`].
+
+use std::future::poll_fn;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use crate::connection::io::{Io, Phase};
+use crate::connection::open_connections::OpenConnections;
+use crate::connection::proxied;
+use crate::http1::body;
+use crate::http1::output::{Output, Unsent};
+use crate::http1::response_writer::{Exchange, write_head};
+use crate::http1::sending;
+use crate::http2;
+use crate::logging::access_log::{RequestRecord, ResponseRecord};
+use crate::server::Server;
+use kirin_http::body::Body;
+use kirin_http::client_bytes::{ClientShare, Reservation, Resource};
+use kirin_http::client_watch::ClientWatch;
+use kirin_http::handler::{Answer, Handler, Later, Origin};
+use kirin_http::informational::Informational;
+use kirin_http::pace::Pace;
+use kirin_http::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
+use kirin_http::request_body::BodyError;
+use kirin_http::response::Response;
+
+/// Answers of pipelined requests are gathered up to this size before they are written.
+const GATHERED_BYTES: usize = 64 * 1024;
+
+/// A response that has taken waiting is written by the loop's own buffer up to this size: sockets
+/// take it at once.
+const AT_ONCE_BYTES: u64 = 16 * 1024;
+
+/// Memory of unread bytes up to this size is not counted: most connections have none.
+const UNCOUNTED_BYTES: usize = 4 * 1024;
+
+/// Largest body in memory that is written together with other responses and logged before the
+/// client has taken it. A socket does not take more than that at once, so that a longer one may be
+/// cut, and the log has to wait for its end.
+const GATHERED_BODY_BYTES: u64 = 256 * 1024;
+
+/// A request body that nobody wanted is read and dropped up to this size, to keep the connection.
+const SKIPPED_BODY_BYTES: u64 = 64 * 1024;
+
+/// What comes after the requests that could be answered at once.
+enum Step<'a> {
+    /// Wait for the next request, or for the rest of one.
+    Again,
+    /// The connection has ended.
+    End,
+    /// The client speaks HTTP/2; it has said so with what is unread.
+    Http2,
+    /// Something takes waiting.
+    Settle(Settling<'a>),
+}
+
+/// The work that takes waiting. Its result says whether the connection goes on.
+type Settling<'a> = Pin<Box<dyn Future<Output = io::Result<bool>> + 'a>>;
+
+/// What comes behind the responses that have been gathered.
+enum Work {
+    /// None; go on with the next request.
+    Nothing,
+    /// The last response has been given.
+    Close,
+    /// What came is refused; what else the client sends is not looked at.
+    Refused,
+    /// Send this response.
+    Send(Response, Request),
+    /// Wait for the response.
+    Later(Later, Request),
+}
+
+/// What is kept of a request while its response is on the way.
+struct Request {
+    exchange: Exchange,
+    body: BodyLength,
+    expects_continue: bool,
+    record: Option<RequestRecord>,
+    /// Whose bytes are held until the response has been sent.
+    share: ClientShare,
+    /// Counts the copy of a long head.
+    _head: Option<Reservation>,
+}
+
+/// Serves one connection until it ends.
+pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
+    let _entry = OpenConnections::enter(&server.open, &io);
+    // Boxed like all that an idle connection does not carry.
+    if server.proxy_protocol && !Box::pin(proxied::receive(&server, &io)).await {
+        return;
+    }
+    if server.tls.is_some() {
+        match Box::pin(begin(&server, &io)).await {
+            Begun::Http1 => {}
+            Begun::Http2 => return Box::pin(http2::serve(server, io)).await,
+            Begun::End => return,
+        }
+    }
+    io.set_deadline(server.deadlines.head);
+    let mut read = true;
+    loop {
+        match poll_fn(|context| read_and_answer(&server, &io, context, read)).await {
+            Ok(Step::Again) => read = true,
+            Ok(Step::End) => return io.end_tls(),
+            Ok(Step::Http2) => {
+                return Box::pin(http2::serve(Rc::clone(&server), Rc::clone(&io))).await;
+            }
+            Ok(Step::Settle(settling)) => match settling.await {
+                Ok(true) => read = io.unread.borrow().is_empty(),
+                Ok(false) => return,
+                Err(error) => {
+                    tracing::debug!(peer = %io.peer, %error, "connection lost");
+                    return;
+                }
+            },
+            Err(error) => {
+                tracing::debug!(peer = %io.peer, %error, "connection lost");
+                return;
+            }
+        }
+    }
+}
+
+/// What a connection speaks after the TLS handshake.
+enum Begun {
+    Http1,
+    Http2,
+    /// Nothing: the handshake failed.
+    End,
+}
+
+/// Does the handshake, if there is TLS. One that takes too long is ended by the table of open
+/// connections.
+async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
+    let Some(tls) = &server.tls else { return Begun::Http1 };
+    io.set_deadline(tls.handshake_time().as_secs().max(1));
+    match poll_fn(|context| io.poll_handshake(context, tls)).await {
+        Ok(handshake) => {
+            if let Some(client) = handshake.client {
+                let _ = io.client.set(client);
+            }
+            if handshake.is_http2 { Begun::Http2 } else { Begun::Http1 }
+        }
+        Err(error) => {
+            tracing::debug!(peer = %io.peer, %error, "TLS handshake failed");
+            sending::linger_shortly(io).await;
+            Begun::End
+        }
+    }
+}
+
+/// Reads once (unless pipelined requests are left) and answers every whole request that is there.
+fn read_and_answer<'a, H: Handler>(
+    server: &'a Server<H>,
+    io: &'a Rc<Io>,
+    context: &mut Context<'_>,
+    read: bool,
+) -> Poll<io::Result<Step<'a>>> {
+    let mut scratch = server.scratch.borrow_mut();
+    let mut received: &[u8] = &[];
+    if read {
+        let count = ready!(io.poll_read(context, &mut scratch))?;
+        if count == 0 {
+            return Poll::Ready(Ok(Step::End));
+        }
+        received = &scratch[..count];
+    }
+    let mut unread = io.unread.take();
+    if unread.is_empty() {
+        let (used, step) = answer_all(server, io, context, received)?;
+        if used < received.len() {
+            *io.unread.borrow_mut() = received[used..].to_vec();
+            count_unread(server, io)?;
+        }
+        begin_waiting(server, io, &step, true);
+        return Poll::Ready(Ok(step));
+    }
+    unread.extend_from_slice(received);
+    // A head that comes in pieces is parsed anew for each: the limit on its size keeps that below
+    // what a packet costs, and what is wrong with it is said at once.
+    let (used, step) = answer_all(server, io, context, &unread)?;
+    unread.drain(..used);
+    if !unread.is_empty() {
+        *io.unread.borrow_mut() = unread;
+    }
+    count_unread(server, io)?;
+    // What is left behind a response that took waiting is the begin of a head, too.
+    begin_waiting(server, io, &step, used > 0 || !read);
+    Poll::Ready(Ok(step))
+}
+
+/// Counts the memory of what is unread. If there is no room for it, the connection ends.
+fn count_unread<H>(server: &Server<H>, io: &Io) -> io::Result<()> {
+    let bytes = io.unread.borrow().capacity();
+    let mut counted = io.unread_memory.take();
+    match &mut counted {
+        _ if bytes <= UNCOUNTED_BYTES => counted = None,
+        Some(counted) => counted.resize(bytes as u64).map_err(io::Error::other)?,
+        None => {
+            let share = server.share(io.client_peer());
+            let reserved =
+                share.reserve(Resource::Memory, bytes as u64).map_err(io::Error::other)?;
+            counted = Some(Box::new(reserved));
+        }
+    }
+    io.unread_memory.set(counted);
+    Ok(())
+}
+
+/// Sets phase and deadline for the wait that follows. `new_head` is false when more of the same
+/// head is awaited, whose deadline stays.
+fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &Step<'_>, new_head: bool) {
+    if !matches!(step, Step::Again) {
+        return;
+    }
+    if io.unread.borrow().is_empty() {
+        io.phase.set(Phase::Idle);
+        io.set_deadline(server.deadlines.keep_alive);
+    } else if new_head {
+        io.phase.set(Phase::Busy);
+        io.set_deadline(server.deadlines.head);
+    }
+}
+
+/// Answers the whole requests at the start of `input`; returns how many bytes they took.
+fn answer_all<'a, H: Handler>(
+    server: &'a Server<H>,
+    io: &'a Rc<Io>,
+    context: &mut Context<'_>,
+    input: &[u8],
+) -> io::Result<(usize, Step<'a>)> {
+    let mut output = server.output.borrow_mut();
+    let mut work = Work::Nothing;
+    let mut unsent = None;
+    let mut at = 0;
+    while at < input.len() && matches!(work, Work::Nothing) && unsent.is_none() {
+        let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        match request::parse(&input[at..], &mut storage, &server.limits.head) {
+            Ok(Parsed::Partial) => break,
+            Ok(Parsed::Complete(head, length)) => {
+                at += length;
+                work = answer_one(server, io, &mut output, &head);
+            }
+            Ok(Parsed::RawTarget) => match answer_escaped(server, io, &mut output, &input[at..]) {
+                Ok(None) => break,
+                Ok(Some((length, done))) => {
+                    at += length;
+                    work = done;
+                }
+                Err(reject) => {
+                    at = input.len();
+                    work = refuse(server, io, &mut output, reject);
+                }
+            },
+            // By prior knowledge (RFC 9113 section 3.3); over TLS the handshake says so.
+            Err(_) if server.tls.is_none() && !io.has_begun.get() && http2::is_preface(input) => {
+                return Ok((0, Step::Http2));
+            }
+            Err(reject) => {
+                at = input.len();
+                work = refuse(server, io, &mut output, reject);
+            }
+        }
+        if output.len() > GATHERED_BYTES {
+            unsent = output.flush(io, context)?;
+        }
+    }
+    if unsent.is_none() && output.len() > 0 {
+        unsent = output.flush(io, context)?;
+    }
+    if matches!(work, Work::Nothing) && unsent.is_none() {
+        return Ok((at, Step::Again));
+    }
+    // Boxed, so that an idle connection does not carry the size of all that might happen to it.
+    Ok((at, Step::Settle(Box::pin(settle(server, io, unsent, work)))))
+}
+
+/// Answers a request whose target has bytes above 127, as if the client had escaped them. Returns
+/// how many bytes of `input` it took; `None` if more are needed.
+fn answer_escaped<H: Handler>(
+    server: &Server<H>,
+    io: &Io,
+    output: &mut Output,
+    input: &[u8],
+) -> Result<Option<(usize, Work)>, Reject> {
+    let (escaped, added) = request::escape_target(input);
+    let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    match request::parse(&escaped, &mut storage, &server.limits.head)? {
+        Parsed::Complete(head, length) => {
+            Ok(Some((length - added, answer_one(server, io, output, &head))))
+        }
+        Parsed::Partial => Ok(None),
+        Parsed::RawTarget => {
+            Err(Reject::Bad("request target has a character that must be percent-encoded"))
+        }
+    }
+}
+
+/// Answers one request into `output` if that takes no waiting.
+fn answer_one<H: Handler>(
+    server: &Server<H>,
+    io: &Io,
+    output: &mut Output,
+    head: &RequestHead<'_>,
+) -> Work {
+    proxied::with_origin(server, io, head, |head, origin| {
+        answer_from(server, io, output, head, origin)
+    })
+}
+
+/// Answers a request of which it is known where it came from.
+fn answer_from<H: Handler>(
+    server: &Server<H>,
+    io: &Io,
+    output: &mut Output,
+    head: &RequestHead<'_>,
+    origin: Origin<'_>,
+) -> Work {
+    let record = server.log.as_ref().map(|log| log.begin(origin.peer, head, Instant::now()));
+    let mut exchange = Exchange::of(head);
+    exchange.persistent &= !server.stopping.get();
+    io.has_begun.set(true);
+    if head.is_misdirected(origin.secure) {
+        return refuse(server, io, output, Reject::Misdirected);
+    }
+    let answer = server.handler.answer(head, origin);
+    let mut request = Request {
+        exchange,
+        body: head.body,
+        expects_continue: head.expects_continue,
+        record,
+        share: ClientShare::default(),
+        _head: None,
+    };
+    let response = match answer {
+        Answer::Later(later) => {
+            request.exchange.takes_trailers = head.takes_trailers();
+            request.share = server.share(origin.peer);
+            return match request.share.reserve_head(head.len_bytes()) {
+                Ok(reserved) => Work::Later(later, Request { _head: reserved, ..request }),
+                Err(_) => Work::Send(Response::no_room(), request),
+            };
+        }
+        Answer::Now(response) => response,
+    };
+    let is_long = response.body.length().is_some_and(|length| length > GATHERED_BODY_BYTES);
+    if !is_in_memory(&response.body) || is_long || request.body != BodyLength::None {
+        request.share = server.share(origin.peer);
+        return Work::Send(response, request);
+    }
+    write_response(server, output, response, &mut request);
+    if request.exchange.persistent { Work::Nothing } else { Work::Close }
+}
+
+fn is_in_memory(body: &Body) -> bool {
+    matches!(body, Body::Empty | Body::Bytes(_) | Body::Segments(_) | Body::Withheld(_))
+}
+
+/// Appends a response whose body is in memory.
+fn write_response<H>(
+    server: &Server<H>,
+    output: &mut Output,
+    response: Response,
+    request: &mut Request,
+) {
+    let clock = server.clock();
+    let framing = output.text(|text| write_head(&response, &mut request.exchange, clock, text));
+    let before = output.len();
+    if framing != crate::http1::response_writer::BodyFraming::Nothing {
+        match response.body {
+            Body::Bytes(bytes) => output.bytes(bytes),
+            Body::Segments(segments) => {
+                segments.into_iter().for_each(|segment| output.bytes(segment))
+            }
+            Body::Empty | Body::Withheld(_) | Body::File(_) | Body::Stream(_) | Body::Tunnel(_) => {
+            }
+        }
+    }
+    if let (Some(log), Some(record)) = (&server.log, &request.record) {
+        let body_bytes = (output.len() - before) as u64;
+        let (status, answered_by) = (response.status, response.answered_by);
+        let response = ResponseRecord { status, body_bytes, answered_by, is_cut: false };
+        log.end(record, &response, clock.time());
+    }
+}
+
+/// Answers what is no acceptable request; the connection ends.
+fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -> Work {
+    tracing::debug!(peer = %io.peer, %reject, "request refused");
+    server.clock().now();
+    let mut request = Request {
+        exchange: Exchange::rejected(),
+        body: BodyLength::None,
+        expects_continue: false,
+        record: server.log.as_ref().map(|_| RequestRecord::unreadable(io.client_peer())),
+        share: ClientShare::default(),
+        _head: None,
+    };
+    write_response(server, output, Response::error(reject.status()), &mut request);
+    Work::Refused
+}
+
+/// Sends what the socket did not take, then does the work that takes waiting. Returns whether the
+/// connection goes on.
+async fn settle<H: Handler>(
+    server: &Server<H>,
+    io: &Rc<Io>,
+    unsent: Option<Unsent>,
+    work: Work,
+) -> io::Result<bool> {
+    io.phase.set(Phase::Busy);
+    let share = match &work {
+        Work::Send(_, request) | Work::Later(_, request) => request.share.clone(),
+        Work::Nothing | Work::Close | Work::Refused => server.share(io.client_peer()),
+    };
+    io.share.replace(share);
+    if let Some(mut unsent) = unsent {
+        sending::flush(io, &mut unsent).await?;
+    }
+    let refused = matches!(work, Work::Refused);
+    let persistent = match work {
+        Work::Nothing => true,
+        Work::Close | Work::Refused => false,
+        Work::Send(mut response, mut request) => {
+            match Box::pin(skip_body(io, &request)).await {
+                Ok(skipped) => request.exchange.persistent &= skipped,
+                Err(error) => {
+                    request.exchange.persistent = false;
+                    if matches!(error, BodyError::Chunked(_)) {
+                        response = Response::error(error.status());
+                    }
+                }
+            }
+            send(server, io, response, request).await?
+        }
+        Work::Later(later, mut request) => {
+            io.clear_deadline();
+            let mut body = body::receive(io, request.body, request.expects_continue);
+            let is_current = request.exchange.version == Version::Http11;
+            io.takes_informational.set(is_current);
+            let client = ClientWatch::new(Rc::clone(io) as _);
+            body = body.with_client(client.clone()).with_share(request.share.clone());
+            if is_current {
+                body = body.with_informational(Informational::new(
+                    Rc::clone(io) as _,
+                    Pace::new(io.deadlines.writing),
+                ));
+            }
+            let response = tokio::select! {
+                biased;
+                response = later(body) => response,
+                // The end of the program does not wait for a response that nobody will get.
+                () = server.stops_without(&client) => {
+                    tracing::info!(address = %server.local, "the client of a request has gone: it is not waited for");
+                    return Ok(false);
+                }
+            };
+            request.exchange.persistent &= io.body_finished.get() && !server.stopping.get();
+            send(server, io, response, request).await?
+        }
+    };
+    if persistent {
+        io.phase.set(Phase::Idle);
+        io.set_deadline(server.deadlines.keep_alive);
+    } else if refused {
+        sending::linger_shortly(io).await;
+    } else if !io.body_finished.get() || !io.unread.borrow().is_empty() || io.has_more() {
+        sending::linger(io).await;
+    } else {
+        io.end_tls();
+    }
+    Ok(persistent)
+}
+
+/// Writes a response of any kind.
+async fn send<H>(
+    server: &Server<H>,
+    io: &Io,
+    response: Response,
+    request: Request,
+) -> io::Result<bool> {
+    if is_in_memory(&response.body)
+        && response.body.length().is_some_and(|length| length <= AT_ONCE_BYTES)
+    {
+        return send_at_once(server, io, response, request).await;
+    }
+    // Boxed, as what takes waiting for a response is not to carry the size of all that may be sent.
+    Box::pin(send_in_time(server, io, response, request)).await
+}
+
+/// Writes a response at the client's pace.
+async fn send_in_time<H>(
+    server: &Server<H>,
+    io: &Io,
+    response: Response,
+    mut request: Request,
+) -> io::Result<bool> {
+    let (status, answered_by) = (response.status, response.answered_by);
+    let before = io.sent.get();
+    let sent = sending::send(io, &server.pipes, response, &mut request.exchange).await;
+    if let (Some(log), Some(record)) = (&server.log, &request.record) {
+        let response = match sent {
+            Ok(body_bytes) => ResponseRecord { status, body_bytes, answered_by, is_cut: false },
+            Err(_) => {
+                // In chunks this counts their framing, too, as nginx does.
+                let taken = io.sent.get() - before;
+                let body_bytes = taken.saturating_sub(request.exchange.head_bytes as u64);
+                ResponseRecord::cut(status, body_bytes, answered_by, taken > 0)
+            }
+        };
+        server.clock().now();
+        log.end(record, &response, server.clock().time());
+    }
+    sent.map(|_| request.exchange.persistent)
+}
+
+/// Writes a small response as those are written that take no waiting: by the loop's own buffer.
+async fn send_at_once<H>(
+    server: &Server<H>,
+    io: &Io,
+    response: Response,
+    mut request: Request,
+) -> io::Result<bool> {
+    server.clock().now();
+    let mut response = Some(response);
+    let unsent = poll_fn(|context| {
+        let mut output = server.output.borrow_mut();
+        if let Some(response) = response.take() {
+            write_response(server, &mut output, response, &mut request);
+        }
+        Poll::Ready(output.flush(io, context))
+    });
+    if let Some(mut unsent) = unsent.await? {
+        sending::flush(io, &mut unsent).await?;
+    }
+    Ok(request.exchange.persistent)
+}
+
+/// Drops a small body that no place wanted. Returns whether the next request can be found behind
+/// it.
+async fn skip_body(io: &Rc<Io>, request: &Request) -> Result<bool, BodyError> {
+    // A client that was not told to continue may send the body or not: what comes next cannot be
+    // known.
+    if request.expects_continue {
+        io.body_finished.set(false);
+        return Ok(false);
+    }
+    let mut body = body::receive(io, request.body, false);
+    body.limit(SKIPPED_BODY_BYTES);
+    while body.chunk().await?.is_some() {}
+    Ok(true)
+}

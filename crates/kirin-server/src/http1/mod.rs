@@ -1,0 +1,10 @@
+//! HTTP/1.0 and HTTP/1.1 (RFC 9112).
+
+pub(crate) mod body;
+pub(crate) mod connection;
+mod informational;
+pub(crate) mod output;
+pub(crate) mod response_writer;
+pub(crate) mod sending;
+pub(crate) mod splicing;
+mod tunnel;

@@ -1,0 +1,208 @@
+//! What waits to be written: heads in one buffer, bodies by reference, sent with vectored writes.
+//!
+//! One a loop, reused for every request. Only what a slow reader leaves over becomes [`Unsent`] and
+//! is owned by the connection.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+use crate::connection::io::Io;
+
+/// Pieces in one writev. The kernel takes up to 1,024 (IOV_MAX); a response rarely has more than a
+/// few.
+const MAX_SLICES: usize = 32;
+
+/// Pieces up to this size are copied behind the head: one piece is sent with a plain `send`.
+const COPIED_BYTES: usize = 2048;
+
+/// The loop's output buffer.
+#[derive(Default)]
+pub(crate) struct Output {
+    text: Vec<u8>,
+    pieces: Vec<Piece>,
+    length: usize,
+}
+
+enum Piece {
+    Text(Range<usize>),
+    Bytes(Bytes),
+}
+
+/// Bytes that the socket did not take yet.
+pub(crate) struct Unsent(VecDeque<Bytes>);
+
+impl Output {
+    /// Appends what `write` writes.
+    pub(crate) fn text<R>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let start = self.text.len();
+        let result = write(&mut self.text);
+        let end = self.text.len();
+        self.length += end - start;
+        match self.pieces.last_mut() {
+            Some(Piece::Text(range)) if range.end == start => range.end = end,
+            _ => self.pieces.push(Piece::Text(start..end)),
+        }
+        result
+    }
+
+    /// Appends `bytes`; without copying them, unless they are so few that a copy is cheaper than a
+    /// piece of its own.
+    pub(crate) fn bytes(&mut self, bytes: Bytes) {
+        if bytes.len() <= COPIED_BYTES {
+            self.text(|text| text.extend_from_slice(&bytes));
+        } else {
+            self.length += bytes.len();
+            self.pieces.push(Piece::Bytes(bytes));
+        }
+    }
+
+    /// Bytes waiting.
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Writes everything; what the socket does not take now is returned. Leaves the buffer empty.
+    pub(crate) fn flush(
+        &mut self,
+        io: &Io,
+        context: &mut Context<'_>,
+    ) -> io::Result<Option<Unsent>> {
+        let result = self.write(io, context);
+        self.text.clear();
+        self.pieces.clear();
+        self.length = 0;
+        // A burst of large heads is not kept for ever.
+        if self.text.capacity() > 256 * 1024 {
+            self.text = Vec::new();
+        }
+        result
+    }
+
+    fn write(&self, io: &Io, context: &mut Context<'_>) -> io::Result<Option<Unsent>> {
+        let mut written = 0;
+        while written < self.length {
+            let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+            let mut count = 0;
+            for slice in self.unwritten(written).take(MAX_SLICES) {
+                slices[count] = IoSlice::new(slice);
+                count += 1;
+            }
+            let result = match &slices[..count] {
+                [slice] => io.poll_write(context, slice),
+                slices => io.poll_write_vectored(context, slices),
+            };
+            match result {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(sent)) => written += sent,
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(Some(self.unsent(written))),
+            }
+        }
+        match io.poll_flush(context)? {
+            Poll::Ready(()) => Ok(None),
+            Poll::Pending => Ok(Some(self.unsent(written))),
+        }
+    }
+
+    /// The pieces from byte `written` on.
+    fn unwritten(&self, written: usize) -> impl Iterator<Item = &[u8]> {
+        let mut skip = written;
+        self.pieces.iter().filter_map(move |piece| {
+            let slice = match piece {
+                Piece::Text(range) => &self.text[range.clone()],
+                Piece::Bytes(bytes) => &bytes[..],
+            };
+            let skipped = skip.min(slice.len());
+            skip -= skipped;
+            (skipped < slice.len()).then(|| &slice[skipped..])
+        })
+    }
+
+    fn unsent(&self, written: usize) -> Unsent {
+        let mut skip = written;
+        let mut left = VecDeque::new();
+        for piece in &self.pieces {
+            let bytes = match piece {
+                Piece::Text(range) => {
+                    let skipped = skip.min(range.len());
+                    skip -= skipped;
+                    Bytes::copy_from_slice(&self.text[range.start + skipped..range.end])
+                }
+                Piece::Bytes(bytes) => {
+                    let skipped = skip.min(bytes.len());
+                    skip -= skipped;
+                    bytes.slice(skipped..)
+                }
+            };
+            if !bytes.is_empty() {
+                left.push_back(bytes);
+            }
+        }
+        Unsent(left)
+    }
+}
+
+impl Unsent {
+    /// One piece, for writers that are not on the hot path.
+    pub(crate) fn one(bytes: Bytes) -> Self {
+        Self(VecDeque::from([bytes]))
+    }
+
+    /// Bytes left.
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
+    }
+
+    /// Bytes left that nobody else has: what the store has too is not held for the client.
+    pub(crate) fn owned_len(&self) -> usize {
+        self.0.iter().filter(|bytes| bytes.is_unique()).map(Bytes::len).sum()
+    }
+
+    /// Appends a piece.
+    pub(crate) fn push(&mut self, bytes: Bytes) {
+        self.0.push_back(bytes);
+    }
+
+    /// Writes on; ready when all is written.
+    pub(crate) fn poll_flush(
+        &mut self,
+        io: &Io,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            while self.0.front().is_some_and(Bytes::is_empty) {
+                self.0.pop_front();
+            }
+            if self.0.is_empty() {
+                return io.poll_flush(context);
+            }
+            let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+            let mut count = 0;
+            for bytes in self.0.iter().take(MAX_SLICES) {
+                slices[count] = IoSlice::new(bytes);
+                count += 1;
+            }
+            let result = match &slices[..count] {
+                [slice] => io.poll_write(context, slice),
+                slices => io.poll_write_vectored(context, slices),
+            };
+            let mut sent = std::task::ready!(result)?;
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            while let Some(front) = self.0.front_mut() {
+                let taken = sent.min(front.len());
+                *front = front.slice(taken..);
+                sent -= taken;
+                if !front.is_empty() || sent == 0 {
+                    break;
+                }
+                self.0.pop_front();
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Response heads: from a status, field lines and the length of the body to bytes.
+//!
+//! The one place that decides how a response is framed and whether the connection goes on.
+
+use http::{Method, StatusCode};
+
+use crate::clock::Clock;
+use kirin_http::body::Body;
+use kirin_http::request::{RequestHead, Version};
+use kirin_http::response::Response;
+
+/// What writing the response must know of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Version of the request.
+    pub version: Version,
+    /// Whether the method is HEAD: a head as for GET, and no body.
+    pub is_head: bool,
+    /// Whether the connection is kept after the response.
+    pub persistent: bool,
+    /// Whether the client takes trailers. Looked for only where some may come.
+    pub takes_trailers: bool,
+    /// Length of the response head in bytes, once it has been written.
+    pub head_bytes: usize,
+}
+
+impl Exchange {
+    /// The exchange that `request` begins.
+    pub fn of(request: &RequestHead<'_>) -> Self {
+        Self {
+            version: request.version,
+            is_head: request.method == Method::HEAD,
+            persistent: request.persistent,
+            takes_trailers: false,
+            head_bytes: 0,
+        }
+    }
+
+    /// The exchange of a request that could not be read: it ends the connection.
+    pub fn rejected() -> Self {
+        Self {
+            version: Version::Http11,
+            is_head: false,
+            persistent: false,
+            takes_trailers: false,
+            head_bytes: 0,
+        }
+    }
+}
+
+/// How the bytes after the head are to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFraming {
+    /// None follow.
+    Nothing,
+    /// The body as it is, after a `Content-Length`.
+    Plain,
+    /// In chunks.
+    Chunked,
+    /// The body as it is; the end of the connection is its end (HTTP/1.0 without a length).
+    UntilClose,
+}
+
+/// Appends the head of `response`; decides the framing and, where that demands it, ends persistence
+/// in `exchange`.
+pub fn write_head(
+    response: &Response,
+    exchange: &mut Exchange,
+    clock: &Clock,
+    out: &mut Vec<u8>,
+) -> BodyFraming {
+    let bodiless = Response::is_bodiless_status(response.status);
+    let length = match response.body {
+        // What a GET would have, a place without a body for HEAD does not say (RFC 9110 section
+        // 8.6).
+        Body::Empty if exchange.is_head => None,
+        _ => response.body.length(),
+    };
+    let framing = match length {
+        _ if bodiless => BodyFraming::Nothing,
+        _ if exchange.is_head => BodyFraming::Nothing,
+        Some(0) => BodyFraming::Nothing,
+        Some(_) if matches!(response.body, Body::Withheld(_)) => BodyFraming::Nothing,
+        Some(_) if announces_trailers(response, exchange) => BodyFraming::Chunked,
+        Some(_) => BodyFraming::Plain,
+        None if exchange.version == Version::Http11 => BodyFraming::Chunked,
+        None => BodyFraming::UntilClose,
+    };
+    // A body that was promised and is not there can only end with the connection.
+    let withheld_from_get =
+        matches!(response.body, Body::Withheld(1..)) && !exchange.is_head && !bodiless;
+    exchange.persistent &= framing != BodyFraming::UntilClose && !withheld_from_get;
+
+    write_status_line(response.status, out);
+    response.fields.write_to(out);
+    if !response.fields.has_date() {
+        clock.write_date_line(out);
+    }
+    if framing == BodyFraming::Chunked {
+        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    } else if let Some(length) = length
+        && !bodiless
+    {
+        out.extend_from_slice(b"Content-Length: ");
+        out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    match (exchange.persistent, exchange.version) {
+        (true, Version::Http11 | Version::Http2) => out.extend_from_slice(b"\r\n"),
+        (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n\r\n"),
+        (false, _) => out.extend_from_slice(b"Connection: close\r\n\r\n"),
+    }
+    framing
+}
+
+/// Whether trailers that the client takes are to follow. With a `Content-Length` there is no place
+/// for them (RFC 9112 section 6.1).
+fn announces_trailers(response: &Response, exchange: &Exchange) -> bool {
+    exchange.takes_trailers
+        && exchange.version == Version::Http11
+        && matches!(&response.body, Body::Stream(stream) if stream.may_have_trailers())
+        && response.fields.get("trailer").is_some()
+}
+
+/// An HTTP/1.1 status line also answers HTTP/1.0 requests (RFC 9110 section 6.2).
+pub(crate) fn write_status_line(status: StatusCode, out: &mut Vec<u8>) {
+    match status {
+        StatusCode::OK => out.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
+        StatusCode::NOT_MODIFIED => out.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n"),
+        _ => {
+            out.extend_from_slice(b"HTTP/1.1 ");
+            out.extend_from_slice(status.as_str().as_bytes());
+            out.push(b' ');
+            out.extend_from_slice(status.canonical_reason().unwrap_or("").as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use kirin_http::body::{BodyStream, StreamError};
+    use kirin_http::response::AnsweredBy;
+    use std::task::{Context, Poll};
+
+    struct Endless;
+
+    impl BodyStream for Endless {
+        fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+            Poll::Pending
+        }
+
+        fn length(&self) -> Option<u64> {
+            None
+        }
+    }
+
+    fn write(status: u16, body: Body, mut exchange: Exchange) -> (String, BodyFraming, bool) {
+        let response =
+            Response::new(AnsweredBy::SERVER, StatusCode::from_u16(status).unwrap(), body);
+        let mut out = Vec::new();
+        let framing = write_head(&response, &mut exchange, &Clock::default(), &mut out);
+        (String::from_utf8(out).unwrap(), framing, exchange.persistent)
+    }
+
+    const GET: Exchange = Exchange {
+        version: Version::Http11,
+        is_head: false,
+        persistent: true,
+        takes_trailers: false,
+        head_bytes: 0,
+    };
+    const HEAD: Exchange = Exchange { is_head: true, ..GET };
+    const OLD: Exchange = Exchange { version: Version::Http10, ..GET };
+
+    #[test]
+    fn framing_follows_body_method_status_and_version() {
+        let stream = || Body::Stream(Box::new(Endless));
+        let cases = [
+            (200, Body::from("hello"), GET, "Content-Length: 5\r\n", BodyFraming::Plain, true),
+            (200, Body::Empty, GET, "Content-Length: 0\r\n", BodyFraming::Nothing, true),
+            (200, stream(), GET, "Transfer-Encoding: chunked\r\n", BodyFraming::Chunked, true),
+            (200, stream(), OLD, "Connection: close\r\n", BodyFraming::UntilClose, false),
+            (200, Body::from("hello"), OLD, "Connection: keep-alive\r\n", BodyFraming::Plain, true),
+            (200, Body::from("hello"), HEAD, "Content-Length: 5\r\n", BodyFraming::Nothing, true),
+            (200, Body::Withheld(7), HEAD, "Content-Length: 7\r\n", BodyFraming::Nothing, true),
+            (200, Body::Withheld(7), GET, "Content-Length: 7\r\n", BodyFraming::Nothing, false),
+            (200, Body::Withheld(0), HEAD, "Content-Length: 0\r\n", BodyFraming::Nothing, true),
+            (200, stream(), HEAD, "Date: ", BodyFraming::Nothing, true),
+        ];
+        for (status, body, exchange, line, framing, persistent) in cases {
+            let what = format!("{status} {body:?} {exchange:?}");
+            let (head, got_framing, got_persistent) = write(status, body, exchange);
+            assert!(head.contains(line), "{what}: {head}");
+            assert!(head.ends_with("\r\n\r\n"), "{what}: {head}");
+            assert_eq!((got_framing, got_persistent), (framing, persistent), "{what}: {head}");
+        }
+    }
+
+    struct WithTrailers;
+
+    impl BodyStream for WithTrailers {
+        fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+            Poll::Pending
+        }
+
+        fn length(&self) -> Option<u64> {
+            Some(5)
+        }
+
+        fn may_have_trailers(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_length_gives_way_to_trailers_that_are_announced_and_taken() {
+        let takes = Exchange { takes_trailers: true, ..GET };
+        for (exchange, announced, framing) in [
+            (takes, true, BodyFraming::Chunked),
+            (takes, false, BodyFraming::Plain),
+            (GET, true, BodyFraming::Plain),
+            (Exchange { takes_trailers: true, ..OLD }, true, BodyFraming::Plain),
+            (Exchange { takes_trailers: true, ..HEAD }, true, BodyFraming::Nothing),
+        ] {
+            let mut response = Response::new(
+                AnsweredBy::new("proxy"),
+                StatusCode::OK,
+                Body::Stream(Box::new(WithTrailers)),
+            );
+            if announced {
+                response.fields.push("Trailer", "X-Sum");
+            }
+            let mut out = Vec::new();
+            let got = write_head(&response, &mut exchange.clone(), &Clock::default(), &mut out);
+            let head = String::from_utf8(out).unwrap();
+            assert_eq!(got, framing, "{exchange:?} {announced}: {head}");
+            let has_length = framing != BodyFraming::Chunked;
+            assert_eq!(
+                head.contains("Content-Length: 5\r\n"),
+                has_length,
+                "{exchange:?} {announced}: {head}"
+            );
+            assert_eq!(
+                head.contains("Transfer-Encoding"),
+                !has_length,
+                "{exchange:?} {announced}: {head}"
+            );
+        }
+    }
+
+    #[test]
+    fn statuses_without_a_body_have_no_length() {
+        for status in [204, 304] {
+            let (head, framing, persistent) = write(status, Body::from("left out"), GET);
+            assert!(
+                !head.contains("Content-Length") && !head.contains("Transfer-Encoding"),
+                "{head}"
+            );
+            assert_eq!((framing, persistent), (BodyFraming::Nothing, true));
+        }
+    }
+
+    #[test]
+    fn a_head_without_a_known_length_does_not_invent_one() {
+        for body in [Body::Empty, Body::Stream(Box::new(Endless))] {
+            let (head, framing, persistent) = write(200, body, HEAD);
+            assert!(
+                !head.contains("Content-Length") && !head.contains("Transfer-Encoding"),
+                "{head}"
+            );
+            assert_eq!((framing, persistent), (BodyFraming::Nothing, true));
+        }
+    }
+
+    #[test]
+    fn an_upstreams_date_is_kept() {
+        let mut response = Response::new(AnsweredBy::new("app"), StatusCode::OK, Body::Empty);
+        response.fields.push("Date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        let mut out = Vec::new();
+        write_head(&response, &mut GET.clone(), &Clock::default(), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap().matches("Date: ").count(), 1);
+    }
+}

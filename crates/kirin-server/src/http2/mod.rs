@@ -1,0 +1,338 @@
+//! HTTP/2 (RFC 9113) on the `h2` crate: a connection's streams become the same requests, and come
+//! to the same handler, as those of HTTP/1.
+//!
+//! A connection comes here from [`crate::http1::connection`], after a TLS handshake that chose `h2` or
+//! when its first bytes are the preface. Its task drives the frames; each stream is a task beside
+//! it, so that one that waits for an application holds up no other.
+//!
+//! What a stranger may take: streams at once, the size of a header section, body bytes that nobody
+//! has read yet and bytes that wait to be sent are limited; frames that ask for nothing have a
+//! budget (`frame_budget`); streams that are reset again and again end the connection.
+
+mod body;
+mod frame_budget;
+mod head;
+mod prepared_heads;
+mod responder;
+mod response;
+mod send;
+mod socket;
+mod stream;
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::Reason;
+use h2::server::{Builder, SendResponse};
+use http::Request;
+use tokio::task::JoinSet;
+
+use crate::connection::io::{Io, Phase};
+use crate::http1::sending;
+use crate::server::Server;
+use kirin_http::handler::Handler;
+use socket::{Backlog, Socket};
+use stream::{Begun, Ended};
+
+/// What an HTTP/2 connection begins with (RFC 9113 section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The part of it that no HTTP/1 request can begin with: `PRI * HTTP/2`.
+const PREFACE_START_BYTES: usize = 12;
+
+/// Streams at once.
+const STREAMS: u32 = 128;
+
+/// Body bytes of one stream, and of all, that a client may send before somebody reads them.
+const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 512 * 1024;
+
+/// Bytes of a stream that wait to be sent.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Streams that a client may reset beyond those that it lets end: "rapid reset" (CVE-2023-44487)
+/// makes work and takes no place among the streams at once.
+const RESETS: u32 = 100;
+
+/// Streams reset before we have seen them, and streams that we had to reset for their errors.
+const UNSEEN_RESETS: usize = 20;
+const ERROR_RESETS: usize = 100;
+
+/// Seconds for a client to go when there is nothing left to do for it.
+const GOING_SECONDS: u64 = 2;
+
+/// Whether a connection that begins with `received` speaks HTTP/2.
+pub(crate) fn is_preface(received: &[u8]) -> bool {
+    let length = received.len().min(PREFACE.len());
+    length >= PREFACE_START_BYTES && received.get(..length) == PREFACE.get(..length)
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
+    io.phase.set(Phase::Streams);
+    io.set_deadline(server.deadlines.head);
+    let share = server.share(io.client_peer());
+    io.share.replace(share.clone());
+    let backlog = Rc::new(Backlog::new(share));
+    let socket = Socket::new(&io, &backlog);
+    let header_bytes = u32::try_from(server.limits.head.head_bytes).unwrap_or(u32::MAX);
+    let handshake = Builder::new()
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(header_bytes)
+        .initial_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buffer_size(SEND_BUFFER_BYTES)
+        .max_pending_accept_reset_streams(UNSEEN_RESETS)
+        .max_local_error_reset_streams(Some(ERROR_RESETS))
+        .handshake::<_, Bytes>(socket.clone());
+    let mut handshake = pin!(handshake);
+    let shaken = poll_fn(|context| {
+        let shaken = handshake.as_mut().poll(context);
+        if shaken.is_pending() {
+            // If that fails, so does reading.
+            let _ = socket.poll_send_and_wait(context);
+        }
+        shaken
+    });
+    let mut connection = match shaken.await {
+        Ok(connection) => connection,
+        Err(error) => return tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection failed"),
+    };
+    let resets = Rc::new(Resets(Cell::new(RESETS)));
+    let mut streams = Streams { tasks: JoinSet::new(), resets, backlog };
+    let mut is_calmed = false;
+    let mut waiting = Waiting { on: Some(WaitingOn::Request), is_over: true, is_stopping: false };
+    let mut stopping = pin!(server.stop.notified());
+    stopping.as_mut().enable();
+    let ended = loop {
+        let next = poll_fn(|context| {
+            if streams.resets.are_too_many() && !is_calmed {
+                is_calmed = true;
+                tracing::info!(peer = %io.peer, "HTTP/2 connection is ended: its client resets stream after stream");
+                connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+            }
+            if waiting.is_over() {
+                if !waiting.is_stopping
+                    && (server.stopping.get() || stopping.as_mut().poll(context).is_ready())
+                {
+                    connection.graceful_shutdown();
+                    waiting.stop(&io);
+                }
+                streams.reap(context);
+            }
+            if let Poll::Ready(accepted) = connection.poll_accept(context) {
+                waiting.accept();
+                return Poll::Ready(accepted.transpose().map_err(Failure::from));
+            }
+            if socket.is_flooded() && !is_calmed {
+                is_calmed = true;
+                tracing::info!(peer = %io.peer, "HTTP/2 connection is ended: its client floods it with frames that ask for nothing");
+                connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+                if let Poll::Ready(accepted) = connection.poll_accept(context) {
+                    return Poll::Ready(accepted.transpose().map_err(Failure::from));
+                }
+            }
+            if let Poll::Ready(Err(error)) = socket.poll_send_and_wait(context) {
+                return Poll::Ready(Err(error.into()));
+            }
+            let on = if socket.is_stalled() {
+                WaitingOn::Socket
+            } else if !streams.tasks.is_empty() {
+                WaitingOn::Work
+            } else if connection.has_streams() {
+                WaitingOn::Reader
+            } else {
+                WaitingOn::Request
+            };
+            waiting.begin(on, socket.take_progress(), &io);
+            Poll::Pending
+        });
+        match next.await {
+            Ok(Some((request, respond))) => streams.begin(&server, &io, request, respond).await,
+            Ok(None) => break Ok(()),
+            Err(failure) => {
+                // The answers to what came before.
+                poll_fn(|context| Poll::Ready(socket.poll_send_and_wait(context).is_ready())).await;
+                break Err(failure);
+            }
+        }
+    };
+    // Sending fails now in those that send. One that waits for an application waits on, as in
+    // HTTP/1: a worker whose exchange is cut is lost, and clients that go away are too many for
+    // that.
+    drop(connection);
+    streams.tasks.detach_all();
+    match ended {
+        Err(error) if error.is_io() => tracing::debug!(peer = %io.peer, %error, "connection lost"),
+        ended => {
+            if let Err(error) = ended {
+                tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection ended");
+            }
+            sending::linger_shortly(&io).await;
+        }
+    }
+}
+
+/// Why a connection ended before its end.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Http2(#[from] h2::Error),
+    #[error(transparent)]
+    Socket(#[from] std::io::Error),
+}
+
+impl Failure {
+    /// Whether it is the socket's, so that nothing can be sent any more.
+    fn is_io(&self) -> bool {
+        match self {
+            Failure::Http2(error) => error.is_io(),
+            Failure::Socket(_) => true,
+        }
+    }
+}
+
+/// The streams of a connection that are being answered.
+struct Streams {
+    tasks: JoinSet<()>,
+    resets: Rc<Resets>,
+    backlog: Rc<Backlog>,
+}
+
+/// How many streams a client may still reset. One that it lets end gives one back.
+struct Resets(Cell<u32>);
+
+impl Resets {
+    fn count_reset(&self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+
+    fn count(&self, ended: &Ended) {
+        match ended {
+            Ended::Answered => self.0.set(RESETS.min(self.0.get() + 1)),
+            Ended::ResetByClient => self.count_reset(),
+            Ended::Abandoned | Ended::Cut => {}
+        }
+    }
+
+    fn are_too_many(&self) -> bool {
+        self.0.get() == 0
+    }
+}
+
+impl Streams {
+    /// Answers a request: here and now if that takes no waiting, or else by a task of its own.
+    async fn begin<H: Handler>(
+        &mut self,
+        server: &Rc<Server<H>>,
+        io: &Io,
+        request: Request<h2::RecvStream>,
+        respond: SendResponse<Bytes>,
+    ) {
+        let rest = match stream::begin(server, io, (request, respond), &self.resets, &self.backlog)
+        {
+            Begun::Ended(ended) => return self.resets.count(&ended),
+            Begun::Goes(rest) => rest,
+        };
+        let resets = Rc::clone(&self.resets);
+        let mut rest = Box::pin(async move { resets.count(&rest.await) });
+        let ended = poll_fn(|context| Poll::Ready(rest.as_mut().poll(context))).await;
+        if ended.is_pending() {
+            self.tasks.spawn_local(rest);
+        }
+    }
+
+    /// Takes out the streams that have ended.
+    fn reap(&mut self, context: &mut Context<'_>) {
+        while let Poll::Ready(Some(ended)) = self.tasks.poll_join_next(context) {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a stream ended by a panic");
+            }
+        }
+    }
+}
+
+/// What a connection waits for, which decides when it is ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WaitingOn {
+    /// A client that has no stream open.
+    Request,
+    /// Streams that are being answered; each has limits of its own.
+    Work,
+    /// A client that lets us send nothing more of what is ready.
+    Reader,
+    /// A socket that takes nothing more.
+    Socket,
+}
+
+struct Waiting {
+    /// None after the end of waiting for a request.
+    on: Option<WaitingOn>,
+    /// Whether the task goes on with something after it has waited.
+    is_over: bool,
+    is_stopping: bool,
+}
+
+impl Waiting {
+    /// Whether the task has waited since this was last asked.
+    fn is_over(&mut self) -> bool {
+        std::mem::replace(&mut self.is_over, false)
+    }
+
+    /// Notes that a request has come. That gives nobody more time who does not read.
+    fn accept(&mut self) {
+        if self.on == Some(WaitingOn::Request) {
+            self.on = None;
+        }
+    }
+
+    /// Sets the deadline anew when there is another reason to wait, or when the client has taken
+    /// something meanwhile.
+    fn begin(&mut self, on: WaitingOn, progress: bool, io: &Io) {
+        self.is_over = true;
+        let taken = progress && matches!(on, WaitingOn::Reader | WaitingOn::Socket);
+        if self.on.replace(on) == Some(on) && !taken {
+            return;
+        }
+        let deadlines = &io.deadlines;
+        match on {
+            WaitingOn::Request if self.is_stopping => io.set_deadline(GOING_SECONDS),
+            WaitingOn::Request => io.set_deadline(deadlines.keep_alive),
+            WaitingOn::Work => io.clear_deadline(),
+            WaitingOn::Reader | WaitingOn::Socket => io.set_deadline(deadlines.writing.silence),
+        }
+    }
+
+    /// No more requests will be taken.
+    fn stop(&mut self, io: &Io) {
+        self.is_stopping = true;
+        if self.on == Some(WaitingOn::Request) {
+            io.set_deadline(GOING_SECONDS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preface_is_known_by_its_first_line() {
+        assert!(is_preface(PREFACE));
+        assert!(is_preface(b"PRI * HTTP/2"));
+        assert!(is_preface(&[PREFACE, b"\0\0\0\x04\0"].concat()));
+        for other in [
+            &b"PRI * HTTP/"[..],
+            b"PRI * HTTP/2.1",
+            b"PRI * HTTP/2.0\r\n\r\nSX",
+            b"GET / HTTP/2.0\r\n\r\n",
+            b"",
+        ] {
+            assert!(!is_preface(other), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Response heads: what `response_writer` is for HTTP/1.
+
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, StatusCode};
+
+use super::prepared_heads;
+use crate::clock::Clock;
+use kirin_http::body::Body;
+use kirin_http::field_lines::FieldLines;
+use kirin_http::response::Response;
+
+/// Fields of a connection, which HTTP/2 has no place for (RFC 9113 section 8.2.2).
+static OF_A_CONNECTION: [HeaderName; 5] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// The head of `response`.
+pub(super) fn head(response: &Response, is_head: bool, clock: &Clock) -> http::Response<()> {
+    let mut head = http::Response::new(());
+    *head.status_mut() = response.status;
+    *head.headers_mut() = fields(&response.fields);
+    if !response.fields.has_date() {
+        clock.now();
+        head.headers_mut().insert(DATE, clock.date());
+    }
+    let length = match response.body {
+        // What a GET would have, a place without a body for HEAD does not say (RFC 9110 section
+        // 8.6).
+        Body::Empty if is_head => None,
+        _ if Response::is_bodiless_status(response.status) => None,
+        _ => response.body.length(),
+    };
+    if let Some(length) = length {
+        head.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    head
+}
+
+/// An informational head.
+pub(super) fn informational(status: StatusCode, lines: &FieldLines) -> http::Response<()> {
+    let mut head = http::Response::new(());
+    *head.status_mut() = status;
+    *head.headers_mut() = fields(lines);
+    head
+}
+
+fn fields(lines: &FieldLines) -> HeaderMap {
+    let mut fields = prepared_heads::fields(lines.prepared(), || {
+        let mut fields = HeaderMap::new();
+        lines.iter_prepared().for_each(|line| add(&mut fields, line));
+        fields
+    });
+    lines.iter_added().for_each(|line| add(&mut fields, line));
+    fields
+}
+
+/// Field lines have been checked where they were made, so that nothing is left out here.
+fn add(fields: &mut HeaderMap, (name, value): (&[u8], &[u8])) {
+    let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+    else {
+        return;
+    };
+    if !OF_A_CONNECTION.contains(&name) {
+        let _ = fields.try_append(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kirin_http::response::AnsweredBy;
+
+    #[test]
+    fn a_head_has_date_and_length_and_nothing_of_a_connection() {
+        let mut response =
+            Response::new(AnsweredBy::new("app"), StatusCode::OK, Body::from("hello"));
+        for (name, value) in [
+            ("Content-Type", "text/plain"),
+            ("Upgrade", "x"),
+            ("Set-Cookie", "a"),
+            ("Set-Cookie", "b"),
+        ] {
+            response.fields.push(name, value);
+        }
+        let head = head(&response, false, &Clock::default());
+        let mut names: Vec<_> = head.headers().iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["content-length", "content-type", "date", "set-cookie", "set-cookie"]);
+        assert_eq!(head.headers()["content-length"], "5");
+    }
+
+    #[test]
+    fn statuses_without_a_body_have_no_length() {
+        let response = Response::new(
+            AnsweredBy::new("files"),
+            StatusCode::NOT_MODIFIED,
+            Body::from("left out"),
+        );
+        assert!(!head(&response, false, &Clock::default()).headers().contains_key(CONTENT_LENGTH));
+    }
+
+    #[test]
+    fn a_head_without_a_known_length_does_not_invent_one() {
+        let response = Response::new(AnsweredBy::new("app"), StatusCode::OK, Body::Empty);
+        assert!(!head(&response, true, &Clock::default()).headers().contains_key(CONTENT_LENGTH));
+        assert_eq!(head(&response, false, &Clock::default()).headers()[CONTENT_LENGTH], "0");
+    }
+
+    #[test]
+    fn lines_that_are_prepared_and_lines_that_are_added_come_each_time() {
+        let mut prepared = FieldLines::new();
+        prepared.push("ETag", "\"a\"");
+        let prepared = prepared.prepare();
+        for session in ["one", "two"] {
+            let mut response =
+                Response::new(AnsweredBy::new("store"), StatusCode::OK, Body::from("hello"));
+            response.fields = prepared.clone();
+            response.fields.push("Set-Cookie", session);
+            let head = head(&response, false, &Clock::default());
+            assert_eq!(
+                (&head.headers()["etag"], &head.headers()["set-cookie"]),
+                (&"\"a\"".parse().unwrap(), &session.parse().unwrap())
+            );
+            assert_eq!(head.headers().len(), 4);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! A response on a stream: at once if it is in memory and short, or else at the pace of its reader.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use http::StatusCode;
+
+use super::body::within;
+use super::response;
+use super::socket::Backlog;
+use super::stream::{Begun, Ended};
+use crate::file_pieces::FilePieces;
+use crate::limits::deadlines::Deadlines;
+use crate::logging::access_log::{RequestRecord, ResponseRecord};
+use crate::server::Server;
+use kirin_http::body::{Body, BodyStream, FileRange};
+use kirin_http::client_bytes::{ClientShare, Reservation, Resource};
+use kirin_http::pace::Pace;
+use kirin_http::response::Response;
+
+/// A body of up to this size is handed over at once if the client has room for it: it is one frame.
+const ONE_FRAME_BYTES: usize = 16 * 1024;
+
+/// Bytes of a larger one that are handed over at once.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// What is kept of a request while its response is on the way.
+pub(super) struct Exchange {
+    pub(super) is_head: bool,
+    pub(super) record: Option<RequestRecord>,
+    /// Whose bytes are held for it.
+    pub(super) share: ClientShare,
+    /// Counts the copy of a long head.
+    pub(super) _head: Option<Reservation>,
+    backlog: Rc<Backlog>,
+}
+
+impl Exchange {
+    pub(super) fn new(
+        is_head: bool,
+        record: Option<RequestRecord>,
+        share: ClientShare,
+        backlog: &Rc<Backlog>,
+    ) -> Self {
+        Self { is_head, record, share, _head: None, backlog: Rc::clone(backlog) }
+    }
+
+    /// Whether nothing follows the head of `response`.
+    fn ends_with_head(&self, response: &Response) -> bool {
+        self.is_head
+            || Response::is_bodiless_status(response.status)
+            || response.body.length() == Some(0)
+    }
+
+    /// Writes the log line.
+    fn log<H>(&self, server: &Server<H>, response: &ResponseRecord) {
+        if let (Some(log), Some(record)) = (&server.log, &self.record) {
+            server.clock().now();
+            log.end(record, response, server.clock().time());
+        }
+    }
+}
+
+/// A response whose body is still to be sent.
+pub(super) struct Unfinished {
+    stream: SendStream<Bytes>,
+    body: Body,
+    record: ResponseRecord,
+    exchange: Exchange,
+}
+
+/// Sends the head of a response, and its body if that is in memory and fits one frame.
+pub(super) fn start<H>(
+    server: &Server<H>,
+    respond: &mut SendResponse<Bytes>,
+    response: Response,
+    exchange: Exchange,
+) -> Begun<Unfinished> {
+    // There is no Upgrade in HTTP/2, so nobody asked for one (RFC 9113 section 8.6).
+    let is_switch = matches!(response.body, Body::Tunnel(_)) || response.status.is_informational();
+    let response = if is_switch { Response::error(StatusCode::BAD_GATEWAY) } else { response };
+    let head = response::head(&response, exchange.is_head, server.clock());
+    let is_empty = exchange.ends_with_head(&response);
+    let (status, answered_by) = (response.status, response.answered_by);
+    let mut record = ResponseRecord { status, body_bytes: 0, answered_by, is_cut: false };
+    let ended = match (respond.send_response(head, is_empty), in_one_frame(response.body)) {
+        (Ok(_), _) if is_empty => Ended::Answered,
+        (Ok(mut stream), Ok(body)) => {
+            stream.reserve_capacity(body.len());
+            if stream.capacity() < body.len() {
+                // h2 would keep it for a client that does not read.
+                return Begun::Goes(Unfinished {
+                    stream,
+                    body: Body::Bytes(body),
+                    record,
+                    exchange,
+                });
+            }
+            let body_bytes = body.len() as u64;
+            match exchange.backlog.add(body.len()).map(|()| stream.send_data(body, true)) {
+                Ok(Ok(())) => {
+                    record.body_bytes = body_bytes;
+                    Ended::Answered
+                }
+                Ok(Err(_)) => {
+                    record = ResponseRecord::cut(status, 0, answered_by, true);
+                    Ended::ResetByClient
+                }
+                Err(_) => {
+                    record = ResponseRecord::cut(status, 0, answered_by, true);
+                    stream.send_reset(Reason::ENHANCE_YOUR_CALM);
+                    Ended::Cut
+                }
+            }
+        }
+        (Ok(stream), Err(body)) => {
+            return Begun::Goes(Unfinished { stream, body, record, exchange });
+        }
+        // The client has reset it meanwhile.
+        (Err(_), _) => {
+            record = ResponseRecord::cut(status, 0, answered_by, false);
+            Ended::ResetByClient
+        }
+    };
+    exchange.log(server, &record);
+    Begun::Ended(ended)
+}
+
+/// A body that is in memory and fits one frame, as one piece; a frame for each of many would cost
+/// more than copying them.
+fn in_one_frame(body: Body) -> Result<Bytes, Body> {
+    if body.length().is_none_or(|length| length > ONE_FRAME_BYTES as u64) {
+        return Err(body);
+    }
+    match body {
+        Body::Bytes(bytes) => Ok(bytes),
+        Body::Segments(segments) => Ok(Bytes::from(segments.concat())),
+        other => Err(other),
+    }
+}
+
+impl Unfinished {
+    /// Sends the body at the pace of its reader.
+    pub(super) async fn finish<H>(self, server: &Server<H>) -> Ended {
+        let Self { stream, body, mut record, exchange } = self;
+        let pace = Pace::new(server.deadlines.writing);
+        let mut sending = Sending {
+            stream,
+            deadlines: &server.deadlines,
+            pace,
+            sent: 0,
+            held: 0,
+            exchange: &exchange,
+        };
+        let result = match body {
+            Body::Bytes(bytes) => sending.owned(bytes, true).await,
+            Body::Segments(segments) => sending.segments(segments).await,
+            Body::File(range) => sending.file(range).await,
+            Body::Stream(stream) => sending.stream(stream).await,
+            // What was promised and is not there cannot end well.
+            Body::Withheld(_) | Body::Empty | Body::Tunnel(_) => Err(Ended::Cut),
+        };
+        if matches!(result, Err(Ended::Cut)) {
+            sending.stream.send_reset(Reason::INTERNAL_ERROR);
+        }
+        record.body_bytes = sending.sent;
+        record.is_cut = result.is_err();
+        exchange.log(server, &record);
+        result.err().unwrap_or(Ended::Answered)
+    }
+}
+
+/// A response body on its way.
+struct Sending<'a> {
+    stream: SendStream<Bytes>,
+    deadlines: &'a Deadlines,
+    pace: Pace,
+    sent: u64,
+    /// Bytes that are still to be handed over and that nobody else has.
+    held: u64,
+    exchange: &'a Exchange,
+}
+
+impl Sending<'_> {
+    /// Sends `bytes`, which are counted for the client while they wait, unless the store has them
+    /// too.
+    async fn owned(&mut self, bytes: Bytes, last: bool) -> Result<(), Ended> {
+        self.held = if bytes.is_unique() { bytes.len() as u64 } else { 0 };
+        self.bytes(bytes, last).await
+    }
+
+    /// Sends `bytes`; `last` ends the stream.
+    async fn bytes(&mut self, mut bytes: Bytes, last: bool) -> Result<(), Ended> {
+        while !bytes.is_empty() {
+            let room = self.room(bytes.len().min(PIECE_BYTES)).await?;
+            let piece = bytes.split_to(room.min(bytes.len()));
+            self.hand_over(piece, last && bytes.is_empty())?;
+        }
+        Ok(())
+    }
+
+    async fn segments(&mut self, segments: Vec<Bytes>) -> Result<(), Ended> {
+        let last = segments.iter().rposition(|segment| !segment.is_empty());
+        self.held =
+            segments.iter().filter(|segment| segment.is_unique()).map(|s| s.len() as u64).sum();
+        for (index, segment) in segments.into_iter().enumerate() {
+            self.bytes(segment, Some(index) == last).await?;
+        }
+        Ok(())
+    }
+
+    /// A piece is read when there is room for it.
+    async fn file(&mut self, range: FileRange) -> Result<(), Ended> {
+        let length = range.length;
+        let mut pieces = FilePieces::new(range);
+        while self.sent < length {
+            let room = self.room(PIECE_BYTES).await?;
+            let Ok(Some(piece)) = pieces.next(room) else { return Err(Ended::Cut) };
+            let last = self.sent + piece.len() as u64 >= length;
+            self.hand_over(piece, last)?;
+        }
+        Ok(())
+    }
+
+    /// The source is asked for more when there is room for some.
+    async fn stream(&mut self, mut source: Box<dyn BodyStream>) -> Result<(), Ended> {
+        let expected = source.length();
+        let may_have_trailers = source.may_have_trailers();
+        loop {
+            self.room(1).await?;
+            let chunk = poll_fn(|context| {
+                if self.stream.poll_reset(context).is_ready() {
+                    return Poll::Ready(Err(Ended::ResetByClient));
+                }
+                source.poll_chunk(context).map(Ok)
+            });
+            match chunk.await? {
+                Some(Ok(chunk)) => {
+                    let total = self.sent + chunk.len() as u64;
+                    if expected.is_some_and(|expected| total > expected) {
+                        return Err(Ended::Cut);
+                    }
+                    let is_last = expected == Some(total) && !may_have_trailers;
+                    self.owned(chunk, is_last).await?;
+                    if is_last {
+                        return Ok(());
+                    }
+                }
+                None if expected.is_none_or(|expected| self.sent == expected) => {
+                    return match source.take_trailers() {
+                        Some(trailers) if !trailers.is_empty() => self
+                            .stream
+                            .send_trailers(trailers.into_fields())
+                            .map_err(|_| Ended::ResetByClient),
+                        _ => self.hand_over(Bytes::new(), true),
+                    };
+                }
+                None | Some(Err(_)) => return Err(Ended::Cut),
+            }
+        }
+    }
+
+    /// Waits until the client has room for up to `wanted` bytes, and for some at least.
+    async fn room(&mut self, wanted: usize) -> Result<usize, Ended> {
+        self.stream.reserve_capacity(wanted);
+        let stream = &mut self.stream;
+        let mut capacity = poll_fn(|context| match stream.capacity() {
+            0 => match stream.poll_capacity(context) {
+                Poll::Ready(Some(Ok(capacity))) => Poll::Ready(Ok(capacity)),
+                Poll::Ready(Some(Err(_)) | None) => Poll::Ready(Err(Ended::ResetByClient)),
+                Poll::Pending => Poll::Pending,
+            },
+            capacity => Poll::Ready(Ok(capacity)),
+        });
+        // Mostly there is room, and no need for a timer.
+        let now =
+            poll_fn(|context| Poll::Ready(std::pin::Pin::new(&mut capacity).poll(context))).await;
+        match now {
+            Poll::Ready(capacity) => capacity,
+            Poll::Pending => {
+                let share = &self.exchange.share;
+                let _held = share.reserve(Resource::Memory, self.held).map_err(|_| Ended::Cut)?;
+                within(self.deadlines, &mut self.pace, capacity).await.unwrap_or(Err(Ended::Cut))
+            }
+        }
+    }
+
+    fn hand_over(&mut self, bytes: Bytes, last: bool) -> Result<(), Ended> {
+        let length = bytes.len() as u64;
+        self.held = self.held.saturating_sub(length);
+        self.exchange.backlog.add(bytes.len()).map_err(|_| Ended::Cut)?;
+        self.stream.send_data(bytes, last).map_err(|_| Ended::ResetByClient)?;
+        self.sent += length;
+        self.pace.moved(length, self.deadlines.clock.now());
+        Ok(())
+    }
+}

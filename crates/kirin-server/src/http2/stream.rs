@@ -1,0 +1,280 @@
+//! One stream: a request and how it comes to its answer, or to its end before.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Instant;
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::{Method, Request};
+
+use super::Resets;
+use super::body::{BodyState, Http2Source, drop_rest, within};
+use super::head::Head;
+use super::responder::{Responder, StreamReset};
+use super::send::{Exchange, Unfinished, start};
+use super::socket::Backlog;
+use crate::connection::io::Io;
+use crate::connection::proxied;
+use crate::limits::deadlines::Deadlines;
+use crate::logging::access_log::RequestRecord;
+use crate::server::Server;
+use kirin_http::client_bytes::ClientShare;
+use kirin_http::client_watch::ClientWatch;
+use kirin_http::handler::{Answer, Handler, Later};
+use kirin_http::informational::Informational;
+use kirin_http::pace::Pace;
+use kirin_http::request::{BodyLength, Reject};
+use kirin_http::request_body::RequestBody;
+use kirin_http::response::Response;
+
+/// A request body that nobody wanted is read and dropped up to this size.
+const SKIPPED_BODY_BYTES: usize = 64 * 1024;
+
+/// How a stream has ended.
+pub(super) enum Ended {
+    /// All of the response has been handed over.
+    Answered,
+    /// The client wants it no more.
+    ResetByClient,
+    /// The same, which was noticed and counted before the work for it ended.
+    Abandoned,
+    /// It could not be finished: the source of the response failed, or the client was silent for
+    /// too long.
+    Cut,
+}
+
+/// How far something has come at once.
+pub(super) enum Begun<T> {
+    Ended(Ended),
+    /// What is left takes waiting.
+    Goes(T),
+}
+
+/// What is left of a stream.
+enum Rest {
+    Answer(Unanswered),
+    Send(Unfinished),
+}
+
+/// A request whose answer, or whose body, is to be waited for.
+struct Unanswered {
+    answer: Answer,
+    respond: SendResponse<Bytes>,
+    received: RecvStream,
+    body: BodyLength,
+    expects_continue: bool,
+    exchange: Exchange,
+}
+
+/// Answers one request: here and now if its response is in memory and short, or else by the future.
+pub(super) fn begin<H: Handler>(
+    server: &Rc<Server<H>>,
+    io: &Io,
+    (request, mut respond): (Request<RecvStream>, SendResponse<Bytes>),
+    resets: &Rc<Resets>,
+    backlog: &Rc<Backlog>,
+) -> Begun<impl Future<Output = Ended> + use<H>> {
+    let (parts, received) = request.into_parts();
+    let is_head = parts.method == Method::HEAD;
+    let ended = received.is_end_stream();
+    let rest = match Head::read(&parts, ended, server.tls.is_some(), &server.limits.head) {
+        Err(reject) => {
+            let (response, record) = refuse(server, io, reject);
+            let exchange = Exchange::new(is_head, record, ClientShare::default(), backlog);
+            if ended {
+                start(server, &mut respond, response, exchange).map(Rest::Send)
+            } else {
+                let (answer, body) = (Answer::Now(response), BodyLength::Chunked);
+                let expects_continue = false;
+                Begun::Goes(Rest::Answer(Unanswered {
+                    answer,
+                    respond,
+                    received,
+                    body,
+                    expects_continue,
+                    exchange,
+                }))
+            }
+        }
+        Ok(head) => {
+            let (mut answer, record, share) = ask(server, io, &head);
+            let mut exchange = Exchange::new(is_head, record, share, backlog);
+            if let Answer::Later(_) = answer {
+                match exchange.share.reserve_head(head.bytes) {
+                    Ok(reserved) => exchange._head = reserved,
+                    Err(_) => answer = Answer::Now(Response::no_room()),
+                }
+            }
+            let Head { body, expects_continue, .. } = head;
+            match answer {
+                Answer::Now(response) if ended => {
+                    start(server, &mut respond, response, exchange).map(Rest::Send)
+                }
+                answer => Begun::Goes(Rest::Answer(Unanswered {
+                    answer,
+                    respond,
+                    received,
+                    body,
+                    expects_continue,
+                    exchange,
+                })),
+            }
+        }
+    };
+    rest.map(|rest| {
+        let (server, resets) = (Rc::clone(server), Rc::clone(resets));
+        async move {
+            match rest {
+                Rest::Answer(unanswered) => unanswered.answer(&server, &resets).await,
+                Rest::Send(unfinished) => unfinished.finish(&server).await,
+            }
+        }
+    })
+}
+
+impl<T> Begun<T> {
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> Begun<U> {
+        match self {
+            Begun::Ended(ended) => Begun::Ended(ended),
+            Begun::Goes(rest) => Begun::Goes(change(rest)),
+        }
+    }
+}
+
+impl Unanswered {
+    async fn answer<H>(self, server: &Server<H>, resets: &Resets) -> Ended {
+        let Self { answer, respond, received, body, expects_continue, exchange } = self;
+        let responder = Rc::new(Responder::new(respond));
+        let state = Rc::new(BodyState::default());
+        let mut unread = None;
+        let response = match answer {
+            Answer::Now(response) => {
+                match skip(received, expects_continue, &server.deadlines).await {
+                    Ok(rest) => {
+                        unread = rest;
+                        response
+                    }
+                    Err(ended) => return ended,
+                }
+            }
+            Answer::Later(later) => {
+                let body = match body {
+                    BodyLength::None => RequestBody::empty(),
+                    length => {
+                        let owed = expects_continue.then(|| Rc::clone(&responder));
+                        let source = Http2Source::new(received, &server.deadlines, owed, &state);
+                        RequestBody::new(Box::new(source), length)
+                    }
+                };
+                let is_gone = Rc::new(StreamReset::default());
+                let pace = Pace::new(server.deadlines.writing);
+                let body = body
+                    .with_informational(Informational::new(Rc::clone(&responder) as _, pace))
+                    .with_share(exchange.share.clone())
+                    .with_client(ClientWatch::new(Rc::clone(&is_gone) as _));
+                match wait(later, body, &responder, &is_gone, resets).await {
+                    Some(response) => response,
+                    None => return Ended::Abandoned,
+                }
+            }
+        };
+        state.is_answered.set(true);
+        let begun = start(server, &mut responder.borrow_mut(), response, exchange);
+        let ended = match begun {
+            Begun::Ended(ended) => ended,
+            Begun::Goes(unfinished) => unfinished.finish(server).await,
+        };
+        if matches!(ended, Ended::Answered) {
+            state.drop_unread().await;
+            if let Some(unread) = unread {
+                drop_rest(unread).await;
+            }
+        }
+        ended
+    }
+}
+
+/// Has the handler answer.
+fn ask<H: Handler>(
+    server: &Server<H>,
+    io: &Io,
+    head: &Head<'_>,
+) -> (Answer, Option<RequestRecord>, ClientShare) {
+    let fields = head.field_lines();
+    let request = head.as_request(&fields);
+    proxied::with_origin(server, io, &request, |request, origin| {
+        let record = server.log.as_ref().map(|log| log.begin(origin.peer, request, Instant::now()));
+        (server.handler.answer(request, origin), record, server.share(origin.peer))
+    })
+}
+
+/// Answers what is no acceptable request. Unlike in HTTP/1 it is clear where the next one begins,
+/// so that the connection stays.
+fn refuse<H>(server: &Server<H>, io: &Io, reject: Reject) -> (Response, Option<RequestRecord>) {
+    tracing::debug!(peer = %io.peer, %reject, "request refused");
+    let record = server.log.as_ref().map(|_| RequestRecord::unreadable(io.client_peer()));
+    (Response::error(reject.status()), record)
+}
+
+/// Waits for the response; none when the client wants it no more. Work that has begun is waited for
+/// all the same, so that a worker can be given back; `is_gone` keeps it from going further than it
+/// must.
+async fn wait(
+    later: Later,
+    body: RequestBody,
+    responder: &Responder,
+    is_gone: &StreamReset,
+    resets: &Resets,
+) -> Option<Response> {
+    let mut start = Some((later, body));
+    let mut work = None;
+    poll_fn(|context| {
+        if !is_gone.get() && responder.borrow_mut().poll_reset(context).is_ready() {
+            is_gone.set();
+            resets.count_reset();
+        }
+        match start.take() {
+            Some(_) if is_gone.get() => return Poll::Ready(None),
+            Some((later, body)) => work = Some(later(body)),
+            None => {}
+        }
+        match &mut work {
+            Some(work) => {
+                work.as_mut().poll(context).map(|response| (!is_gone.get()).then_some(response))
+            }
+            None => Poll::Ready(None),
+        }
+    })
+    .await
+}
+
+/// Drops a small body that no place wanted, as HTTP/1 does, so that what is wrong with it is found
+/// before the answer. Returns what is left of a larger one.
+async fn skip(
+    mut received: RecvStream,
+    expects_continue: bool,
+    deadlines: &Deadlines,
+) -> Result<Option<RecvStream>, Ended> {
+    let mut pace = Pace::new(deadlines.reading);
+    let mut skipped = 0;
+    // A client that was not told to continue sends nothing.
+    while !expects_continue && skipped <= SKIPPED_BODY_BYTES {
+        let data = poll_fn(|context| received.poll_data(context));
+        match within(deadlines, &mut pace, data).await {
+            Some(Some(Ok(data))) => {
+                skipped += data.len();
+                pace.moved(data.len() as u64, deadlines.clock.now());
+                received.flow_control().release_capacity(data.len()).map_err(|_| Ended::Cut)?;
+            }
+            Some(Some(Err(error))) if error.is_reset() && error.is_remote() => {
+                return Err(Ended::ResetByClient);
+            }
+            Some(None) => return Ok(None),
+            Some(Some(Err(_))) | None => return Err(Ended::Cut),
+        }
+    }
+    Ok(Some(received))
+}

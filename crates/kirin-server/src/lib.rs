@@ -1,0 +1,26 @@
+#![forbid(unsafe_code)]
+//! The connection engine: everything between a client's socket and the answer to its request.
+//!
+//! [`listening`] binds and accepts, [`tls`] encrypts, `http1` and `http2` read requests and write
+//! responses, [`limits`] says what a client may use, [`logging`] writes the access log. [`Server`]
+//! is what the connections of a listener share on one event loop. The program gives it a
+//! [`Handler`](kirin_http::Handler), which answers a request at once or later.
+
+mod clock;
+mod connection;
+mod file_pieces;
+mod http1;
+mod http2;
+pub mod limits;
+pub mod listening;
+pub mod logging;
+mod server;
+pub mod tls;
+
+pub use limits::Limits;
+pub use limits::admission::{Admission, ConnectionCount};
+pub use listening::inherited::InheritedSocket;
+pub use listening::listener::{self, ListenError, Listener};
+pub use logging::access_log::{AccessLog, LogFile};
+pub use server::Server;
+pub use tls::{CertificateFiles, ClientAuthorities, Tls, TlsError, TlsSettings};

@@ -1,0 +1,172 @@
+//! Who may have a connection: not more of them than the process can serve, nor all of them from one
+//! address.
+//!
+//! Shared by all event loops. A [`Permit`] is taken when a connection is accepted and lives as long
+//! as its socket.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use kirin_http::peer::{Peer, address_key};
+
+/// Locks over the addresses, so that loops rarely meet at one.
+const SHARDS: usize = 16;
+
+/// The connections of the whole process.
+#[derive(Debug)]
+pub struct ConnectionCount {
+    open: AtomicUsize,
+    limit: usize,
+}
+
+impl ConnectionCount {
+    /// Up to `limit` connections.
+    pub fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { open: AtomicUsize::new(0), limit })
+    }
+
+    /// How many there are.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+}
+
+/// Decides for one listener.
+#[derive(Debug)]
+pub struct Admission {
+    total: Arc<ConnectionCount>,
+    /// Connections from one address at most.
+    per_address: Option<u32>,
+    addresses: [Mutex<HashMap<u64, u32>>; SHARDS],
+}
+
+/// The right to one connection; dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Permit(Arc<Admission>);
+
+/// The right to one connection from an address; dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct AddressPermit {
+    admission: Arc<Admission>,
+    address: u64,
+}
+
+/// The address has as many connections as it may.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooManyOfAddress;
+
+impl Admission {
+    /// Connections of one listener: part of `total`, and up to `per_address` from one address.
+    pub fn new(total: Arc<ConnectionCount>, per_address: Option<u32>) -> Arc<Self> {
+        Arc::new(Self { total, per_address, addresses: Default::default() })
+    }
+
+    /// Whether the process may have another connection. Loops may find room at the same time, so
+    /// that there can be one more than the limit for each.
+    pub(crate) fn has_room(&self) -> bool {
+        self.total.open() < self.total.limit
+    }
+
+    /// Counts a connection.
+    pub(crate) fn admit(self: &Arc<Self>) -> Permit {
+        self.total.open.fetch_add(1, Ordering::Relaxed);
+        Permit(Arc::clone(self))
+    }
+
+    /// Counts it for the address of its client, once that is known. None where addresses have no
+    /// limit.
+    pub(crate) fn admit_address(
+        self: &Arc<Self>,
+        peer: &Peer,
+    ) -> Result<Option<AddressPermit>, TooManyOfAddress> {
+        let (Some(address), Some(limit)) = (address_key(peer), self.per_address) else {
+            return Ok(None);
+        };
+        let mut counts = self.shard(address).lock();
+        let count = counts.entry(address).or_insert(0);
+        if *count >= limit {
+            return Err(TooManyOfAddress);
+        }
+        *count += 1;
+        Ok(Some(AddressPermit { admission: Arc::clone(self), address }))
+    }
+
+    fn shard(&self, address: u64) -> &Mutex<HashMap<u64, u32>> {
+        &self.addresses[(address ^ address >> 8 ^ address >> 32) as usize % SHARDS]
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.total.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for AddressPermit {
+    fn drop(&mut self) {
+        let mut counts = self.admission.shard(self.address).lock();
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(address: &str) -> Peer {
+        Peer::Tcp(address.parse().unwrap())
+    }
+
+    #[test]
+    fn an_address_has_so_many_connections_and_others_are_not_concerned() {
+        let admission = Admission::new(ConnectionCount::new(100), Some(2));
+        let first = admission.admit_address(&peer("10.0.0.1:1")).unwrap();
+        let _second = admission.admit_address(&peer("10.0.0.1:2")).unwrap();
+        assert_eq!(admission.admit_address(&peer("10.0.0.1:3")).err(), Some(TooManyOfAddress));
+        assert_eq!(
+            admission.admit_address(&peer("[::ffff:10.0.0.1]:3")).err(),
+            Some(TooManyOfAddress)
+        );
+        let _other = admission.admit_address(&peer("10.0.0.2:1")).unwrap();
+        let _unix: Vec<_> = (0..5).map(|_| admission.admit_address(&Peer::Unix).unwrap()).collect();
+        drop(first);
+        assert!(admission.admit_address(&peer("10.0.0.1:4")).is_ok());
+    }
+
+    #[test]
+    fn an_ipv6_client_is_its_network() {
+        let admission = Admission::new(ConnectionCount::new(100), Some(1));
+        let _permit = admission.admit_address(&peer("[2001:db8::1]:1")).unwrap();
+        assert!(admission.admit_address(&peer("[2001:db8::2]:1")).is_err());
+        assert!(admission.admit_address(&peer("[2001:db8:0:1::1]:1")).is_ok());
+    }
+
+    #[test]
+    fn the_process_has_so_many_connections() {
+        let total = ConnectionCount::new(2);
+        let (one, two) =
+            (Admission::new(Arc::clone(&total), None), Admission::new(Arc::clone(&total), None));
+        let permits = (one.admit(), two.admit());
+        assert!(!one.has_room() && !two.has_room());
+        drop(permits);
+        assert!(one.has_room());
+        assert_eq!(total.open(), 0);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_addresses_that_have_gone() {
+        let admission = Admission::new(ConnectionCount::new(1000), Some(1));
+        for last in 0..=255 {
+            drop(admission.admit_address(&peer(&format!("10.0.0.{last}:1"))).unwrap());
+        }
+        assert!(admission.addresses.iter().all(|shard| shard.lock().is_empty()));
+    }
+}

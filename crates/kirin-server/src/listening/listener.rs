@@ -1,0 +1,362 @@
+//! Listening sockets: their addresses, binding them, and accepting connections on a loop.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::connection::io::{Io, Stream};
+use crate::http1::connection;
+use crate::limits::admission::Admission;
+use crate::server::Server;
+use crate::tls::Tls;
+use kirin_http::handler::Handler;
+use kirin_http::listen_address::ListenAddress;
+use kirin_http::panics;
+use kirin_http::peer::Peer;
+use kirin_sockets::keepalive;
+
+/// Connections that wait to be accepted, at most; the kernel cuts it to net.core.somaxconn.
+const BACKLOG: i32 = 4096;
+
+/// How long accepting pauses when the process or the machine has no file descriptor or memory left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long an idle connection may go on for a last request when the program ends.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
+
+/// How often connections are ended that have become idle since.
+const IDLE_AGAIN: Duration = Duration::from_millis(100);
+
+/// A listener that could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Somebody else serves there.
+    #[error("{0} is in use by another process")]
+    InUse(ListenAddress),
+    /// The path exists and is no socket.
+    #[error("{0} exists and is not a socket; it is left alone")]
+    NotASocket(ListenAddress),
+    /// The kernel refused.
+    #[error("cannot listen on {0}: {1}")]
+    Io(ListenAddress, #[source] io::Error),
+}
+
+/// A bound socket that no loop accepts on yet.
+pub enum Listener {
+    /// TCP.
+    Tcp(std::net::TcpListener),
+    /// A unix stream socket.
+    Unix(std::os::unix::net::UnixListener, PathBuf),
+}
+
+impl Listener {
+    /// Binds `address` once for each of `loops` event loops. With several loops each gets a TCP
+    /// socket of its own (SO_REUSEPORT, socket(7)), over which the kernel spreads the connections;
+    /// a unix socket is shared.
+    pub fn bind(address: &ListenAddress, loops: usize) -> Result<Vec<Listener>, ListenError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::AddrInUse => ListenError::InUse(address.clone()),
+            _ => ListenError::Io(address.clone(), error),
+        };
+        match address {
+            ListenAddress::Tcp(wanted) => {
+                // With SO_REUSEPORT a second Kirin would share the port without a word; a first
+                // bind without it finds out. A port that the kernel chooses is nobody else's, and
+                // let go for a moment it might become so.
+                let any_port = wanted.port() == 0;
+                let first = bind_tcp(*wanted, any_port && loops > 1).map_err(failed)?;
+                if loops < 2 {
+                    return Ok(vec![Listener::Tcp(first)]);
+                }
+                let wanted = first.local_addr().map_err(failed)?;
+                let mut listeners = Vec::with_capacity(loops);
+                if any_port {
+                    listeners.push(Listener::Tcp(first));
+                } else {
+                    drop(first);
+                }
+                while listeners.len() < loops {
+                    listeners.push(Listener::Tcp(bind_tcp(wanted, true).map_err(failed)?));
+                }
+                Ok(listeners)
+            }
+            ListenAddress::Unix(path) => {
+                remove_stale_socket(address, path)?;
+                let bound = std::os::unix::net::UnixListener::bind(path).map_err(failed)?;
+                bound.set_nonblocking(true).map_err(failed)?;
+                let mut listeners = Vec::with_capacity(loops);
+                for _ in 0..loops {
+                    listeners
+                        .push(Listener::Unix(bound.try_clone().map_err(failed)?, path.clone()));
+                }
+                Ok(listeners)
+            }
+        }
+    }
+
+    /// The address as bound: with the port that was free.
+    pub fn address(&self) -> io::Result<ListenAddress> {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr().map(ListenAddress::Tcp),
+            Listener::Unix(_, path) => Ok(ListenAddress::Unix(path.clone())),
+        }
+    }
+}
+
+fn bind_tcp(address: SocketAddr, reuse_port: bool) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(reuse_port)?;
+    // Both are inherited by accepted sockets (tcp(7)), which saves a call for each.
+    socket.set_tcp_nodelay(true)?;
+    keepalive::set(&socket)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// A socket file that nobody listens on is left over from a process that died.
+fn remove_stale_socket(address: &ListenAddress, path: &Path) -> Result<(), ListenError> {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !metadata.file_type().is_socket() {
+        return Err(ListenError::NotASocket(address.clone()));
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(|error| ListenError::Io(address.clone(), error))
+        }
+        _ => Err(ListenError::InUse(address.clone())),
+    }
+}
+
+enum Accepting {
+    Tcp(tokio::net::TcpListener),
+    Unix(tokio::net::UnixListener),
+}
+
+impl Accepting {
+    fn new(listener: Listener) -> io::Result<Self> {
+        Ok(match listener {
+            Listener::Tcp(listener) => Self::Tcp(tokio::net::TcpListener::from_std(listener)?),
+            Listener::Unix(listener, _) => {
+                Self::Unix(tokio::net::UnixListener::from_std(listener)?)
+            }
+        })
+    }
+
+    async fn accept<H>(&self, server: &Server<H>) -> io::Result<Io> {
+        let tls = server.tls.as_deref();
+        match self {
+            Accepting::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                Ok(Io::new(over_tcp(stream, tls)?, Peer::Tcp(peer), &server.deadlines))
+            }
+            Accepting::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok(Io::new(over_unix(stream, tls)?, Peer::Unix, &server.deadlines))
+            }
+        }
+    }
+
+    /// The connections that are waiting now. Asks the kernel, while [`Accepting::accept`] asks the
+    /// reactor, which may not have heard of them yet.
+    fn accept_waiting<H>(self, server: &Server<H>) -> io::Result<Vec<Io>> {
+        let tls = server.tls.as_deref();
+        let mut waiting = Vec::new();
+        match self {
+            Accepting::Tcp(listener) => {
+                let listener = listener.into_std()?;
+                while let (Ok((stream, peer)), true) =
+                    (listener.accept(), waiting.len() < BACKLOG as usize)
+                {
+                    stream.set_nonblocking(true)?;
+                    let stream = over_tcp(tokio::net::TcpStream::from_std(stream)?, tls)?;
+                    waiting.push(Io::new(stream, Peer::Tcp(peer), &server.deadlines));
+                }
+            }
+            Accepting::Unix(listener) => {
+                let listener = listener.into_std()?;
+                while let (Ok((stream, _)), true) =
+                    (listener.accept(), waiting.len() < BACKLOG as usize)
+                {
+                    stream.set_nonblocking(true)?;
+                    let stream = over_unix(tokio::net::UnixStream::from_std(stream)?, tls)?;
+                    waiting.push(Io::new(stream, Peer::Unix, &server.deadlines));
+                }
+            }
+        }
+        Ok(waiting)
+    }
+}
+
+fn over_tcp(stream: tokio::net::TcpStream, tls: Option<&Tls>) -> io::Result<Stream> {
+    Ok(match tls {
+        None => Stream::Tcp(stream),
+        Some(tls) => Stream::Tls(Box::new(tls.stream(stream)?)),
+    })
+}
+
+fn over_unix(stream: tokio::net::UnixStream, tls: Option<&Tls>) -> io::Result<Stream> {
+    Ok(match tls {
+        None => Stream::Unix(stream),
+        Some(tls) => Stream::TlsOverUnix(Box::new(tls.stream(stream)?)),
+    })
+}
+
+/// Accepts connections until the future is dropped, and serves each as a task of the current loop.
+pub async fn accept<H: Handler>(listener: Listener, server: Rc<Server<H>>) -> io::Result<()> {
+    accept_until(listener, server, std::future::pending()).await
+}
+
+/// Accepts connections as [`accept`] does until `stop` completes. Those that have been made
+/// by then are accepted as well: nobody else would, unless somebody shares the socket.
+pub async fn accept_until<H: Handler>(
+    listener: Listener,
+    server: Rc<Server<H>>,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let listener = Accepting::new(listener)?;
+    let mut refused = Seldom::default();
+    let mut serve = |mut io: Io| {
+        io.permit = server.limits.admission.as_ref().map(Admission::admit);
+        // A trusted proxy speaks for many. Whom it announces by a PROXY header is counted then.
+        if !server.trusts(&io.peer) && !server.admit_address(&io) {
+            if refused.is_due(&server) {
+                tracing::warn!(address = %server.local, peer = %io.peer, "connections are refused: there are too many from one address");
+            }
+            return;
+        }
+        drop(tokio::task::spawn_local(connection::run(Rc::clone(&server), Rc::new(io))));
+    };
+    tokio::select! {
+        () = stop => {}
+        () = accept_for_ever(&listener, &server, &mut serve) => {}
+    }
+    listener.accept_waiting(&server)?.into_iter().for_each(serve);
+    Ok(())
+}
+
+async fn accept_for_ever<H: Handler>(
+    listener: &Accepting,
+    server: &Server<H>,
+    serve: &mut impl FnMut(Io),
+) {
+    let (mut full, mut exhausted) = (Seldom::default(), Seldom::default());
+    loop {
+        if server.limits.admission.as_ref().is_some_and(|admission| !admission.has_room()) {
+            if full.is_due(server) {
+                tracing::warn!(address = %server.local, "accepting pauses: there are as many connections as `connections` allows");
+            }
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        }
+        match listener.accept(server).await {
+            // A mistake in admitting one connection must not end the accepting of others.
+            Ok(io) => _ = panics::catch(|| serve(io)),
+            Err(error) if is_exhaustion(&error) => {
+                if exhausted.is_due(server) {
+                    tracing::warn!(address = %server.local, %error, "accepting pauses; raise `ulimit -n` or lower the connection limit");
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+            // The client has gone before it was accepted.
+            Err(error) => tracing::debug!(address = %server.local, %error, "accept"),
+        }
+    }
+}
+
+/// Says a thing once in ten seconds at most.
+#[derive(Default)]
+struct Seldom {
+    said: u64,
+}
+
+impl Seldom {
+    fn is_due<H>(&mut self, server: &Server<H>) -> bool {
+        let now = server.clock().now();
+        let due = now >= self.said + 10;
+        if due {
+            self.said = now;
+        }
+        due
+    }
+}
+
+/// Errors that stay until somebody closes something (accept(2)).
+fn is_exhaustion(error: &io::Error) -> bool {
+    let exhausted = [
+        rustix::io::Errno::MFILE,
+        rustix::io::Errno::NFILE,
+        rustix::io::Errno::NOBUFS,
+        rustix::io::Errno::NOMEM,
+    ];
+    exhausted.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Ends what is overdue or holds too much, and writes the gathered log lines, once a second, until
+/// the future is dropped.
+pub async fn keep_house<H>(server: Rc<Server<H>>) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        second.tick().await;
+        let _ = panics::catch(|| {
+            server.open.end_overdue(server.clock().now());
+            server.open.look_for_the_gone();
+            end_heaviest(&server);
+            if let Some(log) = &server.log {
+                log.flush();
+            }
+        });
+    }
+}
+
+/// Ends the busy connections of the address for which most is held, if little room is left for
+/// others.
+fn end_heaviest<H>(server: &Server<H>) {
+    let Some(client_bytes) = &server.limits.client_bytes else { return };
+    let Some(address) = client_bytes.heaviest_address() else { return };
+    let connections = server.open.end_busy_of(address);
+    if connections > 0 {
+        client_bytes.count_cut(connections as u64);
+        tracing::warn!(
+            listener = %server.local,
+            connections,
+            "connections are cut: most of limits.client_memory or limits.client_disk is held for their address"
+        );
+    }
+}
+
+/// Ends all connections: idle ones after [`LAST_REQUEST`], busy ones after their response or when
+/// `limit` is over. Call when accepting has ended.
+///
+/// A request may be on its way over a connection that is idle here, a new one above all. Its
+/// response says that it is the last (RFC 9112, 9.6), so that a client which is not silent for long
+/// sees no connection end without an answer.
+pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
+    server.stopping.set(true);
+    server.stop.notify_waiters();
+    let until = Instant::now() + limit;
+    let mut pause = LAST_REQUEST.min(limit);
+    while tokio::time::timeout(pause, server.open.empty()).await.is_err() {
+        if Instant::now() >= until {
+            let left = server.connections();
+            if !limit.is_zero() {
+                tracing::warn!(address = %server.local, left, "connections are cut: their responses took too long");
+            }
+            server.open.end_all();
+            break;
+        }
+        server.open.end_idle();
+        pause = IDLE_AGAIN.min(until.saturating_duration_since(Instant::now()));
+    }
+    if let Some(log) = &server.log {
+        log.flush();
+    }
+}

@@ -1,0 +1,306 @@
+//! The access log: combined format, then the place that answered and the seconds it took, and `cut`
+//! behind a response that the client did not get to its end.
+//!
+//! One a loop, over a file that all loops share. Lines are gathered and written together, whole
+//! lines only (a write to a file opened for appending is one piece), so that loops do not mix them.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use http::StatusCode;
+use parking_lot::RwLock;
+use rustix::fs::OFlags;
+
+use crate::logging::queued_writer::{Lost, Output, QueuedWriter, write_patiently};
+use kirin_http::basic_credentials::BasicCredentials;
+use kirin_http::peer::Peer;
+use kirin_http::request::{RequestHead, Version};
+use kirin_http::response::{AnsweredBy, Response};
+
+/// Gathered bytes after which a write is due before the second is over.
+const FLUSH_BYTES: usize = 32 * 1024;
+
+/// The most bytes that wait for a file which takes none, such as a FIFO whose reader is stuck.
+const QUEUE_BYTES: usize = 4 << 20;
+
+/// What access logs are written to: shared by all loops, and opened anew when the file has been
+/// renamed.
+pub struct LogFile {
+    current: Arc<Current>,
+    /// None for a stream that the process was given.
+    path: Option<PathBuf>,
+    queue: QueuedWriter,
+}
+
+/// The file that is written. Looked at for each write.
+type Current = RwLock<Arc<File>>;
+
+/// Writes to the file on the queue's thread.
+struct LogOutput(Arc<Current>);
+
+impl Output for LogOutput {
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        let file = Arc::clone(&self.0.read());
+        write_patiently(&file, lines)
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        tracing::error!(%error, "access log cannot be written; lines are lost until it can");
+    }
+
+    fn recovered(&mut self, lost_lines: u64) {
+        tracing::warn!(lines = lost_lines, "access log is written again; lines were lost");
+    }
+}
+
+impl LogFile {
+    /// Opens a file for appending; makes it if it is not there.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
+        let path = path.into();
+        let file = open_for_appending(&path)?;
+        Ok(Self::new(file, Some(path)))
+    }
+
+    /// A log in `file`, which has been opened for appending at `path`.
+    pub fn of(file: File, path: impl Into<PathBuf>) -> Self {
+        Self::new(file, Some(path.into()))
+    }
+
+    /// A stream, such as standard error. It is never opened anew.
+    pub fn stream(file: File) -> Self {
+        Self::new(file, None)
+    }
+
+    fn new(file: File, path: Option<PathBuf>) -> Self {
+        let current = Arc::new(RwLock::new(Arc::new(file)));
+        let queue = QueuedWriter::new(Box::new(LogOutput(Arc::clone(&current))), QUEUE_BYTES);
+        Self { current, path, queue }
+    }
+
+    /// Opens the file of the same path again. If that fails, the old one is written on.
+    pub fn reopen(&self) -> io::Result<()> {
+        if let Some(path) = &self.path {
+            let file = open_for_appending(path)?;
+            *self.current.write() = Arc::new(file);
+        }
+        Ok(())
+    }
+
+    /// The file's path; none for a stream.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Lines that could not be written.
+    pub fn lost_lines(&self) -> u64 {
+        self.queue.lost_lines()
+    }
+
+    /// Waits until what was logged is written or lost, but no longer than `limit`.
+    pub fn flush(&self, limit: Duration) {
+        self.queue.flush(limit);
+    }
+
+    /// Queues whole lines. They are lost, and counted, when the file takes none and the queue is
+    /// full.
+    fn push(&self, lines: &[u8]) {
+        // Not before the first lines: the process changes its user while it has one thread.
+        self.queue.start();
+        if let Err(Lost { is_first: true }) = self.queue.push(lines) {
+            tracing::error!(
+                "access log cannot be written: nobody reads it; lines are lost until somebody does"
+            );
+        }
+    }
+}
+
+fn open_for_appending(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    // A FIFO is opened for reading, too: it need not have a reader yet, and its reader may come
+    // back.
+    let is_fifo = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
+    // Query strings and names of users are not for everybody on the machine.
+    options.append(true).create(!is_fifo).read(is_fifo).mode(0o640);
+    // Should it become one meanwhile, the open does not wait for a reader.
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
+}
+
+/// Writes one line a response.
+pub struct AccessLog {
+    file: Arc<LogFile>,
+    lines: RefCell<Vec<u8>>,
+}
+
+/// The part of a line that is known when a request arrives.
+pub struct RequestRecord {
+    started: Instant,
+    peer: String,
+    user: Vec<u8>,
+    request_line: Vec<u8>,
+    referer: Vec<u8>,
+    user_agent: Vec<u8>,
+}
+
+impl RequestRecord {
+    /// The record of bytes that are no request.
+    pub fn unreadable(peer: &Peer) -> Self {
+        let none = || b"-".to_vec();
+        Self {
+            started: Instant::now(),
+            peer: peer.to_string(),
+            user: none(),
+            request_line: none(),
+            referer: none(),
+            user_agent: none(),
+        }
+    }
+}
+
+/// The part of a line that is known when the response has been written.
+pub struct ResponseRecord {
+    /// Status code.
+    pub status: StatusCode,
+    /// Bytes of the body.
+    pub body_bytes: u64,
+    /// Who answered.
+    pub answered_by: AnsweredBy,
+    /// Whether the client did not get all of it.
+    pub is_cut: bool,
+}
+
+impl ResponseRecord {
+    /// A response that was cut after this many bytes of its body. Without a byte of its head nobody
+    /// was answered: 499, as nginx logs it.
+    pub(crate) fn cut(
+        status: StatusCode,
+        body_bytes: u64,
+        answered_by: AnsweredBy,
+        is_begun: bool,
+    ) -> Self {
+        let nobody = Response::client_gone_status();
+        Self {
+            status: if is_begun { status } else { nobody },
+            body_bytes,
+            answered_by,
+            is_cut: true,
+        }
+    }
+}
+
+impl AccessLog {
+    /// A log that appends to `file`.
+    pub fn new(file: Arc<LogFile>) -> Self {
+        Self { file, lines: RefCell::new(Vec::new()) }
+    }
+
+    /// Takes from a request what its line needs.
+    pub fn begin(&self, peer: &Peer, request: &RequestHead<'_>, started: Instant) -> RequestRecord {
+        let mut request_line = Vec::with_capacity(request.target.len() + 24);
+        request_line.extend_from_slice(request.method.as_str().as_bytes());
+        request_line.push(b' ');
+        request_line.extend_from_slice(request.target.as_bytes());
+        request_line.push(b' ');
+        request_line.extend_from_slice(match request.version {
+            // As nginx and Apache write it.
+            Version::Http2 => b"HTTP/2.0",
+            version => version.name().as_bytes(),
+        });
+        RequestRecord {
+            started,
+            peer: peer.to_string(),
+            user: user(request),
+            request_line,
+            referer: request.field("referer").unwrap_or(b"-").to_vec(),
+            user_agent: request.field("user-agent").unwrap_or(b"-").to_vec(),
+        }
+    }
+
+    /// Adds the line.
+    pub fn end(&self, request: &RequestRecord, response: &ResponseRecord, now: SystemTime) {
+        let mut lines = self.lines.borrow_mut();
+        lines.extend_from_slice(request.peer.as_bytes());
+        lines.extend_from_slice(b" - ");
+        write_escaped(&request.user, &mut lines);
+        lines.extend_from_slice(b" [");
+        write_time(now, &mut lines);
+        lines.extend_from_slice(b"] \"");
+        write_escaped(&request.request_line, &mut lines);
+        let _ = write!(lines, "\" {} {} \"", response.status.as_u16(), response.body_bytes);
+        write_escaped(&request.referer, &mut lines);
+        lines.extend_from_slice(b"\" \"");
+        write_escaped(&request.user_agent, &mut lines);
+        let seconds = request.started.elapsed().as_secs_f64();
+        let cut = if response.is_cut { " cut" } else { "" };
+        let _ = writeln!(lines, "\" {} {seconds:.6}{cut}", response.answered_by.name());
+        if lines.len() >= FLUSH_BYTES {
+            drop(lines);
+            self.flush();
+        }
+    }
+
+    /// Has the gathered lines written.
+    pub fn flush(&self) {
+        let mut lines = self.lines.borrow_mut();
+        if !lines.is_empty() {
+            self.file.push(&lines);
+            lines.clear();
+            lines.shrink_to(FLUSH_BYTES);
+        }
+    }
+}
+
+/// The name that the client gave with `Authorization: Basic`, as nginx and Apache log it: a 401
+/// shows who was refused.
+fn user(request: &RequestHead<'_>) -> Vec<u8> {
+    let credentials = request.field("authorization").and_then(BasicCredentials::parse);
+    credentials
+        .map(|credentials| credentials.user)
+        .filter(|user| !user.is_empty())
+        .unwrap_or_else(|| b"-".to_vec())
+}
+
+/// `06/Nov/1994:08:49:37 +0000`, always UTC.
+fn write_time(time: SystemTime, out: &mut Vec<u8>) {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+    // httpdate has the calendar: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
+    let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or("-");
+    let _ = write!(out, "{}/{}/{}:{} +0000", part(5..7), part(8..11), part(12..16), part(17..25));
+}
+
+/// Escapes as nginx does, so that a client cannot forge a line: `"`, `\`, control and non-ASCII
+/// bytes become `\xHH`.
+fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
+    for byte in text {
+        match byte {
+            b'"' | b'\\' | 0..=0x1f | 0x7f.. => {
+                let _ = write!(out, "\\x{byte:02X}");
+            }
+            _ => out.push(*byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_cannot_forge_a_line() {
+        let mut out = Vec::new();
+        write_escaped(b"a\" 200\n\\\xff", &mut out);
+        assert_eq!(out, br"a\x22 200\x0A\x5C\xFF");
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_combined_format() {
+        let mut out = Vec::new();
+        write_time(UNIX_EPOCH + Duration::from_secs(784_111_777), &mut out);
+        assert_eq!(out, b"06/Nov/1994:08:49:37 +0000");
+    }
+}

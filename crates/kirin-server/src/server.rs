@@ -1,0 +1,150 @@
+//! What all connections of one listener on one loop share.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+use crate::connection::io::Io;
+use crate::connection::open_connections::OpenConnections;
+use crate::http1::output::Output;
+use crate::http1::splicing::Pipes;
+use crate::limits::Limits;
+use crate::limits::admission::TooManyOfAddress;
+use crate::limits::deadlines::Deadlines;
+use crate::logging::access_log::AccessLog;
+use crate::tls::Tls;
+use kirin_http::client_bytes::{ClientShare, LoopAccount};
+use kirin_http::client_watch::ClientWatch;
+use kirin_http::forwarded::Forwarding;
+use kirin_http::handler::{Client, Origin};
+use kirin_http::listen_address::ListenAddress;
+use kirin_http::peer::{Peer, address_key};
+
+/// Bytes read at once while a connection waits for a request. A browser's head is 1 KB.
+const SCRATCH_BYTES: usize = 16 * 1024;
+
+/// One listener's side of a loop: the handler, the limits, and buffers that connections borrow
+/// while they work.
+pub struct Server<H> {
+    pub(crate) handler: Rc<H>,
+    pub(crate) local: ListenAddress,
+    pub(crate) limits: Limits,
+    pub(crate) deadlines: Rc<Deadlines>,
+    pub(crate) log: Option<AccessLog>,
+    pub(crate) open: Rc<OpenConnections>,
+    pub(crate) scratch: RefCell<Box<[u8]>>,
+    pub(crate) output: RefCell<Output>,
+    pub(crate) pipes: Pipes,
+    pub(crate) stopping: Cell<bool>,
+    /// None if no proxy is trusted; then nothing is looked at.
+    pub(crate) forwarding: Option<Box<Forwarding>>,
+    pub(crate) proxy_protocol: bool,
+    /// Wakes what has to end by itself when `stopping` is set.
+    pub(crate) stop: Notify,
+    pub(crate) tls: Option<Arc<Tls>>,
+    /// The account of `limits`.
+    pub(crate) client_bytes: Option<Rc<LoopAccount>>,
+}
+
+impl<H> Server<H> {
+    /// Waits until the program ends and this client has gone.
+    pub(crate) async fn stops_without(&self, client: &ClientWatch) {
+        let stop = self.stop.notified();
+        if !self.stopping.get() {
+            stop.await;
+        }
+        client.gone().await;
+    }
+
+    /// A server that answers with `handler` what arrives at `local`.
+    pub fn new(
+        handler: Rc<H>,
+        local: ListenAddress,
+        limits: Limits,
+        log: Option<AccessLog>,
+    ) -> Self {
+        let deadlines = Deadlines::new(&limits);
+        Self {
+            handler,
+            local,
+            client_bytes: limits.client_bytes.clone().map(|account| Rc::new(LoopAccount(account))),
+            limits,
+            deadlines: Rc::new(deadlines),
+            log,
+            open: Rc::default(),
+            scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
+            output: RefCell::default(),
+            pipes: Pipes::default(),
+            stopping: Cell::new(false),
+            forwarding: None,
+            proxy_protocol: false,
+            stop: Notify::new(),
+            tls: None,
+        }
+    }
+
+    /// The server behind proxies. With `proxy_protocol` each connection must come from one of them
+    /// and begin with a PROXY header.
+    #[must_use]
+    pub fn behind_proxies(self, forwarding: Forwarding, proxy_protocol: bool) -> Self {
+        Self { forwarding: Some(Box::new(forwarding)), proxy_protocol, ..self }
+    }
+
+    /// The server with TLS on all its connections.
+    #[must_use]
+    pub fn with_tls(self, tls: Arc<Tls>) -> Self {
+        Self { tls: Some(tls), ..self }
+    }
+
+    /// Number of open connections.
+    pub fn connections(&self) -> usize {
+        self.open.count()
+    }
+
+    /// Whether `peer` is a proxy whose word about clients is taken.
+    pub(crate) fn trusts(&self, peer: &Peer) -> bool {
+        self.forwarding.as_ref().is_some_and(|forwarding| forwarding.trusted.contains(peer))
+    }
+
+    /// The share of the client `peer` in the bytes that are held. A trusted proxy that does not
+    /// tell its client stands for many, so no address is counted.
+    pub(crate) fn share(&self, peer: &Peer) -> ClientShare {
+        let address = if self.trusts(peer) { None } else { address_key(peer) };
+        ClientShare::new(self.client_bytes.as_ref(), address)
+    }
+
+    /// Counts the connection for its client's address. False if that has too many already.
+    pub(crate) fn admit_address(&self, io: &Io) -> bool {
+        let Some(admission) = &self.limits.admission else { return true };
+        match admission.admit_address(io.client_peer()) {
+            Ok(None) => true,
+            Ok(Some(permit)) => io.address_permit.set(permit).is_ok(),
+            Err(TooManyOfAddress) => false,
+        }
+    }
+
+    /// Where the requests of a connection come from, as far as the connection itself tells.
+    pub(crate) fn origin<'a>(&'a self, io: &'a Io) -> Origin<'a> {
+        let client = match (&self.tls, io.client.get()) {
+            (_, Some(certificate)) => Client::Verified(certificate),
+            (Some(tls), None) if tls.asks_clients() => Client::Anonymous,
+            _ => Client::NotAsked,
+        };
+        let secure = self.tls.is_some();
+        Origin {
+            peer: io.client_peer(),
+            local: &self.local,
+            secure,
+            client,
+            proxy: None,
+            now: self.clock().now(),
+        }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.deadlines.clock
+    }
+}
