@@ -4,17 +4,14 @@
 //! after another off them with [`codec`]. `execute/` calls the store and writes the answer into an
 //! `output.rs`, which the connection sends. Only `connection.rs` and `serve.rs` do I/O.
 //!
-//! The program spawns [`serve`] on its event loops. [`run`] starts the store alone, with
-//! memcached's command line ([`memcached_options`]).
+//! The program spawns [`serve`] on its event loops.
 #![forbid(unsafe_code)]
 
 pub mod codec;
 mod connection;
 mod counters;
 mod execute;
-pub mod memcached_options;
 mod output;
-mod run;
 mod serve;
 mod server;
 mod session;
@@ -23,7 +20,6 @@ mod snapshot_file;
 pub use counters::Counters;
 pub use execute::{Executed, Executor, VERSION};
 pub use output::{LARGE_VALUE_BYTES, OUTPUT_LIMIT_BYTES, Output};
-pub use run::run;
 pub use serve::{Listener, serve};
 pub use server::{Description, Server, ServerOptions};
 pub use session::{Ending, Flow, Session};

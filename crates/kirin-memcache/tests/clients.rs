@@ -5,11 +5,9 @@ mod peer;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use tempfile::TempDir;
-
-use peer::{Kirin, example, wait_until};
+use peer::Kirin;
 
 /// Returns the path of a client that no package installs and that `install_clients.sh` does.
 fn installed(name: &str) -> PathBuf {
@@ -43,49 +41,17 @@ fn assert_ok(what: &str, output: &Output) {
     assert!(ok, "{what}: {}\n{said}\n{complained}", output.status);
 }
 
-/// A server on a unix socket. It is the program, because `-s` makes such a socket.
-struct OnUnixSocket {
-    child: Child,
-    path: PathBuf,
-    _directory: TempDir,
-}
-
-impl OnUnixSocket {
-    fn start() -> OnUnixSocket {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("kirin.sock");
-        let child = Command::new(example())
-            .args(["-m", "256", "-t", "2", "-s"])
-            .arg(&path)
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the server starts");
-        wait_until("the socket of the server", || {
-            std::os::unix::net::UnixStream::connect(&path).is_ok()
-        });
-        OnUnixSocket { child, path, _directory: directory }
-    }
-
-    fn address(&self) -> String {
-        self.path.display().to_string()
-    }
-}
-
-impl Drop for OnUnixSocket {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
 /// Runs a client's script against TCP, and against a unix socket if the client can use one.
 fn both_ways(client: impl Fn(&str) -> Command, unix: bool) {
     let kirin = Kirin::with(Default::default(), 2);
     let address = kirin.address.to_string();
     assert_ok(&address, &run(&mut client(&address)));
     if unix {
-        let server = OnUnixSocket::start();
-        assert_ok(&server.address(), &run(&mut client(&server.address())));
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("kirin.sock");
+        let _kirin = Kirin::on_unix_socket(&path, 2);
+        let address = path.display().to_string();
+        assert_ok(&address, &run(&mut client(&address)));
     }
 }
 

@@ -20,7 +20,7 @@ pub mod tls;
 pub use limits::Limits;
 pub use limits::admission::{Admission, ConnectionCount};
 pub use listening::inherited::InheritedSocket;
-pub use listening::listener::{self, ListenError, Listener};
+pub use listening::listener::{self, BindOptions, ListenError, Listener};
 pub use logging::access_log::{AccessLog, LogFile};
 pub use server::Server;
 pub use tls::{CertificateFiles, ClientAuthorities, Tls, TlsError, TlsSettings};

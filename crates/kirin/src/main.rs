@@ -7,6 +7,7 @@ mod command_line;
 mod config;
 mod entrance;
 mod life;
+mod memcached;
 mod serve;
 
 use std::io::Write;
@@ -37,10 +38,7 @@ fn main() -> ExitCode {
 
 fn run(command_line: CommandLine) -> ExitCode {
     let result = match command_line.command {
-        Command::Memcached { options } => match kirin_memcache::memcached_options::parse(options) {
-            Ok(invocation) => return kirin_memcache::run(invocation, program_log::start_thread),
-            Err(message) => Err(message),
-        },
+        Command::Memcached { options } => return memcached::run(options, fail),
         Command::Serve(serve) => serve.source().and_then(|source| {
             if serve.print_config() {
                 return print(&source.text);
@@ -52,6 +50,8 @@ fn run(command_line: CommandLine) -> ExitCode {
                 listens_where_told: serve.listens_where_told(),
                 pid_file: serve.pid_file().map(Path::to_owned),
                 loaded: None,
+                memcached_port_file: None,
+                foreground: None,
             };
             program::run(site, launch).map_err(|error| error.to_string())
         }),
@@ -96,7 +96,14 @@ fn serve_loaded(
     let source = Source::read(&directory.join(run_directory::CONFIGURATION));
     let site =
         source.and_then(|source| command_line::site(&source)).map_err(|error| error.to_string())?;
-    let launch = Launch { inherited, listens_where_told: false, pid_file, loaded: None };
+    let launch = Launch {
+        inherited,
+        listens_where_told: false,
+        pid_file,
+        loaded: None,
+        memcached_port_file: None,
+        foreground: None,
+    };
     program::run_loaded(site, directory, app_parent, launch).map_err(|error| error.to_string())
 }
 

@@ -1,11 +1,10 @@
 //! The two servers of the tests, and a client that sends bytes.
 #![allow(dead_code, reason = "each test program uses a part")]
 
-pub mod program;
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -46,17 +45,47 @@ impl Kirin {
     }
 
     pub fn with(options: ServerOptions, loops: usize) -> Kirin {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        listener.set_nonblocking(true).expect("a non-blocking listener");
+        let address = listener.local_addr().expect("its address");
+        let clone = || {
+            let listener = listener.try_clone().expect("the listener again");
+            move || {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+                Listener::Tcp(listener)
+            }
+        };
+        Kirin::on(address, (0..loops).map(|_| clone()).collect(), options)
+    }
+
+    /// A server on a unix socket, with `loops` event loops.
+    pub fn on_unix_socket(path: &Path, loops: usize) -> Kirin {
+        let listener = UnixListener::bind(path).expect("a socket");
+        listener.set_nonblocking(true).expect("a non-blocking listener");
+        let clone = || {
+            let listener = listener.try_clone().expect("the listener again");
+            move || {
+                let listener = tokio::net::UnixListener::from_std(listener).expect("a listener");
+                Listener::Unix(listener)
+            }
+        };
+        let no_address = (Ipv4Addr::UNSPECIFIED, 0).into();
+        Kirin::on(no_address, (0..loops).map(|_| clone()).collect(), ServerOptions::default())
+    }
+
+    /// Serves each of `listeners` on a loop of its own, where it is made.
+    fn on<F>(address: SocketAddr, listeners: Vec<F>, options: ServerOptions) -> Kirin
+    where
+        F: FnOnce() -> Listener + Send + 'static,
+    {
         let item_limit_bytes = options.limits.item_size_bytes;
         let store =
             StoreConfig { memory_bytes: 256 << 20, item_limit_bytes, ..StoreConfig::default() };
         let server = Server::new(Arc::new(Store::new(store)), options);
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        listener.set_nonblocking(true).expect("a non-blocking listener");
-        let address = listener.local_addr().expect("its address");
-        let loops = (0..loops)
-            .map(|_| {
+        let loops = listeners
+            .into_iter()
+            .map(|listener| {
                 let (stop, stopped) = oneshot::channel();
-                let listener = listener.try_clone().expect("the listener again");
                 let server = Arc::clone(&server);
                 let run = move || {
                     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -64,10 +93,8 @@ impl Kirin {
                         .build()
                         .expect("a runtime");
                     LocalSet::new().block_on(&runtime, async move {
-                        let listener =
-                            tokio::net::TcpListener::from_std(listener).expect("a listener");
                         let stopped = async { drop(stopped.await) };
-                        serve(Listener::Tcp(listener), server, stopped).await;
+                        serve(listener(), server, stopped).await;
                     });
                 };
                 (stop, std::thread::spawn(run))
@@ -263,16 +290,4 @@ fn drain(output: &mut Output, answer: &mut Vec<u8>) {
         output.advance(taken);
         take = (take * 2 + 1).min(1 << 16);
     }
-}
-
-/// Returns the path of the program of `examples/memcached.rs`, which `cargo test` builds.
-pub fn example() -> PathBuf {
-    let test = std::env::current_exe().expect("this program");
-    let path = test.parent().and_then(Path::parent).expect("target").join("examples/memcached");
-    assert!(
-        path.exists(),
-        "{} is missing: cargo build -p kirin-memcache --example memcached",
-        path.display()
-    );
-    path
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::Mode;
+use rustix::process::umask;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::connection::io::{Io, Stream};
@@ -20,7 +22,8 @@ use kirin_http::panics;
 use kirin_http::peer::Peer;
 use kirin_sockets::keepalive;
 
-/// Connections that wait to be accepted, at most; the kernel cuts it to net.core.somaxconn.
+/// The most connections that wait to be accepted, unless [`BindOptions`] say otherwise. The kernel
+/// cuts it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
 /// How long accepting pauses when the process or the machine has no file descriptor or memory left.
@@ -46,6 +49,17 @@ pub enum ListenError {
     Io(ListenAddress, #[source] io::Error),
 }
 
+/// How a socket is bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BindOptions {
+    /// The most connections that wait to be accepted. The kernel cuts it to net.core.somaxconn.
+    pub backlog: Option<i32>,
+    /// Whether an IPv6 socket takes no IPv4 connections, whatever the system's default is.
+    pub only_v6: bool,
+    /// The access mode of a unix socket. Without one, the umask of the process decides.
+    pub unix_mode: Option<u32>,
+}
+
 /// A bound socket that no loop accepts on yet.
 pub enum Listener {
     /// TCP.
@@ -59,6 +73,16 @@ impl Listener {
     /// socket of its own (SO_REUSEPORT, socket(7)), over which the kernel spreads the connections;
     /// a unix socket is shared.
     pub fn bind(address: &ListenAddress, loops: usize) -> Result<Vec<Listener>, ListenError> {
+        Self::bind_with(address, loops, &BindOptions::default())
+    }
+
+    /// Binds `address` as [`Listener::bind`] does. A unix socket with a mode of its own changes the
+    /// umask for a moment, so the process must have one thread then.
+    pub fn bind_with(
+        address: &ListenAddress,
+        loops: usize,
+        options: &BindOptions,
+    ) -> Result<Vec<Listener>, ListenError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => ListenError::InUse(address.clone()),
             _ => ListenError::Io(address.clone(), error),
@@ -69,7 +93,7 @@ impl Listener {
                 // bind without it finds out. A port that the kernel chooses is nobody else's, and
                 // let go for a moment it might become so.
                 let any_port = wanted.port() == 0;
-                let first = bind_tcp(*wanted, any_port && loops > 1).map_err(failed)?;
+                let first = bind_tcp(*wanted, any_port && loops > 1, options).map_err(failed)?;
                 if loops < 2 {
                     return Ok(vec![Listener::Tcp(first)]);
                 }
@@ -81,13 +105,13 @@ impl Listener {
                     drop(first);
                 }
                 while listeners.len() < loops {
-                    listeners.push(Listener::Tcp(bind_tcp(wanted, true).map_err(failed)?));
+                    listeners.push(Listener::Tcp(bind_tcp(wanted, true, options).map_err(failed)?));
                 }
                 Ok(listeners)
             }
             ListenAddress::Unix(path) => {
                 remove_stale_socket(address, path)?;
-                let bound = std::os::unix::net::UnixListener::bind(path).map_err(failed)?;
+                let bound = bind_unix(path, options).map_err(failed)?;
                 bound.set_nonblocking(true).map_err(failed)?;
                 let mut listeners = Vec::with_capacity(loops);
                 for _ in 0..loops {
@@ -108,16 +132,35 @@ impl Listener {
     }
 }
 
-fn bind_tcp(address: SocketAddr, reuse_port: bool) -> io::Result<std::net::TcpListener> {
+fn bind_unix(path: &Path, options: &BindOptions) -> io::Result<std::os::unix::net::UnixListener> {
+    // The mode is right from the first moment on, so that nobody connects before a chmod(2).
+    let before = options.unix_mode.map(|mode| umask(Mode::from_raw_mode(!mode & 0o777)));
+    let bound = std::os::unix::net::UnixListener::bind(path);
+    before.map(umask);
+    let bound = bound?;
+    if let Some(backlog) = options.backlog {
+        rustix::net::listen(&bound, backlog)?;
+    }
+    Ok(bound)
+}
+
+fn bind_tcp(
+    address: SocketAddr,
+    reuse_port: bool,
+    options: &BindOptions,
+) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(reuse_port)?;
+    if options.only_v6 && address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
     // Both are inherited by accepted sockets (tcp(7)), which saves a call for each.
     socket.set_tcp_nodelay(true)?;
     keepalive::set(&socket)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
+    socket.listen(options.backlog.unwrap_or(BACKLOG))?;
     Ok(socket.into())
 }
 

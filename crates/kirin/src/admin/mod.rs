@@ -21,12 +21,9 @@ use kirin_http::{
 };
 use kirin_proxy::Upstream;
 use kirin_server::listener::{self, ListenError};
-use kirin_server::{ConnectionCount, Limits, Listener, LogFile, Server};
+use kirin_server::{BindOptions, ConnectionCount, Limits, Listener, LogFile, Server};
 use kirin_store::{Now, Store};
-use kirin_user::{User, UserError};
 use kirin_workers::App;
-use rustix::fs::Mode;
-use rustix::process::umask;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
@@ -35,6 +32,9 @@ use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::sockets::{SocketError, Sockets};
 use crate::serve::stage::{Stage, drain_limit};
 use purge_body::Form;
+
+/// The access mode of a unix socket: for the user alone that serves.
+const UNIX_MODE: u32 = 0o600;
 
 /// The largest body of a request.
 const BODY_LIMIT_BYTES: u64 = 1024 * 1024;
@@ -70,16 +70,8 @@ pub struct Admin {
 /// one thread.
 pub fn open(site: &Site, sockets: &mut Sockets) -> Result<Vec<Listener>, OpenError> {
     let Some(address) = &site.admin else { return Ok(Vec::new()) };
-    // From the first moment on, and not after a chmod(2).
-    let before = umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
-    let opened = sockets.open(address, 1);
-    umask(before);
-    let opened = opened?;
-    if let (ListenAddress::Unix(path), Some(user), false) =
-        (address, &site.user, opened.is_inherited)
-    {
-        User::give(user, path)?;
-    }
+    let options = BindOptions { unix_mode: Some(UNIX_MODE), ..BindOptions::default() };
+    let opened = sockets.open(address, 1, &options)?;
     let listeners: Vec<Listener> = opened.by_loop.into_iter().flatten().collect();
     for listener in &listeners {
         match listener.address().map_err(|error| ListenError::Io(address.clone(), error))? {
@@ -99,9 +91,6 @@ pub enum OpenError {
     /// Its address.
     #[error("admin: {0}")]
     Listen(#[from] ListenError),
-    /// Its owner.
-    #[error("admin: {0}")]
-    User(#[from] UserError),
 }
 
 /// Serves one socket until the program ends. Call on an event loop.

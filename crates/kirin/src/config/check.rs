@@ -11,8 +11,9 @@ use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::settings::{RouteSite, SiteConfig};
 use kirin_http::request::HeadLimits;
 use kirin_http::{Forwarding, ListenAddress};
+use kirin_memcache::{ServerOptions, codec};
 use kirin_proxy::UpstreamConfig;
-use kirin_server::Limits;
+use kirin_server::{BindOptions, Limits};
 use kirin_user::User;
 use kirin_workers::{MAX_WORKERS, Preload};
 use serde_spanned::Spanned;
@@ -99,14 +100,14 @@ pub enum LogTarget {
 /// The store.
 #[derive(Debug)]
 pub struct StoreSite {
-    /// Memory budget in bytes.
-    pub memory_bytes: usize,
-    /// Largest item in bytes.
-    pub item_limit_bytes: usize,
-    /// Addresses of the memcached port.
+    /// The memory of the store.
+    pub engine: kirin_store::StoreConfig,
+    /// The addresses of the memcached port.
     pub memcached: Vec<ListenAddress>,
-    /// How long before its end a plain `get` misses once.
-    pub stampede_guard: Option<Duration>,
+    /// How the sockets of the memcached port are bound.
+    pub bind: BindOptions,
+    /// The memcached protocol. The program adds the opened snapshot.
+    pub protocol: ServerOptions,
     /// The snapshot file.
     pub snapshot: Option<PathBuf>,
 }
@@ -218,7 +219,7 @@ pub fn check(config: &Config, source: &Source) -> Result<Site, ConfigError> {
     let store = check_store(config, source)?;
     let mut routes: Vec<RouteSite> = Vec::new();
     for route in &config.route {
-        let checked = check_route(route, &named, &checks, store.item_limit_bytes, source)?;
+        let checked = check_route(route, &named, &checks, store.engine.item_limit_bytes, source)?;
         if routes.iter().any(|other| other.path == checked.path) {
             let message = format!("a second [[route]] with the path `{}`", route.path.get_ref());
             return Err(source.error(route.path.span(), message));
@@ -396,8 +397,20 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
             Some(path)
         }
     };
-    let stampede_guard = store.stampede_guard.map(Duration::from);
-    Ok(StoreSite { memory_bytes, item_limit_bytes, memcached, stampede_guard, snapshot })
+    let engine = kirin_store::StoreConfig {
+        memory_bytes,
+        item_limit_bytes,
+        ..kirin_store::StoreConfig::default()
+    };
+    let protocol = ServerOptions {
+        limits: codec::Limits { item_size_bytes: item_limit_bytes, ..codec::Limits::default() },
+        // The configuration sets the memory of a program that serves other things as well. A
+        // client must not raise it.
+        memory_ceiling_bytes: memory_bytes,
+        stampede_guard: store.stampede_guard.map(Duration::from),
+        ..ServerOptions::default()
+    };
+    Ok(StoreSite { engine, memcached, bind: BindOptions::default(), protocol, snapshot })
 }
 
 /// A token (RFC 6265 section 4.1.1), which is also what clients send.

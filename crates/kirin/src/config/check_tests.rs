@@ -26,7 +26,7 @@ fn a_whole_configuration_is_understood() {
     )
     .unwrap();
     assert_eq!(site.threads, 2);
-    assert_eq!(site.store.memory_bytes, 8 << 20);
+    assert_eq!(site.store.engine.memory_bytes, 8 << 20);
     assert_eq!(site.apps[0].workers, 3);
     assert_eq!(site.gateway.routes[0].path, "/s", "the longest path comes first");
     assert_eq!(site.gateway.routes[1].places[2], PlaceSite::App(0));

@@ -1,6 +1,7 @@
 //! The first part of the program's life: bind. Sockets and files are opened while the program may
 //! still be root and has one thread. Then it becomes the user that serves.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use kirin_acme::{Acme, AcmeConfig};
@@ -13,6 +14,7 @@ use crate::life::descriptor_limit::default_connections;
 use crate::life::error::ProgramError;
 use crate::life::launch::Launch;
 use crate::life::pid_file::PidFile;
+use crate::life::port_file::write_ports;
 use crate::life::predecessor::Predecessor;
 use crate::life::program_log;
 use crate::life::run_directory::{self, RunDirectory};
@@ -30,6 +32,8 @@ pub struct Bound {
     pub loops: Vec<LoopListeners>,
     /// The addresses of the HTTP listeners, as clients write them.
     pub urls: Vec<String>,
+    /// The TCP addresses of the memcached listeners, as they are bound.
+    pub memcached_addresses: Vec<SocketAddr>,
     /// The access logs.
     pub logs: Logs,
     /// The count of client connections.
@@ -73,7 +77,9 @@ pub fn bind(
     }
     let predecessor = launch.inherited.predecessor.take().map(Predecessor::new).transpose()?;
     let (has_successor, watched) = watch::channel(false);
-    open_memcached(&site, &mut loops, &mut sockets, &watched, predecessor.is_some())?;
+    let has_predecessor = predecessor.is_some();
+    let memcached_addresses =
+        open_memcached(&site, &mut loops, &mut sockets, &watched, has_predecessor)?;
     if !site.apps.is_empty() {
         open_app_store(&run_directory.store_socket(), &mut loops)?;
     }
@@ -88,11 +94,15 @@ pub fn bind(
         user.serve_as(&run_directory.paths())?;
     }
     program_log::start_thread();
+    if let Some(path) = &launch.memcached_port_file {
+        write_ports(path, &memcached_addresses)?;
+    }
     run_directory::remove_abandoned();
     Ok(Bound {
         site: Arc::new(site),
         loops,
         urls,
+        memcached_addresses,
         logs,
         connections,
         accounts,

@@ -4,11 +4,13 @@ use std::io;
 
 use kirin_acme::AcmeError;
 use kirin_memcache::SnapshotFileError;
+use kirin_server::listener::ListenError;
 use kirin_user::UserError;
 use kirin_workers::AppError;
 
 use crate::admin;
 use crate::life::pid_file::PidFileError;
+use crate::life::port_file::PortFileError;
 use crate::life::upgrade_channel::UpgradeError;
 use crate::serve::event_loop::LoopError;
 use crate::serve::listeners::OpenError;
@@ -26,6 +28,9 @@ pub enum ProgramError {
     /// The file for the process id cannot be written.
     #[error(transparent)]
     PidFile(#[from] PidFileError),
+    /// The file for the ports of the memcached listeners cannot be written.
+    #[error(transparent)]
+    PortFile(#[from] PortFileError),
     /// The predecessor of this program does not hand over.
     #[error("upgrade: {0}")]
     Upgrade(#[from] UpgradeError),
@@ -50,4 +55,16 @@ pub enum ProgramError {
     /// The system gives no temporary directory, signal handler or runtime.
     #[error("cannot start: {0}")]
     Start(#[from] io::Error),
+}
+
+impl ProgramError {
+    /// Returns the address that cannot be listened on, and the reason, if that is the error.
+    pub fn listen_error(&self) -> Option<&ListenError> {
+        match self {
+            Self::Listener(
+                OpenError::Listen(error) | OpenError::Socket(SocketError::Listen(error)),
+            ) => Some(error),
+            _ => None,
+        }
+    }
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use kirin_sockets::Inherited;
 use kirin_workers::LoadedParent;
 
+use crate::life::background::Foreground;
+
 /// How the program was launched.
 pub struct Launch {
     /// The descriptors that the process was started with.
@@ -15,4 +17,8 @@ pub struct Launch {
     pub pid_file: Option<PathBuf>,
     /// The process that has loaded the only application already.
     pub loaded: Option<LoadedParent>,
+    /// The file for the ports of the memcached listeners, which tests of memcached read.
+    pub memcached_port_file: Option<PathBuf>,
+    /// The process in front, if this one is in the background.
+    pub foreground: Option<Foreground>,
 }

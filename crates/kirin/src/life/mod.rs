@@ -2,16 +2,18 @@
 //! order.
 
 mod apps;
+pub mod background;
 mod bind;
 mod control;
-mod descriptor_limit;
+pub mod descriptor_limit;
 mod drain;
 mod ending;
-mod error;
+pub mod error;
 pub mod launch;
 mod loaded_invocation;
 pub mod panics;
 mod pid_file;
+mod port_file;
 mod predecessor;
 pub mod program;
 pub mod program_log;

@@ -26,14 +26,15 @@ impl PidFile {
     pub fn write(path: &Path, user: Option<&User>) -> Result<Self, PidFileError> {
         let text = format!("{}\n", std::process::id());
         ParentDirectory::check(path, user)
-            .and_then(|()| replace(path, &text))
+            .and_then(|()| replace_file(path, &text))
             .map_err(|source| PidFileError { path: path.to_owned(), source })?;
         Ok(Self { path: path.to_owned() })
     }
 }
 
-/// Writes a file beside `path` and renames it, so that `path` never has a part of `text`.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+/// Writes a file beside `path` and renames it, so that `path` never has a part of `text`. A link at
+/// `path` is replaced and not followed.
+pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let directory =
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut temporary = tempfile::Builder::new()

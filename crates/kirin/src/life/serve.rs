@@ -9,6 +9,7 @@ use kirin_sockets::Source;
 use kirin_store::{Now, Store};
 
 use crate::life::apps::first_failure;
+use crate::life::background::Foreground;
 use crate::life::bind::Bound;
 use crate::life::control::Control;
 use crate::life::ending::Ending;
@@ -50,6 +51,9 @@ pub async fn serve(
         }
         None => bound.systemd.ready(),
     }
+    if let Some(foreground) = &launch.foreground {
+        foreground.ready();
+    }
     // They end when they are dropped.
     let _certificates = bound.acme.keep();
     let sweeping = tokio::spawn(sweep(Arc::clone(store)));
@@ -87,7 +91,10 @@ fn plan_upgrade(
         return Err("start_server would start a third program; send HUP to start_server".into());
     }
     let invocation = match &launch.loaded {
-        None => Invocation::of_this_process(),
+        None => {
+            let directory = launch.foreground.as_ref().map(Foreground::directory);
+            Invocation::of_this_process(directory)
+        }
         Some(loaded) => loaded.invocation.clone().map(Invocation::from),
     };
     let invocation =

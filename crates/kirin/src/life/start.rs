@@ -6,10 +6,9 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use kirin_gateway::filters::cache::counters::CacheCounters;
-use kirin_memcache::codec::Limits;
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_proxy::Upstream;
-use kirin_store::{Store, StoreConfig};
+use kirin_store::Store;
 use kirin_workers::App;
 use tokio::sync::{Barrier, watch};
 
@@ -48,11 +47,7 @@ pub async fn start(
     run_directory: &RunDirectory,
 ) -> Result<Started, ProgramError> {
     let site = Arc::clone(&bound.site);
-    let store = Arc::new(Store::new(StoreConfig {
-        memory_bytes: site.store.memory_bytes,
-        item_limit_bytes: site.store.item_limit_bytes,
-        ..StoreConfig::default()
-    }));
+    let store = Arc::new(Store::new(site.store.engine.clone()));
     let snapshot = match &site.store.snapshot {
         Some(path) => Some(Arc::new(SnapshotFile::new(path.clone())?)),
         None => None,
@@ -60,16 +55,11 @@ pub async fn start(
     if let (Some(snapshot), None) = (&snapshot, &bound.predecessor) {
         snapshot.load(&store);
     }
-    let memcached_options = ServerOptions {
-        limits: Limits { item_size_bytes: site.store.item_limit_bytes, ..Limits::default() },
-        // The configuration sets the memory of a program that serves other things as well. A
-        // client must not raise it.
-        memory_ceiling_bytes: site.store.memory_bytes,
-        stampede_guard: site.store.stampede_guard,
-        snapshot: snapshot.clone(),
-        ..ServerOptions::default()
-    };
-    let memcached = kirin_memcache::Server::new(Arc::clone(&store), memcached_options);
+    let mut protocol = ServerOptions { snapshot: snapshot.clone(), ..site.store.protocol.clone() };
+    if let Some(address) = bound.memcached_addresses.last() {
+        protocol.description.tcp_port = address.port();
+    }
+    let memcached = kirin_memcache::Server::new(Arc::clone(&store), protocol);
     let loops = (0..site.threads).map(EventLoop::start).collect::<Result<Vec<_>, _>>()?;
     let handles = loops.iter().map(|event_loop| event_loop.handle.clone()).collect();
     let apps = apps::start(&site, launch.loaded.as_ref(), run_directory, handles)?;

@@ -32,39 +32,41 @@ pub struct Invocation {
     program: OsString,
     /// The arguments.
     arguments: Vec<OsString>,
-    /// The directory and environment, if they are not those of this process.
-    surroundings: Option<Surroundings>,
-}
-
-/// Where a program runs.
-struct Surroundings {
-    directory: PathBuf,
-    /// Every variable and its value.
-    environment: Vec<(OsString, OsString)>,
+    /// The directory in which the program was started, if it is another one now.
+    directory: Option<PathBuf>,
+    /// Every variable and its value, if they are not those of this process.
+    environment: Option<Vec<(OsString, OsString)>>,
 }
 
 /// The invocation of the program that loaded the application and then became Kirin.
 impl From<ParentInvocation> for Invocation {
     fn from(parent: ParentInvocation) -> Self {
         let ParentInvocation { directory, environment, program, arguments } = parent;
-        Self { program, arguments, surroundings: Some(Surroundings { directory, environment }) }
+        Self { program, arguments, directory: Some(directory), environment: Some(environment) }
     }
 }
 
 impl Invocation {
-    /// Returns the invocation of this process.
-    pub fn of_this_process() -> Option<Self> {
+    /// Returns the invocation of this process, which has left `directory` since.
+    pub fn of_this_process(directory: Option<&Path>) -> Option<Self> {
         let mut arguments = std::env::args_os();
-        let program = arguments.next()?;
-        Some(Self { program, arguments: arguments.collect(), surroundings: None })
+        Some(Self {
+            program: arguments.next()?,
+            arguments: arguments.collect(),
+            directory: directory.map(Path::to_owned),
+            environment: None,
+        })
     }
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
-        if let Some(Surroundings { directory, environment }) = &self.surroundings {
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        if let Some(environment) = &self.environment {
             // This process has the control channel of the application as its standard input.
-            command.current_dir(directory).env_clear().stdin(Stdio::null());
+            command.env_clear().stdin(Stdio::null());
             command.envs(environment.iter().map(|(name, value)| (name, value)));
         }
         command

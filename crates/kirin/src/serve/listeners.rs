@@ -3,12 +3,15 @@
 //!
 //! The main thread opens them at the start, before the loops run.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use kirin_http::ListenAddress;
 use kirin_server::listener::ListenError;
-use kirin_server::{Admission, ConnectionCount, Limits as HttpLimits, Listener, LogFile};
+use kirin_server::{
+    Admission, BindOptions, ConnectionCount, Limits as HttpLimits, Listener, LogFile,
+};
 use tokio::sync::watch;
 
 use crate::config::check::{ListenerSite, Site};
@@ -89,7 +92,7 @@ pub fn open_http(
             ..listener.limits.clone()
         };
         let config = ListenerSite { limits, ..listener.clone() };
-        let opened = sockets.open(&config.address, loops.len())?;
+        let opened = sockets.open(&config.address, loops.len(), &BindOptions::default())?;
         for (of_loop, sockets) in loops.iter_mut().zip(opened.by_loop) {
             for socket in sockets {
                 let failed = |error| ListenError::Io(config.address.clone(), error);
@@ -106,21 +109,30 @@ pub fn open_http(
     Ok(urls)
 }
 
-/// Opens the memcached port for each of `loops`. `has_successor` tells when another Kirin serves on
-/// it; `has_predecessor` is whether one serves there now.
+/// Opens the memcached port for each of `loops`, and returns its TCP addresses as they are bound.
+/// `has_successor` tells when another Kirin serves on it; `has_predecessor` is whether one serves
+/// there now.
 pub fn open_memcached(
     site: &Site,
     loops: &mut [LoopListeners],
     sockets: &mut Sockets,
     has_successor: &watch::Receiver<bool>,
     has_predecessor: bool,
-) -> Result<(), OpenError> {
+) -> Result<Vec<SocketAddr>, OpenError> {
+    let mut bound = Vec::new();
     for address in &site.store.memcached {
-        let opened = sockets.open(address, loops.len())?;
+        let opened = sockets.open(address, loops.len(), &site.store.bind)?;
         // Whoever handed the socket over serves it when this program ends.
         let has_successor =
             if opened.is_inherited { watch::channel(true).1 } else { has_successor.clone() };
         let has_predecessor = has_predecessor && opened.is_inherited;
+        for socket in opened.by_loop.iter().flatten() {
+            let failed = |error| ListenError::Io(address.clone(), error);
+            match socket.address().map_err(failed)? {
+                ListenAddress::Tcp(address) if !bound.contains(&address) => bound.push(address),
+                _ => {}
+            }
+        }
         for (of_loop, sockets) in loops.iter_mut().zip(opened.by_loop) {
             of_loop.memcached.extend(sockets.into_iter().map(|socket| StoreListener {
                 socket,
@@ -130,7 +142,7 @@ pub fn open_memcached(
         }
         tracing::debug!("memcached protocol on {address}");
     }
-    Ok(())
+    Ok(bound)
 }
 
 /// Opens the unix socket on which the program's own applications find the store.

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use kirin_http::ListenAddress;
 use kirin_server::listener::ListenError;
-use kirin_server::{InheritedSocket, Listener};
+use kirin_server::{BindOptions, InheritedSocket, Listener};
 use kirin_sockets::{Inherited, Source};
-use kirin_user::{ParentDirectory, User};
+use kirin_user::{ParentDirectory, User, UserError};
 
 /// Sockets that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,9 @@ pub enum SocketError {
         "{0} has handed over {1}, which no listener of the configuration wants; {2}, or have {0} hand over only what is served"
     )]
     Unwanted(Source, String, String),
+    /// A unix socket cannot be given to the user that serves.
+    #[error(transparent)]
+    Owner(#[from] UserError),
 }
 
 /// Sockets that the program was started with and no listener has yet.
@@ -147,8 +150,14 @@ impl Sockets {
         addresses
     }
 
-    /// Sockets that listen on `wanted`, for each of `loops` event loops.
-    pub fn open(&mut self, wanted: &ListenAddress, loops: usize) -> Result<Opened, SocketError> {
+    /// Opens sockets that listen on `wanted`, for each of `loops` event loops. A unix socket with
+    /// an access mode of its own belongs to the user that serves.
+    pub fn open(
+        &mut self,
+        wanted: &ListenAddress,
+        loops: usize,
+        options: &BindOptions,
+    ) -> Result<Opened, SocketError> {
         let sockets = self.take(wanted);
         let is_inherited = !sockets.is_empty();
         let by_loop = if is_inherited {
@@ -158,13 +167,14 @@ impl Sockets {
                 ParentDirectory::check(path, self.user.as_ref())
                     .map_err(|error| ListenError::Io(wanted.clone(), error))?;
             }
-            let bound =
-                Listener::bind(wanted, loops).map_err(|error| match (error, self.source) {
+            let bound = Listener::bind_with(wanted, loops, options).map_err(|error| {
+                match (error, self.source) {
                     (ListenError::InUse(address), Some(source)) => {
                         SocketError::NotInherited(address, source)
                     }
                     (error, _) => error.into(),
-                })?;
+                }
+            })?;
             bound.into_iter().map(|listener| vec![listener]).collect()
         };
         // A starter removes what it has made.
@@ -172,6 +182,9 @@ impl Sockets {
             && (!is_inherited || self.source == Some(Source::Kirin))
         {
             self.files.add(path);
+            if let (Some(user), Some(_), false) = (&self.user, options.unix_mode, is_inherited) {
+                user.give(path)?;
+            }
         }
         if is_inherited {
             self.kept.extend(sockets.into_iter().map(|socket| (wanted.clone(), socket)));

@@ -1,15 +1,13 @@
 //! The command line of memcached, for scripts and test harnesses that start one.
 //!
-//! Words in, [`Options`] out: there is no I/O here. The help text is in `help.txt`. An option
-//! without a meaning in Kirin is accepted if clients cannot see a difference. Otherwise it is
-//! refused with a reason.
-
-mod names;
+//! Words in, [`Options`] out: there is no I/O here. `site.rs` makes a configuration of them. The
+//! help text is in `help.txt`. An option without a meaning in Kirin is accepted if clients cannot
+//! see a difference. Otherwise it is refused with a reason.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use names::{LONG_NAMES, WITH_VALUE, WITHOUT_EFFECT, WITHOUT_VALUE};
+use crate::memcached::option_names::{LONG_NAMES, WITH_VALUE, WITHOUT_EFFECT, WITHOUT_VALUE};
 
 /// The action that a command line requests.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +30,7 @@ pub struct Options {
     pub port: i32,
     /// `-l`: the addresses to listen on, each with an optional port. The default is 127.0.0.1.
     /// Unlike memcached, Kirin accepts only clients of this machine by default.
-    pub listen: Vec<ListenAddress>,
+    pub listen: Vec<HostAndPort>,
     /// `-s`: a unix socket to listen on, in place of TCP.
     pub unix_socket: Option<PathBuf>,
     /// `-a`: the access mode of the unix socket, in octal. Default 700.
@@ -73,7 +71,7 @@ pub struct Options {
 
 /// An address from `-l`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListenAddress {
+pub struct HostAndPort {
     /// A host name or an address.
     pub host: String,
     /// A port in place of `-p`.
@@ -301,7 +299,7 @@ fn item_size(value: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("-I {value}: not a size such as 1m, 512k or 65536"))
 }
 
-fn listen_address(text: &str) -> Result<ListenAddress, String> {
+fn listen_address(text: &str) -> Result<HostAndPort, String> {
     let wrong = || format!("-l {text}: not an address such as 127.0.0.1, [::1]:11211 or localhost");
     if let Some(address) = text.strip_prefix("notls:") {
         return listen_address(address);
@@ -313,20 +311,20 @@ fn listen_address(text: &str) -> Result<ListenAddress, String> {
             None if rest.is_empty() => None,
             None => return Err(wrong()),
         };
-        return Ok(ListenAddress { host: host.to_owned(), port });
+        return Ok(HostAndPort { host: host.to_owned(), port });
     }
     match text.split_once(':') {
         // An address with more than one colon and without brackets is an IPv6 address without a
         // port.
         Some((_, rest)) if rest.contains(':') => {
-            Ok(ListenAddress { host: text.to_owned(), port: None })
+            Ok(HostAndPort { host: text.to_owned(), port: None })
         }
-        Some((host, port)) if !host.is_empty() => Ok(ListenAddress {
+        Some((host, port)) if !host.is_empty() => Ok(HostAndPort {
             host: host.to_owned(),
             port: Some(port.parse().map_err(|_| wrong())?),
         }),
         Some(_) => Err(wrong()),
-        None => Ok(ListenAddress { host: text.to_owned(), port: None }),
+        None => Ok(HostAndPort { host: text.to_owned(), port: None }),
     }
 }
 
@@ -350,8 +348,8 @@ mod tests {
         let expected = Options {
             port: 0,
             listen: vec![
-                ListenAddress { host: "127.0.0.1".into(), port: None },
-                ListenAddress { host: "::1".into(), port: Some(1234) },
+                HostAndPort { host: "127.0.0.1".into(), port: None },
+                HostAndPort { host: "::1".into(), port: Some(1234) },
             ],
             unix_socket: Some("/tmp/m.sock".into()),
             unix_mode: 0o766,
@@ -381,7 +379,7 @@ mod tests {
     #[test]
     fn the_default_listens_on_this_machine_only() {
         assert_eq!(options(""), Options::default());
-        assert!(Options::default().listen.is_empty(), "no address is loopback, see run.rs");
+        assert!(Options::default().listen.is_empty(), "no address is loopback, see site.rs");
     }
 
     #[test]

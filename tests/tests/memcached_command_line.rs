@@ -1,19 +1,21 @@
-//! The program, started as scripts written for memcached start it.
-
-mod peer;
+//! `kirin memcached`, started as scripts written for memcached start it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use peer::program::{Program, connect, port_in};
-use peer::{example, show, wait_until};
+use kirin_tests::{MemcachedClient, MemcachedProgram, memcached_command, memcached_port, wait_for};
+
+/// Returns bytes as a person can read them.
+fn show(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}
 
 fn finished(arguments: &[&str]) -> Output {
-    Command::new(example()).args(arguments).output().expect("the program runs")
+    memcached_command(arguments).output().expect("the program runs")
 }
 
 #[test]
@@ -51,9 +53,9 @@ fn a_free_port_is_taken_and_written_down() {
     let directory = tempfile::tempdir().expect("a directory");
     let port_file = directory.path().join("port");
     let program =
-        Program::start(&["-p", "-1", "-t", "2", "-c", "10", "-m", "16"], Some(&port_file));
-    let port = port_in(&port_file);
-    let mut client = connect(port);
+        MemcachedProgram::start(&["-p", "-1", "-t", "2", "-c", "10", "-m", "16"], Some(&port_file));
+    let port = memcached_port(&port_file);
+    let mut client = MemcachedClient::connect(port);
     let settings = String::from_utf8(client.ask(b"stats settings\r\n")).expect("text");
     for row in ["maxconns 10", "num_threads 2", "maxbytes 16777216", &format!("tcpport {port}")] {
         assert!(settings.contains(&format!("STAT {row}\r\n")), "no {row} in {settings}");
@@ -69,8 +71,8 @@ fn a_unix_socket_has_its_mode_and_goes_with_the_program() {
     let text = path.display().to_string();
     // A socket that was left behind is replaced.
     drop(std::os::unix::net::UnixListener::bind(&path).expect("a socket"));
-    let program = Program::start(&["-s", &text, "-a", "0770"], None);
-    wait_until("the socket", || UnixStream::connect(&path).is_ok());
+    let program = MemcachedProgram::start(&["-s", &text, "-a", "0770"], None);
+    wait_for("the socket", || (UnixStream::connect(&path).is_ok()).then_some(()));
     let mode = fs::metadata(&path).expect("the socket").permissions().mode() & 0o777;
     assert_eq!(mode, 0o770, "{mode:o}");
     program.terminate();
@@ -88,8 +90,7 @@ fn in_the_background_it_listens_before_the_command_returns() {
     let socket = directory.path().join("m.sock");
     let pid_file = directory.path().join("m.pid");
     // Relative paths keep their meaning although the process leaves the directory.
-    let status = Command::new(example())
-        .args(["-d", "-s", "m.sock", "-P", "m.pid"])
+    let status = memcached_command(&["-d", "-s", "m.sock", "-P", "m.pid"])
         .current_dir(directory.path())
         .status()
         .expect("the command returns");
@@ -104,7 +105,7 @@ fn in_the_background_it_listens_before_the_command_returns() {
         "it has a session of its own"
     );
     kill_process(pid, Signal::TERM).expect("it runs");
-    wait_until("its end", || test_kill_process(pid).is_err() || is_zombie(pid));
+    wait_for("its end", || (test_kill_process(pid).is_err() || is_zombie(pid)).then_some(()));
     assert!(!pid_file.exists() && !socket.exists());
 
     let failed = finished(&["-d", "-s", "/nonexistent/m.sock"]);
@@ -126,22 +127,22 @@ fn with_a_snapshot_items_outlive_the_program() {
     let port_file = directory.path().join("port");
     let snapshot = directory.path().join("items");
     let option = format!("snapshot={}", snapshot.display());
-    let program = Program::start(&["-p", "-1", "-o", &option], Some(&port_file));
-    let mut client = connect(port_in(&port_file));
+    let program = MemcachedProgram::start(&["-p", "-1", "-o", &option], Some(&port_file));
+    let mut client = MemcachedClient::connect(memcached_port(&port_file));
     assert_eq!(client.ask(b"set a 7 1000 5\r\nhello\r\n"), b"STORED\r\n");
     program.terminate();
 
     fs::remove_file(&port_file).expect("the port file");
-    let program = Program::start(&["-p", "-1", "-o", &option], Some(&port_file));
-    let answer = connect(port_in(&port_file)).ask(b"get a\r\n");
+    let program = MemcachedProgram::start(&["-p", "-1", "-o", &option], Some(&port_file));
+    let answer = MemcachedClient::connect(memcached_port(&port_file)).ask(b"get a\r\n");
     assert_eq!(show(&answer), show(b"VALUE a 7 5\r\nhello\r\nEND\r\n"));
     program.terminate();
 
     // A file that is no snapshot is set aside, and the store starts empty.
     fs::write(&snapshot, "something else").expect("a file");
     fs::remove_file(&port_file).expect("the port file");
-    let program = Program::start(&["-p", "-1", "-o", &option], Some(&port_file));
-    assert_eq!(connect(port_in(&port_file)).ask(b"get a\r\n"), b"END\r\n");
+    let program = MemcachedProgram::start(&["-p", "-1", "-o", &option], Some(&port_file));
+    assert_eq!(MemcachedClient::connect(memcached_port(&port_file)).ask(b"get a\r\n"), b"END\r\n");
     assert_eq!(fs::read(directory.path().join("items.bad")).expect("set aside"), b"something else");
     program.terminate();
 }
@@ -150,8 +151,8 @@ fn with_a_snapshot_items_outlive_the_program() {
 fn with_no_evictions_a_full_store_says_so() {
     let directory = tempfile::tempdir().expect("a directory");
     let port_file = directory.path().join("port");
-    let _program = Program::start(&["-p", "-1", "-M", "-m", "8"], Some(&port_file));
-    let mut client = connect(port_in(&port_file));
+    let _program = MemcachedProgram::start(&["-p", "-1", "-M", "-m", "8"], Some(&port_file));
+    let mut client = MemcachedClient::connect(memcached_port(&port_file));
     let value = "x".repeat(500_000);
     let answers: Vec<Vec<u8>> = (0..30)
         .map(|i| client.ask(format!("set k{i} 0 0 500000\r\n{value}\r\n").as_bytes()))

@@ -1,7 +1,7 @@
 //! The names of memcached's options (`main` in `memcached.c` of memcached 1.6.18).
 
 /// The long names and the letters that they stand for.
-pub(super) const LONG_NAMES: &[(&str, char)] = &[
+pub const LONG_NAMES: &[(&str, char)] = &[
     ("unix-mask", 'a'),
     ("enable-shutdown", 'A'),
     ("enable-ssl", 'Z'),
@@ -41,13 +41,13 @@ pub(super) const LONG_NAMES: &[(&str, char)] = &[
 ];
 
 /// The letters that take a value.
-pub(super) const WITH_VALUE: &str = "apsUmclPufntDRbBIYeoN";
+pub const WITH_VALUE: &str = "apsUmclPufntDRbBIYeoN";
 
 /// The letters that take no value.
-pub(super) const WITHOUT_VALUE: &str = "AZMkhiVrvdLCSFXW";
+pub const WITHOUT_VALUE: &str = "AZMkhiVrvdLCSFXW";
 
 /// The suboptions of `-o` that tune parts of memcached which Kirin does not have.
-pub(super) const WITHOUT_EFFECT: &[&str] = &[
+pub const WITHOUT_EFFECT: &[&str] = &[
     "maxconns_fast",
     "hashpower",
     "no_hashexpand",

@@ -1,0 +1,159 @@
+//! The configuration that the options of `kirin memcached` stand for: a site without HTTP listeners,
+//! applications and routes.
+
+use std::io;
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
+
+use kirin_gateway::routing::settings::SiteConfig;
+use kirin_http::{ListenAddress, TrustedPeers};
+use kirin_memcache::codec::Limits;
+use kirin_memcache::{Description, ServerOptions};
+use kirin_server::BindOptions;
+use kirin_store::StoreConfig;
+use kirin_user::User;
+
+use crate::config::check::{Site, StoreSite};
+use crate::memcached::options::{HostAndPort, Options};
+
+/// The host to listen on when there is no `-l`.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// Options that cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    /// A host has no address.
+    #[error("cannot listen on {address}: {source}")]
+    Host {
+        /// The host and port.
+        address: String,
+        /// The answer of the system.
+        source: io::Error,
+    },
+    /// There is no port and no socket.
+    #[error("nothing to listen on: -p is 0 and there is no -s")]
+    NothingToListenOn,
+    /// The user of `-u` is unknown.
+    #[error("can't find the user {0} to switch to")]
+    NoUser(String),
+    /// The users of the machine cannot be read.
+    #[error("cannot look up the user {user}: {source}")]
+    User {
+        /// The user of `-u`.
+        user: String,
+        /// The answer of the system.
+        source: io::Error,
+    },
+    /// A relative path has no meaning, because the working directory is gone.
+    #[error("{}: {source}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// The answer of the system.
+        source: io::Error,
+    },
+}
+
+/// Returns the configuration that `options` stand for. The path of the snapshot is absolute, since a
+/// program in the background leaves the working directory.
+pub fn site(options: &Options) -> Result<Site, SiteError> {
+    Ok(Site {
+        threads: options.threads,
+        user: options.user.as_deref().map(user).transpose()?.flatten(),
+        connections: None,
+        // Clients of memcached have no part in these accounts.
+        client_memory_bytes: 0,
+        client_disk_bytes: 0,
+        listeners: Vec::new(),
+        store: store(options)?,
+        admin: None,
+        apps: Vec::new(),
+        upstreams: Vec::new(),
+        gateway: SiteConfig {
+            routes: Vec::new(),
+            session_cookie: None,
+            purge_from: TrustedPeers::default(),
+            lua: kirin_lua::Limits::default(),
+            script_extensions: Vec::new(),
+        },
+    })
+}
+
+/// Returns the user of `-u`. Only root can become another user. Others ignore the option, as
+/// memcached does.
+fn user(name: &str) -> Result<Option<User>, SiteError> {
+    if !kirin_user::is_root() {
+        return Ok(None);
+    }
+    let found =
+        User::find(name).map_err(|source| SiteError::User { user: name.to_owned(), source })?;
+    found.map(Some).ok_or_else(|| SiteError::NoUser(name.to_owned()))
+}
+
+fn store(options: &Options) -> Result<StoreSite, SiteError> {
+    let interfaces: Vec<_> = options.listen.iter().map(|address| address.host.as_str()).collect();
+    Ok(StoreSite {
+        engine: StoreConfig {
+            memory_bytes: options.memory_bytes,
+            item_limit_bytes: options.item_size_bytes,
+            evict: !options.no_evictions,
+            ..StoreConfig::default()
+        },
+        memcached: addresses(options)?,
+        bind: BindOptions {
+            backlog: Some(options.backlog),
+            // IPv4 has a socket of its own if an option asks for it.
+            only_v6: true,
+            unix_mode: Some(options.unix_mode),
+        },
+        protocol: ServerOptions {
+            limits: Limits {
+                item_size_bytes: options.item_size_bytes,
+                flush_enabled: !options.no_flush_all,
+            },
+            connection_limit: options.connection_limit,
+            idle_timeout: options.idle_timeout,
+            stampede_guard: options.stampede_guard,
+            verbosity: options.verbosity,
+            description: Description {
+                // The program puts the bound port here.
+                tcp_port: 0,
+                interfaces: (!interfaces.is_empty()).then(|| interfaces.join(",")),
+                unix_socket: options.unix_socket.as_ref().map(|path| path.display().to_string()),
+                unix_mode: options.unix_mode,
+                threads: options.threads,
+                backlog: options.backlog,
+                evict: !options.no_evictions,
+            },
+            ..ServerOptions::default()
+        },
+        snapshot: options.snapshot.as_deref().map(absolute).transpose()?,
+    })
+}
+
+/// Returns the addresses to listen on. A host name may have several.
+fn addresses(options: &Options) -> Result<Vec<ListenAddress>, SiteError> {
+    if let Some(path) = &options.unix_socket {
+        return Ok(vec![ListenAddress::Unix(path.clone())]);
+    }
+    if options.port == 0 {
+        return Err(SiteError::NothingToListenOn);
+    }
+    let default = [HostAndPort { host: LOOPBACK.into(), port: None }];
+    let hosts = if options.listen.is_empty() { &default[..] } else { &options.listen };
+    let mut addresses = Vec::new();
+    for HostAndPort { host, port } in hosts {
+        // A port of -1 is any free one, which is 0 to the kernel.
+        let port = port.unwrap_or(u16::try_from(options.port).unwrap_or(0));
+        let unknown = |source| SiteError::Host { address: format!("{host}:{port}"), source };
+        addresses.extend(
+            (host.as_str(), port).to_socket_addrs().map_err(unknown)?.map(ListenAddress::Tcp),
+        );
+    }
+    Ok(addresses)
+}
+
+/// Returns the absolute form of a path.
+pub fn absolute(path: &Path) -> Result<PathBuf, SiteError> {
+    std::path::absolute(path).map_err(|source| SiteError::Path { path: path.to_owned(), source })
+}
