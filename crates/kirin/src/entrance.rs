@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use kirin_acme::{CHALLENGE_PATH, Challenges};
 use kirin_gateway::routing::router::Router;
+use kirin_http::host::without_port;
 use kirin_http::{Answer, AnsweredBy, Body, Handler, Origin, RequestHead, Response};
 
 /// A listener's side of the routes.
@@ -64,13 +65,6 @@ fn to_https(request: &RequestHead<'_>, port: u16) -> Response {
     response
 }
 
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    }
-}
-
 fn with_hsts(answer: Answer, value: Rc<str>) -> Answer {
     let add = move |mut response: Response| {
         response.fields.push("Strict-Transport-Security", &*value);
@@ -79,23 +73,5 @@ fn with_hsts(answer: Answer, value: Rc<str>) -> Answer {
     match answer {
         Answer::Now(response) => Answer::Now(add(response)),
         Answer::Later(later) => Answer::later(move |body| async move { add(later(body).await) }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_is_taken_off_a_host() {
-        for (host, name) in [
-            ("a.test", "a.test"),
-            ("a.test:8080", "a.test"),
-            ("a.test:", "a.test"),
-            ("[::1]", "[::1]"),
-            ("[::1]:80", "[::1]"),
-        ] {
-            assert_eq!(without_port(host), name);
-        }
     }
 }

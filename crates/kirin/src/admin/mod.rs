@@ -16,6 +16,8 @@ use std::time::Instant;
 
 use http::{Method, StatusCode};
 use kirin_gateway::filters::cache::counters::CacheCounters;
+use kirin_http::host::without_port;
+use kirin_http::media_type::essence;
 use kirin_http::{
     Answer, AnsweredBy, Body, Handler, ListenAddress, Origin, RequestBody, RequestHead, Response,
 };
@@ -134,9 +136,7 @@ impl Handler for Admin {
 impl Admin {
     fn purge(&self, request: &RequestHead<'_>, now: u64) -> Answer {
         let media_type = request.field("content-type").unwrap_or_default();
-        let essence =
-            media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        let form = match essence.to_ascii_lowercase().as_slice() {
+        let form = match essence(media_type).to_ascii_lowercase().as_slice() {
             b"application/json" => Form::Json,
             b"application/x-www-form-urlencoded" if request.field(FORM_FIELD).is_some() => {
                 Form::UrlEncoded
@@ -194,10 +194,7 @@ fn refusal(request: &RequestHead<'_>, origin: Origin<'_>) -> Option<&'static str
 }
 
 fn is_loopback(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
+    let name = without_port(host);
     let address = name.trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost")
         || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -1,6 +1,7 @@
 //! What a `POST /purge` names: JSON or a form. Pure.
 
 use kirin_gateway::purge::command::Purge;
+use kirin_http::form;
 use serde::Deserialize;
 
 /// How a body is written.
@@ -40,10 +41,10 @@ pub fn parse(form: Form, body: &[u8]) -> Result<Purge, String> {
 
 fn parse_form(body: &[u8]) -> Result<Purge, String> {
     let mut purge = Purge::default();
-    for pair in body.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
-        let equals = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
-        let value = decode(pair.get(equals + 1..).unwrap_or_default())?;
-        match &pair[..equals] {
+    for pair in form::pairs(body) {
+        let (name, value) = form::name_and_value(pair);
+        let value = decode(value)?;
+        match name {
             b"key" => purge.keys.push(value),
             b"prefix" => purge.prefixes.push(value),
             b"tag" => purge.tags.push(value),
@@ -67,23 +68,7 @@ fn parse_form(body: &[u8]) -> Result<Purge, String> {
 
 /// Takes off the coding of application/x-www-form-urlencoded.
 fn decode(value: &[u8]) -> Result<String, String> {
-    let mut decoded = Vec::with_capacity(value.len());
-    let mut rest = value;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        decoded.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-                let digits =
-                    digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-                let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-                rest = rest.get(2..).unwrap_or_default();
-                byte.ok_or("two hexadecimal digits follow a `%`")?
-            }
-            byte => byte,
-        });
-    }
+    let decoded = form::decode_strict(value).ok_or("two hexadecimal digits follow a `%`")?;
     String::from_utf8(decoded).map_err(|_| "a name is no UTF-8".into())
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kirin_http::token::is_token;
 use kirin_proxy::{Balancing, HashKey, Method};
 use serde_spanned::Spanned;
 
@@ -33,7 +34,7 @@ pub fn balancing(config: &UpstreamConfig, source: &Source) -> Result<Balancing, 
         (None, _) => None,
     };
     let sticky = match &config.sticky_cookie {
-        Some(name) if !is_token(name.get_ref()) => {
+        Some(name) if !is_token(name.get_ref().as_bytes()) => {
             let message = format!("`sticky_cookie`: `{}` is no name of a cookie", name.get_ref());
             return Err(source.error(name.span(), message));
         }
@@ -59,18 +60,12 @@ fn hash_key(text: &Spanned<String>, source: &Source) -> Result<HashKey, ConfigEr
     match text.get_ref().split_once(':') {
         None if text.get_ref() == "target" => Ok(HashKey::Target),
         None if text.get_ref() == "address" => Ok(HashKey::Address),
-        Some(("header", name)) if is_token(name) => Ok(HashKey::Header(name.into())),
-        Some(("cookie", name)) if is_token(name) => Ok(HashKey::Cookie(name.into())),
+        Some(("header", name)) if is_token(name.as_bytes()) => Ok(HashKey::Header(name.into())),
+        Some(("cookie", name)) if is_token(name.as_bytes()) => Ok(HashKey::Cookie(name.into())),
         _ => {
             let allowed = "`target`, `address`, `header:NAME` and `cookie:NAME`";
             let message = format!("`hash_key` is `{}`: allowed are {allowed}", text.get_ref());
             Err(source.error(text.span(), message))
         }
     }
-}
-
-/// The name of a field or cookie (RFC 9110 section 5.6.2).
-fn is_token(name: &str) -> bool {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty() && name.bytes().all(is_token)
 }

@@ -10,6 +10,7 @@ use kirin_acme::AcmeConfig;
 use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::settings::{RouteSite, SiteConfig};
 use kirin_http::request::HeadLimits;
+use kirin_http::token::is_token;
 use kirin_http::{Forwarding, ListenAddress};
 use kirin_memcache::{ServerOptions, codec};
 use kirin_proxy::UpstreamConfig;
@@ -416,8 +417,7 @@ fn check_store(config: &Config, source: &Source) -> Result<StoreSite, ConfigErro
 /// A token (RFC 6265 section 4.1.1), which is also what clients send.
 fn check_cookie_name(name: &Spanned<String>, source: &Source) -> Result<Arc<str>, ConfigError> {
     let text = name.get_ref();
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if text.is_empty() || text.len() > 64 || !text.bytes().all(is_token) {
+    if text.len() > 64 || !is_token(text.as_bytes()) {
         let message = format!(
             "`store.session_cookie`: `{text}` is not the name of a cookie, such as \"simple_session\""
         );
