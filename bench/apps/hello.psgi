@@ -7,7 +7,10 @@ my %app = (
     plain  => sub { [200, ['Content-Type', 'text/plain'], ['Hello World']] },
     length => sub { [200, ['Content-Type', 'text/plain', 'Content-Length', 11], ['Hello World']] },
     close  => sub {
-        [200, ['Content-Type', 'text/plain', 'Content-Length', 11, 'Connection', 'close'], ['Hello World']];
+        [
+            200, ['Content-Type', 'text/plain', 'Content-Length', 11, 'Connection', 'close'],
+            ['Hello World']
+        ];
     },
 );
 

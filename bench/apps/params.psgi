@@ -6,7 +6,7 @@ use Plack::Request;
 
 sub body {
     my $parameters = Plack::Request->new(shift)->parameters;
-    return join ',', map {"$_=$parameters->{$_}"} qw(a b c d e);
+    return join ',', map { "$_=$parameters->{$_}" } qw(a b c d e);
 }
 
 my %app = (
@@ -17,7 +17,11 @@ my %app = (
     },
     close => sub {
         my $body = body(@_);
-        [200, ['Content-Type', 'text/plain', 'Content-Length', length $body, 'Connection', 'close'], [$body]];
+        [
+            200,
+            ['Content-Type', 'text/plain', 'Content-Length', length $body, 'Connection', 'close'],
+            [$body]
+        ];
     },
 );
 

@@ -24,7 +24,8 @@ my $memo = Memo::App->new(
 
 builder {
     # Behind Kirin the files are found before the application is asked; this is for plackup alone.
-    enable 'Static', path => qr{\A/(?:memo\.css|favicon\.svg|robots\.txt)\z}, root => "$HERE/public";
+    enable 'Static', path => qr{\A/(?:memo\.css|favicon\.svg|robots\.txt)\z},
+        root              => "$HERE/public";
     # HEAD is answered like GET, without the body.
     enable 'Head';
     $memo->to_app;

@@ -31,17 +31,21 @@ sub {
 };
 PSGI
 
-my $query  = 'a=1&b=two&c=three%20words&d=4&e=%E9%BA%92%E9%BA%9F';
-my $cookie = "Cookie: session=abcdef0123456789; theme=dark; _ga=GA1.2.1234567.76543; name=%E9%BA%92\r\n";
-my $form   = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: " . length $query;
-my @cases  = (
-    ['does not look: nothing to parse',      "GET /looks-not HTTP/1.1\r\nHost: x\r\n\r\n"],
-    ['does not look: query and cookies',     "GET /looks-not?$query HTTP/1.1\r\nHost: x\r\n$cookie\r\n"],
-    ['does not look: form',                  "POST /looks-not HTTP/1.1\r\nHost: x\r\n$form\r\n\r\n$query"],
-    ['parameters: none',                     "GET /params HTTP/1.1\r\nHost: x\r\n\r\n"],
-    ['parameters: query of 5',               "GET /params?$query HTTP/1.1\r\nHost: x\r\n\r\n"],
-    ['parameters: form of 5',                "POST /params HTTP/1.1\r\nHost: x\r\n$form\r\n\r\n$query"],
-    ['cookies: 4',                           "GET /cookies HTTP/1.1\r\nHost: x\r\n$cookie\r\n"],
+my $query = 'a=1&b=two&c=three%20words&d=4&e=%E9%BA%92%E9%BA%9F';
+my $cookie =
+    "Cookie: session=abcdef0123456789; theme=dark; _ga=GA1.2.1234567.76543; name=%E9%BA%92\r\n";
+my $form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: " . length $query;
+my @cases = (
+    ['does not look: nothing to parse', "GET /looks-not HTTP/1.1\r\nHost: x\r\n\r\n"],
+    [
+        'does not look: query and cookies',
+        "GET /looks-not?$query HTTP/1.1\r\nHost: x\r\n$cookie\r\n"
+    ],
+    ['does not look: form', "POST /looks-not HTTP/1.1\r\nHost: x\r\n$form\r\n\r\n$query"],
+    ['parameters: none', "GET /params HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ['parameters: query of 5', "GET /params?$query HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ['parameters: form of 5', "POST /params HTTP/1.1\r\nHost: x\r\n$form\r\n\r\n$query"],
+    ['cookies: 4', "GET /cookies HTTP/1.1\r\nHost: x\r\n$cookie\r\n"],
 );
 
 my %side;
@@ -58,7 +62,7 @@ for my $round (0 .. ROUNDS) {
     for my $case (@cases) {
         my ($name, $request) = @$case;
         for my $parsed (1, 0) {
-            my $side  = $side{$parsed};
+            my $side = $side{$parsed};
             my $begin = cpu($side);
             $side->{client}->ask($request) for 1 .. REQUESTS;
             my $micros = (cpu($side) - $begin) / REQUESTS / 1_000;
@@ -68,7 +72,8 @@ for my $round (0 .. ROUNDS) {
     }
 }
 
-printf "| %-36s | with | without | |\n|---|--:|--:|--:|\n", 'CPU of front and worker, µs per request';
+printf "| %-36s | with | without | |\n|---|--:|--:|--:|\n",
+    'CPU of front and worker, µs per request';
 for my $case (@cases) {
     my ($without, $with) = @{ $best{ $case->[0] } };
     printf "| %-36s | %.1f | %.1f | %+.1f |\n", $case->[0], $with, $without, $with - $without;
@@ -77,7 +82,7 @@ for my $case (@cases) {
 # Nanoseconds that the threads of both have run.
 sub cpu {
     my $side = shift;
-    my $sum  = 0;
+    my $sum = 0;
     for my $file (map { glob "/proc/$_/task/*/schedstat" } @{ $side->{pids} }) {
         open my $handle, '<', $file or next;
         $sum += (split ' ', readline $handle)[0];

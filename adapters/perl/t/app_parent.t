@@ -14,7 +14,7 @@ use Time::HiRes ();
 sub start {
     my (%option) = @_;
     my $directory = File::Temp->newdir;
-    my $listener  = IO::Socket::UNIX->new(Local => "$directory/workers", Listen => 5) or die $!;
+    my $listener = IO::Socket::UNIX->new(Local => "$directory/workers", Listen => 5) or die $!;
     $listener->blocking(0);
     pipe my $control, my $out or die $!;
     my $front = $$;
@@ -23,7 +23,8 @@ sub start {
         close $control;
         $0 = 'app_parent.t';
         my $status = Kirin::AppParent->new(
-            app => sub { [200, [], []] }, app_file => $0, front => $front, listener => $listener, control => $out, %option,
+            app => sub { [200, [], []] }, app_file => $0, front => $front, listener => $listener,
+            control => $out, %option,
         )->run;
         POSIX::_exit($status);
     }
@@ -33,12 +34,15 @@ sub start {
 
 sub ends {
     my $parent = shift;
-    (bless {}, 'Plackup')->wait_until('the parent has ended', sub { waitpid($parent->{pid}, POSIX::WNOHANG()) == $parent->{pid} });
+    (bless {}, 'Plackup')->wait_until(
+        'the parent has ended',
+        sub { waitpid($parent->{pid}, POSIX::WNOHANG()) == $parent->{pid} }
+    );
     return $?;
 }
 
 subtest 'the control channel' => sub {
-    my $parent  = start(workers => 2);
+    my $parent = start(workers => 2);
     my $control = $parent->{control};
     is readline $control, "ready\n", 'ready at once';
     like readline $control, qr/\Astarted [0-9]+\n\z/, 'a worker' for 1 .. 2;

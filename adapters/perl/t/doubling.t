@@ -38,17 +38,26 @@ sub is_linear {
 }
 
 for my $piece ('a=b&', '&', ';', '=', '%41', '%', '+', '& ', '%4', 'a') {
-    is_linear("form $piece", 500, sub { $piece x shift }, sub { Kirin::RequestBody::Form::decode_in_perl($_[0]) });
-    is_linear("form that the front has parsed $piece", 500, sub { "\x1f$piece" x shift },
-        sub { Kirin::Worker::Parsed::query({ 'kirin.query' => $_[0], QUERY_STRING => '' }) });
-    is_linear("cookies that the front has parsed $piece", 500, sub { "\x1f$piece" x shift },
-        sub { Kirin::Worker::Parsed::cookies({ 'kirin.cookies' => $_[0], HTTP_COOKIE => '' }) });
+    is_linear(
+        "form $piece", 500, sub { $piece x shift },
+        sub { Kirin::RequestBody::Form::decode_in_perl($_[0]) }
+    );
+    is_linear(
+        "form that the front has parsed $piece", 500, sub { "\x1f$piece" x shift },
+        sub { Kirin::Worker::Parsed::query({ 'kirin.query' => $_[0], QUERY_STRING => '' }) }
+    );
+    is_linear(
+        "cookies that the front has parsed $piece", 500, sub { "\x1f$piece" x shift },
+        sub { Kirin::Worker::Parsed::cookies({ 'kirin.cookies' => $_[0], HTTP_COOKIE => '' }) }
+    );
 }
 
 sub multipart {
     my ($body, $pieces) = @_;
-    my $parser = Kirin::RequestBody::MultiPart->new({ CONTENT_TYPE => 'multipart/form-data; boundary=B' },
-        { max_parts => 0, max_part_head_bytes => 0 });
+    my $parser = Kirin::RequestBody::MultiPart->new(
+        { CONTENT_TYPE => 'multipart/form-data; boundary=B' },
+        { max_parts    => 0, max_part_head_bytes => 0 }
+    );
     return eval {
         if ($pieces) {
             $parser->add($_) for unpack "(a$pieces)*", $body;
@@ -64,38 +73,83 @@ sub part { "--B\r\n$_[0]\r\n\r\nx\r\n--B--\r\n" }
 
 my $field = "--B\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nb\r\n";
 is_linear('multipart, parts', 100, sub { $field x shift() . "--B--\r\n" }, \&multipart);
-is_linear('multipart, parts in pieces', 100, sub { $field x shift() . "--B--\r\n" }, sub { multipart($_[0], 100) });
+is_linear(
+    'multipart, parts in pieces', 100, sub { $field x shift() . "--B--\r\n" },
+    sub { multipart($_[0], 100) }
+);
 for my $piece ("\r\n--", '-', "\r", "\n", "\r\n", "--B", "x") {
     my $begin = "--B\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n";
-    is_linear('multipart, a value of ' . ($piece =~ s/[\r\n]/./gr), 500, sub { $begin . $piece x shift() . "\r\n--B--\r\n" }, \&multipart);
-    is_linear('multipart, before it ' . ($piece =~ s/[\r\n]/./gr), 500, sub { $piece x shift() }, \&multipart);
+    is_linear(
+        'multipart, a value of ' . ($piece =~ s/[\r\n]/./gr), 500,
+        sub { $begin . $piece x shift() . "\r\n--B--\r\n" }, \&multipart
+    );
+    is_linear(
+        'multipart, before it ' . ($piece =~ s/[\r\n]/./gr), 500, sub { $piece x shift() },
+        \&multipart
+    );
 }
-for my $piece (' ', ';', '; ', 'a=', 'a;', 'a=b;', '"', '\\"', 'a="\\"', '= ', "\t", '\\" ', 'name ', '; a="b" ') {
-    for my $begin ('form-data', 'form-data;', 'form-data; name="', 'form-data; name=', 'form-data; filename=f') {
-        is_linear("disposition $begin$piece", 500, sub { $begin . $piece x shift() . '"x;' },
-            sub { [Kirin::RequestBody::MultiPart::disposition($_[0])] });
+for my $piece (
+    ' ', ';', '; ', 'a=', 'a;', 'a=b;', '"', '\\"', 'a="\\"', '= ', "\t", '\\" ',
+    'name ', '; a="b" '
+    )
+{
+    for my $begin (
+        'form-data', 'form-data;', 'form-data; name="', 'form-data; name=',
+        'form-data; filename=f'
+        )
+    {
+        is_linear(
+            "disposition $begin$piece", 500, sub { $begin . $piece x shift() . '"x;' },
+            sub { [Kirin::RequestBody::MultiPart::disposition($_[0])] }
+        );
     }
-    is_linear("content type $piece", 500, sub { 'multipart/form-data;boundary=' . $piece x shift() . 'x' },
-        sub { eval { Kirin::RequestBody::MultiPart::boundary($_[0]) } });
-    is_linear("content types $piece", 200, sub { "multipart/form-data;boundary=\"$piece" x shift() },
-        sub { eval { Kirin::RequestBody::MultiPart::boundary($_[0]) } });
+    is_linear(
+        "content type $piece", 500,
+        sub { 'multipart/form-data;boundary=' . $piece x shift() . 'x' },
+        sub {
+            eval { Kirin::RequestBody::MultiPart::boundary($_[0]) }
+        }
+    );
+    is_linear(
+        "content types $piece", 200, sub { "multipart/form-data;boundary=\"$piece" x shift() },
+        sub {
+            eval { Kirin::RequestBody::MultiPart::boundary($_[0]) }
+        }
+    );
 }
 my $file = 'Content-Disposition: form-data; name="a"; filename="f"';
 for my $line ('X: y', ' x', "\t", 'X:', " \t ") {
-    is_linear("head of lines $line", 200, sub { part("$file\r\n" . join "\r\n", ($line) x shift) }, \&multipart);
+    is_linear(
+        "head of lines $line", 200, sub { part("$file\r\n" . join "\r\n", ($line) x shift) },
+        \&multipart
+    );
 }
 for my $piece (' ', "\t", 'a ', ':', 'a') {
-    is_linear("header name of $piece", 1000, sub { part("$file\r\nX" . $piece x shift() . "y: z") }, \&multipart);
-    is_linear("header value of $piece", 1000, sub { part("$file\r\nX: " . $piece x shift() . "y") }, \&multipart);
+    is_linear(
+        "header name of $piece", 1000,
+        sub { part("$file\r\nX" . $piece x shift() . "y: z") }, \&multipart
+    );
+    is_linear(
+        "header value of $piece", 1000,
+        sub { part("$file\r\nX: " . $piece x shift() . "y") }, \&multipart
+    );
 }
 
 for my $chunk ("1\r\nx\r\n", "1;a=b\r\nx\r\n", "001\r\nx\r\n") {
-    is_linear('chunks ' . ($chunk =~ s/[\r\n]/./gr), 300, sub { $chunk x shift() . "0\r\n\r\n" }, sub {
-        my $text = shift;
-        open my $input, '<', \$text or die $!;
-        my $env = { CONTENT_TYPE => 'text/plain', HTTP_TRANSFER_ENCODING => 'chunked', 'psgi.input' => $input };
-        Kirin::RequestBody->new->parse($env);
-    });
+    is_linear(
+        'chunks ' . ($chunk =~ s/[\r\n]/./gr),
+        300,
+        sub { $chunk x shift() . "0\r\n\r\n" },
+        sub {
+            my $text = shift;
+            open my $input, '<', \$text or die $!;
+            my $env = {
+                CONTENT_TYPE => 'text/plain', HTTP_TRANSFER_ENCODING => 'chunked',
+                'psgi.input' => $input
+            };
+            Kirin::RequestBody->new->parse($env);
+        }
+    );
 }
 
 done_testing;

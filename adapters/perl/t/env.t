@@ -23,7 +23,8 @@ my $app = sub {
 builder { enable 'Lint'; $app };
 PSGI
 
-like $front->connect, qr{\AKIRIN/1 pid=[0-9]+ generation=1 adapter=perl/[0-9.]+\z}, 'the greeting says who it is';
+like $front->connect, qr{\AKIRIN/1 pid=[0-9]+ generation=1 adapter=perl/[0-9.]+\z},
+    'the greeting says who it is';
 
 sub ask { eval $front->request(@_)->{body} or die $@ }
 
@@ -63,14 +64,16 @@ subtest 'an application may close psgi.input' => sub {
 for my $length (1, 10, 65_536, 1_048_576, 1_048_577, 3_000_000) {
     my $body = substr 'abcdefg' x (1 + $length / 7), 0, $length;
     my $seen = ask(REQUEST_METHOD => 'POST', body => $body);
-    ok $seen->{body} eq $body && $seen->{again} eq $body, "a body of $length bytes can be read twice";
+    ok $seen->{body} eq $body && $seen->{again} eq $body,
+        "a body of $length bytes can be read twice";
     is $seen->{env}{CONTENT_LENGTH}, $length, 'CONTENT_LENGTH';
 }
 
 subtest 'a request may come a byte at a time' => sub {
     my $request = FakeFront->encode(
-        CONTENT_LENGTH => 5, REQUEST_METHOD => 'POST', SCRIPT_NAME => '', PATH_INFO => '/', SERVER_NAME => 'x',
-        SERVER_PORT => 1, REQUEST_URI => '/', QUERY_STRING => '',
+        CONTENT_LENGTH => 5, REQUEST_METHOD => 'POST', SCRIPT_NAME => '', PATH_INFO => '/',
+        SERVER_NAME    => 'x',
+        SERVER_PORT    => 1, REQUEST_URI => '/', QUERY_STRING => '',
     ) . 'bytes';
     for my $byte (split //, $request) {
         $front->write($byte);

@@ -6,11 +6,39 @@ use Kirin::Worker::File;
 use Plack::Util;
 use Test::More;
 
-package Reading { our @ISA = 'IO::Handle'; our $path; sub path { $path } sub getline { uc $_[0]->SUPER::getline } }
-package Closing { our @ISA = 'IO::Handle'; our $path; sub path { $path } sub close { unlink $path } }
-package Ending { our @ISA = 'IO::Handle'; our $path; sub path { $path } sub DESTROY { unlink $path } }
-package Tied { sub TIEHANDLE { bless [] } sub READLINE { } sub FILENO { 3 } sub TELL { 0 } sub SEEK { 1 } }
-package Object { sub new { bless { path => $_[1] } } sub path { $_[0]{path} } }
+package Reading {
+    our @ISA = 'IO::Handle';
+    our $path;
+    sub path { $path }
+    sub getline { uc $_[0]->SUPER::getline }
+}
+
+package Closing {
+    our @ISA = 'IO::Handle';
+    our $path;
+    sub path { $path }
+    sub close { unlink $path }
+}
+
+package Ending {
+    our @ISA = 'IO::Handle';
+    our $path;
+    sub path { $path }
+    sub DESTROY { unlink $path }
+}
+
+package Tied {
+    sub TIEHANDLE { bless [] }
+    sub READLINE { }
+    sub FILENO { 3 }
+    sub TELL { 0 }
+    sub SEEK { 1 }
+}
+
+package Object {
+    sub new { bless { path => $_[1] } }
+    sub path { $_[0]{path} }
+}
 
 package main;
 
@@ -18,7 +46,13 @@ my $directory = File::Temp->newdir;
 my $path = write_file('file', 'contents');
 my $state = join ' ', (stat $path)[0, 1, 7, 9, 10];
 
-sub write_file { my ($name, $text) = @_; open my $file, '>', "$directory/$name" or die $!; print {$file} $text; close $file; "$directory/$name" }
+sub write_file {
+    my ($name, $text) = @_;
+    open my $file, '>', "$directory/$name" or die $!;
+    print {$file} $text;
+    close $file;
+    "$directory/$name";
+}
 
 # A handle on $path that says it is on $says.
 sub handle {
@@ -35,7 +69,14 @@ is behind(handle($path), 8), "$state $path", 'with its length';
 is behind(handle($path), 7), undef, 'with another length';
 symlink $path, "$directory/link" or die $!;
 is behind(handle($path, "$directory/link")), "$state $directory/link", 'by a link to it';
-is behind(handle($path, do { my $upgraded = $path; utf8::upgrade($upgraded); $upgraded })), "$state $path", 'an upgraded path';
+is behind(
+    handle(
+        $path,
+        do { my $upgraded = $path; utf8::upgrade($upgraded); $upgraded }
+    )
+    ),
+    "$state $path",
+    'an upgraded path';
 {
     chdir $directory or die $!;
     is behind(handle($path, 'file')), "$state " . Cwd::getcwd() . '/file', 'a relative path';
@@ -44,34 +85,47 @@ is behind(handle($path, do { my $upgraded = $path; utf8::upgrade($upgraded); $up
 my $kanji = "$directory/\x{9e92}";
 utf8::encode(my $bytes = $kanji);
 write_file("\xe9\xba\x92", 'kirin');
-is behind(handle($kanji)), join(' ', (stat $kanji)[0, 1, 7, 9, 10], $bytes), 'a path of characters is sent as bytes';
+is behind(handle($kanji)), join(' ', (stat $kanji)[0, 1, 7, 9, 10], $bytes),
+    'a path of characters is sent as bytes';
 write_file('a b', 'contents');
 like behind(handle("$directory/a b")), qr/ \Q$directory\E\/a b\z/, 'a path with a space in it';
 
 my %nothing = (
-    'another file' => sub { handle($path, write_file('other', 'contents')) },
-    'no file' => sub { handle($path, "$directory/none") },
-    'a directory' => sub { handle($path, "$directory") },
-    'no path' => sub { my $handle = handle($path); $handle->path(undef); $handle },
-    'an empty path' => sub { handle($path, '') },
-    'a line end' => sub { handle(write_file("a\nb", '')) },
-    'a NUL' => sub { no warnings; handle($path, "$path\0") },
-    'a space at the end' => sub { handle(write_file('a ', '')) },
-    'a file that is gone' => sub { my $handle = handle(write_file('gone', '')); unlink "$directory/gone"; $handle },
-    'read from' => sub { my $handle = handle($path); getc $handle; $handle },
-    'read from behind the buffer' => sub { my $handle = handle($path); sysread $handle, my $byte, 1; $handle },
-    'read ahead' => sub { my $handle = handle($path); my $end = eof $handle; $handle },
-    'decoding' => sub { handle($path, $path, ':encoding(UTF-8)') },
-    'utf8' => sub { handle($path, $path, ':utf8') },
+    'another file'        => sub { handle($path, write_file('other', 'contents')) },
+    'no file'             => sub { handle($path, "$directory/none") },
+    'a directory'         => sub { handle($path, "$directory") },
+    'no path'             => sub { my $handle = handle($path); $handle->path(undef); $handle },
+    'an empty path'       => sub { handle($path, '') },
+    'a line end'          => sub { handle(write_file("a\nb", '')) },
+    'a NUL'               => sub { no warnings; handle($path, "$path\0") },
+    'a space at the end'  => sub { handle(write_file('a ', '')) },
+    'a file that is gone' =>
+        sub { my $handle = handle(write_file('gone', '')); unlink "$directory/gone"; $handle },
+    'read from'                   => sub { my $handle = handle($path); getc $handle; $handle },
+    'read from behind the buffer' =>
+        sub { my $handle = handle($path); sysread $handle, my $byte, 1; $handle },
+    'read ahead'      => sub { my $handle = handle($path); my $end = eof $handle; $handle },
+    'decoding'        => sub { handle($path, $path, ':encoding(UTF-8)') },
+    'utf8'            => sub { handle($path, $path, ':utf8') },
     'other line ends' => sub { handle($path, $path, ':crlf') },
-    'memory' => sub { open my $handle, '<', \'contents' or die $!; Plack::Util::set_io_path($handle, $path); $handle },
-    'closed' => sub { my $handle = handle($path); close $handle; $handle },
-    'tied' => sub { my $handle = handle($path); tie *$handle, 'Tied'; $handle },
-    'a pipe' => sub { pipe my $in, my $out or die $!; Plack::Util::set_io_path($in, $path); $in },
+    'memory'          => sub {
+        open my $handle, '<', \'contents' or die $!;
+        Plack::Util::set_io_path($handle, $path);
+        $handle;
+    },
+    'closed'   => sub { my $handle = handle($path); close $handle; $handle },
+    'tied'     => sub { my $handle = handle($path); tie *$handle, 'Tied'; $handle },
+    'a pipe'   => sub { pipe my $in, my $out or die $!; Plack::Util::set_io_path($in, $path); $in },
     'a device' => sub { handle('/dev/null') },
     'an object' => sub { Object->new($path) },
-    map { my $class = $_; $class => sub { no strict 'refs'; ${"${class}::path"} = write_file($class, ''); bless handle("$directory/$class"), $class } }
-        qw(Reading Closing Ending),
+    map {
+        my $class = $_;
+        $class => sub {
+            no strict 'refs';
+            ${"${class}::path"} = write_file($class, '');
+            bless handle("$directory/$class"), $class;
+        }
+    } qw(Reading Closing Ending),
 );
 for my $what (sort keys %nothing) {
     my $body = $nothing{$what}->();

@@ -31,7 +31,8 @@ subtest 'plackup serves and stops' => sub {
 subtest 'TERM lets a response end, and a worker leaves in order' => sub {
     my $server = Plackup->start('
         sub { open my $f, ">", "$ENV{TMPDIR}/begun" or die; select undef, undef, undef, 0.5; [200, [], ["done $$"]] }',
-        '--child-exit', 'sub { open my $f, ">", "$ENV{TMPDIR}/exit-$$" or die }', '--max-workers', 1);
+        '--child-exit', 'sub { open my $f, ">", "$ENV{TMPDIR}/exit-$$" or die }', '--max-workers',
+        1);
     my $connection = $server->send('/');
     $server->wait_until('the request has begun', sub { -e "$server->{directory}/tmp/begun" });
     kill TERM => $server->{pid};
@@ -44,7 +45,8 @@ subtest 'TERM lets a response end, and a worker leaves in order' => sub {
 
 subtest 'INT ends a request in progress' => sub {
     my $server = Plackup->start('
-        sub { open my $f, ">", "$ENV{TMPDIR}/begun" or die; print {$f} $$; close $f; sleep 100; [200, [], []] }');
+        sub { open my $f, ">", "$ENV{TMPDIR}/begun" or die; print {$f} $$; close $f; sleep 100; [200, [], []] }'
+    );
     my $connection = $server->send('/');
     $server->wait_until('the request has begun', sub { -s "$server->{directory}/tmp/begun" });
     open my $begun, '<', "$server->{directory}/tmp/begun" or die $!;
@@ -79,12 +81,14 @@ subtest 'an address that is taken' => sub {
 };
 
 subtest 'a worker is replaced after its number of requests' => sub {
-    my $server = Plackup->start($PIDS, '--workers', 1, '--max-reqs-per-child', 3, '--min-reqs-per-child', 2);
+    my $server =
+        Plackup->start($PIDS, '--workers', 1, '--max-reqs-per-child', 3, '--min-reqs-per-child', 2);
     my %count;
     $count{ (split ' ', $server->get('/'))[1] }++ for 1 .. 12;
     my @counts = sort values %count;
     ok @counts >= 4, 'several workers' or diag explain \%count;
-    is_deeply [grep { $_ > 3 } @counts], [], 'none had more than 3 requests' or diag explain \%count;
+    is_deeply [grep { $_ > 3 } @counts], [], 'none had more than 3 requests'
+        or diag explain \%count;
 };
 
 subtest 'TTIN' => sub {
@@ -92,10 +96,13 @@ subtest 'TTIN' => sub {
     $server->get('/');
     kill TTIN => $server->{pid};
     my %seen;
-    $server->wait_until('a second worker serves', sub {
-        $seen{ (split ' ', $server->get('/'))[1] }++;
-        keys %seen > 1;
-    });
+    $server->wait_until(
+        'a second worker serves',
+        sub {
+            $seen{ (split ' ', $server->get('/'))[1] }++;
+            keys %seen > 1;
+        }
+    );
     is keys %seen, 2, 'one worker more';
     is $server->stop('TERM'), 0, 'status';
 };
@@ -104,21 +111,28 @@ subtest 'HUP brings new code' => sub {
     my $app = 'my $loaded = $$; print "ready\n"; <STDIN>; my $store = $ENV{KIRIN_STORE} // "none";
         sub { [200, [], [join " ", "VERSION", $loaded, $$, getppid, $store, $ENV{GIVEN}]] }';
     local $ENV{GIVEN} = 'given';
-    my $server = Plackup->start($app =~ s/VERSION/one/r, '--workers', 2, '--max-reqs-per-child', 1000);
+    my $server =
+        Plackup->start($app =~ s/VERSION/one/r, '--workers', 2, '--max-reqs-per-child', 1000);
     my ($version, $loaded, $worker, $parent, @more) = split ' ', $server->get('/');
     is "$version $loaded @more", "one $server->{pid} none given", 'the first code';
 
     $server->write_app('die "no such table\n"');
     kill HUP => $server->{pid};
-    $server->wait_until('the log says that it failed', sub { $server->log =~ /reload failed; generation 1 keeps serving/ });
-    is +(split ' ', $server->get('/'))[0], 'one', 'the old code goes on';
+    $server->wait_until(
+        'the log says that it failed',
+        sub { $server->log =~ /reload failed; generation 1 keeps serving/ }
+    );
+    is + (split ' ', $server->get('/'))[0], 'one', 'the old code goes on';
     like $server->log, qr/no such table/, 'the log says why';
 
 
     $server->write_app($app =~ s/VERSION/two/r);
     kill HUP => $server->{pid};
     my @seen;
-    $server->wait_until('the second code', sub { @seen = split ' ', $server->get('/'); $seen[0] eq 'two' });
+    $server->wait_until(
+        'the second code',
+        sub { @seen = split ' ', $server->get('/'); $seen[0] eq 'two' }
+    );
     is $seen[1], $seen[3], 'loaded in the parent of the new workers';
     like $seen[4], qr/^unix:.*store.sock$/, 'which knows the store when it is loaded';
     is $seen[5], 'given', 'the environment';
@@ -126,30 +140,43 @@ subtest 'HUP brings new code' => sub {
 
     kill HUP => $server->{pid};
     my $second = $seen[3];
-    $server->wait_until('the third generation', sub { (split ' ', $server->get('/'))[3] != $second });
+    $server->wait_until(
+        'the third generation',
+        sub { (split ' ', $server->get('/'))[3] != $second }
+    );
     my $third = (split ' ', $server->get('/'))[3];
     ok $server->all_gone($second), 'the second has left';
     kill TTIN => $server->{pid};
     $server->wait_until('a third worker', sub { 3 == split ' ', qx(ps -o pid= --ppid $third) });
     kill KILL => $third;
-    $server->wait_until('a killed parent is started again', sub { (split ' ', $server->get('/'))[3] != $third });
+    $server->wait_until(
+        'a killed parent is started again',
+        sub { (split ' ', $server->get('/'))[3] != $third }
+    );
     is $server->stop('TERM'), 0, 'status';
     is_deeply [$server->left_behind], [], 'no file is left';
 };
 
 subtest 'USR2 puts another kirin with new code in its place' => sub {
-    my $files  = File::Temp->newdir;
-    my $app    = 'sub { [200, [], [join " ", "VERSION", getppid, join ",", grep { /^KIRIN_(?:LIST|PRED)/ } keys %ENV]] }';
-    my $port   = empty_port();
-    my $server = Plackup->start($app =~ s/VERSION/one/r, '--pid', "$files/pid", '--listen', "127.0.0.1:$port");
-    my $pid    = sub { number_in("$files/pid") };
-    is +(split ' ', $server->get('/'))[0], 'one', 'it serves';
+    my $files = File::Temp->newdir;
+    my $app =
+        'sub { [200, [], [join " ", "VERSION", getppid, join ",", grep { /^KIRIN_(?:LIST|PRED)/ } keys %ENV]] }';
+    my $port = empty_port();
+    my $server = Plackup->start(
+        $app =~ s/VERSION/one/r, '--pid', "$files/pid", '--listen',
+        "127.0.0.1:$port"
+    );
+    my $pid = sub { number_in("$files/pid") };
+    is + (split ' ', $server->get('/'))[0], 'one', 'it serves';
     is $pid->(), $server->{pid}, 'the pid file';
 
     $server->write_app('die "no such table\n"');
     kill USR2 => $server->{pid};
-    $server->wait_until('the log says that it failed', sub { $server->log =~ /upgrade failed; this program keeps serving/ });
-    is +(split ' ', $server->get('/'))[0], 'one', 'the old one goes on';
+    $server->wait_until(
+        'the log says that it failed',
+        sub { $server->log =~ /upgrade failed; this program keeps serving/ }
+    );
+    is + (split ' ', $server->get('/'))[0], 'one', 'the old one goes on';
 
     $server->write_app($app =~ s/VERSION/two/r);
     kill USR2 => $server->{pid};
@@ -158,12 +185,15 @@ subtest 'USR2 puts another kirin with new code in its place' => sub {
     my ($version, undef, @seen) = split ' ', $server->get('/');
     is $version, 'two', 'new code on the unix socket';
     my $tcp = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port);
-    is +(split ' ', $server->get('/', $tcp))[0], 'two', 'and on the port';
+    is + (split ' ', $server->get('/', $tcp))[0], 'two', 'and on the port';
     is_deeply \@seen, [], 'the application does not see how';
     my $second = $pid->();
     kill HUP => $second;
     my $parent = (split ' ', $server->get('/'))[1];
-    $server->wait_until('HUP works there too', sub { (split ' ', $server->get('/'))[1] != $parent });
+    $server->wait_until(
+        'HUP works there too',
+        sub { (split ' ', $server->get('/'))[1] != $parent }
+    );
     kill TERM => $second;
     ok $server->all_gone($second), 'the new one ends';
     $server->wait_until('no file is left', sub { !$server->left_behind && !-e "$files/pid" });
@@ -174,7 +204,10 @@ subtest 'when kirin is killed after a HUP all processes end' => sub {
     my (undef, undef, $first) = split ' ', $server->get('/');
     kill HUP => $server->{pid};
     my ($worker, $parent);
-    $server->wait_until('the next generation', sub { (undef, $worker, $parent) = split ' ', $server->get('/'); $parent != $first });
+    $server->wait_until(
+        'the next generation',
+        sub { (undef, $worker, $parent) = split ' ', $server->get('/'); $parent != $first }
+    );
     is $server->stop('KILL'), 9, 'killed';
     ok $server->all_gone($worker, $parent), 'no process is left';
     is_deeply [$server->left_behind], [], 'and no file';
@@ -184,10 +217,13 @@ subtest 'HUP has no effect where the command would lead elsewhere' => sub {
     # The first process watches files, and it is its child that serves.
     my $server = Plackup->start('sub { [200, [], [getppid]] }', '-r');
     my $parent = $server->get('/');
-    my $front  = qx(ps -o ppid= -p $parent) =~ s/\D//gr;
+    my $front = qx(ps -o ppid= -p $parent) =~ s/\D//gr;
     isnt $front, $server->{pid}, 'a process that was forked';
     kill HUP => $front;
-    $server->wait_until('the log says that it cannot be', sub { $server->log =~ /cannot be loaded anew/ });
+    $server->wait_until(
+        'the log says that it cannot be',
+        sub { $server->log =~ /cannot be loaded anew/ }
+    );
     is $server->get('/'), $parent, 'the application serves on';
     is $server->stop('TERM'), 0, 'status';
 };
@@ -199,7 +235,9 @@ subtest 'no request fails while generations come and go' => sub {
         my $pid = fork // die $!;
         if (!$pid) {
             my ($answered, $answer) = (0, 'hello');
-            $answered++ until -e "$server->{directory}/enough" || ($answer = eval { $server->get('/') } // $@) ne 'hello';
+            $answered++
+                until -e "$server->{directory}/enough"
+                || ($answer = eval { $server->get('/') } // $@) ne 'hello';
             syswrite $in, $answer eq 'hello' ? $answered : "[$answer] after $answered";
             POSIX::_exit(0);
         }
@@ -210,10 +248,13 @@ subtest 'no request fails while generations come and go' => sub {
     for my $number (2 .. $generations) {
         my %before = map { $_ => 1 } split ' ', qx(ps -o pid= --ppid $server->{pid});
         kill HUP => $server->{pid};
-        $server->wait_until("generation $number alone", sub {
-            my @now = split ' ', qx(ps -o pid= --ppid $server->{pid});
-            @now == 1 && !$before{ $now[0] };
-        });
+        $server->wait_until(
+            "generation $number alone",
+            sub {
+                my @now = split ' ', qx(ps -o pid= --ppid $server->{pid});
+                @now == 1 && !$before{ $now[0] };
+            }
+        );
     }
     open my $enough, '>', "$server->{directory}/enough" or die $!;
     my @results = map { waitpid $_->{pid}, 0; readline $_->{out} } @clients;
@@ -237,11 +278,15 @@ subtest 'a loader that restarts' => sub {
     $server->wait_until('it watches', sub { $server->log =~ /Watching/ });
     my $seen = '';
     my $tries = 0;
-    $server->wait_until('the second code', sub {
-        $server->write_app('sub { [200, [], ["second"]] } #' . ' ' x $tries) if $tries++ % 100 == 0;
-        my $socket = $server->connect or return 0;
-        return ($seen = $server->get('/', $socket)) eq 'second';
-    });
+    $server->wait_until(
+        'the second code',
+        sub {
+            $server->write_app('sub { [200, [], ["second"]] } #' . ' ' x $tries)
+                if $tries++ % 100 == 0;
+            my $socket = $server->connect or return 0;
+            return ($seen = $server->get('/', $socket)) eq 'second';
+        }
+    );
     is $seen, 'second', 'the second code';
     is $server->stop('TERM'), 0, 'status';
 };
@@ -258,7 +303,10 @@ subtest 'in the background' => sub {
     chomp(my $pid = readline $file);
     ok kill(USR2 => $pid), 'the file has the process id';
     my $next = $pid;
-    $server->wait_until('another takes its place', sub { $next = number_in("$files/pid") || $pid; $next != $pid });
+    $server->wait_until(
+        'another takes its place',
+        sub { $next = number_in("$files/pid") || $pid; $next != $pid }
+    );
     ok $server->all_gone($pid, $worker, $parent), 'the first ends';
     ($pid, undef, $worker, $parent) = ($next, split ' ', $server->get('/'));
     ok kill(TERM => $pid), 'the file has the next process id';
@@ -300,11 +348,13 @@ subtest 'run returns once, in the process that has the application' => sub {
 };
 
 subtest 'what workers share is told' => sub {
-    my $program = 'use IO::Socket::INET; my $l = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1");
+    my $program =
+        'use IO::Socket::INET; my $l = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1");
         my $c = IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => $l->sockport); sub { [200, [], ["$l $c"]] }';
     my $server = Plackup->start($program);
     $server->get('/');
-    like $server->log, qr/workers share descriptor [0-9]+, a connection to 127\.0\.0\.1/, 'a connection';
+    like $server->log, qr/workers share descriptor [0-9]+, a connection to 127\.0\.0\.1/,
+        'a connection';
     like $server->log, qr/-L Delayed/, 'and what to do';
     $server = Plackup->start($program, '-L', 'Delayed');
     $server->get('/');
@@ -315,7 +365,8 @@ subtest 'files are handed to Kirin' => sub {
     my $server = Plackup->spawn('
         use Plack::App::File;
         my $file = Plack::App::File->new(file => __FILE__)->to_app;
-        sub { $_[0]{PATH_INFO} eq "/file" ? $file->(@_) : [200, ["X-Sendfile" => __FILE__], []] }', '--sendfile', File::Spec->tmpdir);
+        sub { $_[0]{PATH_INFO} eq "/file" ? $file->(@_) : [200, ["X-Sendfile" => __FILE__], []] }',
+        '--sendfile', File::Spec->tmpdir);
     $server->wait_until('it serves', sub { $server->connect || !$server->is_running });
     for my $path ('/file', '/') {
         my ($head, $body) = $server->receive($server->send($path));

@@ -23,7 +23,7 @@ my $APP = '
 # plackup -s Kirin behind start_server, on a unix socket and a port.
 sub start {
     my @options = @_;
-    my $port   = empty_port();
+    my $port = empty_port();
     my $server = Plackup->start_behind(
         $APP, [$start_server, '--port', "127.0.0.1:$port", '--path', '%SOCKET%', '--'], @options,
     );
@@ -42,13 +42,13 @@ subtest 'all sockets, and again after HUP' => sub {
     my ($server, $port) = start('--workers', 1, '--pid', '%DIRECTORY%/pid');
     my ($front, $worker, $seen) = split ' ', $server->get('/');
     is $seen, '', 'the application does not see the sockets';
-    is +(split ' ', $server->get('/', tcp($port)))[0], $front, 'the port serves too';
+    is + (split ' ', $server->get('/', tcp($port)))[0], $front, 'the port serves too';
     is pid_in("$server->{directory}/pid"), $front, 'the pid file has the pid of the program';
     kill HUP => $server->{pid};
     $server->wait_until('the program is replaced', sub { replaced($server) == 1 });
     my ($next) = split ' ', $server->get('/');
     isnt $next, $front, 'new code';
-    is +(split ' ', $server->get('/', tcp($port)))[0], $next, 'on the port too';
+    is + (split ' ', $server->get('/', tcp($port)))[0], $next, 'on the port too';
     is pid_in("$server->{directory}/pid"), $next, 'the pid file is the new one';
     ok $server->all_gone($front, $worker), 'the old one has left';
     is $server->stop('TERM'), 0, 'status';

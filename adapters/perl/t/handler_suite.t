@@ -30,11 +30,13 @@ subtest 'HTTP/1.0' => sub {
 
 subtest 'Plack::Test with Impl=Server' => sub {
     local $Plack::Test::Impl = 'Server';
-    test_psgi app => sub { [200, ['Content-Type' => 'text/plain'], ["$_[0]{SERVER_SOFTWARE} $_[0]{SERVER_PROTOCOL}"]] },
+    test_psgi app => sub {
+        [200, ['Content-Type' => 'text/plain'], ["$_[0]{SERVER_SOFTWARE} $_[0]{SERVER_PROTOCOL}"]]
+        },
         client => sub {
-            my $response = $_[0]->(GET 'http://localhost/');
-            is $response->code, 200, 'status';
-            is $response->content, 'Kirin HTTP/1.1', 'answered by Kirin';
+        my $response = $_[0]->(GET 'http://localhost/');
+        is $response->code, 200, 'status';
+        is $response->content, 'Kirin HTTP/1.1', 'answered by Kirin';
         };
 };
 

@@ -74,7 +74,8 @@ subtest 'an application that cannot be loaded' => sub {
 };
 
 subtest 'TERM lets a request end' => sub {
-    my $front = FakeFront->start('sub { print "begun\n"; select undef, undef, undef, 0.3; [200, [], ["done"]] }');
+    my $front = FakeFront->start(
+        'sub { print "begun\n"; select undef, undef, undef, 0.3; [200, [], ["done"]] }');
     $front->control_line;
     my ($pid) = $front->control_line =~ /([0-9]+)/;
     $front->send;
@@ -118,7 +119,10 @@ subtest 'a worker leaves after its number of requests' => sub {
 };
 
 subtest 'workers that leave in order are replaced, and those that die young' => sub {
-    my $front = FakeFront->start('sub { kill KILL => $$ if $_[0]{PATH_INFO} eq "/die"; [200, [], [$$]] }', 'max-requests' => 1);
+    my $front = FakeFront->start(
+        'sub { kill KILL => $$ if $_[0]{PATH_INFO} eq "/die"; [200, [], [$$]] }',
+        'max-requests' => 1
+    );
     my %seen;
     for (1 .. 20) {
         $front->connect;
@@ -145,7 +149,8 @@ subtest 'a front that lets an idle worker go has it replaced' => sub {
 
 subtest 'a front that cuts a response keeps the worker' => sub {
     my $front = FakeFront->start(
-        'sub { $_[0]{PATH_INFO} eq "/" ? [200, [], [$$]] : sub { my $w = $_[0]->([200, []]); $w->write("x" x 9999) while 1 } }');
+        'sub { $_[0]{PATH_INFO} eq "/" ? [200, [], [$$]] : sub { my $w = $_[0]->([200, []]); $w->write("x" x 9999) while 1 } }'
+    );
     my $pid = $front->request->{body};
     $front->send(PATH_INFO => '/endless');
     $front->read_until("\r\n\r\n");

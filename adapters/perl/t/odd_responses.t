@@ -63,22 +63,32 @@ PSGI
 
 # Status and body by kind of response. "cut" is a response that begins and does not come to its end.
 my %expected = (
-    'undef in the body' => [200, ''], 'undef among others' => [200, 'ab'], 'an empty array' => [200, ''],
-    'undef as a header value' => [200, 'a'], 'an odd list of headers' => [200, 'a'],
-    'a header without a name' => [200, 'a'], 'a name with a space' => [200, 'a'], 'a name with a colon' => [200, 'a'],
-    'a name with a line end' => [500], 'a control character' => [200, 'a'], 'no headers at all' => [500],
-    'headers in a hash' => [500], 'a body that is missing' => [200, ''], 'a body that is text' => [500],
-    'a body that is a hash' => [500], 'a body that cannot be read' => [500], 'a body that dies' => ['cut'],
-    'a body that dies at once' => ['cut'], 'a close that dies' => [200, 'a'], 'a status with text' => [500],
-    'status 0' => [500], 'no status' => [500], 'status 99' => [500], 'status 1000' => [500], 'status 100' => [500],
-    'status 600' => [600, 'a'], 'an empty response' => [500], 'nothing' => [500], 'wide characters' => [500],
-    'a wide header' => [500], 'a writer given undef' => [200, 'a'], 'a writer that is left' => [200, 'a'],
-    'undef for later' => [200, ''], 'warnings that die' => [200, ''], 'informational 100' => [200, 'a'],
+    'undef in the body'        => [200, ''], 'undef among others' => [200, 'ab'],
+    'an empty array'           => [200, ''],
+    'undef as a header value'  => [200, 'a'], 'an odd list of headers' => [200, 'a'],
+    'a header without a name'  => [200, 'a'], 'a name with a space'    => [200, 'a'],
+    'a name with a colon'      => [200, 'a'],
+    'a name with a line end'   => [500], 'a control character' => [200, 'a'],
+    'no headers at all'        => [500],
+    'headers in a hash'        => [500], 'a body that is missing' => [200, ''],
+    'a body that is text'      => [500],
+    'a body that is a hash'    => [500], 'a body that cannot be read' => [500],
+    'a body that dies'         => ['cut'],
+    'a body that dies at once' => ['cut'], 'a close that dies' => [200, 'a'],
+    'a status with text'       => [500],
+    'status 0'        => [500], 'no status' => [500], 'status 99' => [500], 'status 1000' => [500],
+    'status 100'      => [500],
+    'status 600'      => [600, 'a'], 'an empty response' => [500], 'nothing' => [500],
+    'wide characters' => [500],
+    'a wide header'   => [500], 'a writer given undef' => [200, 'a'],
+    'a writer that is left' => [200, 'a'],
+    'undef for later'       => [200, ''], 'warnings that die' => [200, ''],
+    'informational 100'     => [200, 'a'],
     'an error without text' => [500],
 );
 
 my $server = Plackup->start($PSGI, '--workers', 1);
-my $pid    = $server->get('/pid');
+my $pid = $server->get('/pid');
 for my $kind (sort keys %expected) {
     my ($status, $body) = @{ $expected{$kind} };
     my ($head, $got) = $server->receive($server->send('/' . $kind =~ tr/ /_/r));
@@ -88,7 +98,9 @@ for my $kind (sort keys %expected) {
     }
     else {
         is $line, $status, "$kind: status";
-        $got = $1 if ($head // '') =~ /^transfer-encoding: chunked/mi && $got =~ /\A[0-9a-f]+\r\n(.*?)\r\n0\r\n/s;
+        $got = $1
+            if ($head // '') =~ /^transfer-encoding: chunked/mi
+            && $got =~ /\A[0-9a-f]+\r\n(.*?)\r\n0\r\n/s;
         $got = '' if ($got // '') eq "0\r\n\r\n";
         is $got, $body, "$kind: body" if defined $body;
     }
@@ -99,24 +111,30 @@ for my $kind (sort keys %expected) {
 # What Starlet, which ours are compared with elsewhere too, answers in full, Kirin answers with the same status.
 subtest 'Starlet answers no more of them' => sub {
     eval { require Plack::Handler::Starlet; 1 } or plan skip_all => 'no Starlet';
-    my $listener = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1', ReuseAddr => 1) or die $!;
+    my $listener = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1', ReuseAddr => 1)
+        or die $!;
     my $port = $listener->sockport;
     close $listener;
     my $app = "$server->{directory}/app.psgi";
     my $pid = fork // die $!;
     if (!$pid) {
         open STDERR, '>', '/dev/null';
-        exec $^X, '-S', 'plackup', '-s', 'Starlet', '--max-workers', 1, '-E', 'deployment', '--host', '127.0.0.1', '-p', $port, $app;
+        exec $^X, '-S', 'plackup', '-s', 'Starlet', '--max-workers', 1, '-E', 'deployment',
+            '--host', '127.0.0.1', '-p', $port, $app;
     }
     my $connect = sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) };
     $server->wait_until('Starlet serves', $connect);
     for my $kind (sort keys %expected) {
         my ($head, $body) = $server->receive($server->send('/' . $kind =~ tr/ /_/r, $connect->()));
         my ($status) = ($head // '') =~ m{\AHTTP/1\.1 ([0-9]{3}) } or next;
-        my $is_whole = ($head =~ /^Content-Length: ([0-9]+)/mi && length $body == $1) || $body =~ /(?:\A|\n)0\r\n\r\n\z/;
+        my $is_whole = ($head =~ /^Content-Length: ([0-9]+)/mi && length $body == $1)
+            || $body =~ /(?:\A|\n)0\r\n\r\n\z/;
         next if !$is_whole;
         # A line end would make a field of its own; a status is a number (PSGI).
-        next if $kind eq 'a name with a line end' || $kind eq 'a status with text' || $kind eq 'informational 100';
+        next
+            if $kind eq 'a name with a line end'
+            || $kind eq 'a status with text'
+            || $kind eq 'informational 100';
         is $expected{$kind}[0], $status, $kind;
     }
     kill TERM => $pid;

@@ -47,11 +47,16 @@ my %kind = (
 sub { my $env = shift; $kind{ substr $env->{PATH_INFO}, 1 }->($env) };
 PSGI
 
-sub get { my ($kind, $method) = @_; $front->request(PATH_INFO => "/$kind", REQUEST_METHOD => $method // 'GET') }
+sub get {
+    my ($kind, $method) = @_;
+    $front->request(PATH_INFO => "/$kind", REQUEST_METHOD => $method // 'GET');
+}
 
 my %body = (
-    array => 'abc', bytes => join('', map chr, 0 .. 255), upgraded => "caf\xe9", memory => 'in memory', object => 'onetwo',
-    long => 'one', delayed => 'later', writer => 'onetwo', 'writer-length' => 'one', coded => 'one', length => 'short',
+    array      => 'abc', bytes         => join('', map chr, 0 .. 255), upgraded => "caf\xe9",
+    memory     => 'in memory', object  => 'onetwo',
+    long       => 'one', delayed       => 'later', writer => 'onetwo', 'writer-length' => 'one',
+    coded      => 'one', length        => 'short',
     connection => 'kept', 'die-caught' => "caught from inner\n",
 );
 my $pid = get('pid')->{body};
@@ -65,7 +70,8 @@ is get('array')->{header}{'content-type'}, 'text/plain', 'headers come through';
 is get('length')->{header}{'content-length'}, 5, 'a wrong length of an array is put right';
 is get('upgraded')->{header}{'x-upgraded'}, "caf\xe9", 'an upgraded header is sent as bytes';
 is get('writer')->{chunks}, 2, 'an empty write is no chunk, which would end the body';
-ok !exists get('connection')->{header}{$_}, "$_ is not the application's" for qw(connection keep-alive);
+ok !exists get('connection')->{header}{$_}, "$_ is not the application's"
+    for qw(connection keep-alive);
 like $front->log, qr/^closed$/m, 'a body object is closed';
 like $front->log, qr/longer than its Content-Length/, 'a body that is too long is told';
 
@@ -74,7 +80,8 @@ is $handle->{header}{'content-length'}, length $handle->{body}, 'a file has a le
 
 for my $kind (qw(nothing unchanged)) {
     my $response = get($kind);
-    ok !exists $response->{header}{'content-length'} && !exists $response->{header}{'transfer-encoding'}, "$kind has no framing";
+    ok !exists $response->{header}{'content-length'}
+        && !exists $response->{header}{'transfer-encoding'}, "$kind has no framing";
 }
 
 subtest 'HEAD has the head of GET and no body' => sub {
@@ -82,16 +89,20 @@ subtest 'HEAD has the head of GET and no body' => sub {
         my ($get, $head) = (get($kind), get($kind, 'HEAD'));
         is $head->{header}{'content-length'}, $get->{header}{'content-length'}, "$kind: length";
     }
-    is get('length', 'HEAD')->{header}{'content-length'}, 1000, 'the length that the application says stands';
+    is get('length', 'HEAD')->{header}{'content-length'}, 1000,
+        'the length that the application says stands';
     is get('pid')->{body}, $pid, 'nothing is left over';
 };
 
 my %reason = (
-    wide => 'Wide character in the response body', 'wide-header' => 'Wide character in the response headers',
-    newline => 'Line end or NUL in the response header X-A', return => 'Line end or NUL in the response header X-A',
-    name => 'Line end or NUL in the response header', status => 'not a number of three digits: 200 OK',
+    wide          => 'Wide character in the response body',
+    'wide-header' => 'Wide character in the response headers',
+    newline       => 'Line end or NUL in the response header X-A',
+    return        => 'Line end or NUL in the response header X-A',
+    name          => 'Line end or NUL in the response header',
+    status        => 'not a number of three digits: 200 OK',
     undef => 'response is no array: undef', string => 'response is no array: hello',
-    never => 'has not called its responder', die => 'from inner', 'die-object' => 'Oops=HASH',
+    never => 'has not called its responder', die   => 'from inner', 'die-object' => 'Oops=HASH',
 );
 for my $kind (sort keys %reason) {
     my $response = get($kind);
@@ -145,19 +156,24 @@ PSGI
     my $state = join ' ', (stat $path)[0, 1, 7, 9, 10];
     for my $request (['/file'], ['/delayed'], ['/file', REQUEST_METHOD => 'HEAD']) {
         my $response = $files->request(PATH_INFO => @$request);
-        is $response->{header}{'kirin-file'}, "$state $path", "@$request: what the handle is, and its path";
+        is $response->{header}{'kirin-file'}, "$state $path",
+            "@$request: what the handle is, and its path";
         is $response->{header}{'content-length'}, 0, 'no body from here';
-        is $response->{header}{'content-type'}, 'text/x-script.perl-module; charset=utf-8', 'the application\'s own fields';
+        is $response->{header}{'content-type'}, 'text/x-script.perl-module; charset=utf-8',
+            'the application\'s own fields';
     }
     for my $request ([REQUEST_METHOD => 'POST'], [KIRIN_SENDFILE => 0]) {
         my $response = $files->request(PATH_INFO => '/file', @$request);
         like $response->{body}, qr/^package Kirin::Worker::File/, "@$request: the content";
         ok !exists $response->{header}{'kirin-file'}, 'and no path';
     }
-    like $files->request(PATH_INFO => '/below')->{header}{'kirin-file'}, qr{ /usr/bin/env\z}, 'an object below a root';
+    like $files->request(PATH_INFO => '/below')->{header}{'kirin-file'}, qr{ /usr/bin/env\z},
+        'an object below a root';
     like $files->log, qr/^closed$/m, 'is closed';
-    is $files->request(PATH_INFO => '/outside')->{body}, 'content', 'an object elsewhere sends its content';
-    ok !exists $files->request(PATH_INFO => '/forged')->{header}{'kirin-file'}, 'the field is not the application\'s';
+    is $files->request(PATH_INFO => '/outside')->{body}, 'content',
+        'an object elsewhere sends its content';
+    ok !exists $files->request(PATH_INFO => '/forged')->{header}{'kirin-file'},
+        'the field is not the application\'s';
 };
 
 done_testing;

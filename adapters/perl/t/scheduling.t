@@ -13,7 +13,8 @@ sub policy {
 
 my $SCHED_BATCH = 3;
 
-plan skip_all => 'no system call number for this architecture' if (POSIX::uname())[4] !~ /\A(?:x86_64|aarch64)\z/;
+plan skip_all => 'no system call number for this architecture'
+    if (POSIX::uname())[4] !~ /\A(?:x86_64|aarch64)\z/;
 
 isnt policy(), $SCHED_BATCH, 'an ordinary process at first';
 ok Kirin::Worker::Scheduling::give_way(), 'the kernel took it';

@@ -16,7 +16,7 @@ sub site {
     my ($cache, @options) = @_;
     my $app = Plack::Middleware::Session::Kirin->wrap(
         sub {
-            my $env    = shift;
+            my $env = shift;
             my $result = $code->($env->{'psgix.session'}, $env->{'psgix.session.options'}, $env);
             return ref $result ? $result : [200, ['Content-Type' => 'text/plain'], [$result // '']];
         },
@@ -28,7 +28,7 @@ sub site {
 sub does(&) { $code = shift }
 
 subtest 'the store and the cookie are left alone until the session is used' => sub {
-    my $cache   = CountingCache->new;
+    my $cache = CountingCache->new;
     my $browser = site($cache, keep_empty => 0);
     does { 'nothing' };
     $browser->get('/');
@@ -62,30 +62,38 @@ subtest 'the store and the cookie are left alone until the session is used' => s
     $browser->get('/');
     is $cache->calls, 'get, set', 'a change is written';
     is_deeply $browser->{sent}, [], 'without a cookie';
-    is_deeply [values %{ $cache->{item} }], [{ user => 'tama', count => 2 }], 'what is stored is the plain hash';
+    is_deeply [values %{ $cache->{item} }], [{ user => 'tama', count => 2 }],
+        'what is stored is the plain hash';
 };
 
 subtest 'changes are noticed' => sub {
-    my $cache   = CountingCache->new;
+    my $cache = CountingCache->new;
     my $browser = site($cache);
     does { %{ $_[0] } = (list => [1, { deep => 'x' }], n => 1, text => \'scalar') };
     $browser->get('/');
     $cache->calls;
     for my $case (
-        ['reading inside of references', sub { "$_[0]{list}[1]{deep} $_[0]{n}" },    ''],
-        ['a number printed',             sub { my $text = "$_[0]{list}[0]"; 1 },     ''],
-        ['all keys',                     sub { join ',', map { $_[0]{$_} } keys %{ $_[0] } }, ''],
-        ['exists',                       sub { exists $_[0]{nothing} },              ''],
-        ['delete of nothing',            sub { delete $_[0]{nothing} },              ''],
-        ['a change deep inside',         sub { $_[0]{list}[1]{deep} = 'y' },         ', set'],
-        ['one more element',             sub { push @{ $_[0]{list} }, 2 },           ', set'],
-        ['a key deep inside',            sub { $_[0]{list}[1]{more} = undef },       ', set'],
-        ['undef for text',               sub { $_[0]{n} = undef },                   ', set'],
-        ['delete',                       sub { delete $_[0]{n} },                    ', set'],
-        ['local',                        sub { local $_[0]{text} = 1; 1 },           ', set'],
-        ['clear',                        sub { %{ $_[0] } = () },                    ', set'],
-        ['clear of nothing',             sub { %{ $_[0] } = () },                    ''],
-    ) {
+        ['reading inside of references', sub { "$_[0]{list}[1]{deep} $_[0]{n}" }, ''],
+        ['a number printed', sub { my $text = "$_[0]{list}[0]"; 1 }, ''],
+        [
+            'all keys',
+            sub {
+                join ',', map { $_[0]{$_} } keys %{ $_[0] };
+            },
+            ''
+        ],
+        ['exists', sub { exists $_[0]{nothing} }, ''],
+        ['delete of nothing', sub { delete $_[0]{nothing} }, ''],
+        ['a change deep inside', sub { $_[0]{list}[1]{deep} = 'y' }, ', set'],
+        ['one more element', sub { push @{ $_[0]{list} }, 2 }, ', set'],
+        ['a key deep inside', sub { $_[0]{list}[1]{more} = undef }, ', set'],
+        ['undef for text', sub { $_[0]{n} = undef }, ', set'],
+        ['delete', sub { delete $_[0]{n} }, ', set'],
+        ['local', sub { local $_[0]{text} = 1; 1 }, ', set'],
+        ['clear', sub { %{ $_[0] } = () }, ', set'],
+        ['clear of nothing', sub { %{ $_[0] } = () }, ''],
+        )
+    {
         my ($name, $do, $expected) = @$case;
         $code = $do;
         $browser->get('/');
@@ -94,7 +102,7 @@ subtest 'changes are noticed' => sub {
 };
 
 subtest 'an empty session is kept unless that is not wanted' => sub {
-    my $cache   = CountingCache->new;
+    my $cache = CountingCache->new;
     my $browser = site($cache);
     does { 'nothing' };
     $browser->get('/');
@@ -112,21 +120,23 @@ subtest 'an empty session is kept unless that is not wanted' => sub {
 };
 
 subtest 'ids from clients' => sub {
-    my $cache   = CountingCache->new;
+    my $cache = CountingCache->new;
     my $browser = site($cache);
-    my $fixed   = 'a' x 40;
+    my $fixed = 'a' x 40;
     does { $_[0]{x} = 1; $_[1]{id} };
     for my $cookie ($fixed, 'A' x 40, 'a' x 39, "$fixed\n", "../$fixed", '') {
         $browser->{cookie}{simple_session} = $cookie;
         my $id = $browser->get('/');
         isnt $id, $cookie, 'is replaced';
-        ok exists $cache->{item}{$id} && !exists $cache->{item}{$cookie}, 'and nothing is stored under it';
+        ok exists $cache->{item}{$id} && !exists $cache->{item}{$cookie},
+            'and nothing is stored under it';
         is $browser->{cookie}{simple_session}, $id, 'the client is told';
     }
     my %ids;
     $ids{ Plack::Middleware::Session::Kirin::random_id() }++ for 1 .. 1000;
     is keys %ids, 1000, 'ids differ';
-    is_deeply [grep { !/\A[0-9a-f]{40}\z/ } keys %ids], [], 'and look as those of other session middlewares';
+    is_deeply [grep { !/\A[0-9a-f]{40}\z/ } keys %ids], [],
+        'and look as those of other session middlewares';
 
     my @made = qw(one two);
     $browser = site($cache, sid_generator => sub { shift @made }, sid_validator => qr/\A[a-z]+\z/);
@@ -142,7 +152,7 @@ subtest 'ids from clients' => sub {
 };
 
 subtest 'change_id and expire' => sub {
-    my $cache   = CountingCache->new;
+    my $cache = CountingCache->new;
     my $browser = site($cache, keep_empty => 0);
     does { $_[0]{user} = 'tama'; $_[1]{id} };
     my $before = $browser->get('/');
@@ -160,11 +170,12 @@ subtest 'change_id and expire' => sub {
     like $browser->{sent}[0], qr/\Asimple_session=$after; path=\/; expires=/, 'of the cookie too';
     is_deeply $browser->{cookie}, {}, 'the client has none';
     $browser->get('/');
-    is_deeply [$cache->calls, @{ $browser->{sent} }], [''], 'where there is none there is nothing to end';
+    is_deeply [$cache->calls, @{ $browser->{sent} }], [''],
+        'where there is none there is nothing to end';
 };
 
 subtest 'a session that is not to be stored' => sub {
-    my $cache   = CountingCache->new;
+    my $cache = CountingCache->new;
     my $browser = site($cache);
     does { $_[0]{x} = 1; $_[1]{no_store} = 1; '' };
     $browser->get('/');
@@ -172,9 +183,12 @@ subtest 'a session that is not to be stored' => sub {
 };
 
 subtest 'the cookie' => sub {
-    my $cache   = CountingCache->new;
-    my $browser = site($cache, session_key => 'sid', path => '/app', domain => 'example.org', secure => 1, httponly => 1,
-        samesite => 'Lax', expires => 3600);
+    my $cache = CountingCache->new;
+    my $browser = site(
+        $cache, session_key => 'sid', path => '/app', domain => 'example.org', secure => 1,
+        httponly            => 1,
+        samesite            => 'Lax', expires => 3600
+    );
     does { '' };
     $browser->get('/');
     my $line = $browser->{sent}[0];
@@ -199,7 +213,7 @@ subtest 'the cookie' => sub {
 };
 
 subtest 'hashes that the application puts in place of ours' => sub {
-    my $cache   = CountingCache->new;
+    my $cache = CountingCache->new;
     my $browser = site($cache);
     does { $_[2]{'psgix.session'} = { mine => 1 }; '' };
     $browser->get('/');
@@ -210,7 +224,7 @@ subtest 'hashes that the application puts in place of ours' => sub {
 };
 
 subtest 'a streamed response' => sub {
-    my $cache   = CountingCache->new;
+    my $cache = CountingCache->new;
     my $browser = site($cache);
     does {
         my ($session) = @_;
@@ -237,7 +251,7 @@ subtest 'a streamed response' => sub {
 
 subtest 'nothing is left of a request' => sub {
     my $browser = site(CountingCache->new);
-    my $gone    = 0;
+    my $gone = 0;
     no warnings 'once';
     local *Kirin::Session::DESTROY = sub { $gone++ };
     does { $_[0]{x}++; "$_[1]{id}" };
@@ -248,9 +262,12 @@ subtest 'nothing is left of a request' => sub {
 };
 
 subtest 'a serializer, and times to live' => sub {
-    my $cache   = CountingCache->new;
-    my $json    = JSON::PP->new->canonical;
-    my $browser = site($cache, ttl => 60, serializer => [sub { $json->encode($_[0]) }, sub { $json->decode($_[0]) }]);
+    my $cache = CountingCache->new;
+    my $json = JSON::PP->new->canonical;
+    my $browser = site(
+        $cache, ttl => 60,
+        serializer  => [sub { $json->encode($_[0]) }, sub { $json->decode($_[0]) }]
+    );
     does { $_[0]{a} = [1]; '' };
     $browser->get('/');
     is $cache->calls, 'set 60', 'set with the time';
@@ -264,13 +281,14 @@ subtest 'a serializer, and times to live' => sub {
 };
 
 subtest 'a session that cannot be read is not replaced' => sub {
-    my $store   = UnreadableStore->new;
+    my $store = UnreadableStore->new;
     my $browser = site($store);
-    my $id      = 'b' x 40;
+    my $id = 'b' x 40;
     $browser->{cookie}{simple_session} = $id;
     does { $_[0]{n}++; $_[1]{change_id} = 1; '' };
     $browser->get('/');
-    is_deeply [@{ $store->{done} }, @{ $browser->{sent} }], [], 'nothing is written, and the client keeps its cookie';
+    is_deeply [@{ $store->{done} }, @{ $browser->{sent} }], [],
+        'nothing is written, and the client keeps its cookie';
     like ${ $browser->{log} }, qr/session is not read: no answer/, 'the log has a line';
     does { my @keys = keys %{ $_[0] }; $_[1]{expire} = 1; '' };
     $browser->get('/');
@@ -279,8 +297,15 @@ subtest 'a session that cannot be read is not replaced' => sub {
 };
 
 subtest 'arguments that cannot be' => sub {
-    for my $options ([store => {}], [store => CountingCache->new, coookie_name => 'x'], [state => 'URI']) {
-        ok !eval { Plack::Middleware::Session::Kirin->wrap(sub { }, @$options); 1 }, "@$options";
+    for my $options (
+        [store => {}], [store => CountingCache->new, coookie_name => 'x'],
+        [state => 'URI']
+        )
+    {
+        ok !eval {
+            Plack::Middleware::Session::Kirin->wrap(sub { }, @$options);
+            1;
+        }, "@$options";
         like $@, qr/\ASession::Kirin: /, 'are refused';
     }
 };

@@ -8,8 +8,13 @@ use Test::More;
 
 BEGIN {
     plan skip_all => 'Plack::Middleware::Session is not installed'
-        if !eval { require Plack::Middleware::Session; require Plack::Session; require Plack::Session::State::Cookie;
-            require Plack::Session::Store::Cache; 1 };
+        if !eval {
+        require Plack::Middleware::Session;
+        require Plack::Session;
+        require Plack::Session::State::Cookie;
+        require Plack::Session::Store::Cache;
+        1;
+        };
 }
 
 # The same visitors do the same things to the same application, once with Plack::Middleware::Session and once with ours.
@@ -23,10 +28,10 @@ srand 20261121;
 my $what;
 
 sub application {
-    my $env     = shift;
+    my $env = shift;
     my $session = $env->{'psgix.session'};
-    my $object  = Plack::Session->new($env);
-    my $seen    = join ' ', map { "$_=" . show($session->{$_}) } sort keys %$session;
+    my $object = Plack::Session->new($env);
+    my $seen = join ' ', map { "$_=" . show($session->{$_}) } sort keys %$session;
     $what->($session, $env->{'psgix.session.options'}, $object);
     return [200, ['Content-Type' => 'text/plain'], [$seen]];
 }
@@ -38,20 +43,85 @@ sub show {
 
 my @NAMES = qw(a b c);
 my @ACTIONS = (
-    [reads        => sub { my ($key) = @_; sub { my $text = $_[0]{$key} // '' } }],
-    [sets         => sub { my ($key, $value) = @_; sub { $_[0]{$key} = $value } }],
-    [sets_object  => sub { my ($key, $value) = @_; sub { $_[2]->set($key, $value) } }],
-    [gets_object  => sub { my ($key) = @_; sub { $_[2]->get($key) } }],
-    [removes      => sub { my ($key) = @_; sub { $_[2]->remove($key) } }],
-    [deletes      => sub { my ($key) = @_; sub { delete $_[0]{$key} } }],
-    [makes_a_list => sub { my ($key, $value) = @_; sub { $_[0]{$key} = [$value] } }],
-    [pushes       => sub { my ($key, $value) = @_; sub { push @{ $_[0]{$key} }, $value if ref $_[0]{$key} } }],
-    [clears       => sub { sub { %{ $_[0] } = () } }],
-    [changes_id   => sub { sub { $_[1]{change_id} = 1 } }],
-    [signs_in     => sub { my ($key, $value) = @_; sub { $_[0]{$key} = $value; $_[1]{change_id} = 1 } }],
-    [expires      => sub { sub { $_[2]->expire } }],
-    [expires_only => sub { sub { $_[1]{expire} = 1 } }],
-    [nothing      => sub { sub { } }],
+    [
+        reads => sub {
+            my ($key) = @_;
+            sub { my $text = $_[0]{$key} // '' }
+        }
+    ],
+    [
+        sets => sub {
+            my ($key, $value) = @_;
+            sub { $_[0]{$key} = $value }
+        }
+    ],
+    [
+        sets_object => sub {
+            my ($key, $value) = @_;
+            sub { $_[2]->set($key, $value) }
+        }
+    ],
+    [
+        gets_object => sub {
+            my ($key) = @_;
+            sub { $_[2]->get($key) }
+        }
+    ],
+    [
+        removes => sub {
+            my ($key) = @_;
+            sub { $_[2]->remove($key) }
+        }
+    ],
+    [
+        deletes => sub {
+            my ($key) = @_;
+            sub { delete $_[0]{$key} }
+        }
+    ],
+    [
+        makes_a_list => sub {
+            my ($key, $value) = @_;
+            sub { $_[0]{$key} = [$value] }
+        }
+    ],
+    [
+        pushes => sub {
+            my ($key, $value) = @_;
+            sub { push @{ $_[0]{$key} }, $value if ref $_[0]{$key} }
+        }
+    ],
+    [
+        clears => sub {
+            sub { %{ $_[0] } = () }
+        }
+    ],
+    [
+        changes_id => sub {
+            sub { $_[1]{change_id} = 1 }
+        }
+    ],
+    [
+        signs_in => sub {
+            my ($key, $value) = @_;
+            sub { $_[0]{$key} = $value; $_[1]{change_id} = 1 }
+        }
+    ],
+    [
+        expires => sub {
+            sub { $_[2]->expire }
+        }
+    ],
+    [
+        expires_only => sub {
+            sub { $_[1]{expire} = 1 }
+        }
+    ],
+    [
+        nothing => sub {
+            sub { }
+        }
+    ],
 );
 
 sub visitors {
@@ -59,16 +129,35 @@ sub visitors {
     return map { Browser->new($app) } 1 .. VISITORS;
 }
 
-sub stored { my ($cache, $browser) = @_; my $id = $browser->{cookie}{plack_session}; defined $id ? $cache->{item}{$id} : undef }
+sub stored {
+    my ($cache, $browser) = @_;
+    my $id = $browser->{cookie}{plack_session};
+    defined $id ? $cache->{item}{$id} : undef;
+}
 
 for my $keep_empty (1, 0) {
     my %cache = map { $_ => CountingCache->new } qw(theirs ours);
     my $state = Plack::Session::State::Cookie->new;
     my %browsers = (
-        theirs => [visitors(Plack::Middleware::Session->wrap(\&application,
-            state => $state, store => Plack::Session::Store::Cache->new(cache => $cache{theirs})))],
-        ours => [visitors(Plack::Middleware::Session::Kirin->wrap(\&application,
-            state => $state, store => Plack::Session::Store::Cache->new(cache => $cache{ours}), keep_empty => $keep_empty))],
+        theirs => [
+            visitors(
+                Plack::Middleware::Session->wrap(
+                    \&application,
+                    state => $state,
+                    store => Plack::Session::Store::Cache->new(cache => $cache{theirs})
+                )
+            )
+        ],
+        ours => [
+            visitors(
+                Plack::Middleware::Session::Kirin->wrap(
+                    \&application,
+                    state      => $state,
+                    store      => Plack::Session::Store::Cache->new(cache => $cache{ours}),
+                    keep_empty => $keep_empty
+                )
+            )
+        ],
     );
     my $different = 0;
     for my $round (1 .. ROUNDS) {
@@ -94,15 +183,21 @@ for my $keep_empty (1, 0) {
     for my $side (qw(theirs ours)) {
         $count{$side} = @{ $cache{$side}{calls} };
     }
-    cmp_ok $count{ours}, '<', $count{theirs}, "calls of the store: $count{ours} instead of $count{theirs}";
+    cmp_ok $count{ours}, '<', $count{theirs},
+        "calls of the store: $count{ours} instead of $count{theirs}";
 }
 
 subtest 'one takes over from the other' => sub {
     my $cache = CountingCache->new;
-    my $key   = 'plack_session';
-    my $theirs = Plack::Middleware::Session->wrap(\&application,
-        store => Plack::Session::Store::Cache->new(cache => $cache));
-    my $ours = Plack::Middleware::Session::Kirin->wrap(\&application, store => $cache, cookie_name => $key);
+    my $key = 'plack_session';
+    my $theirs = Plack::Middleware::Session->wrap(
+        \&application,
+        store => Plack::Session::Store::Cache->new(cache => $cache)
+    );
+    my $ours = Plack::Middleware::Session::Kirin->wrap(
+        \&application, store => $cache,
+        cookie_name          => $key
+    );
     for my $case ([$theirs, $ours], [$ours, $theirs]) {
         my ($first, $second) = @$case;
         my $browser = Browser->new($first);

@@ -14,11 +14,14 @@ use Test::More;
 # read the session and before it writes.
 
 my $server = Memcached->start;
-my $store  = Kirin::Store->new(address => $server->address);
+my $store = Kirin::Store->new(address => $server->address);
 
 our $code;
 my $app = Plack::Middleware::Session::Kirin->wrap(
-    sub { my $env = shift; [200, [], [$code->($env->{'psgix.session'}, $env->{'psgix.session.options'}) // '']] },
+    sub {
+        my $env = shift;
+        [200, [], [$code->($env->{'psgix.session'}, $env->{'psgix.session.options'}) // '']];
+    },
     store => $store, keep_empty => 0,
 );
 
@@ -38,9 +41,10 @@ sub visitor {
 }
 
 for my $end (
-    ['signing out',     sub { $_[1]{expire} = 1 }],
-    ['a changed id',    sub { $_[1]{change_id} = 1 }],
-) {
+    ['signing out', sub { $_[1]{expire} = 1 }],
+    ['a changed id', sub { $_[1]{change_id} = 1 }],
+    )
+{
     my ($name, $do) = @$end;
     subtest "$name is not undone by a request in flight" => sub {
         my ($browser, $other, $id) = visitor();
@@ -52,32 +56,66 @@ for my $end (
 
 subtest 'a request in flight that signs out by emptying the session' => sub {
     my ($browser, $other, $id) = visitor();
-    ask($browser, sub { $_[0]{count}++; ask($other, sub { delete $_[0]{user} }) });
+    ask(
+        $browser,
+        sub {
+            $_[0]{count}++;
+            ask($other, sub { delete $_[0]{user} });
+        }
+    );
     is_deeply $store->get($id), { count => 2, list => [1] }, 'the member stays away';
 };
 
 subtest 'a session that ends while its id changes does not live on' => sub {
     my ($browser, $other, $id) = visitor();
-    ask($browser, sub { my $seen = $_[0]{user}; $_[1]{change_id} = 1; ask($other, sub { $_[1]{expire} = 1 }) });
+    ask(
+        $browser,
+        sub {
+            my $seen = $_[0]{user};
+            $_[1]{change_id} = 1;
+            ask($other, sub { $_[1]{expire} = 1 });
+        }
+    );
     is $store->get($id), undef, 'not under the old id';
     is ask($browser, sub { $_[0]{user} // 'nobody' }), 'nobody', 'nor under another';
 };
 
 subtest 'what others write while an id changes is kept' => sub {
     my ($browser, $other, $id) = visitor();
-    ask($browser, sub { my $seen = $_[0]{user}; $_[1]{change_id} = 1; ask($other, sub { $_[0]{new} = 1 }) });
+    ask(
+        $browser,
+        sub {
+            my $seen = $_[0]{user};
+            $_[1]{change_id} = 1;
+            ask($other, sub { $_[0]{new} = 1 });
+        }
+    );
     isnt $browser->{cookie}{simple_session}, $id, 'there is a new id';
-    is_deeply $store->get($browser->{cookie}{simple_session}), { user => 'tama', count => 1, list => [1], new => 1 }, 'with all';
+    is_deeply $store->get($browser->{cookie}{simple_session}),
+        { user => 'tama', count => 1, list => [1], new => 1 }, 'with all';
 };
 
 my %merge = (
-    'different members'          => [sub { $_[0]{a} = 1 }, sub { $_[0]{b} = 2 }, { user => 'tama', count => 1, list => [1], a => 1, b => 2 }],
-    'the same member'            => [sub { $_[0]{count} = 5 }, sub { $_[0]{count} = 7 }, { user => 'tama', count => 5, list => [1] }],
-    'one deletes, one changes'   => [sub { delete $_[0]{user} }, sub { $_[0]{user} = 'buchi' }, { count => 1, list => [1] }],
-    'one changes, one deletes'   => [sub { $_[0]{user} = 'buchi' }, sub { delete $_[0]{user} }, { user => 'buchi', count => 1, list => [1] }],
-    'inside of a reference'      => [sub { push @{ $_[0]{list} }, 2 }, sub { $_[0]{count} = 2 }, { user => 'tama', count => 2, list => [1, 2] }],
-    'the other clears all'       => [sub { $_[0]{count} = 2 }, sub { %{ $_[0] } = () }, { count => 2 }],
-    'this one clears all'        => [sub { %{ $_[0] } = () }, sub { $_[0]{new} = 1 }, { new => 1 }],
+    'different members' => [
+        sub { $_[0]{a} = 1 }, sub { $_[0]{b} = 2 },
+        { user => 'tama', count => 1, list => [1], a => 1, b => 2 }
+    ],
+    'the same member' => [
+        sub { $_[0]{count} = 5 }, sub { $_[0]{count} = 7 },
+        { user => 'tama', count => 5, list => [1] }
+    ],
+    'one deletes, one changes' =>
+        [sub { delete $_[0]{user} }, sub { $_[0]{user} = 'buchi' }, { count => 1, list => [1] }],
+    'one changes, one deletes' => [
+        sub { $_[0]{user} = 'buchi' }, sub { delete $_[0]{user} },
+        { user => 'buchi', count => 1, list => [1] }
+    ],
+    'inside of a reference' => [
+        sub { push @{ $_[0]{list} }, 2 }, sub { $_[0]{count} = 2 },
+        { user => 'tama', count => 2, list => [1, 2] }
+    ],
+    'the other clears all' => [sub { $_[0]{count} = 2 }, sub { %{ $_[0] } = () }, { count => 2 }],
+    'this one clears all'  => [sub { %{ $_[0] } = () }, sub { $_[0]{new} = 1 }, { new => 1 }],
 );
 for my $name (sort keys %merge) {
     my ($mine, $theirs, $expected) = @{ $merge{$name} };
@@ -112,7 +150,8 @@ PSGI
     my ($cookie) = $head =~ /^set-cookie: ([^;\r]+)/mi;
     my $send = sub {
         my $socket = $site->connect;
-        syswrite $socket, "GET $_[0] HTTP/1.1\r\nHost: x\r\nCookie: $cookie\r\nConnection: close\r\n\r\n";
+        syswrite $socket,
+            "GET $_[0] HTTP/1.1\r\nHost: x\r\nCookie: $cookie\r\nConnection: close\r\n\r\n";
         return $socket;
     };
     my $get = sub { ($site->receive($send->($_[0])))[1] };

@@ -16,7 +16,15 @@ my $app = Plack::Middleware::Session::Kirin->wrap(
     sub {
         my $env = shift;
         $env->{'psgix.session.options'}{expire} = 1 if $env->{PATH_INFO} eq '/out';
-        return [200, [], [$env->{PATH_INFO} eq '/see' ? $env->{'psgix.session'}{n} // 'none' : ++$env->{'psgix.session'}{n}]];
+        return [
+            200,
+            [],
+            [
+                  $env->{PATH_INFO} eq '/see'
+                ? $env->{'psgix.session'}{n} // 'none'
+                : ++$env->{'psgix.session'}{n}
+            ]
+        ];
     },
     keep_empty => 0, ttl => 100,
 );
@@ -53,13 +61,15 @@ subtest 'behind Kirin, in all workers' => sub {
     my $server = Plackup->start('
         use Plack::Middleware::Session::Kirin;
         Plack::Middleware::Session::Kirin->wrap(
-            sub { [200, [], [($_[0]{"psgix.session"}{n}++ // 0)]] }, keep_empty => 0);', '--workers', 3);
+            sub { [200, [], [($_[0]{"psgix.session"}{n}++ // 0)]] }, keep_empty => 0);',
+        '--workers', 3);
     my ($head, $body) = $server->receive($server->send('/'));
     my ($cookie) = $head =~ /^Set-Cookie: (simple_session=[0-9a-f]+)/mi;
     ok $cookie, 'a cookie';
     for my $expected (1 .. 12) {
         my $socket = $server->connect;
-        syswrite $socket, "GET / HTTP/1.1\r\nHost: x\r\nCookie: $cookie\r\nConnection: close\r\n\r\n";
+        syswrite $socket,
+            "GET / HTTP/1.1\r\nHost: x\r\nCookie: $cookie\r\nConnection: close\r\n\r\n";
         ($head, $body) = $server->receive($socket);
         is $body, $expected, 'request ' . ($expected + 1);
     }

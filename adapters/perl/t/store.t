@@ -12,7 +12,7 @@ use Test::More;
 use Time::HiRes ();
 
 my $server = Memcached->start;
-my $store  = Kirin::Store->new(address => $server->address);
+my $store = Kirin::Store->new(address => $server->address);
 
 # What any memcached does.
 sub commands_of_memcached {
@@ -65,21 +65,30 @@ sub commands_of_memcached {
 subtest 'the store' => sub { commands_of_memcached($store) };
 
 subtest 'memcached' => sub {
-    my ($program) = grep { -x } '/usr/bin/memcached' or plan skip_all => 'memcached is not installed';
+    my ($program) = grep { -x } '/usr/bin/memcached'
+        or plan skip_all => 'memcached is not installed';
     my $memcached = Memcached->start($program);
     commands_of_memcached(Kirin::Store->new(address => $memcached->address));
 };
 
 subtest 'what cannot be stored is refused before it is sent' => sub {
     for my $case (
-        ['set', '', 1], ['set', 'a b', 1], ['set', "a\r\nflush_all", 1], ['set', 'x' x 251, 1], ['set', "\x{9E92}", 1],
-        ['set', 'k', "\x{9E92}"], ['set', 'k', sub { }], ['set', 'k', 1, 'soon'], ['incr', 'k', '1 noreply'],
-        ['set', 'k', 1, 0, tags => ['a,b']], ['set', 'k', 1, 0, tags => ['x' x 65]], ['set', 'k', 1, 0, tags => [1 .. 17]],
-        ['set_page', '/', 'text/html', '', tag => 'a'], ['set_page', '/', [200, [], ['']], 'soon'], ['set_page', '/', [200, []]],
-        ['purge', tag => 'a'], ['purge', tags => ['a,b']], ['purge', keys => ['a', '']], ['purge', prefixes => "/\r\n"],
-        ['purge_tag', 'a b'], ['purge_prefix', ''], ['set_page', '/', "text/html\r\nX: y", ''], ['set_page', '/', '', ''],
-        ['set_response', '/', sub { }], ['set_response', '/', [200, ["X\r\n", 1], []]], ['set_response', '/', ['x', [], []]],
-    ) {
+        ['set', '', 1], ['set', 'a b', 1], ['set', "a\r\nflush_all", 1], ['set', 'x' x 251, 1],
+        ['set', "\x{9E92}", 1],
+        ['set', 'k', "\x{9E92}"], ['set', 'k', sub { }], ['set', 'k', 1, 'soon'],
+        ['incr', 'k', '1 noreply'],
+        ['set', 'k', 1, 0, tags                => ['a,b']], ['set', 'k', 1, 0, tags => ['x' x 65]],
+        ['set', 'k', 1, 0, tags                => [1 .. 17]],
+        ['set_page', '/', 'text/html', '', tag => 'a'], ['set_page', '/', [200, [], ['']], 'soon'],
+        ['set_page', '/', [200, []]],
+        ['purge', tag      => 'a'], ['purge', tags => ['a,b']], ['purge', keys => ['a', '']],
+        ['purge', prefixes => "/\r\n"],
+        ['purge_tag', 'a b'], ['purge_prefix', ''], ['set_page', '/', "text/html\r\nX: y", ''],
+        ['set_page', '/', '', ''],
+        ['set_response', '/', sub { }], ['set_response', '/', [200, ["X\r\n", 1], []]],
+        ['set_response', '/', ['x', [], []]],
+        )
+    {
         my ($method, @arguments) = @$case;
         is $store->$method(@arguments), undef, $method;
         ok $store->error, $store->error;
@@ -139,20 +148,35 @@ subtest 'tags and prefixes' => sub {
 
 subtest 'pages' => sub {
     for my $case (
-        ['',         ['text/plain', 'x'], "text/plain\r\nx"],
+        ['', ['text/plain', 'x'], "text/plain\r\nx"],
         ['ttl tags', ['text/plain', 'x', 100, tags => ['t']], "text/plain\r\nx"],
         ['ttl tags', ['text/plain', 'x', ttl => 100, tags => ['t']], "text/plain\r\nx"],
-        ['tags',     ['text/plain', 'x', tags => ['t']], "text/plain\r\nx"],
-        ['tags',     [[404, [A => 1, 'content-length' => 7, Connection => 'close', 'Kirin-Store' => 'ttl=1'], ['x', 'y']], tags => ['t']],
-            "HTTP/1.1 404\r\nA: 1\r\n\r\nxy"],
-        ['ttl',      [[200, [], ['x']], 100], "HTTP/1.1 200\r\n\r\nx"],
-    ) {
+        ['tags', ['text/plain', 'x', tags => ['t']], "text/plain\r\nx"],
+        [
+            'tags',
+            [
+                [
+                    404,
+                    [
+                        A             => 1, 'content-length' => 7, Connection => 'close',
+                        'Kirin-Store' => 'ttl=1'
+                    ],
+                    ['x', 'y']
+                ],
+                tags => ['t']
+            ],
+            "HTTP/1.1 404\r\nA: 1\r\n\r\nxy"
+        ],
+        ['ttl', [[200, [], ['x']], 100], "HTTP/1.1 200\r\n\r\nx"],
+        )
+    {
         my ($options, $arguments, $stored) = @$case;
         my ($ttl, $tags) = map { scalar($options =~ /$_/) } qw(ttl tags);
         is $store->set_page('/page', @$arguments), 1, 'set_page';
         is $store->get('/page'), $stored, 'as it is stored';
         $store->connection->send("mg /page t\r\n");
-        like $store->connection->line, $ttl ? qr/\AHD t(?:9[0-9]|100)\z/ : qr/\AHD t-1\z/, 'its time to live';
+        like $store->connection->line, $ttl ? qr/\AHD t(?:9[0-9]|100)\z/ : qr/\AHD t-1\z/,
+            'its time to live';
         next if !$tags;
         is $store->purge(tags => 't'), 1, 'its tag';
         is $store->get('/page'), undef, 'purges it';
@@ -161,12 +185,13 @@ subtest 'pages' => sub {
 
 subtest 'a store that is away' => sub {
     my $server = Memcached->start;
-    my $store  = Kirin::Store->new(address => $server->address);
+    my $store = Kirin::Store->new(address => $server->address);
     is $store->set('a', 1), 1, 'there';
     $server->stop;
     for my $method (qw(get set add replace delete incr decr touch purge purge_tag purge_prefix)) {
         is $store->$method($method =~ /purge/ ? 'a' : ('a', 1)), undef, $method;
-        like $store->error, qr/\A\Q@{[ $server->address ]}\E: (?:it has closed|Connection refused)/, $store->error;
+        like $store->error,
+            qr/\A\Q@{[ $server->address ]}\E: (?:it has closed|Connection refused)/, $store->error;
     }
     is_deeply $store->get_multi('a'), {}, 'get_multi';
     is $store->set_page('/', 'text/plain', 'x'), undef, 'set_page';
@@ -189,7 +214,7 @@ subtest 'a store that is away' => sub {
 
 subtest 'a store that restarts between two commands is not noticed' => sub {
     my $server = Memcached->start;
-    my $store  = Kirin::Store->new(address => $server->address);
+    my $store = Kirin::Store->new(address => $server->address);
     $store->set('a', 1);
     $server->stop;
     $server->begin;
@@ -198,16 +223,17 @@ subtest 'a store that restarts between two commands is not noticed' => sub {
 
 subtest 'peers that do not do what a memcached does' => sub {
     my $directory = File::Temp->newdir;
-    my $listener  = IO::Socket::UNIX->new(Local => "$directory/peer", Listen => 5) or die $!;
+    my $listener = IO::Socket::UNIX->new(Local => "$directory/peer", Listen => 5) or die $!;
     for my $case (
-        ['half a reply',     "VALUE a 0 5\r\nab",             qr/closed/],
-        ['another protocol', "HTTP/1.1 400 Bad Request\r\n",  qr/HTTP.1.1 400/],
-        ['no line',          'x' x 20_000,                    qr/no reply of a memcached/],
-        ['a wrong length',   "VALUE a 0 1\r\nabcdef\r\nEND\r\n", qr/no reply of a memcached/],
-        ['nothing',          '',                              qr/closed/],
-        ['an error line',    "SERVER_ERROR out of memory\r\n", qr/out of memory/],
-        ['broken JSON',      "VALUE a 8 1\r\n{\r\nEND\r\n",   qr/./],
-    ) {
+        ['half a reply', "VALUE a 0 5\r\nab", qr/closed/],
+        ['another protocol', "HTTP/1.1 400 Bad Request\r\n", qr/HTTP.1.1 400/],
+        ['no line', 'x' x 20_000, qr/no reply of a memcached/],
+        ['a wrong length', "VALUE a 0 1\r\nabcdef\r\nEND\r\n", qr/no reply of a memcached/],
+        ['nothing', '', qr/closed/],
+        ['an error line', "SERVER_ERROR out of memory\r\n", qr/out of memory/],
+        ['broken JSON', "VALUE a 8 1\r\n{\r\nEND\r\n", qr/./],
+        )
+    {
         my ($name, $reply, $error) = @$case;
         my $pid = fork // die $!;
         if (!$pid) {

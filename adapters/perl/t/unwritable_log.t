@@ -34,9 +34,14 @@ my @broken;
 my %stderr = (
     'a disk that is full'          => sub { open STDERR, '>', '/dev/full' or die $! },
     'no STDERR at all'             => sub { POSIX::close(2) },
-    'a pipe whose reader has gone' => sub { pipe my $read, my $write or die $!; open STDERR, '>&', $write or die $!; close $read },
-    'a pipe that nobody reads'     => sub { open STDERR, '>&', $full or die $! },
-    'a file that is only read'     => sub { open STDERR, '<', '/dev/null' or die $! },
+    'a pipe whose reader has gone' => sub {
+        pipe my $read, my $write or die $!;
+        open STDERR, '>&', $write
+            or die $!;
+        close $read;
+    },
+    'a pipe that nobody reads' => sub { open STDERR, '>&', $full or die $! },
+    'a file that is only read' => sub { open STDERR, '<', '/dev/null' or die $! },
 );
 for my $name (sort keys %stderr) {
     subtest $name => sub {
@@ -46,8 +51,10 @@ for my $name (sort keys %stderr) {
         my $front = FakeFront->start($APP, stderr => $stderr{$name});
         is $front->control_line, 'ready', 'the application is loaded';
         my ($pid) = $front->control_line =~ /([0-9]+)/;
-        is $front->request(PATH_INFO => '/talk')->{body}, $pid, 'a request that logs much is answered' for 1 .. 3;
-        is $front->request(PATH_INFO => '/talk', QUERY_STRING => 'die')->{status}, 500, 'an error is a 500';
+        is $front->request(PATH_INFO => '/talk')->{body}, $pid,
+            'a request that logs much is answered' for 1 .. 3;
+        is $front->request(PATH_INFO => '/talk', QUERY_STRING => 'die')->{status}, 500,
+            'an error is a 500';
         is $front->request->{body}, $pid, 'the worker goes on';
         kill TERM => $pid;
         is $front->control_line, "exited $pid 0", 'and leaves in order';

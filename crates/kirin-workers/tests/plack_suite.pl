@@ -12,14 +12,16 @@ my $agent = Plack::LWPish->new;
 for my $index (0 .. $#Plack::Test::Suite::TEST) {
     my ($name, $client) = @{ $Plack::Test::Suite::TEST[$index] };
     subtest $name => sub {
-        $client->(sub {
-            my $request = shift;
-            $request->uri->scheme('http');
-            $request->uri->host('127.0.0.1');
-            $request->uri->port($port);
-            $request->header('X-Plack-Test' => $index);
-            return $agent->request($request);
-        });
+        $client->(
+            sub {
+                my $request = shift;
+                $request->uri->scheme('http');
+                $request->uri->host('127.0.0.1');
+                $request->uri->port($port);
+                $request->header('X-Plack-Test' => $index);
+                return $agent->request($request);
+            }
+        );
     };
 }
 done_testing;

@@ -28,7 +28,8 @@ subtest 'the seeded memos are the same every time' => sub {
     like seed('one.sqlite', '--memos', 400), qr/400 memos, 3\d\d of them public, by 30 authors/;
     seed('two.sqlite', '--memos', 400);
     my ($one, $two) = map {
-        Memo::Database->new("$folder/$_")->handle->selectall_arrayref('SELECT * FROM memo ORDER BY id')
+        Memo::Database->new("$folder/$_")
+            ->handle->selectall_arrayref('SELECT * FROM memo ORDER BY id')
     } 'one.sqlite', 'two.sqlite';
     is_deeply $one, $two;
     like seed('one.sqlite'), qr/there already/, 'and an existing database is left alone';
@@ -39,9 +40,9 @@ delete local $ENV{KIRIN_STORE};
 my $psgi = Plack::Util::load_psgi("$Bin/../app.psgi");
 
 subtest 'after loading no database file is open, so workers may be forked' => sub {
-    my @open = grep {defined} map { readlink } glob '/proc/self/fd/*';
+    my @open = grep { defined } map { readlink } glob '/proc/self/fd/*';
     ok scalar @open, 'there are open files to look at';
-    is_deeply [grep {/one\.sqlite/} @open], [];
+    is_deeply [grep { /one\.sqlite/ } @open], [];
 };
 
 subtest 'a worker opens the database itself, also after another process has' => sub {
@@ -60,14 +61,15 @@ subtest 'a worker opens the database itself, also after another process has' => 
 
 subtest 'the demo account can sign in, the other authors cannot' => sub {
     my $visitor = TestVisitor->new($psgi);
-    is $visitor->submit('/signin', '/signin', name => 'akira', password => $_)->code, 400 for 'akira', '*', '';
+    is $visitor->submit('/signin', '/signin', name => 'akira', password => $_)->code, 400
+        for 'akira', '*', '';
     is $visitor->submit('/signin', '/signin', name => 'demo', password => 'demo')->code, 303;
     like $visitor->get('/mypage')->content, qr{<li>}, 'and has memos';
 };
 
 subtest 'every seeded memo can be shown' => sub {
     my $visitor = TestVisitor->new($psgi);
-    my $shown   = grep { $visitor->get("/memo/$_")->code == 200 } 1 .. 400;
+    my $shown = grep { $visitor->get("/memo/$_")->code == 200 } 1 .. 400;
     like $visitor->get('/')->content, qr{<strong id="total">$shown</strong>};
 };
 

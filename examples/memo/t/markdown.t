@@ -7,7 +7,8 @@ use lib "$Bin/../lib";
 use Memo::Markdown;
 use Test::More;
 
-my $TAG = qr{</?(?:p|a|em|strong|code|pre|ul|ol|li|h[2-6]|blockquote|hr|br)(?: (?:href|rel|class|title|start)="[^"<>]*")*(?: /)?>};
+my $TAG =
+    qr{</?(?:p|a|em|strong|code|pre|ul|ol|li|h[2-6]|blockquote|hr|br)(?: (?:href|rel|class|title|start)="[^"<>]*")*(?: /)?>};
 
 # Nothing in it but known tags, and no link but to the web, mail or this site.
 sub is_safe {
@@ -25,21 +26,24 @@ my %ATTACKS = (
     'image with handler'     => 'a <img src=x onerror=alert(1)> b',
     'javascript link'        => 'x y [click](javascript:alert(1))',
     'JavaScript in capitals' => 'x y [click](JaVaScRiPt:alert(1))',
-    'entity in scheme'       => 'x y [click](&#106;avascript:alert(1)) [c](javascript&colon;alert(1))',
-    'tab in scheme'          => "x y [click](<java\tscript:alert(1)>) [c](<\x01javascript:alert(1)>)",
-    'space before scheme'    => 'x y [click](< javascript:alert(1)>)',
-    'data link'              => 'x y [click](data:text/html;base64,PHNjcmlwdD4=) ![x](data:image/png;base64,AAAA)',
-    'vbscript and file'      => 'x y [a](vbscript:x) [b](file:///etc/passwd)',
-    'autolink'               => 'x y <javascript:alert(1)>',
-    'reference link'         => "x y [a]\n\n[a]: javascript:alert(1)",
-    'picture'                => '![p](https://tracker.example/x.png) and ![](javascript:alert(1))',
-    'quote in link'          => 'x y [a](https://e.example/"onmouseover="alert(1)) [b](/x "t\" onclick=\"alert(1)")',
-    'quote in language'      => "x y\n\n```a\" onclick=\"alert(1)\n<b>code</b>\n```",
-    'comment and include'    => "x y <!-- c --> z\n\n<!--# include /memo/1 -->\n\n`<!--# include /memo/1 -->`",
-    'cdata, instruction'     => 'x y <![CDATA[<b>]]> <?php echo 1 ?> <!DOCTYPE html>',
-    'unclosed'               => "x y <a href=\"\n\n<b",
-    'picture in a link'      => '[x **![p](http://p.example/)**](http://z.example/) y z',
-    'deep nesting'           => ('>' x 2_000) . ' <b>x</b> ' . ('[' x 2_000),
+    'entity in scheme'    => 'x y [click](&#106;avascript:alert(1)) [c](javascript&colon;alert(1))',
+    'tab in scheme'       => "x y [click](<java\tscript:alert(1)>) [c](<\x01javascript:alert(1)>)",
+    'space before scheme' => 'x y [click](< javascript:alert(1)>)',
+    'data link'           =>
+        'x y [click](data:text/html;base64,PHNjcmlwdD4=) ![x](data:image/png;base64,AAAA)',
+    'vbscript and file' => 'x y [a](vbscript:x) [b](file:///etc/passwd)',
+    'autolink'          => 'x y <javascript:alert(1)>',
+    'reference link'    => "x y [a]\n\n[a]: javascript:alert(1)",
+    'picture'           => '![p](https://tracker.example/x.png) and ![](javascript:alert(1))',
+    'quote in link'     =>
+        'x y [a](https://e.example/"onmouseover="alert(1)) [b](/x "t\" onclick=\"alert(1)")',
+    'quote in language'   => "x y\n\n```a\" onclick=\"alert(1)\n<b>code</b>\n```",
+    'comment and include' =>
+        "x y <!-- c --> z\n\n<!--# include /memo/1 -->\n\n`<!--# include /memo/1 -->`",
+    'cdata, instruction' => 'x y <![CDATA[<b>]]> <?php echo 1 ?> <!DOCTYPE html>',
+    'unclosed'           => "x y <a href=\"\n\n<b",
+    'picture in a link'  => '[x **![p](http://p.example/)**](http://z.example/) y z',
+    'deep nesting'       => ('>' x 2_000) . ' <b>x</b> ' . ('[' x 2_000),
 );
 is_safe(Memo::Markdown::html($ATTACKS{$_}), $_) for sort keys %ATTACKS;
 
@@ -49,9 +53,12 @@ subtest 'raw HTML is shown as it was written' => sub {
 };
 
 subtest 'a link to elsewhere is marked as written by a visitor' => sub {
-    like Memo::Markdown::html('x [y](https://e.example/)'), qr{<a rel="nofollow noopener ugc" href="https://e.example/">y</a>};
-    like Memo::Markdown::html('x [**y**](foo:bar)'), qr{x <strong>y</strong>}, 'a refused link leaves its words';
-    like Memo::Markdown::html('x ![a picture](https://e.example/p.png)'), qr{href="https://e.example/p.png">a picture</a>};
+    like Memo::Markdown::html('x [y](https://e.example/)'),
+        qr{<a rel="nofollow noopener ugc" href="https://e.example/">y</a>};
+    like Memo::Markdown::html('x [**y**](foo:bar)'), qr{x <strong>y</strong>},
+        'a refused link leaves its words';
+    like Memo::Markdown::html('x ![a picture](https://e.example/p.png)'),
+        qr{href="https://e.example/p.png">a picture</a>};
 };
 
 subtest 'the first line is the title, and is not said twice' => sub {
@@ -64,9 +71,12 @@ subtest 'the first line is the title, and is not said twice' => sub {
     like $long, qr/word…\z/;
 
     unlike Memo::Markdown::html("# Tea\n\nGreen"), qr/Tea/;
-    like Memo::Markdown::html("# Tea\n\n# Cake"), qr{<h2>Cake</h2>}, 'headings are below that of the page';
-    like Memo::Markdown::html("Buy milk\nand bread"), qr/Buy milk\nand bread/, 'a longer first paragraph stays';
-    like Memo::Markdown::html('[Look](https://e.example/)'), qr/href/, 'a first line with a link stays';
+    like Memo::Markdown::html("# Tea\n\n# Cake"), qr{<h2>Cake</h2>},
+        'headings are below that of the page';
+    like Memo::Markdown::html("Buy milk\nand bread"), qr/Buy milk\nand bread/,
+        'a longer first paragraph stays';
+    like Memo::Markdown::html('[Look](https://e.example/)'), qr/href/,
+        'a first line with a link stays';
 };
 
 done_testing;

@@ -19,7 +19,7 @@ subtest 'an empty site has a front page' => sub {
 
 subtest 'a public memo is on the front page at once, for everybody' => sub {
     my $mari = $site->member('mari');
-    my $id   = $mari->write("# Tea & *cake*\n\nGreen, 70 °C");
+    my $id = $mari->write("# Tea & *cake*\n\nGreen, 70 °C");
     my $page = $site->visitor->get('/')->content;
     like $page, qr{<a class="title" href="/memo/$id">Tea &amp; cake</a>};
     like $page, qr{<strong id="total">1</strong>};
@@ -28,10 +28,10 @@ subtest 'a public memo is on the front page at once, for everybody' => sub {
 };
 
 subtest 'a private memo is for its author alone' => sub {
-    my $mari   = $site->member('mari2');
-    my $akira  = $site->member('akira');
+    my $mari = $site->member('mari2');
+    my $akira = $site->member('akira');
     my $before = $site->visitor->get('/')->content;
-    my $id     = $mari->write("Secret garden\n\nUnder the fern.", is_private => 1);
+    my $id = $mari->write("Secret garden\n\nUnder the fern.", is_private => 1);
 
     my $own = $mari->get("/memo/$id");
     is $own->code, 200;
@@ -50,24 +50,26 @@ subtest 'a private memo is for its author alone' => sub {
 };
 
 subtest 'older and newer lead through the public memos of one author; its author sees all' => sub {
-    my $bea   = $site->member('bea');
+    my $bea = $site->member('bea');
     my $chika = $site->member('chika');
-    my $one   = $bea->write('One of bea');
+    my $one = $bea->write('One of bea');
     $chika->write('Between, of another');
-    my $two   = $bea->write('Two of bea, private', is_private => 1);
+    my $two = $bea->write('Two of bea, private', is_private => 1);
     my $three = $bea->write('Three of bea');
 
-    is_deeply links($chika->get("/memo/$one")),   { newer => "/memo/$three" };
+    is_deeply links($chika->get("/memo/$one")), { newer => "/memo/$three" };
     is_deeply links($chika->get("/memo/$three")), { older => "/memo/$one" };
     is_deeply links($bea->get("/memo/$two")), { older => "/memo/$one", newer => "/memo/$three" };
     is_deeply links($bea->get("/memo/$three")), { older => "/memo/$two" }, 'on a public memo too';
-    is_deeply links($bea->get("/memo/$three/neighbours")), { older => "/memo/$two" }, 'what a page from the store includes';
-    is $_->get("/memo/$three/neighbours")->code, 404, 'and not for others' for $chika, $site->visitor;
+    is_deeply links($bea->get("/memo/$three/neighbours")), { older => "/memo/$two" },
+        'what a page from the store includes';
+    is $_->get("/memo/$three/neighbours")->code, 404, 'and not for others'
+        for $chika, $site->visitor;
 };
 
 subtest 'recent pages hold a hundred each' => sub {
     my $paged = TestSite->new;
-    my @ids   = $paged->add_public_memos(dario => 201);
+    my @ids = $paged->add_public_memos(dario => 201);
     my @seen;
     for my $page (0 .. 2) {
         my $answer = $paged->visitor->get("/recent/$page");
@@ -75,8 +77,9 @@ subtest 'recent pages hold a hundred each' => sub {
         push @seen, [$answer->content =~ m{<a class="title" href="/memo/(\d+)">}g];
     }
     is_deeply [map { scalar @$_ } @seen], [100, 100, 1];
-    is_deeply [map {@$_} @seen], [reverse @ids], 'each once, newest first';
-    is_deeply links($paged->visitor->get('/recent/1')), { newer => '/recent/0', older => '/recent/2' };
+    is_deeply [map { @$_ } @seen], [reverse @ids], 'each once, newest first';
+    is_deeply links($paged->visitor->get('/recent/1')),
+        { newer => '/recent/0', older => '/recent/2' };
     is_deeply links($paged->visitor->get('/recent/2')), { newer => '/recent/1' };
     is $paged->visitor->get('/recent/3')->code, 404, 'and no page beyond';
 };
@@ -95,7 +98,8 @@ subtest 'a memo that cannot be saved comes back in the form' => sub {
 
 subtest 'what is not there, or not done so' => sub {
     my $visitor = $site->visitor;
-    is $visitor->get($_)->code, 404, $_ for qw(/memo/999999 /memo/0 /memo/ /memo/1x /memo/01 /recent/00 /nothing /memo/99999999999);
+    is $visitor->get($_)->code, 404, $_
+        for qw(/memo/999999 /memo/0 /memo/ /memo/1x /memo/01 /recent/00 /nothing /memo/99999999999);
     my $answer = $visitor->get('/signout');
     is $answer->code, 405;
     is $answer->header('Allow'), 'POST';
@@ -104,16 +108,19 @@ subtest 'what is not there, or not done so' => sub {
 
 subtest 'every page says what it is and runs no script' => sub {
     my $member = $site->member('farid');
-    my $id     = $member->write('Headers');
+    my $id = $member->write('Headers');
     for my $path ('/', '/recent/0', "/memo/$id", '/mypage', '/signin', '/nothing', '/session-bar') {
         my $answer = ($path eq '/signin' ? $site->visitor : $member)->get($path);
         is $answer->header('X-Content-Type-Options'), 'nosniff', $path;
-        like $answer->header('Content-Security-Policy'), qr/\Adefault-src 'none'; style-src 'self'; img-src/;
+        like $answer->header('Content-Security-Policy'),
+            qr/\Adefault-src 'none'; style-src 'self'; img-src/;
         is $answer->header('Content-Type'), 'text/html; charset=UTF-8';
         unlike $answer->content, qr/<!--#/, 'no include comment is left';
-        unlike $answer->content, qr/<script|<style| on\w+=| style=/, 'no script, and nothing inline';
+        unlike $answer->content, qr/<script|<style| on\w+=| style=/,
+            'no script, and nothing inline';
     }
-    is $member->get($_)->header('Cache-Control'), 'private, no-store', "$_ of a member is no cache's" for '/', '/session-bar';
+    is $member->get($_)->header('Cache-Control'), 'private, no-store',
+        "$_ of a member is no cache's" for '/', '/session-bar';
     is $site->visitor->get('/')->header('Cache-Control'), 'no-cache';
     is $site->visitor->get('/')->header('Vary'), 'Cookie';
 };

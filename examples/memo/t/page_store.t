@@ -32,7 +32,8 @@ subtest 'a page that was asked for is in the store, as Kirin will send it' => su
         is $answer, fresh($site, $path), "$path is the same without a store";
         unlike $answer, qr/<!--#/;
     }
-    like $memcached->item('/'), qr/\Atext\/html; charset=UTF-8\r\n<!DOCTYPE html>/, 'media type, CR LF, body';
+    like $memcached->item('/'), qr/\Atext\/html; charset=UTF-8\r\n<!DOCTYPE html>/,
+        'media type, CR LF, body';
     like $memcached->item("/memo/$id"),
         qr{include fragment/session-bar -->.*<!--\# include fragment/total -->.*<!--\# include fragment/newest -->}s;
     is $memcached->item($MARK), '1';
@@ -40,34 +41,39 @@ subtest 'a page that was asked for is in the store, as Kirin will send it' => su
 
 subtest 'only what has no visitor in it is stored' => sub {
     my ($memcached, $site) = site_with_store();
-    my $mari   = $site->member('mari');
+    my $mari = $site->member('mari');
     my $secret = $mari->write("Secret garden\n\nUnder the fern", is_private => 1);
     my $public = $mari->write('Tea');
     for my $visitor ($mari, $site->visitor) {
-        $visitor->get($_) for '/', '/recent/0', "/memo/$secret", "/memo/$public", '/mypage', '/session-bar',
+        $visitor->get($_)
+            for '/', '/recent/0', "/memo/$secret", "/memo/$public", '/mypage', '/session-bar',
             "/memo/$public/neighbours", '/signin', '/nothing', '/recent/7', '/memo/777';
     }
     my %items = $memcached->items;
     my $session = delete $items{ $mari->cookies->{memo_session} };
     # What only its author gets, and only from code.
-    delete @items{"private/memo/$secret", 'author/1/public', 'author/1/private'};
+    delete @items{ "private/memo/$secret", 'author/1/public', 'author/1/private' };
     is_deeply [sort keys %items],
-        [sort '/', '/recent/0', "/memo/$public", $MARK, 'fragment/newest', 'fragment/session-bar', 'memo/ledger'];
+        [
+        sort '/', '/recent/0', "/memo/$public", $MARK, 'fragment/newest', 'fragment/session-bar',
+        'memo/ledger'
+        ];
     my ($token) = $session =~ /"csrf_token":"([^"]+)"/;
     unlike join("\n", values %items), qr/Secret|fern|$token|signed in as <strong>mari/;
 };
 
 subtest 'a new public memo is on every page it belongs to when its author has the answer' => sub {
     my ($memcached, $site) = site_with_store();
-    my @ids  = $site->add_public_memos(bea => 199);
+    my @ids = $site->add_public_memos(bea => 199);
     my $mari = $site->member('mari');
-    my $one  = $mari->write('One of mari');
+    my $one = $mari->write('One of mari');
     my @paths = ('/', '/recent/0', '/recent/1', "/memo/$one", "/memo/$ids[0]", "/memo/$ids[-1]");
     $site->visitor->get($_) for @paths;
     ok defined $memcached->item($_), "$_ is stored" for @paths;
 
     my $two = $mari->write('Two of mari');
-    like $memcached->page('/'), qr/Two of mari.*One of mari/s, 'the front page is stored anew at once';
+    like $memcached->page('/'), qr/Two of mari.*One of mari/s,
+        'the front page is stored anew at once';
     is $memcached->page('/'), fresh($site, '/');
     is $memcached->item($_), undef, "$_ is gone" for '/recent/0', '/recent/1', "/memo/$one";
     for my $path ("/memo/$ids[0]", "/memo/$ids[-1]") {
@@ -78,19 +84,21 @@ subtest 'a new public memo is on every page it belongs to when its author has th
     like $memcached->page("/memo/$one"), qr{class="newer" href="/memo/$two"};
 
     $mari->write('Three of mari', is_private => 1);
-    ok defined $memcached->item($_), "$_ does not mind a private memo" for @paths, "/memo/$two", '/recent/2';
+    ok defined $memcached->item($_), "$_ does not mind a private memo"
+        for @paths, "/memo/$two", '/recent/2';
 };
 
 subtest 'a page rendered before a memo is not stored after it' => sub {
     my ($memcached, $site) = site_with_store();
     $site->add_public_memos(bea => 3);
-    my $pages   = $site->app->pages;
+    my $pages = $site->app->pages;
     my $version = $site->app->memos->public_total;
-    my $old     = $pages->render('/');
+    my $old = $pages->render('/');
     ok $pages->store->push('/', $old, $version), 'in time it is stored';
 
     $site->add_public_memos(chika => 1);
-    ok !$pages->store->push('/', $old, $version), 'too late it is not, even before its writer has come to settle';
+    ok !$pages->store->push('/', $old, $version),
+        'too late it is not, even before its writer has come to settle';
     is $memcached->item('/'), undef, 'and what was stored in time is gone';
 };
 
@@ -103,7 +111,8 @@ subtest 'what a process that died after its commit left undone, the next one doe
     unlike $memcached->page('/'), qr/Left behind/, 'so the page is old now';
 
     TestSite->new(folder => $site->folder, store => $memcached->address)->visitor->get('/signin');
-    is $memcached->item($_), undef, "$_ went with the first request of a new process" for '/', "/memo/$one";
+    is $memcached->item($_), undef, "$_ went with the first request of a new process"
+        for '/', "/memo/$one";
     is $memcached->item($MARK), '2';
 };
 
@@ -156,9 +165,9 @@ subtest 'an address that nobody answers is no different' => sub {
     for my $address ("unix:$folder/nothing.sock", '127.0.0.1:1') {
         my $site = TestSite->new(store => $address);
         my $mari = $site->member('mari');
-        my $id   = $mari->write('Hello');
-        is TestMemcached::without_blank_lines($site->visitor->get($_)->content), fresh($site, $_), $_
-            for '/', '/recent/0', "/memo/$id";
+        my $id = $mari->write('Hello');
+        is TestMemcached::without_blank_lines($site->visitor->get($_)->content), fresh($site, $_),
+            $_ for '/', '/recent/0', "/memo/$id";
     }
 };
 

@@ -32,13 +32,13 @@ sub new {
     my $self = bless { names => [sort keys %servers] }, $class;
     for my $name (@{ $self->{names} }) {
         my $agent = LWP::UserAgent->new(
-            keep_alive   => 1,
-            parse_head   => 0,
-            timeout      => 20,
-            cookie_jar   => HTTP::Cookies->new,
-            agent        => 'differential/1',
+            keep_alive => 1,
+            parse_head => 0,
+            timeout    => 20,
+            cookie_jar => HTTP::Cookies->new,
+            agent      => 'differential/1',
         );
-        $self->{agents}{$name}  = $agent;
+        $self->{agents}{$name} = $agent;
         $self->{servers}{$name} = $servers{$name};
     }
     return $self;
@@ -54,15 +54,21 @@ sub step {
     my ($kirin, $other) = @{ $self->{names} };
     subtest $what => sub {
         for my $name ($kirin, $other) {
-            my $content = ref $step{content} eq 'CODE' ? $step{content}->($self, $name) : $step{content};
-            my $request = request($method, $self->{servers}{$name}->url . $target, $content, $step{fields} || {});
+            my $content =
+                ref $step{content} eq 'CODE' ? $step{content}->($self, $name) : $step{content};
+            my $request = request(
+                $method, $self->{servers}{$name}->url . $target, $content,
+                $step{fields} || {}
+            );
             $answers{$name} = $self->{agents}{$name}->simple_request($request);
             my $warning = $answers{$name}->header('Client-Warning') // '';
             is $warning, '', "$name has answered" or diag $self->{servers}{$name}->log;
         }
-        is $answers{$kirin}->code, $step{status}, 'status' or diag $answers{$kirin}->as_string, $self->{servers}{$kirin}->log;
+        is $answers{$kirin}->code, $step{status}, 'status'
+            or diag $answers{$kirin}->as_string, $self->{servers}{$kirin}->log;
         like $answers{$kirin}->content, $step{body}, 'body' if $step{body};
-        is $answers{$kirin}->header($step{field}[0]), $step{field}[1], "field $step{field}[0]" if $step{field};
+        is $answers{$kirin}->header($step{field}[0]), $step{field}[1], "field $step{field}[0]"
+            if $step{field};
         # A target that climbs out of the site is nothing that an application gets to see.
         return if $step{refused_by_front};
         my %essence = map { $_ => essence($answers{$_}, \%step) } $kirin, $other;
@@ -70,7 +76,8 @@ sub step {
             delete $essence{$kirin}{fields}{$name} if !$essence{$other}{fields}{$name};
         }
         is_deeply $essence{$kirin}, $essence{$other}, "the same as from $other"
-            or diag join "\n", map { "$_:\n" . substr $answers{$_}->as_string, 0, 2000 } $kirin, $other;
+            or diag join "\n", map { "$_:\n" . substr $answers{$_}->as_string, 0, 2000 } $kirin,
+            $other;
     };
     $self->{last} = \%answers;
     return $answers{$kirin};
@@ -86,7 +93,7 @@ sub of_last {
 sub request {
     my ($method, $url, $content, $fields) = @_;
     my @fields = (Host => SITE, %$fields);
-    my $make   = HTTP::Request::Common->can($method);
+    my $make = HTTP::Request::Common->can($method);
     return $make->($url, @fields, Content => $content) if defined $content && $make;
     return $make->($url, @fields) if $make;
     return HTTP::Request->new($method, $url, \@fields, $content);
@@ -98,11 +105,15 @@ sub essence {
     # Compressed bytes hold the time of their making.
     my $content = $answer->decoded_content(charset => 'none');
     $content =~ s/$step->{random}/RANDOM/g if $step->{random};
-    $content = 'SHA-1 ' . Digest::SHA::sha1_hex($content) . ', ' . length $content if length $content > 10_000;
+    $content = 'SHA-1 ' . Digest::SHA::sha1_hex($content) . ', ' . length $content
+        if length $content > 10_000;
     my %fields;
     for my $name (map { lc } $answer->header_field_names) {
         next if $OF_THE_SERVER{$name} || $name =~ /^client-/;
-        next if defined $step->{framework_fields} && !$step->{framework_fields} && $name ne 'content-type';
+        next
+            if defined $step->{framework_fields}
+            && !$step->{framework_fields}
+            && $name ne 'content-type';
         my @values = $answer->header($name);
         # In the order of a hash, in Catalyst.
         @values = sort map { cookie($_) } @values if $name eq 'set-cookie';

@@ -10,6 +10,7 @@ use Mojo::UserAgent::Server;
 #     KIRIN_URL=http://127.0.0.1:8080 prove -MMojoAtKirin t
 
 no warnings 'redefine';
-*Mojo::UserAgent::Server::url = *Mojo::UserAgent::Server::nb_url = sub { Mojo::URL->new($ENV{KIRIN_URL}) };
+*Mojo::UserAgent::Server::url = *Mojo::UserAgent::Server::nb_url =
+    sub { Mojo::URL->new($ENV{KIRIN_URL}) };
 
 1;

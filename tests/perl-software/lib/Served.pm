@@ -25,14 +25,16 @@ use constant WORKERS => 2;
 use constant PATIENCE => 60;
 
 my $REPOSITORY = Cwd::abs_path(File::Basename::dirname(__FILE__) . '/../../..');
-my $ADAPTER    = "$REPOSITORY/adapters/perl/lib";
+my $ADAPTER = "$REPOSITORY/adapters/perl/lib";
 
 # `kirin serve`, with nothing but the application's file.
 sub by_kirin {
     my ($class, $directory, $app, %env) = @_;
     my $port = Test::TCP::empty_port();
-    return $class->start($directory, $port, \%env, binary(), 'serve', $app, '--listen', "127.0.0.1:$port",
-        '--workers', WORKERS);
+    return $class->start(
+        $directory, $port, \%env, binary(), 'serve', $app, '--listen', "127.0.0.1:$port",
+        '--workers', WORKERS
+    );
 }
 
 # `plackup -s Kirin`.
@@ -41,7 +43,8 @@ sub by_plackup {
     my $port = Test::TCP::empty_port();
     return $class->start(
         $directory, $port, { KIRIN_BINARY => binary(), %env },
-        'plackup', '-I', $ADAPTER, '-I', 'lib', '-s', 'Kirin', '-E', 'deployment', '--host', '127.0.0.1', '--port', $port,
+        'plackup', '-I', $ADAPTER, '-I', 'lib', '-s', 'Kirin', '-E', 'deployment', '--host',
+        '127.0.0.1', '--port', $port,
         '--max-workers', WORKERS, $app
     );
 }
@@ -53,7 +56,8 @@ sub by_starlet {
     my $port = Test::TCP::empty_port();
     return $class->start(
         $directory, $port, \%env,
-        'plackup', '-I', 'lib', '-s', 'Starlet', '-E', 'deployment', '--host', '127.0.0.1', '--port', $port,
+        'plackup', '-I', 'lib', '-s', 'Starlet', '-E', 'deployment', '--host', '127.0.0.1',
+        '--port', $port,
         '--max-workers', WORKERS, '--max-keepalive-reqs', 1000, '--keepalive-timeout', 60, $app
     );
 }
@@ -98,14 +102,15 @@ sub has_logged {
 }
 
 sub wait_until_it_serves {
-    my $self  = shift;
+    my $self = shift;
     my $start = Time::HiRes::time();
     until (IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{port})) {
         if (waitpid $self->{pid}, POSIX::WNOHANG()) {
             delete $self->{pid};
             die "the server has ended:\n" . $self->log;
         }
-        die "waited in vain for a server:\n" . $self->log if Time::HiRes::time() - $start > PATIENCE;
+        die "waited in vain for a server:\n" . $self->log
+            if Time::HiRes::time() - $start > PATIENCE;
         Time::HiRes::sleep(0.05);
     }
 }

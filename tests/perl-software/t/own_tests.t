@@ -11,9 +11,9 @@ use Test::More;
 # Applications as the frameworks' own generators write them, and as a package brings them, pass the tests that they have,
 # against Kirin.
 
-my $LIB     = getcwd() . '/lib';
+my $LIB = getcwd() . '/lib';
 my $ADAPTER = getcwd() . '/../../adapters/perl/lib';
-my $LOGIN   = '/usr/share/doc/libmojolicious-perl/examples/login';
+my $LOGIN = '/usr/share/doc/libmojolicious-perl/examples/login';
 
 # Runs a command; its output is told if it fails.
 sub run {
@@ -43,13 +43,16 @@ sub prove {
 subtest 'dancer2 gen' => sub {
     my $place = File::Temp->newdir;
     run('generated', $place, {}, qw(dancer2 gen -a Skeleton -d skeleton));
-    my %env = (PLACK_TEST_IMPL => 'Server', PLACK_SERVER => 'Kirin', KIRIN_BINARY => Served::binary());
+    my %env =
+        (PLACK_TEST_IMPL => 'Server', PLACK_SERVER => 'Kirin', KIRIN_BINARY => Served::binary());
     prove('its own tests', "$place/skeleton", \%env, '-I', $ADAPTER, 't');
 
-    my $kirin  = Served->by_kirin("$place/skeleton", 'bin/app.psgi');
+    my $kirin = Served->by_kirin("$place/skeleton", 'bin/app.psgi');
     my $client = HTTP::Tiny->new;
-    like $client->get($kirin->url . '/')->{content}, qr{<title>Skeleton</title>}, 'its page by kirin serve';
-    like $client->get($kirin->url . '/css/style.css')->{content}, qr/body\s*\{/, 'and its style sheet';
+    like $client->get($kirin->url . '/')->{content}, qr{<title>Skeleton</title>},
+        'its page by kirin serve';
+    like $client->get($kirin->url . '/css/style.css')->{content}, qr/body\s*\{/,
+        'and its style sheet';
 };
 
 subtest 'catalyst.pl' => sub {
@@ -63,7 +66,7 @@ subtest 'mojo generate app' => sub {
     my $place = File::Temp->newdir;
     run('generated', $place, {}, qw(mojo generate app Skeleton));
     my $kirin = Served->by_kirin("$place/skeleton", 'script/skeleton');
-    my %env   = (KIRIN_URL => $kirin->url, PERL5OPT => "-I$LIB -MMojoAtKirin");
+    my %env = (KIRIN_URL => $kirin->url, PERL5OPT => "-I$LIB -MMojoAtKirin");
     prove('its own tests', "$place/skeleton", \%env, 't');
     ok $kirin->has_logged(qr/"GET \S* HTTP[^"]*" 200/), 'Kirin was asked';
 };
@@ -72,7 +75,7 @@ subtest 'the example "login" of Mojolicious' => sub {
     # Debian can be told to leave out documentation, where the example is.
     plan skip_all => "no $LOGIN" if !-d $LOGIN;
     my $kirin = Served->by_kirin($LOGIN, 'script/login_app');
-    my %env   = (KIRIN_URL => $kirin->url, PERL5OPT => "-I$LIB -MMojoAtKirin");
+    my %env = (KIRIN_URL => $kirin->url, PERL5OPT => "-I$LIB -MMojoAtKirin");
     prove('its own tests', $LOGIN, \%env, 't');
     ok $kirin->has_logged(qr/"POST \S* HTTP[^"]*"/), 'Kirin was asked';
 };

@@ -40,8 +40,12 @@ sub main {
     my $again = Kirin::AppParent::Again->new(@arguments);
     GetOptionsFromArray(
         \@arguments, \%option,
-        'workers=i', 'generation=i', 'name=s', 'front=i', 'max-requests=i', 'preload=s', 'sendfile=s@',
-    ) && @arguments == 1 && ($option{preload} // 'auto') =~ /\A(?:auto|true|false)\z/ or die "usage: kirin-worker [--workers N] [--generation G] [--name NAME] [--front PID]"
+        'workers=i', 'generation=i', 'name=s', 'front=i', 'max-requests=i', 'preload=s',
+        'sendfile=s@',
+        )
+        && @arguments == 1
+        && ($option{preload} // 'auto') =~ /\A(?:auto|true|false)\z/
+        or die "usage: kirin-worker [--workers N] [--generation G] [--name NAME] [--front PID]"
         . " [--max-requests N] [--preload auto|true|false] [--sendfile DIRECTORY]... app.psgi\n";
     $option{max_requests} = delete $option{'max-requests'};
     my $parent = $class->new(%option, app_file => $arguments[0], again => $again);
@@ -114,7 +118,7 @@ sub wait_for_front {
 
 # Whether there is an application afterwards.
 sub load {
-    my $self   = shift;
+    my $self = shift;
     my $before = Kirin::Descriptors::opened();
     # The application has the say until it is loaded.
     Kirin::DeathSignal::set(POSIX::SIGKILL());
@@ -124,10 +128,13 @@ sub load {
     Kirin::DeathSignal::set(0);
     return $self->cannot_load($reason) if !$app;
     if ($self->{preload} eq 'auto' and my @shared = Kirin::Descriptors::not_to_be_shared($before)) {
-        Kirin::Log::line("kirin: $self->{name}: while it was loaded, the application has opened $_") for @shared;
-        Kirin::Log::line("kirin: $self->{name}: workers cannot share this: each loads the application itself"
-            . ' (preload in docs/perl.md)');
-        my $failure = $self->{again}->without_preloading($self, Kirin::Descriptors::opened_since($before));
+        Kirin::Log::line("kirin: $self->{name}: while it was loaded, the application has opened $_")
+            for @shared;
+        Kirin::Log::line(
+            "kirin: $self->{name}: workers cannot share this: each loads the application itself"
+                . ' (preload in docs/perl.md)');
+        my $failure =
+            $self->{again}->without_preloading($self, Kirin::Descriptors::opened_since($before));
         return $self->cannot_load($failure);
     }
     $self->{app} = $app;
@@ -136,20 +143,23 @@ sub load {
 
 # Somebody else has loaded the application, before Kirin was there. It cannot be loaded by each worker any more.
 sub warn_of_shared_descriptors {
-    my $self   = shift;
+    my $self = shift;
     my $opened = Kirin::Descriptors::opened();
-    my %ours   = map { $_ => $opened->{$_} // '' } 0 .. 2, map { fileno $_ } @$self{qw(listener control)};
+    my %ours = map { $_ => $opened->{$_} // '' } 0 .. 2,
+        map { fileno $_ } @$self{qw(listener control)};
     my @shared = Kirin::Descriptors::not_to_be_shared(\%ours) or return;
     Kirin::Log::line("kirin: $self->{name}: workers share $_") for @shared;
     Kirin::Log::line("kirin: $self->{name}: what is meant for one worker may come to another;"
-        . ' start plackup with -L Delayed, so that each loads the application itself (preloading in docs/perl.md)');
+            . ' start plackup with -L Delayed, so that each loads the application itself (preloading in docs/perl.md)'
+    );
 }
 
 # The application, or dies.
 sub load_file {
     my $self = shift;
-    my $app  = Plack::Util::load_psgi($self->{app_file});
-    return $app if ref $app eq 'CODE' || Scalar::Util::blessed($app) && overload::Method($app, '&{}');
+    my $app = Plack::Util::load_psgi($self->{app_file});
+    return $app
+        if ref $app eq 'CODE' || Scalar::Util::blessed($app) && overload::Method($app, '&{}');
     die "$self->{app_file} does not return a PSGI application\n";
 }
 
@@ -205,8 +215,10 @@ sub take_process_back {
     my $self = shift;
     # The workers get these back.
     my $ours = $self->signals;
-    $self->{app_signals} =
-        { map { $_ => $SIG{$_} } grep { $SIG{$_} && $SIG{$_} ne $ours->{$_} } qw(CHLD INT TTIN TTOU) };
+    $self->{app_signals} = {
+        map { $_ => $SIG{$_} }
+        grep { $SIG{$_} && $SIG{$_} ne $ours->{$_} } qw(CHLD INT TTIN TTOU)
+    };
     # One that is still to come would end this process.
     alarm 0;
     Kirin::Log::occupy_closed_streams();
@@ -256,7 +268,8 @@ sub remove_socket {
     my $directory = File::Basename::dirname($path);
     for (1 .. 2) {
         # What Plack::Handler::Kirin and the front have put there.
-        unlink map { "$directory/$_" } qw(kirin.toml invocation workers store.sock store.snapshot kirin.lock);
+        unlink map { "$directory/$_" }
+            qw(kirin.toml invocation workers store.sock store.snapshot kirin.lock);
         rmdir $directory or return;
         $directory = File::Basename::dirname($directory);
         return if $directory !~ m{/kirin-[^/]+\z};
@@ -267,7 +280,8 @@ sub stop {
     my ($self, $signal) = @_;
     # A faster stop may follow a slower one.
     state $haste = { QUIT => 1, TERM => 2, INT => 3, KILL => 4 };
-    $self->{stopping} = $signal if !$self->{stopping} || $haste->{$signal} > $haste->{ $self->{stopping} };
+    $self->{stopping} = $signal
+        if !$self->{stopping} || $haste->{$signal} > $haste->{ $self->{stopping} };
 }
 
 sub pause {
@@ -290,7 +304,8 @@ sub fork_missing {
             $self->back_off;
             return;
         }
-        $self->{fork_after} = Time::HiRes::time() + $self->{spawn_interval} if $self->{spawn_interval};
+        $self->{fork_after} = Time::HiRes::time() + $self->{spawn_interval}
+            if $self->{spawn_interval};
     }
 }
 
@@ -352,7 +367,7 @@ sub build_app {
     # Until it is loaded nobody waits for this worker.
     local @SIG{qw(TERM QUIT)} = ('DEFAULT') x 2;
     Kirin::DeathSignal::set(POSIX::SIGKILL());
-    my $app    = eval { $self->{app_builder}->() };
+    my $app = eval { $self->{app_builder}->() };
     my $reason = $app ? '' : $@ || "there is no application\n";
     Kirin::DeathSignal::set(0);
     if (my $news = delete $self->{news}) {

@@ -25,7 +25,7 @@ sub opened {
 # The numbers of those that have been opened since $before was.
 sub opened_since {
     my $before = shift;
-    my $now    = opened();
+    my $now = opened();
     return sort { $a <=> $b } grep { ($before->{$_} // '') ne $now->{$_} } keys %$now;
 }
 
@@ -33,7 +33,7 @@ sub opened_since {
 # each.
 sub not_to_be_shared {
     my $before = shift;
-    my $now    = opened();
+    my $now = opened();
     my @found;
     for my $number (opened_since($before)) {
         my $what = kind($number, $now) // next;
@@ -47,14 +47,17 @@ sub kind {
     my $target = $opened->{$number} // return;
     return socket_kind($number) if $target =~ /\Asocket:/;
     my $flags = flags($number) // return;
-    my $mode  = $flags & O_ACCMODE;
+    my $mode = $flags & O_ACCMODE;
     if ($target =~ /\Apipe:/) {
         # With both ends here it leads nowhere else. What is only written, such as a log, may be written by all.
-        my $has_other_end = grep { $_ != $number && $opened->{$_} eq $target && (flags($_) // 0) & O_ACCMODE } keys %$opened;
+        my $has_other_end =
+            grep { $_ != $number && $opened->{$_} eq $target && (flags($_) // 0) & O_ACCMODE }
+            keys %$opened;
         return $mode == O_RDONLY && !$has_other_end ? 'a pipe from another process' : undef;
     }
     return if !-f "/proc/self/fd/$number" || $target =~ / \(deleted\)\z/;
-    return "the file $target, which is opened for reading and writing" if $mode == O_RDWR && !($flags & O_APPEND);
+    return "the file $target, which is opened for reading and writing"
+        if $mode == O_RDWR && !($flags & O_APPEND);
     return "the database $target" if $mode == O_RDONLY && is_sqlite($number);
     return;
 }
@@ -79,14 +82,16 @@ sub socket_kind {
     my $number = shift;
     # A copy, which may be closed.
     open my $socket, '+<&', $number or return 'a socket';
-    my $own  = getsockname $socket;
+    my $own = getsockname $socket;
     my $peer = getpeername $socket;
-    my $type = unpack 'i', getsockopt($socket, Socket::SOL_SOCKET(), Socket::SO_TYPE()) // return 'a socket';
+    my $type = unpack 'i',
+        getsockopt($socket, Socket::SOL_SOCKET(), Socket::SO_TYPE()) // return 'a socket';
     my $is_unix = defined $own && Socket::sockaddr_family($own) == Socket::AF_UNIX();
     # Nobody can answer on it: syslog.
     return if $is_unix && $type == Socket::SOCK_DGRAM() && !length Socket::unpack_sockaddr_un($own);
     return 'a connection to ' . address($peer) if $peer;
-    my $listens = unpack 'i', getsockopt($socket, Socket::SOL_SOCKET(), Socket::SO_ACCEPTCONN()) // pack 'i', 0;
+    my $listens = unpack 'i',
+        getsockopt($socket, Socket::SOL_SOCKET(), Socket::SO_ACCEPTCONN()) // pack 'i', 0;
     return ($listens ? 'a listening socket at ' : 'a socket at ') . address($own);
 }
 
@@ -97,7 +102,8 @@ sub address {
         my $path = Socket::unpack_sockaddr_un($address);
         return length $path ? "unix:$path" =~ s/[^ -~]/?/gr : 'a nameless unix socket';
     }
-    my ($error, $host, $port) = Socket::getnameinfo($address, Socket::NI_NUMERICHOST() | Socket::NI_NUMERICSERV());
+    my ($error, $host, $port) =
+        Socket::getnameinfo($address, Socket::NI_NUMERICHOST() | Socket::NI_NUMERICSERV());
     return 'an unknown address' if $error;
     return $family == Socket::AF_INET6() ? "[$host]:$port" : "$host:$port";
 }

@@ -39,7 +39,8 @@ sub binary {
     my $here = Cwd::abs_path(__FILE__);
     # ROOT/adapters/perl/lib/Kirin/Front.pm in the sources, PREFIX/share/kirin/adapters/perl/... when installed.
     my $root = File::Spec->catdir(File::Basename::dirname($here), ('..') x 4);
-    my @built = sort { -M $a <=> -M $b } grep { is_program($_) } map { "$root/target/$_/kirin" } qw(release debug);
+    my @built = sort { -M $a <=> -M $b }
+        grep { is_program($_) } map { "$root/target/$_/kirin" } qw(release debug);
     my @searched = (
         @built,
         "$root/../../bin/kirin",
@@ -61,7 +62,7 @@ sub run {
     my $binary = binary();
     # Before anything forks.
     my $invocation = Kirin::Invocation->of_this_process;
-    my $ready  = $self->{daemonize} ? $self->go_into_background : undef;
+    my $ready = $self->{daemonize} ? $self->go_into_background : undef;
     $self->append_output_to($self->{error_log}) if defined $self->{error_log};
 
     my $directory = File::Temp::tempdir('kirin-XXXXXXXX', TMPDIR => 1);
@@ -101,7 +102,8 @@ sub become {
     local %ENV = %ENV;
     if ($self->{inherited} && (my $failure = $self->{inherited}->hand_on)) { return $failure }
     # What is ignored stays ignored through exec(2).
-    local $SIG{$_} = 'DEFAULT' for grep { ($SIG{$_} // '') eq 'IGNORE' } qw(CHLD HUP INT QUIT TERM USR1 USR2);
+    local $SIG{$_} = 'DEFAULT'
+        for grep { ($SIG{$_} // '') eq 'IGNORE' } qw(CHLD HUP INT QUIT TERM USR1 USR2);
     $ENV{KIRIN_LOG} //= 'warn';
     my @arguments = ('--directory', $directory, '--app-parent', $pid);
     push @arguments, '--pid-file', $self->{pid} if defined $self->{pid};
@@ -167,13 +169,17 @@ sub own_descriptor {
     return $handle;
 }
 
-sub sendfile_roots { [map { Cwd::abs_path($_) // $_ } @{ $_[0]{sendfile} }] }
+sub sendfile_roots {
+    [map { Cwd::abs_path($_) // $_ } @{ $_[0]{sendfile} }]
+}
 
 sub listen_on {
     my $path = shift;
     length $path <= SOCKET_PATH_BYTES
-        or die "$path is longer than the path of a unix socket may be: set TMPDIR to a shorter one\n";
-    my $listener = IO::Socket::UNIX->new(Local => $path, Listen => Socket::SOMAXCONN) or die "$path: $!\n";
+        or die
+        "$path is longer than the path of a unix socket may be: set TMPDIR to a shorter one\n";
+    my $listener = IO::Socket::UNIX->new(Local => $path, Listen => Socket::SOMAXCONN)
+        or die "$path: $!\n";
     # Several workers wait for the same connection and only one gets it.
     $listener->blocking(0);
     return $listener;
@@ -230,11 +236,14 @@ sub configuration {
     $toml .= 'memcached = ' . list(@{ $self->{memcached} }) . "\n\n";
     $toml .= "[[app]]\nname = \"web\"\nload = " . quoted($load) . "\nworkers = $self->{workers}\n";
     for my $time (qw(deadline start_limit queue_wait)) {
-        $toml .= "$time = " . quoted($self->{$time} =~ /[smh]\z/ ? $self->{$time} : "$self->{$time}s") . "\n"
+        $toml .=
+            "$time = "
+            . quoted($self->{$time} =~ /[smh]\z/ ? $self->{$time} : "$self->{$time}s") . "\n"
             if defined $self->{$time};
     }
     $toml .= "queue = $self->{queue}\n" if defined $self->{queue};
-    $toml .= 'body_limit = ' . quoted(in_bytes($self->{body_limit})) . "\n" if defined $self->{body_limit};
+    $toml .= 'body_limit = ' . quoted(in_bytes($self->{body_limit})) . "\n"
+        if defined $self->{body_limit};
     $toml .= 'sendfile = ' . list(map { Cwd::abs_path($_) // $_ } @{ $self->{sendfile} }) . "\n";
     $toml .= "\n[[route]]\npath = \"/\"\ntry = [\"store\", \"app:web\"]\n";
     return $toml;
@@ -242,7 +251,9 @@ sub configuration {
 
 sub in_bytes { $_[0] =~ /B\z/ ? $_[0] : "$_[0]B" }
 
-sub list { '[' . join(', ', map { quoted($_) } @_) . ']' }
+sub list {
+    '[' . join(', ', map { quoted($_) } @_) . ']';
+}
 
 # A TOML basic string.
 sub quoted {

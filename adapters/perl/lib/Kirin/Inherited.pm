@@ -15,9 +15,12 @@ use constant STARTER => 'SERVER_STARTER_PORT';
 use constant FIRST => 3;
 
 # What is meant for the program in front, and not for an application behind it.
-my @VARIABLES = (OWN, STARTER, qw(KIRIN_PREDECESSOR LISTEN_FDS LISTEN_PID LISTEN_FDNAMES NOTIFY_SOCKET));
+my @VARIABLES =
+    (OWN, STARTER, qw(KIRIN_PREDECESSOR LISTEN_FDS LISTEN_PID LISTEN_FDNAMES NOTIFY_SOCKET));
 
-sub variables { return { map { $_ => 1 } @VARIABLES } }
+sub variables {
+    return { map { $_ => 1 } @VARIABLES };
+}
 
 # The sockets that this process was started with.
 sub from_environment {
@@ -25,12 +28,17 @@ sub from_environment {
     for my $variable (OWN, STARTER) {
         my $value = $ENV{$variable} // '';
         next if $value eq '';
-        my @numbers = map { /=([0-9]{1,6})\z/ ? $1 : die "$variable=$value is not understood\n" } split /;/, $value;
+        my @numbers =
+            map { /=([0-9]{1,6})\z/ ? $1 : die "$variable=$value is not understood\n" } split /;/,
+            $value;
         return $class->new($variable, map { open_number($variable, $_) } @numbers);
     }
     return $class->new('') if ($ENV{LISTEN_PID} // '') ne $$;
     my $count = ($ENV{LISTEN_FDS} // '') =~ /\A([0-9]{1,4})\z/ ? $1 : 0;
-    return $class->new('LISTEN_FDS', map { open_number('LISTEN_FDS', $_) } FIRST .. FIRST + $count - 1);
+    return $class->new(
+        'LISTEN_FDS',
+        map { open_number('LISTEN_FDS', $_) } FIRST .. FIRST + $count - 1
+    );
 }
 
 # Sockets that this process has opened itself.
@@ -50,7 +58,8 @@ my %HANDLE;
 
 sub open_number {
     my ($variable, $number) = @_;
-    die "$variable: descriptor $number is a standard stream, which Kirin uses itself\n" if $number < FIRST;
+    die "$variable: descriptor $number is a standard stream, which Kirin uses itself\n"
+        if $number < FIRST;
     return $HANDLE{$number} if $HANDLE{$number};
     open my $handle, '+<&=', $number or die "$variable: descriptor $number: $!\n";
     return $HANDLE{$number} = $handle;
@@ -61,14 +70,15 @@ sub address_of {
     my ($origin, $handle) = @_;
     my $listens = eval { getsockopt $handle, Socket::SOL_SOCKET(), Socket::SO_ACCEPTCONN() };
     $listens && unpack 'i', $listens or die "$origin: not a listening socket\n";
-    my $name   = getsockname $handle or die "$origin: $!\n";
+    my $name = getsockname $handle or die "$origin: $!\n";
     my $family = Socket::sockaddr_family($name);
     if ($family == Socket::AF_UNIX()) {
         my $path = Socket::unpack_sockaddr_un($name);
         return "unix:$path" if $path =~ m{\A/};
         return 'unix:' . Cwd::getcwd() . "/$path";
     }
-    my ($error, $host, $port) = Socket::getnameinfo($name, Socket::NI_NUMERICHOST() | Socket::NI_NUMERICSERV());
+    my ($error, $host, $port) =
+        Socket::getnameinfo($name, Socket::NI_NUMERICHOST() | Socket::NI_NUMERICSERV());
     die "$origin: $error\n" if $error;
     return $family == Socket::AF_INET6() ? "[$host]:$port" : "$host:$port";
 }
@@ -85,7 +95,8 @@ sub hand_on {
     my $self = shift;
     for my $socket (@{ $self->{sockets} }) {
         my $flags = fcntl $socket->{handle}, Fcntl::F_GETFD(), 0 or return "fcntl: $!\n";
-        fcntl $socket->{handle}, Fcntl::F_SETFD(), $flags & ~Fcntl::FD_CLOEXEC() or return "fcntl: $!\n";
+        fcntl $socket->{handle}, Fcntl::F_SETFD(), $flags & ~Fcntl::FD_CLOEXEC()
+            or return "fcntl: $!\n";
     }
     $ENV{ +OWN } = join ';', map { "$_->{address}=" . fileno $_->{handle} } @{ $self->{sockets} }
         if $self->{named_by_us};

@@ -10,9 +10,9 @@ use constant FORKED => 0x40;
 
 # As early as can be. The kernel's own copy is gone by now: Plack::Util has assigned to $0 while it loaded the application, and
 # Perl writes that over the arguments and the environment.
-my @COMMAND     = (interpreter(), $0, @ARGV);
+my @COMMAND = (interpreter(), $0, @ARGV);
 my %ENVIRONMENT = %ENV;
-my $DIRECTORY   = Cwd::getcwd();
+my $DIRECTORY = Cwd::getcwd();
 
 # What is left of perl's own options in variables; -M and -d are in none.
 sub interpreter {
@@ -34,15 +34,18 @@ sub of_this_process {
     my $flags = (split ' ', readline($file) =~ s/\A.*\)//sr)[6];
     return if $flags & FORKED || !-f $0;
     my $not_for_it = Kirin::Inherited::variables();
-    my @environment = map { "$_=$ENVIRONMENT{$_}" } grep { !$not_for_it->{$_} && !/=/ } sort keys %ENVIRONMENT;
-    return bless { directory => $DIRECTORY, command => \@COMMAND, environment => \@environment }, $class;
+    my @environment =
+        map { "$_=$ENVIRONMENT{$_}" } grep { !$not_for_it->{$_} && !/=/ } sort keys %ENVIRONMENT;
+    return bless { directory => $DIRECTORY, command => \@COMMAND, environment => \@environment },
+        $class;
 }
 
 # For kirin: the directory, the number of words of the command, these, and the environment, each followed by NUL.
 sub text {
     my $self = shift;
     my @command = @{ $self->{command} };
-    return join '', map { "$_\0" } $self->{directory}, scalar @command, @command, @{ $self->{environment} };
+    return join '', map { "$_\0" } $self->{directory}, scalar @command, @command,
+        @{ $self->{environment} };
 }
 
 1;

@@ -7,7 +7,8 @@ use Kirin::RequestBody::Form;
 use Kirin::Worker::Parsed;
 
 # Under Kirin the front does what it can.
-Kirin::Worker::Parsed::want(qw(query form)) if \&Kirin::RequestBody::Form::decode == \&Kirin::RequestBody::Form::decode_in_perl;
+Kirin::Worker::Parsed::want(qw(query form))
+    if \&Kirin::RequestBody::Form::decode == \&Kirin::RequestBody::Form::decode_in_perl;
 
 # What can be limited. Each parser has its defaults.
 my %LIMIT = map { $_ => 1 } qw(
@@ -26,8 +27,10 @@ my %BY_MEDIA_TYPE = (
 );
 
 # Names under which others know our parsers.
-my %OURS = map { my $name = $_; map { ("$_$name" => { UrlEncoded => 'Form' }->{$name} // $name) } '', 'HTTP::Entity::Parser::' }
-    qw(UrlEncoded MultiPart JSON);
+my %OURS = map {
+    my $name = $_;
+    map { ("$_$name" => { UrlEncoded => 'Form' }->{$name} // $name) } '', 'HTTP::Entity::Parser::'
+} qw(UrlEncoded MultiPart JSON);
 
 sub new {
     my ($class, %option) = @_;
@@ -42,7 +45,7 @@ sub register {
     my ($self, $media_type, $class, $option) = @_;
     $self->{parser} = {} if !$self->{is_registered}++;
     if ($OURS{$class}) {
-        $class  = "Kirin::RequestBody::$OURS{$class}";
+        $class = "Kirin::RequestBody::$OURS{$class}";
         $option = { %{ $self->{limit} }, %{ $option // {} } };
     }
     $self->{parser}{ lc $media_type } = [$class, $option];
@@ -53,7 +56,8 @@ sub register {
 sub parse {
     my ($self, $env) = @_;
     my $length = $env->{CONTENT_LENGTH};
-    my $chunked = exists $env->{HTTP_TRANSFER_ENCODING} && lc(delete $env->{HTTP_TRANSFER_ENCODING} // '') eq 'chunked';
+    my $chunked = exists $env->{HTTP_TRANSFER_ENCODING}
+        && lc(delete $env->{HTTP_TRANSFER_ENCODING} // '') eq 'chunked';
     if (!$length) {
         return ([], []) if !$env->{CONTENT_TYPE} && !$chunked;
         $length = $chunked ? undef : 0;
@@ -62,11 +66,13 @@ sub parse {
         Kirin::RequestBody::Error->bad('Content-Length is no number');
     }
     my $limit = $self->{limit}{max_body_bytes};
-    Kirin::RequestBody::Error->too_large("body of more than $limit bytes") if $limit && ($length // 0) > $limit;
+    Kirin::RequestBody::Error->too_large("body of more than $limit bytes")
+        if $limit && ($length // 0) > $limit;
 
     my $type = $env->{CONTENT_TYPE} // '';
     # Most are written as here, and have no parameters.
-    my ($class, $option) = @{ $self->{parser}{$type} // $self->{parser}{ lc $type =~ s/[\s;,].*//sr } // [] };
+    my ($class, $option) =
+        @{ $self->{parser}{$type} // $self->{parser}{ lc $type =~ s/[\s;,].*//sr } // [] };
     my $parser;
     if (defined $class) {
         if ($class eq 'Kirin::RequestBody::Form') {
@@ -97,12 +103,15 @@ sub fill {
     load($_) for qw(Hash::MultiValue HTTP::Headers::Fast Plack::Request::Upload);
     my @by_name;
     for (my $i = 0; $i < @$uploads; $i += 2) {
-        my %upload = (%{ $uploads->[$i + 1] }, headers => HTTP::Headers::Fast->new(@{ $uploads->[$i + 1]{headers} }));
+        my %upload = (
+            %{ $uploads->[$i + 1] },
+            headers => HTTP::Headers::Fast->new(@{ $uploads->[$i + 1]{headers} })
+        );
         push @by_name, $uploads->[$i], Plack::Request::Upload->new(%upload);
     }
     $env->{'plack.request.query_parameters'} //= query($env);
     $env->{'plack.request.body_parameters'} = $params;
-    $env->{'plack.request.upload'}          = Hash::MultiValue->new(@by_name);
+    $env->{'plack.request.upload'} = Hash::MultiValue->new(@by_name);
     return $env;
 }
 
@@ -161,7 +170,10 @@ sub read_once {
 sub read_exactly {
     my ($self, $input, $length, $parser, $copy) = @_;
     while ($length > 0) {
-        my $count = $input->read(my $piece, $length < $self->{buffer_length} ? $length : $self->{buffer_length});
+        my $count = $input->read(
+            my $piece,
+            $length < $self->{buffer_length} ? $length : $self->{buffer_length}
+        );
         Kirin::RequestBody::Error->bad("the body ends $length bytes too early") if !$count;
         $length -= $count;
         $parser->add($piece) if $parser;
@@ -175,7 +187,8 @@ sub read_chunks {
     my ($self, $input, $parser, $copy) = @_;
     my ($buffer, $total, $limit) = ('', 0, $self->{limit}{max_body_bytes});
     my $more = sub {
-        $input->read(my $piece, $self->{buffer_length}) or Kirin::RequestBody::Error->bad('a chunked body ends too early');
+        $input->read(my $piece, $self->{buffer_length})
+            or Kirin::RequestBody::Error->bad('a chunked body ends too early');
         $buffer .= $piece;
     };
     my $line = sub {
@@ -184,7 +197,8 @@ sub read_chunks {
             last if length $buffer > CHUNK_LINE_BYTES;
             $more->();
         }
-        Kirin::RequestBody::Error->bad('long line in a chunked body') if $end < 0 || $end > CHUNK_LINE_BYTES;
+        Kirin::RequestBody::Error->bad('long line in a chunked body')
+            if $end < 0 || $end > CHUNK_LINE_BYTES;
         my $line = substr $buffer, 0, $end;
         substr $buffer, 0, $end + 2, '';
         return $line;
@@ -194,7 +208,8 @@ sub read_chunks {
             or Kirin::RequestBody::Error->bad('a chunk has no length');
         my $length = hex $digits or last;
         $total += $length;
-        Kirin::RequestBody::Error->too_large("body of more than $limit bytes") if $limit && $total > $limit;
+        Kirin::RequestBody::Error->too_large("body of more than $limit bytes")
+            if $limit && $total > $limit;
         while ($length > 0) {
             $more->() if $buffer eq '';
             my $piece = substr $buffer, 0, $length, '';

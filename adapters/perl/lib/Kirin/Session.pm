@@ -90,7 +90,10 @@ sub is_changed {
     my $self = shift;
     return 1 if $self->{changed};
     my ($before, $content) = @$self{qw(before content)};
-    return !!grep { ref $content->{$_} && (!exists $before->{$_} || $before->{$_} ne fingerprint($content->{$_})) } keys %$content;
+    return !!grep {
+        ref $content->{$_}
+            && (!exists $before->{$_} || $before->{$_} ne fingerprint($content->{$_}))
+    } keys %$content;
 }
 
 sub fingerprints {
@@ -104,11 +107,12 @@ sub merge_into {
     my ($self, $theirs) = @_;
     my ($before, $mine) = @$self{qw(before content)};
     my %merged = %$theirs;
-    my $now    = fingerprints($mine);
+    my $now = fingerprints($mine);
     for my $name (keys %{ { %$before, %$now } }) {
-        next if exists $before->{$name} && exists $now->{$name} && $before->{$name} eq $now->{$name};
+        next
+            if exists $before->{$name} && exists $now->{$name} && $before->{$name} eq $now->{$name};
         if (exists $now->{$name}) { $merged{$name} = $mine->{$name} }
-        else                      { delete $merged{$name} }
+        else { delete $merged{$name} }
     }
     # From here on, theirs is what this request has read.
     $self->{before} = fingerprints($theirs);
@@ -126,7 +130,10 @@ sub fingerprint {
     local $seen->{$address} = 1;
     my $kind = Scalar::Util::reftype($data);
     return "$type\[" . join(',', map { fingerprint($_, $seen) } @$data) . ']' if $kind eq 'ARRAY';
-    return "$type\{" . join(',', map { fingerprint($_) . fingerprint($data->{$_}, $seen) } sort keys %$data) . '}'
+    return
+          "$type\{"
+        . join(',', map { fingerprint($_) . fingerprint($data->{$_}, $seen) } sort keys %$data)
+        . '}'
         if $kind eq 'HASH';
     return "$type\\" . fingerprint($$data, $seen) if $kind eq 'SCALAR' || $kind eq 'REF';
     return "$type=$address";

@@ -28,7 +28,8 @@ use constant BASE64_KEY_BYTES => 186;
 use constant { KEY_BYTES => 250, TAG_BYTES => 64, TAGS => 16 };
 
 my $JSON = do {
-    my ($class) = grep { eval "require $_" } qw(Cpanel::JSON::XS JSON::XS JSON::PP);    ## no critic: names from here
+    my ($class) = grep { eval "require $_" }
+        qw(Cpanel::JSON::XS JSON::XS JSON::PP);    ## no critic: names from here
     $class->new->utf8->canonical->allow_nonref;
 };
 
@@ -47,25 +48,29 @@ sub error { $_[0]{error} }
 
 sub get {
     my ($self, $key) = @_;
-    return $self->guarded(sub {
-        my $name = $self->name_of($key);
-        $self->connection->send("get $name\r\n");
-        my $found = $self->values_sent;
-        my ($value) = values %$found;
-        return $value;
-    });
+    return $self->guarded(
+        sub {
+            my $name = $self->name_of($key);
+            $self->connection->send("get $name\r\n");
+            my $found = $self->values_sent;
+            my ($value) = values %$found;
+            return $value;
+        }
+    );
 }
 
 # The number that cas wants, and the value.
 sub gets {
     my ($self, $key) = @_;
-    return $self->guarded(sub {
-        $self->connection->send('gets ' . $self->name_of($key) . "\r\n");
-        my %unique;
-        my $found = $self->values_sent(\%unique);
-        my ($name) = keys %$found or return undef;    ## no critic: one value
-        return [$unique{$name}, $found->{$name}];
-    });
+    return $self->guarded(
+        sub {
+            $self->connection->send('gets ' . $self->name_of($key) . "\r\n");
+            my %unique;
+            my $found = $self->values_sent(\%unique);
+            my ($name) = keys %$found or return undef;    ## no critic: one value
+            return [$unique{$name}, $found->{$name}];
+        }
+    );
 }
 
 # As set, if nobody has stored anything there since gets gave the number.
@@ -77,21 +82,23 @@ sub cas {
 sub get_multi {
     my ($self, @keys) = @_;
     my %found;
-    $self->guarded(sub {
-        my %key_of = map { $self->name_of($_) => $_ } @keys;
-        my @names  = keys %key_of;
-        while (my @some = splice @names, 0, KEYS_A_LINE) {
-            $self->connection->send('get ' . join(' ', @some) . "\r\n");
-            my $values = $self->values_sent;
-            $found{ $key_of{$_} } = $values->{$_} for keys %$values;
+    $self->guarded(
+        sub {
+            my %key_of = map { $self->name_of($_) => $_ } @keys;
+            my @names = keys %key_of;
+            while (my @some = splice @names, 0, KEYS_A_LINE) {
+                $self->connection->send('get ' . join(' ', @some) . "\r\n");
+                my $values = $self->values_sent;
+                $found{ $key_of{$_} } = $values->{$_} for keys %$values;
+            }
+            return 1;
         }
-        return 1;
-    });
+    );
     return \%found;
 }
 
-sub set     { my $self = shift; return $self->store('set',     @_) }
-sub add     { my $self = shift; return $self->store('add',     @_) }
+sub set { my $self = shift; return $self->store('set', @_) }
+sub add { my $self = shift; return $self->store('add', @_) }
 sub replace { my $self = shift; return $self->store('replace', @_) }
 
 sub delete {
@@ -111,30 +118,33 @@ sub purge {
     }
     my %names = @_;
     my $stale = delete $names{soft} ? ' I' : '';
-    return $self->guarded(sub {
-        my %suffix = (keys => '', prefixes => ' Pprefix', tags => ' Ptag');
-        if (my @unknown = grep { !$suffix{$_} && $_ ne 'keys' } sort keys %names) {
-            die "purge takes keys, prefixes, tags and soft, not @unknown\n";
-        }
-        my @commands;
-        for my $kind (sort keys %names) {
-            my $list = ref $names{$kind} eq 'ARRAY' ? $names{$kind} : [$names{$kind}];
-            for (@$list) {
-                my $name   = $kind eq 'tags' ? check_tag($_) : $self->name_of($_);
-                my $cached = $kind eq 'tags' ? undef : cached_name($name, $kind);
-                push @commands, [map { "md $_$stale\r\n" } $name . $suffix{$kind}, $cached // ()];
+    return $self->guarded(
+        sub {
+            my %suffix = (keys => '', prefixes => ' Pprefix', tags => ' Ptag');
+            if (my @unknown = grep { !$suffix{$_} && $_ ne 'keys' } sort keys %names) {
+                die "purge takes keys, prefixes, tags and soft, not @unknown\n";
             }
-        }
-        my $purged = 0;
-        while (my @some = splice @commands, 0, COMMANDS_AT_ONCE) {
-            $self->connection->send(join '', map @$_, @some);
-            for my $command (@some) {
-                my $found = grep { $self->verdict('HD') } @$command;
-                $purged += $found ? 1 : 0;
+            my @commands;
+            for my $kind (sort keys %names) {
+                my $list = ref $names{$kind} eq 'ARRAY' ? $names{$kind} : [$names{$kind}];
+                for (@$list) {
+                    my $name = $kind eq 'tags' ? check_tag($_) : $self->name_of($_);
+                    my $cached = $kind eq 'tags' ? undef : cached_name($name, $kind);
+                    push @commands,
+                        [map { "md $_$stale\r\n" } $name . $suffix{$kind}, $cached // ()];
+                }
             }
+            my $purged = 0;
+            while (my @some = splice @commands, 0, COMMANDS_AT_ONCE) {
+                $self->connection->send(join '', map @$_, @some);
+                for my $command (@some) {
+                    my $found = grep { $self->verdict('HD') } @$command;
+                    $purged += $found ? 1 : 0;
+                }
+            }
+            return $purged;
         }
-        return $purged;
-    });
+    );
 }
 
 # What the cache of a route keeps for a target, or for all that begin with it (docs/cache.md). One that is too long to be named takes
@@ -142,7 +152,7 @@ sub purge {
 sub cached_name {
     my ($target, $kind) = @_;
     return undef if $target !~ m{\A/};    ## no critic: one value
-    my $name   = "\0c$target";
+    my $name = "\0c$target";
     my $suffix = $kind eq 'keys' && length $name <= BASE64_KEY_BYTES ? ' b Ptag' : ' b Pprefix';
     return MIME::Base64::encode_base64(substr($name, 0, BASE64_KEY_BYTES), '') . $suffix;
 }
@@ -159,38 +169,48 @@ sub set_page {
     my ($self, $target, $media_type, $body, @options) = @_;
     return $self->set_response($target, $media_type, $body, @options) if ref $media_type;
     my $ttl = @options % 2 ? shift @options : undef;
-    return $self->guarded(sub {
-        my %option = @options;
-        $ttl //= delete $option{ttl};
-        check_options(\%option);
-        die "a page needs a media type, such as text/html; charset=UTF-8\n"
-            if ($media_type // '') !~ m{\A[!-.0-~]+/[\t -~]+\z};
-        return $self->put('set', $target, bytes("$media_type\r\n$body"), 0, $ttl, %option);
-    });
+    return $self->guarded(
+        sub {
+            my %option = @options;
+            $ttl //= delete $option{ttl};
+            check_options(\%option);
+            die "a page needs a media type, such as text/html; charset=UTF-8\n"
+                if ($media_type // '') !~ m{\A[!-.0-~]+/[\t -~]+\z};
+            return $self->put('set', $target, bytes("$media_type\r\n$body"), 0, $ttl, %option);
+        }
+    );
 }
 
 sub set_response {
     my ($self, $target, $response, @options) = @_;
     my $ttl = @options % 2 ? shift @options : undef;
-    return $self->guarded(sub {
-        my %option = @options;
-        $ttl //= delete $option{ttl};
-        check_options(\%option);
-        my ($status, $headers, $body) = ref $response eq 'ARRAY' ? @$response : ();
-        die "only a PSGI response with an array as its body can be stored\n" if ref $body ne 'ARRAY';
-        die "status is no number of three digits\n" if ($status // '') !~ /\A[1-9][0-9][0-9]\z/;
-        my $text = "HTTP/1.1 $status\r\n";
-        for (my $i = 0; $i < @$headers; $i += 2) {
-            my ($name, $value) = @$headers[$i, $i + 1];
-            die "line end or NUL in a response header\n" if "$name$value" =~ /[\r\n\0]/;
-            next if $name =~ /\A(?:connection|content-length|keep-alive|kirin-\w+|transfer-encoding)\z/i;
-            $text .= "$name: $value\r\n";
+    return $self->guarded(
+        sub {
+            my %option = @options;
+            $ttl //= delete $option{ttl};
+            check_options(\%option);
+            my ($status, $headers, $body) = ref $response eq 'ARRAY' ? @$response : ();
+            die "only a PSGI response with an array as its body can be stored\n"
+                if ref $body ne 'ARRAY';
+            die "status is no number of three digits\n" if ($status // '') !~ /\A[1-9][0-9][0-9]\z/;
+            my $text = "HTTP/1.1 $status\r\n";
+            for (my $i = 0; $i < @$headers; $i += 2) {
+                my ($name, $value) = @$headers[$i, $i + 1];
+                die "line end or NUL in a response header\n" if "$name$value" =~ /[\r\n\0]/;
+                next
+                    if $name =~
+                    /\A(?:connection|content-length|keep-alive|kirin-\w+|transfer-encoding)\z/i;
+                $text .= "$name: $value\r\n";
+            }
+            return $self->put(
+                'set', $target, bytes(join '', $text, "\r\n", @$body), 0, $ttl,
+                %option
+            );
         }
-        return $self->put('set', $target, bytes(join '', $text, "\r\n", @$body), 0, $ttl, %option);
-    });
+    );
 }
 
-sub purge_tag    { my $self = shift; return $self->purge_one(tags     => @_) }
+sub purge_tag { my $self = shift; return $self->purge_one(tags => @_) }
 sub purge_prefix { my $self = shift; return $self->purge_one(prefixes => @_) }
 
 sub purge_one {
@@ -215,24 +235,28 @@ sub guarded {
 
 sub connection {
     my $self = shift;
-    my $address = $self->{address} // $ENV{KIRIN_STORE} // die "no address: KIRIN_STORE is not set\n";
-    return $self->{connection} //= Kirin::Store::Connection->new(address => $address, timeout => $self->{timeout});
+    my $address = $self->{address} // $ENV{KIRIN_STORE}
+        // die "no address: KIRIN_STORE is not set\n";
+    return $self->{connection} //=
+        Kirin::Store::Connection->new(address => $address, timeout => $self->{timeout});
 }
 
 # A command of one line. True if it is answered as expected, false if the store says that there was nothing to do it to.
 sub simple {
     my ($self, $expected, $command) = @_;
-    return $self->guarded(sub {
-        my $line = $command->();
-        $self->connection->send("$line\r\n");
-        return $self->verdict($expected);
-    });
+    return $self->guarded(
+        sub {
+            my $line = $command->();
+            $self->connection->send("$line\r\n");
+            return $self->verdict($expected);
+        }
+    );
 }
 
 sub verdict {
     my ($self, $expected) = @_;
     my $line = $self->connection->line;
-    return 1  if $line eq $expected;
+    return 1 if $line eq $expected;
     return '' if $line =~ /\A(?:NOT_FOUND|NOT_STORED|EXISTS|NF|NS|EX)\z/;
     $self->refused($line);
 }
@@ -240,15 +264,18 @@ sub verdict {
 # After an error line the connection may hold anything: what was refused, for example.
 sub refused {
     my ($self, $line) = @_;
-    $self->connection->fail_with($line =~ /\A[ -~]{1,200}\z/ ? $line : 'what came is no reply of a memcached');
+    $self->connection->fail_with(
+        $line =~ /\A[ -~]{1,200}\z/ ? $line : 'what came is no reply of a memcached');
 }
 
 sub store {
     my ($self, $command, $key, $value, $ttl, @options) = @_;
-    return $self->guarded(sub {
-        return $self->put($command, $key, bytes($value), 0, $ttl, @options) if !ref $value;
-        return $self->put($command, $key, $JSON->encode($value), FLAG_JSON, $ttl, @options);
-    });
+    return $self->guarded(
+        sub {
+            return $self->put($command, $key, bytes($value), 0, $ttl, @options) if !ref $value;
+            return $self->put($command, $key, $JSON->encode($value), FLAG_JSON, $ttl, @options);
+        }
+    );
 }
 
 sub put {
@@ -259,7 +286,8 @@ sub put {
         if (@$tags) {
             my $list = join ',', map { check_tag($_) } @$tags;
             my $mode = { set => 'S', add => 'E', replace => 'R' }->{$command};
-            $self->connection->send("ms $name $length T$expiry F$flags M$mode Ptags=$list\r\n$bytes\r\n");
+            $self->connection->send(
+                "ms $name $length T$expiry F$flags M$mode Ptags=$list\r\n$bytes\r\n");
             return $self->verdict('HD');
         }
     }
@@ -270,16 +298,18 @@ sub put {
 
 sub count {
     my ($self, $command, $key, $by) = @_;
-    return $self->guarded(sub {
-        $by //= 1;
-        die "$command by a number that is not whole: $by\n" if $by !~ /\A[0-9]{1,20}\z/;
-        my $name = $self->name_of($key);
-        $self->connection->send("$command $name $by\r\n");
-        my $line = $self->connection->line;
-        return $line if $line =~ /\A[0-9]+\z/;
-        return '' if $line eq 'NOT_FOUND';
-        $self->refused($line);
-    });
+    return $self->guarded(
+        sub {
+            $by //= 1;
+            die "$command by a number that is not whole: $by\n" if $by !~ /\A[0-9]{1,20}\z/;
+            my $name = $self->name_of($key);
+            $self->connection->send("$command $name $by\r\n");
+            my $line = $self->connection->line;
+            return $line if $line =~ /\A[0-9]+\z/;
+            return '' if $line eq 'NOT_FOUND';
+            $self->refused($line);
+        }
+    );
 }
 
 # The values of a retrieval, by their names in the store.
@@ -288,7 +318,8 @@ sub values_sent {
     my $connection = $self->connection;
     my %found;
     while ((my $line = $connection->line) ne 'END') {
-        my ($name, $flags, $length, $number) = $line =~ /\AVALUE (\S+) ([0-9]+) ([0-9]+)(?: ([0-9]+))?\z/a
+        my ($name, $flags, $length, $number) =
+               $line =~ /\AVALUE (\S+) ([0-9]+) ([0-9]+)(?: ([0-9]+))?\z/a
             or $self->refused($line);
         $unique->{$name} = $number if $unique;
         my $bytes = $connection->block($length);

@@ -29,9 +29,11 @@ use constant JITTER => 0.1;
 
 sub new {
     my ($class, %args) = @_;
-    my $self = bless { generation => 1, %args, parent => getppid(), pid => $$, stopping => 0 }, $class;
+    my $self = bless { generation => 1, %args, parent => getppid(), pid => $$, stopping => 0 },
+        $class;
     if (my $max = $self->{max_requests}) {
-        my $spread = defined $self->{min_requests} ? $max - $self->{min_requests} : int $max * JITTER;
+        my $spread =
+            defined $self->{min_requests} ? $max - $self->{min_requests} : int $max * JITTER;
         $self->{requests_left} = $max - int rand(1 + ($spread > 0 ? $spread : 0));
     }
     $self->open_no_input;
@@ -50,8 +52,8 @@ sub new {
         'psgix.cleanup'        => Plack::Util::TRUE,
         # The front reads a response as fast as the worker writes it, up to a megabyte ahead of the client.
         'psgix.output.buffered' => Plack::Util::TRUE,
-        'psgix.logger'         => \&log_message,
-        SERVER_SOFTWARE        => 'Kirin',
+        'psgix.logger'          => \&log_message,
+        SERVER_SOFTWARE         => 'Kirin',
     ];
     return $self;
 }
@@ -86,7 +88,7 @@ sub accept {
         CORE::accept(my $socket, $self->{listener}) or next;
         $socket = Kirin::Log::above_standard($socket);
         my $greeting = "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION";
-        my @parsed   = Kirin::Worker::Parsed::wanted();
+        my @parsed = Kirin::Worker::Parsed::wanted();
         $greeting .= ' parsed=' . join ',', @parsed if @parsed;
         return $socket if send $socket, "$greeting\n", MSG_NOSIGNAL;
     }
@@ -98,7 +100,10 @@ sub accept {
 sub serve {
     my ($self, $socket) = @_;
     my ($app, $always) = @$self{qw(app always)};
-    $always = [@$always, 'psgix.informational' => sub { Kirin::Worker::Response::send_informational($socket, @_) }];
+    $always = [
+        @$always,
+        'psgix.informational' => sub { Kirin::Worker::Response::send_informational($socket, @_) }
+    ];
     my $env;
     local $self->{env} = \$env;
     until ($self->{stopping}) {
@@ -113,19 +118,28 @@ sub serve {
         if ($colon < 1 || $comma >= $count) {
             ($colon, $comma) = $self->read_head($socket, \$buffer) or return 0;
         }
-        my %env = (@$always, 'psgix.cleanup.handlers' => [], split /\0/, substr($buffer, $colon + 1, $comma - $colon - 2), -1);
+        my %env = (
+            @$always, 'psgix.cleanup.handlers' => [], split /\0/,
+            substr($buffer, $colon + 1, $comma - $colon - 2), -1
+        );
         $env = \%env;
         $env{'psgi.url_scheme'} = 'https' if exists $env{HTTPS};
-        $env{'psgi.input'} =
-              $env{CONTENT_LENGTH}
-            ? Kirin::Worker::Input::receive($socket, $env{CONTENT_LENGTH}, substr $buffer, $comma + 1) || return 0
+        $env{'psgi.input'} = $env{CONTENT_LENGTH}
+            ? Kirin::Worker::Input::receive(
+            $socket, $env{CONTENT_LENGTH}, substr $buffer,
+            $comma + 1
+            )
+            || return 0
             : defined fileno $self->{no_input} ? $self->{no_input}
-            :                                    $self->open_no_input;
+            : $self->open_no_input;
         # What the front has parsed is good as long as this is the input.
         $env{'kirin.form.input'} = $env{'psgi.input'} if exists $env{'kirin.form'};
 
         # A handle of its own: what the application does to it or leaves in its buffers is not our affair.
-        if (exists $env{HTTP_UPGRADE} && !$env{CONTENT_LENGTH} && $env{SERVER_PROTOCOL} eq 'HTTP/1.1') {
+        if (   exists $env{HTTP_UPGRADE}
+            && !$env{CONTENT_LENGTH}
+            && $env{SERVER_PROTOCOL} eq 'HTTP/1.1')
+        {
             open $env{'psgix.io'}, '+<&', $socket or die "psgix.io: $!\n";
             $env{'psgix.io'}->autoflush(1);
         }
@@ -139,7 +153,8 @@ sub serve {
             $leaving ||= $self->{stopping} || $env{'psgix.harakiri.commit'};
             ref $response eq 'ARRAY' && ref $response->[2] eq 'ARRAY'
                 ? Kirin::Worker::Response::whole($response, $env, $leaving)
-                : ($stream = Kirin::Worker::Stream->new($socket, $env, $leaving, $self->{sendfile}))->send($response);
+                : ($stream = Kirin::Worker::Stream->new($socket, $env, $leaving, $self->{sendfile}))
+                ->send($response);
         };
         if (!defined $output) {
             # A process that the application has forked must not answer in the place of the worker.
@@ -157,7 +172,8 @@ sub serve {
         }
         return $self->hang_up($socket, $env, $leaving) if $stream && $stream->has_switched;
         if (Kirin::Worker::Cleanup::is_wanted($env)) {
-            return $self->hang_up($socket, $env, $leaving) if $stream && !$stream->cleanup_is_announced;
+            return $self->hang_up($socket, $env, $leaving)
+                if $stream && !$stream->cleanup_is_announced;
             # The front counts the time until it hears that this is over, or until the worker leaves.
             Kirin::Worker::Cleanup::run($env);
             $leaving ||= $self->{stopping};

@@ -22,9 +22,12 @@ sub get {
     my $log = $self->{log} = \my $text;
     open my $errors, '>', $log or die $!;
     my %request = (
-        REQUEST_METHOD => 'GET', PATH_INFO => $path, REQUEST_URI => $path, SCRIPT_NAME => '', QUERY_STRING => '',
-        SERVER_NAME => 'localhost', SERVER_PORT => 80, SERVER_PROTOCOL => 'HTTP/1.1', 'psgi.input' => $input,
-        'psgi.errors' => $errors, 'psgi.url_scheme' => 'http', 'psgi.version' => [1, 1], 'psgi.streaming' => 1,
+        REQUEST_METHOD   => 'GET', PATH_INFO => $path, REQUEST_URI => $path, SCRIPT_NAME => '',
+        QUERY_STRING     => '',
+        SERVER_NAME      => 'localhost', SERVER_PORT => 80, SERVER_PROTOCOL => 'HTTP/1.1',
+        'psgi.input'     => $input,
+        'psgi.errors'    => $errors, 'psgi.url_scheme' => 'http', 'psgi.version' => [1, 1],
+        'psgi.streaming' => 1,
         length $cookies ? (HTTP_COOKIE => $cookies) : (), %env,
     );
     my $response = $self->{app}->(\%request);

@@ -22,17 +22,19 @@ sub start {
     close $file or die $!;
 
     $self->{path} = "$directory/workers";
-    my $listener = IO::Socket::UNIX->new(Type => SOCK_STREAM, Local => $self->{path}, Listen => 16) or die $!;
+    my $listener = IO::Socket::UNIX->new(Type => SOCK_STREAM, Local => $self->{path}, Listen => 16)
+        or die $!;
     pipe $self->{control}, my $control or die $!;
     my $front = $$;
     $self->{pid} = fork // die $!;
     if (!$self->{pid}) {
-        open STDIN,  '<&', $listener      or die $!;
-        open STDOUT, '>&', $control       or die $!;
-        open STDERR, '>>', $self->{log}   or die $!;
+        open STDIN, '<&', $listener or die $!;
+        open STDOUT, '>&', $control or die $!;
+        open STDERR, '>>', $self->{log} or die $!;
         $open_stderr->() if $open_stderr;
         my @options = map { ("--$_", $option{$_}) } keys %option;
-        exec $^X, '-Ilib', 'bin/kirin-worker', '--front', $front, @options, "$directory/app.psgi" or die $!;
+        exec $^X, '-Ilib', 'bin/kirin-worker', '--front', $front, @options, "$directory/app.psgi"
+            or die $!;
     }
     return $self;
 }
@@ -65,9 +67,11 @@ sub send {
     my $body = delete $env{body} // '';
     $self->connect if !$self->{socket};
     my %default = (
-        SCGI => 1, REQUEST_METHOD => 'GET', REQUEST_URI => '/', SCRIPT_NAME => '', PATH_INFO => '/', QUERY_STRING => '',
-        SERVER_PROTOCOL => 'HTTP/1.1', SERVER_NAME => 'localhost', SERVER_PORT => 80, REMOTE_ADDR => '127.0.0.1',
-        REMOTE_PORT => 1, HTTP_HOST => 'localhost',
+        SCGI            => 1, REQUEST_METHOD       => 'GET', REQUEST_URI => '/', SCRIPT_NAME => '',
+        PATH_INFO       => '/', QUERY_STRING       => '',
+        SERVER_PROTOCOL => 'HTTP/1.1', SERVER_NAME => 'localhost', SERVER_PORT => 80,
+        REMOTE_ADDR     => '127.0.0.1',
+        REMOTE_PORT     => 1, HTTP_HOST => 'localhost',
     );
     my $request = FakeFront->encode(CONTENT_LENGTH => length $body, %default, %env) . $body;
     $self->write($request);
@@ -102,7 +106,8 @@ sub response {
         }
     }
     elsif (defined $header{'content-length'}) {
-        $response->{body} = $self->read_bytes($header{'content-length'}) // return { %$response, cut => 1 };
+        $response->{body} = $self->read_bytes($header{'content-length'})
+            // return { %$response, cut => 1 };
     }
     else {
         die "the response has no framing: $head";

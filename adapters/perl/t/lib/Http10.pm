@@ -11,9 +11,10 @@ use IO::Socket::INET;
 
 sub request {
     my (undef, $request) = @_;
-    my $uri    = $request->uri;
-    my $socket = IO::Socket::INET->new(PeerAddr => $uri->host, PeerPort => $uri->port) or die "connect: $!";
-    my $body   = $request->content;
+    my $uri = $request->uri;
+    my $socket = IO::Socket::INET->new(PeerAddr => $uri->host, PeerPort => $uri->port)
+        or die "connect: $!";
+    my $body = $request->content;
     if (ref $body) {
         my $collected = '';
         while (defined(my $part = $body->())) {
@@ -22,7 +23,8 @@ sub request {
         }
         $body = $collected;
     }
-    $request->header('Content-Length' => length $body) if length $body || $request->method eq 'POST';
+    $request->header('Content-Length' => length $body)
+        if length $body || $request->method eq 'POST';
     $request->header(Host => $uri->host_port);
     my $head = join "\r\n", $request->method . ' ' . $uri->path_query . ' HTTP/1.0',
         split /\n/, $request->headers->as_string;

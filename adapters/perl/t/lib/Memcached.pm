@@ -17,7 +17,8 @@ sub start {
     @command = (Kirin::Front::binary(), 'memcached') if !@command;
     push @command, '-u', 'root' if $> == 0;
     my $directory = File::Temp->newdir;
-    my $self = bless { directory => $directory, command => \@command, path => "$directory/store" }, $class;
+    my $self = bless { directory => $directory, command => \@command, path => "$directory/store" },
+        $class;
     $self->begin;
     return $self;
 }

@@ -12,28 +12,32 @@ use Plack::Request;
 my $OTHER = 'other=%21&other;third';
 
 our %change = (
-    none      => sub { },
-    query     => sub { $_[0]{QUERY_STRING} = $OTHER },
-    no_query  => sub { delete $_[0]{QUERY_STRING} },
-    cookie    => sub { $_[0]{HTTP_COOKIE} = "$OTHER; x=y" },
-    no_cookie => sub { delete $_[0]{HTTP_COOKIE} },
-    input     => sub { replace_input($_[0], $OTHER) },
-    same_length => sub { replace_input($_[0], 'x' x $_[0]{CONTENT_LENGTH}) },
-    no_input  => sub { @{ $_[0] }{qw(psgi.input CONTENT_LENGTH)} = () },
-    shorter   => sub { $_[0]{CONTENT_LENGTH}-- if $_[0]{CONTENT_LENGTH} },
-    no_type   => sub { delete $_[0]{CONTENT_TYPE} },
-    form_type => sub { $_[0]{CONTENT_TYPE} = 'application/x-www-form-urlencoded' },
-    part_type => sub { $_[0]{CONTENT_TYPE} = 'multipart/form-data' },
+    none         => sub { },
+    query        => sub { $_[0]{QUERY_STRING} = $OTHER },
+    no_query     => sub { delete $_[0]{QUERY_STRING} },
+    cookie       => sub { $_[0]{HTTP_COOKIE} = "$OTHER; x=y" },
+    no_cookie    => sub { delete $_[0]{HTTP_COOKIE} },
+    input        => sub { replace_input($_[0], $OTHER) },
+    same_length  => sub { replace_input($_[0], 'x' x $_[0]{CONTENT_LENGTH}) },
+    no_input     => sub { @{ $_[0] }{qw(psgi.input CONTENT_LENGTH)} = () },
+    shorter      => sub { $_[0]{CONTENT_LENGTH}-- if $_[0]{CONTENT_LENGTH} },
+    no_type      => sub { delete $_[0]{CONTENT_TYPE} },
+    form_type    => sub { $_[0]{CONTENT_TYPE} = 'application/x-www-form-urlencoded' },
+    part_type    => sub { $_[0]{CONTENT_TYPE} = 'multipart/form-data' },
     not_buffered => sub { delete $_[0]{'psgix.input.buffered'} },
-    chunked   => sub { $_[0]{HTTP_TRANSFER_ENCODING} = 'chunked' if $_[0]{CONTENT_LENGTH} },
-    half_read => sub { read $_[0]{'psgi.input'}, my $some, 3 },
+    chunked      => sub { $_[0]{HTTP_TRANSFER_ENCODING} = 'chunked' if $_[0]{CONTENT_LENGTH} },
+    half_read    => sub { read $_[0]{'psgi.input'}, my $some, 3 },
     # An environment of one's own, as for a request to another part of the application.
-    copied    => sub { $_[0] = { %{ $_[0] }, QUERY_STRING => $OTHER } },
+    copied     => sub { $_[0] = { %{ $_[0] }, QUERY_STRING => $OTHER } },
     own_parser => sub { $_[1]{request_body_parser} = HTTP::Entity::Parser->new },
-    subclass  => sub { bless $_[1], 'PlackLook::WithoutForms' },
-    parsed    => sub { $_[1]->parameters; $_[1]->cookies },
+    subclass   => sub { bless $_[1], 'PlackLook::WithoutForms' },
+    parsed     => sub { $_[1]->parameters; $_[1]->cookies },
     # Plack does not notice that the query has changed once it has been parsed, but does with cookies.
-    parsed_before => sub { $_[1]->parameters; $_[1]->cookies; @{ $_[0] }{qw(QUERY_STRING HTTP_COOKIE)} = ($OTHER) x 2 },
+    parsed_before => sub {
+        $_[1]->parameters;
+        $_[1]->cookies;
+        @{ $_[0] }{qw(QUERY_STRING HTTP_COOKIE)} = ($OTHER) x 2;
+    },
 );
 
 sub replace_input {
@@ -51,13 +55,22 @@ sub look {
         my @lists = $env->{REMOTE_PORT} % 2 ? [$request->parameters->flatten] : [];
         my $cookies = $request->cookies;
         push @lists, [map { $_ => $cookies->{$_} } sort keys %$cookies],
-            [$request->query_parameters->flatten], [$request->body_parameters->flatten], [$request->parameters->flatten],
+            [$request->query_parameters->flatten], [$request->body_parameters->flatten],
+            [$request->parameters->flatten],
             [sort grep { /^plack/ } keys %$env];
         # Where reading goes on.
-        my $unread = $env->{'psgi.input'} && do { local $/; readline $env->{'psgi.input'} } // '';
-        push @lists, [$unread, $request->content, $env->{'plack.cookie.string'}, @$env{qw(CONTENT_LENGTH HTTP_TRANSFER_ENCODING)}],
+        my $unread = $env->{'psgi.input'} && do { local $/; readline $env->{'psgi.input'} }
+            // '';
+        push @lists,
+            [
+            $unread, $request->content, $env->{'plack.cookie.string'},
+            @$env{qw(CONTENT_LENGTH HTTP_TRANSFER_ENCODING)}
+            ],
             [$request->uploads->flatten], [$request->body_parameters->flatten];
-        join "\n", map { join ' ', map { defined $_ ? '=' . s/([\\ \n])/sprintf '\\x%02x', ord $1/ger : '-' } @$_ } @lists;
+        join "\n", map {
+            join ' ',
+                map { defined $_ ? '=' . s/([\\ \n])/sprintf '\\x%02x', ord $1/ger : '-' } @$_
+        } @lists;
     };
     return $seen // 'died: ' . $@ =~ s/ at \S+ line .*//sr;
 }

@@ -40,9 +40,10 @@ sub spawn {
         open STDOUT, '>>', "$directory/log" or die $!;
         open STDERR, '>&', \*STDOUT or die $!;
         $ENV{TMPDIR} = "$directory/tmp";
-        my @listen  = $STARTER ? () : ('--listen', $self->{socket});
+        my @listen = $STARTER ? () : ('--listen', $self->{socket});
         my @command = (
-            @{ $STARTER // [] }, $^X, '-Ilib', '-S', 'plackup', '-s', 'Kirin', '-E', 'deployment', @listen, @options,
+            @{ $STARTER // [] }, $^X, '-Ilib', '-S', 'plackup', '-s', 'Kirin', '-E', 'deployment',
+            @listen, @options,
             "$directory/app.psgi",
         );
         s/%SOCKET%/$self->{socket}/, s/%DIRECTORY%/$directory/ for @command;
@@ -134,7 +135,12 @@ sub wait_until {
 # Waits until none of these processes is there.
 sub all_gone {
     my ($self, @pids) = @_;
-    return $self->wait_until("@pids have ended", sub { !grep { kill 0, $_ } @pids });
+    return $self->wait_until(
+        "@pids have ended",
+        sub {
+            !grep { kill 0, $_ } @pids;
+        }
+    );
 }
 
 sub DESTROY {

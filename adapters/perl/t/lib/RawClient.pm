@@ -33,7 +33,8 @@ sub ask {
 
 sub read_more {
     my ($self, $buffer) = @_;
-    sysread $self->{socket}, $$buffer, 256 * 1024, length $$buffer or die "the connection has ended: $!";
+    sysread $self->{socket}, $$buffer, 256 * 1024, length $$buffer
+        or die "the connection has ended: $!";
 }
 
 1;

@@ -4,9 +4,12 @@ use warnings;
 
 use Cache::Memcached::Fast;
 
-my $client = Cache::Memcached::Fast->new({
-    servers => [$ARGV[0]], utf8 => 1, max_size => 4 << 20, compress_threshold => -1, nowait => 1,
-});
+my $client = Cache::Memcached::Fast->new(
+    {
+        servers => [$ARGV[0]], utf8 => 1, max_size => 4 << 20, compress_threshold => -1,
+        nowait  => 1,
+    }
+);
 
 sub expect {
     my ($met, $what) = @_;

@@ -22,16 +22,20 @@ use Memo::View ();
 sub new {
     my ($class, %given) = @_;
     my $database = Memo::Database->new($given{database});
-    warn "memo: made an empty database at @{[ $database->path ]}; seed.pl fills one\n" if $database->install_schema;
+    warn "memo: made an empty database at @{[ $database->path ]}; seed.pl fills one\n"
+        if $database->install_schema;
     # A preloading server forks its workers from here on; each opens its own.
     $database->close;
 
-    my $view     = Memo::View->new($given{templates});
-    my $memos    = Memo::Memos->new($database);
-    my $store    = Memo::StoreClient->new($given{store});
-    my $items    = Memo::SessionItems->new(database => $database, store => $store);
-    my $private  = Memo::PrivatePages->new(database => $database, memos => $memos, view => $view, store => $store);
-    my $self     = bless {
+    my $view = Memo::View->new($given{templates});
+    my $memos = Memo::Memos->new($database);
+    my $store = Memo::StoreClient->new($given{store});
+    my $items = Memo::SessionItems->new(database => $database, store => $store);
+    my $private = Memo::PrivatePages->new(
+        database => $database, memos => $memos, view => $view,
+        store    => $store
+    );
+    my $self = bless {
         database      => $database,
         memos         => $memos,
         sessions      => Memo::Sessions->new(database => $database, items => $items),
@@ -40,31 +44,33 @@ sub new {
         store         => $store,
         private_pages => $private,
         pages         => Memo::PublicPages->new(
-            database => $database, memos => $memos, view => $view, private => $private, store => $store),
+            database => $database, memos => $memos, view => $view, private => $private,
+            store    => $store
+        ),
     }, $class;
     $self->{router} = Memo::Router->new(
-        [GET  => '/',                         \&Memo::Handler::Public::page],
-        [GET  => '/recent/{number}',          \&Memo::Handler::Public::page],
-        [GET  => '/memo/{number}',            \&Memo::Handler::Public::memo],
+        [GET  => '/', \&Memo::Handler::Public::page],
+        [GET  => '/recent/{number}', \&Memo::Handler::Public::page],
+        [GET  => '/memo/{number}', \&Memo::Handler::Public::memo],
         [GET  => '/memo/{number}/neighbours', \&Memo::Handler::Public::neighbours],
-        [GET  => '/session-bar',              \&Memo::Handler::Public::session_bar],
-        [GET  => '/mypage',                   \&Memo::Handler::Writing::mypage],
-        [POST => '/memo',                     \&Memo::Handler::Writing::write],
-        [GET  => '/signup',                   \&Memo::Handler::Account::sign_up_form],
-        [POST => '/signup',                   \&Memo::Handler::Account::sign_up],
-        [GET  => '/signin',                   \&Memo::Handler::Account::sign_in_form],
-        [POST => '/signin',                   \&Memo::Handler::Account::sign_in],
-        [POST => '/signout',                  \&Memo::Handler::Account::sign_out],
+        [GET  => '/session-bar', \&Memo::Handler::Public::session_bar],
+        [GET  => '/mypage', \&Memo::Handler::Writing::mypage],
+        [POST => '/memo', \&Memo::Handler::Writing::write],
+        [GET  => '/signup', \&Memo::Handler::Account::sign_up_form],
+        [POST => '/signup', \&Memo::Handler::Account::sign_up],
+        [GET  => '/signin', \&Memo::Handler::Account::sign_in_form],
+        [POST => '/signin', \&Memo::Handler::Account::sign_in],
+        [POST => '/signout', \&Memo::Handler::Account::sign_out],
     );
     return $self;
 }
 
-sub database      { return $_[0]{database} }
-sub memos         { return $_[0]{memos} }
-sub pages         { return $_[0]{pages} }
+sub database { return $_[0]{database} }
+sub memos { return $_[0]{memos} }
+sub pages { return $_[0]{pages} }
 sub private_pages { return $_[0]{private_pages} }
-sub sessions      { return $_[0]{sessions} }
-sub users         { return $_[0]{users} }
+sub sessions { return $_[0]{sessions} }
+sub users { return $_[0]{users} }
 
 sub to_app {
     my ($self) = @_;
@@ -76,7 +82,7 @@ sub respond {
     $self->{store}->catch_up;
     $self->{pages}->store->catch_up;
     my $request = Memo::Request->new($env, $self->{sessions});
-    my $answer  = eval { $self->_dispatch($request) };
+    my $answer = eval { $self->_dispatch($request) };
     return $answer if $answer;
     my $error = $@;
     # What is not a refusal is a mistake of ours: the server logs it and answers 500.
@@ -88,7 +94,8 @@ sub _dispatch {
     my ($self, $request) = @_;
     my ($handler, @rest) = $self->{router}->match($request->method, $request->path);
     return $handler->($self, $request, @rest) if $handler;
-    die Memo::Response::refusal(405, 'This address does not do that.', Allow => join ', ', @rest) if @rest;
+    die Memo::Response::refusal(405, 'This address does not do that.', Allow => join ', ', @rest)
+        if @rest;
     die Memo::Response::refusal(404, 'There is no such page.');
 }
 
@@ -99,7 +106,7 @@ sub personal_page {
     my $bytes = $self->{view}->render(
         $template,
         { %$variables, csrf_token => $csrf_token },
-        { session_bar => $self->session_bar($request), %{ $raw // {} } },
+        { session_bar             => $self->session_bar($request), %{ $raw // {} } },
     );
     return Memo::Response::personal_page($status, $bytes, $request->form_cookies);
 }
@@ -108,17 +115,24 @@ sub personal_page {
 sub session_bar {
     my ($self, $request) = @_;
     my $user = $request->user_signed_in;
-    return $self->{view}->part('session_bar', { user => $user, csrf_token => $user ? $request->csrf_token : undef });
+    return $self->{view}->part(
+        'session_bar',
+        { user => $user, csrf_token => $user ? $request->csrf_token : undef }
+    );
 }
 
 my %TITLE_OF_STATUS = (
-    400 => 'Bad request', 403 => 'Refused', 404 => 'Not found', 405 => 'Not allowed', 413 => 'Too large');
+    400 => 'Bad request', 403 => 'Refused', 404 => 'Not found', 405 => 'Not allowed',
+    413 => 'Too large'
+);
 
 sub _refuse {
     my ($self, $request, $refusal) = @_;
     my ($status, $reason, $headers) = @{$refusal}{qw(status reason headers)};
-    my $answer = $self->personal_page($request, $status, 'refusal',
-        { status => $status, title => $TITLE_OF_STATUS{$status}, reason => $reason });
+    my $answer = $self->personal_page(
+        $request, $status, 'refusal',
+        { status => $status, title => $TITLE_OF_STATUS{$status}, reason => $reason }
+    );
     push @{ $answer->[1] }, @$headers;
     return $answer;
 }

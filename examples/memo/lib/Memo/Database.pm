@@ -9,7 +9,7 @@ use File::Basename qw(dirname);
 use File::Spec ();
 use Memo::Random ();
 
-my $SCHEMA_FILE     = File::Spec->catfile(dirname(__FILE__), '..', '..', 'schema.sql');
+my $SCHEMA_FILE = File::Spec->catfile(dirname(__FILE__), '..', '..', 'schema.sql');
 my $BUSY_TIMEOUT_MS = 5_000;
 
 sub new {
@@ -25,7 +25,7 @@ sub handle {
     my ($self) = @_;
     return $self->{handle} if $self->{pid} == $$;
     $self->{handle} = $self->_open;
-    $self->{pid}    = $$;
+    $self->{pid} = $$;
     return $self->{handle};
 }
 
@@ -63,15 +63,18 @@ sub _open {
 # Creates the tables in an empty file. Returns true when it did.
 sub install_schema {
     my ($self) = @_;
-    return $self->exclusively(sub {
-        my ($handle) = @_;
-        return 0 if $handle->selectrow_array(q{SELECT 1 FROM sqlite_master WHERE name = 'memo'});
-        $handle->do($_) for _statements();
-        my $insert = $handle->prepare('INSERT INTO setting (name, value) VALUES (?, ?)');
-        $insert->execute(site_id       => Memo::Random::token());
-        $insert->execute(csrf_key      => Memo::Random::token());
-        return 1;
-    });
+    return $self->exclusively(
+        sub {
+            my ($handle) = @_;
+            return 0
+                if $handle->selectrow_array(q{SELECT 1 FROM sqlite_master WHERE name = 'memo'});
+            $handle->do($_) for _statements();
+            my $insert = $handle->prepare('INSERT INTO setting (name, value) VALUES (?, ?)');
+            $insert->execute(site_id  => Memo::Random::token());
+            $insert->execute(csrf_key => Memo::Random::token());
+            return 1;
+        }
+    );
 }
 
 sub _statements {
@@ -83,7 +86,8 @@ sub _statements {
 
 sub setting {
     my ($self, $name) = @_;
-    my ($value) = $self->handle->selectrow_array('SELECT value FROM setting WHERE name = ?', undef, $name);
+    my ($value) =
+        $self->handle->selectrow_array('SELECT value FROM setting WHERE name = ?', undef, $name);
     return $value // die "no setting $name in $self->{path}\n";
 }
 

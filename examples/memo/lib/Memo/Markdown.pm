@@ -9,7 +9,7 @@ use CommonMark qw(:node :event);
 # decided on the tree, before there is any HTML; Text::Markdown is a series of substitutions that lets raw
 # HTML through by design. It also stays linear: 48 KB of "*a_ " take it 12 ms, Text::Markdown minutes.
 
-my $TITLE_LONGEST   = 80;
+my $TITLE_LONGEST = 80;
 my $EXCERPT_LONGEST = 140;
 
 my $SAFE_URL = qr{\A (?: https?:// | mailto: | / | \# | \? )}xi;
@@ -18,7 +18,7 @@ my $SAFE_URL = qr{\A (?: https?:// | mailto: | / | \# | \? )}xi;
 sub html {
     my ($markdown) = @_;
     my $document = CommonMark->parse_document($markdown);
-    my $first    = $document->first_child;
+    my $first = $document->first_child;
     $first->unlink if $first && _is_just_the_title($first);
     _make_safe($document);
     my $html = $document->render_html;
@@ -31,8 +31,8 @@ sub html {
 sub title_and_excerpt {
     my ($markdown) = @_;
     my $document = CommonMark->parse_document($markdown);
-    my $block    = $document->first_child;
-    my $first    = $block ? _text_of($block) : '';
+    my $block = $document->first_child;
+    my $first = $block ? _text_of($block) : '';
     my ($title, $rest) = $first =~ /\A\s*([^\n]*)\n?(.*)\z/s;
     while (length $rest < $EXCERPT_LONGEST * 2 && $block && ($block = $block->next)) {
         $rest .= ' ' . _text_of($block);
@@ -51,7 +51,9 @@ sub _is_just_the_title {
 
 sub _has_link {
     my ($block) = @_;
-    return scalar grep { my $type = $_->get_type; $type == NODE_LINK || $type == NODE_IMAGE } _nodes($block);
+    return
+        scalar grep { my $type = $_->get_type; $type == NODE_LINK || $type == NODE_IMAGE }
+        _nodes($block);
 }
 
 # The nodes in the order of the text, collected first so that the tree may then be changed.
@@ -70,10 +72,10 @@ sub _text_of {
     my $text = '';
     for my $node (_nodes($block)) {
         my $type = $node->get_type;
-        if    ($type == NODE_SOFTBREAK || $type == NODE_LINEBREAK) { $text .= "\n" }
-        elsif ($type == NODE_ITEM)                                 { $text .= ' · ' }
-        elsif ($type == NODE_PARAGRAPH)                            { $text .= ' ' }
-        else                                                       { $text .= $node->get_literal // '' }
+        if ($type == NODE_SOFTBREAK || $type == NODE_LINEBREAK) { $text .= "\n" }
+        elsif ($type == NODE_ITEM) { $text .= ' · ' }
+        elsif ($type == NODE_PARAGRAPH) { $text .= ' ' }
+        else { $text .= $node->get_literal // '' }
     }
     return $text;
 }
@@ -113,7 +115,7 @@ sub _make_safe {
 
 sub _make_link_safe {
     my ($node, $type) = @_;
-    my $url    = $node->get_url // '';
+    my $url = $node->get_url // '';
     my $is_web = $url =~ $SAFE_URL;
     return if $type == NODE_LINK && $is_web;
     # Links do not nest: a picture in a link gives just its words.

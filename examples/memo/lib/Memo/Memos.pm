@@ -6,7 +6,8 @@ use Memo::Markdown ();
 
 our $PER_PAGE = 100;
 
-my $LISTED = 'memo.id, memo.title, memo.excerpt, memo.created_at, memo.public_number, user.name AS author';
+my $LISTED =
+    'memo.id, memo.title, memo.excerpt, memo.created_at, memo.public_number, user.name AS author';
 my $NEWEST_COUNT = 8;
 
 sub new {
@@ -18,17 +19,21 @@ sub new {
 sub create {
     my ($self, $user_id, $content, $is_private, $before_commit) = @_;
     my ($title, $excerpt) = Memo::Markdown::title_and_excerpt($content);
-    return $self->{database}->exclusively(sub {
-        $before_commit->() if $before_commit;
-        return $self->insert({
-            user_id       => $user_id,
-            title         => $title,
-            excerpt       => $excerpt,
-            content       => $content,
-            public_number => $is_private ? undef : $self->public_total + 1,
-            created_at    => time,
-        });
-    });
+    return $self->{database}->exclusively(
+        sub {
+            $before_commit->() if $before_commit;
+            return $self->insert(
+                {
+                    user_id       => $user_id,
+                    title         => $title,
+                    excerpt       => $excerpt,
+                    content       => $content,
+                    public_number => $is_private ? undef : $self->public_total + 1,
+                    created_at    => time,
+                }
+            );
+        }
+    );
 }
 
 # Inside an exclusive transaction, which is what keeps the public numbers without a hole.
@@ -36,8 +41,8 @@ sub insert {
     my ($self, $memo) = @_;
     my $handle = $self->{database}->handle;
     $handle->prepare_cached(
-        'INSERT INTO memo (user_id, title, excerpt, content, public_number, created_at) VALUES (?, ?, ?, ?, ?, ?)')
-        ->execute(@{$memo}{qw(user_id title excerpt content public_number created_at)});
+        'INSERT INTO memo (user_id, title, excerpt, content, public_number, created_at) VALUES (?, ?, ?, ?, ?, ?)'
+    )->execute(@{$memo}{qw(user_id title excerpt content public_number created_at)});
     return $handle->sqlite_last_insert_rowid;
 }
 
@@ -46,7 +51,8 @@ sub find {
     return $self->_row(
         'SELECT memo.id, memo.user_id, memo.title, memo.content, memo.created_at, memo.public_number,
                 user.name AS author
-           FROM memo JOIN user ON user.id = memo.user_id WHERE memo.id = ?', $id);
+           FROM memo JOIN user ON user.id = memo.user_id WHERE memo.id = ?', $id
+    );
 }
 
 # How many public memos there are; also the version of every public page, for nothing else changes them.
@@ -62,7 +68,8 @@ sub public_page {
     return $self->_rows(
         "SELECT $LISTED FROM memo JOIN user ON user.id = memo.user_id
           WHERE memo.public_number BETWEEN ? AND ? ORDER BY memo.public_number DESC",
-        $newest - $PER_PAGE + 1, $newest);
+        $newest - $PER_PAGE + 1, $newest
+    );
 }
 
 # The number of the last page that has a memo.
@@ -77,14 +84,16 @@ sub newest {
     return $self->_rows(
         "SELECT $LISTED FROM memo JOIN user ON user.id = memo.user_id
           WHERE memo.public_number > ? ORDER BY memo.public_number DESC",
-        $self->public_total - $NEWEST_COUNT);
+        $self->public_total - $NEWEST_COUNT
+    );
 }
 
 sub of_user {
     my ($self, $user_id) = @_;
     return $self->_rows(
         "SELECT $LISTED FROM memo JOIN user ON user.id = memo.user_id WHERE memo.user_id = ? ORDER BY memo.id DESC",
-        $user_id);
+        $user_id
+    );
 }
 
 # Ids of the same author's public memos before and after this one.
@@ -93,10 +102,12 @@ sub public_neighbours {
     return {
         older => scalar $self->_value(
             'SELECT id FROM memo WHERE user_id = ? AND public_number < ? ORDER BY public_number DESC LIMIT 1',
-            @{$memo}{qw(user_id public_number)}),
+            @{$memo}{qw(user_id public_number)}
+        ),
         newer => scalar $self->_value(
             'SELECT id FROM memo WHERE user_id = ? AND public_number > ? ORDER BY public_number LIMIT 1',
-            @{$memo}{qw(user_id public_number)}),
+            @{$memo}{qw(user_id public_number)}
+        ),
     };
 }
 
@@ -105,9 +116,13 @@ sub all_neighbours {
     my ($self, $memo) = @_;
     return {
         older => scalar $self->_value(
-            'SELECT id FROM memo WHERE user_id = ? AND id < ? ORDER BY id DESC LIMIT 1', @{$memo}{qw(user_id id)}),
+            'SELECT id FROM memo WHERE user_id = ? AND id < ? ORDER BY id DESC LIMIT 1',
+            @{$memo}{qw(user_id id)}
+        ),
         newer => scalar $self->_value(
-            'SELECT id FROM memo WHERE user_id = ? AND id > ? ORDER BY id LIMIT 1', @{$memo}{qw(user_id id)}),
+            'SELECT id FROM memo WHERE user_id = ? AND id > ? ORDER BY id LIMIT 1',
+            @{$memo}{qw(user_id id)}
+        ),
     };
 }
 
@@ -116,7 +131,14 @@ sub all_neighbours {
 sub ids_touched_since {
     my ($self, $number) = @_;
     my %ids;
-    for my $memo (@{ $self->_rows('SELECT id, user_id, public_number FROM memo WHERE public_number > ?', $number) }) {
+    for my $memo (
+        @{
+            $self->_rows(
+                'SELECT id, user_id, public_number FROM memo WHERE public_number > ?', $number
+            )
+        }
+        )
+    {
         $ids{ $memo->{id} } = 1;
         my $older = $self->public_neighbours($memo)->{older};
         $ids{$older} = 1 if defined $older;
@@ -128,7 +150,14 @@ sub ids_touched_since {
 sub ids_of_author {
     my ($self, $user_id) = @_;
     my (@public, @private);
-    for my $memo (@{ $self->_rows('SELECT id, public_number FROM memo WHERE user_id = ? ORDER BY id', $user_id) }) {
+    for my $memo (
+        @{
+            $self->_rows(
+                'SELECT id, public_number FROM memo WHERE user_id = ? ORDER BY id', $user_id
+            )
+        }
+        )
+    {
         push @{ defined $memo->{public_number} ? \@public : \@private }, $memo->{id};
     }
     return (\@public, \@private);
@@ -146,7 +175,8 @@ sub author_ids {
 
 sub public_ids {
     my ($self) = @_;
-    return map { $_->{id} } @{ $self->_rows('SELECT id FROM memo WHERE public_number IS NOT NULL') };
+    return
+        map { $_->{id} } @{ $self->_rows('SELECT id FROM memo WHERE public_number IS NOT NULL') };
 }
 
 sub _statement {
@@ -160,7 +190,7 @@ sub _rows { return &_statement->fetchall_arrayref({}) }
 
 sub _row {
     my $statement = &_statement;
-    my $row       = $statement->fetchrow_hashref;
+    my $row = $statement->fetchrow_hashref;
     $statement->finish;
     return $row;
 }

@@ -26,10 +26,10 @@ use Time::HiRes ();
 # good what another process left. A missing or foreign ledger (store restarted, restored from an old snapshot,
 # another database, other templates) means: nothing in it can be trusted, remove every page we may have stored.
 
-my $LEDGER             = 'memo/ledger';
-my $PAGE_HEAD          = "text/html; charset=UTF-8\r\n";
-my $KEYS_AT_ONCE       = 1_000;
-my $RETRY_AFTER_SECS   = 1;
+my $LEDGER = 'memo/ledger';
+my $PAGE_HEAD = "text/html; charset=UTF-8\r\n";
+my $KEYS_AT_ONCE = 1_000;
+my $RETRY_AFTER_SECS = 1;
 # The net below the net. One case is left: a "set" that this side gave up on after io_timeout, and that a stalled
 # store carries out after another process's "settle".
 my $PAGE_LIFETIME_SECS = 600;
@@ -73,11 +73,13 @@ sub settle {
 sub push {
     my ($self, $path, $html, $version) = @_;
     return 0 if !$self->is_used;
-    return $self->_locked(sub {
-        my ($current) = @_;
-        return 0 if $version != $current;
-        return $self->_client->set($path, $PAGE_HEAD . $html, $PAGE_LIFETIME_SECS) ? 1 : 0;
-    });
+    return $self->_locked(
+        sub {
+            my ($current) = @_;
+            return 0 if $version != $current;
+            return $self->_client->set($path, $PAGE_HEAD . $html, $PAGE_LIFETIME_SECS) ? 1 : 0;
+        }
+    );
 }
 
 # Runs the code with the number of public memos, under the lock and with the store settled; else false.
@@ -85,32 +87,35 @@ sub _locked {
     my ($self, $code) = @_;
     my $client = $self->_client;
     my $result = 0;
-    my $done   = eval {
-        $self->{database}->exclusively(sub {
-            my $current = $self->{memos}->public_total;
-            $self->{is_settled} = $self->_settle_to($client, $current);
-            $result = $code->($current) if $self->{is_settled};
-        });
+    my $done = eval {
+        $self->{database}->exclusively(
+            sub {
+                my $current = $self->{memos}->public_total;
+                $self->{is_settled} = $self->_settle_to($client, $current);
+                $result = $code->($current) if $self->{is_settled};
+            }
+        );
         1;
     };
     # The page is only a copy: whatever went wrong with it must not spoil the answer.
     warn "page store: $@" if !$done;
     $self->{is_settled} = 0 if !$done;
-    $self->{next_try}   = Time::HiRes::time() + $RETRY_AFTER_SECS if !$self->{is_settled};
+    $self->{next_try} = Time::HiRes::time() + $RETRY_AFTER_SECS if !$self->{is_settled};
     return $result;
 }
 
 sub _settle_to {
     my ($self, $client, $current) = @_;
     my $identity = $self->{identity}->();
-    my @keys     = @{ $self->{fragment_keys} };
+    my @keys = @{ $self->{fragment_keys} };
     # A connection that Kirin closed in the meantime fails once and is then made anew; the client does not tell
     # a failure from a missing item.
     my $have = $client->get_multi($LEDGER, @keys);
     $have = $client->get_multi($LEDGER, @keys) if !defined $have->{$LEDGER};
 
-    my $settled = ($have->{$LEDGER} // '') =~ /\A\Q$identity\E (\d+)\z/a && $1 <= $current ? $1 : undef;
-    my $is_new  = !defined $settled || $settled < $current;
+    my $settled =
+        ($have->{$LEDGER} // '') =~ /\A\Q$identity\E (\d+)\z/a && $1 <= $current ? $1 : undef;
+    my $is_new = !defined $settled || $settled < $current;
 
     # Fragments are replaced and never removed: a page that names them may be in the store at any time.
     if ($is_new || grep { !defined $have->{$_} } @keys) {

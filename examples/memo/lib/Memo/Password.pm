@@ -10,9 +10,9 @@ use Memo::ConstantTime ();
 # Perl's own crypt(), that is the system's libcrypt. It is salted, slow, costly in memory for a guesser, in C,
 # and needs no module: PBKDF2 over Digest::SHA would be as slow for us as for the guesser's graphics card fast.
 # crypt(5) has the format.
-my $SETTING     = '$y$j9T$';
+my $SETTING = '$y$j9T$';
 my $SALT_LENGTH = 22;
-my @CRYPT64     = ('.', '/', 0 .. 9, 'A' .. 'Z', 'a' .. 'z');
+my @CRYPT64 = ('.', '/', 0 .. 9, 'A' .. 'Z', 'a' .. 'z');
 
 # Verified against when the name is unknown, so that the answer takes as long as for a known one.
 my $HASH_OF_NOBODY;
@@ -20,8 +20,8 @@ my $HASH_OF_NOBODY;
 # The digits of one byte each: of 256 values 64 letters, so every letter is equally likely.
 # The last letter of yescrypt's 22 stands for the top two bits of 16 bytes; it must be one of the first four.
 sub _salt {
-    my @bytes   = unpack 'C*', Memo::Random::bytes($SALT_LENGTH);
-    my $last    = pop @bytes;
+    my @bytes = unpack 'C*', Memo::Random::bytes($SALT_LENGTH);
+    my $last = pop @bytes;
     return join('', map { $CRYPT64[$_ % 64] } @bytes) . $CRYPT64[$last % 4];
 }
 

@@ -15,8 +15,8 @@ use Memo::Markdown ();
 # whoever adds a memo deletes them inside the lock, before committing. So a list that is there is right, and a process may
 # die at any time. A list that cannot be deleted, because the store is away: see Memo::StoreClient.
 my $LIFETIME_SECS = 600;
-my $NEIGHBOURS    = '<!--# neighbours -->';
-my $CSRF_TOKEN    = '<!--# csrf_token -->';
+my $NEIGHBOURS = '<!--# neighbours -->';
+my $CSRF_TOKEN = '<!--# csrf_token -->';
 
 # database, memos, view, store (a Memo::StoreClient).
 sub new {
@@ -28,12 +28,22 @@ sub new {
 sub page {
     my ($self, $memo, $csrf_token) = @_;
     my $view = $self->{view};
-    my $html = $view->part('private_memo', { memo => $memo }, {
-        body        => Memo::Markdown::html($memo->{content}),
-        neighbours  => $NEIGHBOURS,
-        session_bar => $view->part('session_bar', { user => { name => $memo->{author} } }, { csrf_token => $CSRF_TOKEN }),
-    });
-    $self->_keep($memo, "private/memo/$memo->{id}" => Encode::encode_utf8("$memo->{user_id}\n$html"));
+    my $html = $view->part(
+        'private_memo',
+        { memo => $memo },
+        {
+            body        => Memo::Markdown::html($memo->{content}),
+            neighbours  => $NEIGHBOURS,
+            session_bar => $view->part(
+                'session_bar', { user => { name => $memo->{author} } },
+                { csrf_token => $CSRF_TOKEN }
+            ),
+        }
+    );
+    $self->_keep(
+        $memo,
+        "private/memo/$memo->{id}" => Encode::encode_utf8("$memo->{user_id}\n$html")
+    );
     my %parts = ($NEIGHBOURS => $self->_links($memo), $CSRF_TOKEN => $csrf_token);
     return Encode::encode_utf8($html =~ s/(\Q$NEIGHBOURS\E|\Q$CSRF_TOKEN\E)/$parts{$1}/gr);
 }
@@ -47,8 +57,10 @@ sub neighbours {
 
 sub _links {
     my ($self, $memo) = @_;
-    return $self->{view}->part('neighbours',
-        { memo => $memo, neighbours => $self->{memos}->all_neighbours($memo), is_own => 1 });
+    return $self->{view}->part(
+        'neighbours',
+        { memo => $memo, neighbours => $self->{memos}->all_neighbours($memo), is_own => 1 }
+    );
 }
 
 # Inside the transaction that adds a memo.
@@ -62,7 +74,7 @@ sub author_writes {
 sub keys_in_store {
     my ($self) = @_;
     my $memos = $self->{memos};
-    return ((map {"private/memo/$_"} $memos->private_ids), map { _lists($_) } $memos->author_ids);
+    return ((map { "private/memo/$_" } $memos->private_ids), map { _lists($_) } $memos->author_ids);
 }
 
 sub _lists { return ("author/$_[0]/public", "author/$_[0]/private") }
@@ -73,13 +85,16 @@ sub _keep {
     return if !$self->{store}->is_used;
     my ($public, $private) = _lists($memo->{user_id});
     my $client = $self->{store}->client;
-    my $have   = $client->get_multi($public, $private, keys %items);
+    my $have = $client->get_multi($public, $private, keys %items);
     my @missing = grep { !defined $have->{$_} } $public, $private, keys %items or return;
     my $done = eval {
-        $self->{database}->exclusively(sub {
-            @items{ $public, $private } = map { join ' ', @$_ } $self->{memos}->ids_of_author($memo->{user_id});
-            $client->set($_, $items{$_}, $LIFETIME_SECS) for @missing;
-        });
+        $self->{database}->exclusively(
+            sub {
+                @items{ $public, $private } =
+                    map { join ' ', @$_ } $self->{memos}->ids_of_author($memo->{user_id});
+                $client->set($_, $items{$_}, $LIFETIME_SECS) for @missing;
+            }
+        );
         1;
     };
     # They are only copies: whatever went wrong with them must not spoil the answer.

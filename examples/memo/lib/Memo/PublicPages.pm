@@ -19,12 +19,13 @@ use Text::Xslate ();
 #    neighbours, on a memo's page. "include virtual" asks the application for what is missing.
 #
 # Where a page does not go through the store, "_fill" does the same.
-my $TOTAL       = 'fragment/total';
-my $NEWEST      = 'fragment/newest';
+my $TOTAL = 'fragment/total';
+my $NEWEST = 'fragment/newest';
 my $SESSION_BAR = 'fragment/session-bar';
 # Nobody but our templates can write such a comment: "<" in a memo is always escaped.
-my $INCLUDE    = qr/<!--# include (\S+) -->/;
-my $FOR_AUTHOR = qr/<!--# if expr="\$session\.user_id = (\d+)" -->.*?<!--# else -->(.*?)<!--# endif -->/s;
+my $INCLUDE = qr/<!--# include (\S+) -->/;
+my $FOR_AUTHOR =
+    qr/<!--# if expr="\$session\.user_id = (\d+)" -->.*?<!--# else -->(.*?)<!--# endif -->/s;
 
 # database, memos, view, store (a Memo::StoreClient), and private (Memo::PrivatePages).
 sub new {
@@ -34,13 +35,18 @@ sub new {
     # The closures do not hold $self: it holds the store.
     my $parts = { memos => $given{memos}, view => $view };
     $self->{store} = Memo::PageStore->new(
-        store         => $given{store},
-        database      => $given{database},
-        memos         => $given{memos},
-        identity      => sub { ($parts->{site} //= $given{database}->setting('site_id')) . '/' . $view->fingerprint },
+        store    => $given{store},
+        database => $given{database},
+        memos    => $given{memos},
+        identity => sub {
+            ($parts->{site} //= $given{database}->setting('site_id')) . '/' . $view->fingerprint;
+        },
         fragment_keys => [$TOTAL, $NEWEST, $SESSION_BAR],
-        fragments     => sub { my $text = _fragments($parts); +{ map { $_ => Encode::encode_utf8($text->{$_}) } keys %$text } },
-        keys_changed  => sub { _keys_changed(@given{qw(memos private)}, $_[0]) },
+        fragments     => sub {
+            my $text = _fragments($parts);
+            +{ map { $_ => Encode::encode_utf8($text->{$_}) } keys %$text };
+        },
+        keys_changed => sub { _keys_changed(@given{qw(memos private)}, $_[0]) },
     );
     return $self;
 }
@@ -52,11 +58,13 @@ sub store { return $_[0]{store} }
 sub answer {
     my ($self, $path, $visitor) = @_;
     my ($html, $version, $fragments);
-    $self->{database}->snapshot(sub {
-        $html      = $self->render($path) // return;
-        $version   = $self->{memos}->public_total;
-        $fragments = _fragments($self);
-    });
+    $self->{database}->snapshot(
+        sub {
+            $html = $self->render($path) // return;
+            $version = $self->{memos}->public_total;
+            $fragments = _fragments($self);
+        }
+    );
     return if !defined $html;
     $self->{store}->push($path, Encode::encode_utf8($html), $version);
     return Encode::encode_utf8($self->_fill($html, $path, $fragments, $visitor));
@@ -64,10 +72,10 @@ sub answer {
 
 sub _fill {
     my ($self, $html, $path, $fragments, $visitor) = @_;
-    my %parts   = (%$fragments, $SESSION_BAR => $visitor->{session_bar});
+    my %parts = (%$fragments, $SESSION_BAR => $visitor->{session_bar});
     my $user_id = $visitor->{user_id} // 0;
-    return $html =~ s/$FOR_AUTHOR/$1 == $user_id ? $self->_neighbours_of_author($path) : $2/ger
-        =~ s/$INCLUDE/$parts{$1} \/\/ ''/ger;
+    return $html =~ s/$FOR_AUTHOR/$1 == $user_id ? $self->_neighbours_of_author($path) : $2/ger =~
+        s/$INCLUDE/$parts{$1} \/\/ ''/ger;
 }
 
 sub _neighbours_of_author {
@@ -86,9 +94,9 @@ sub memo_was_added {
 # As stored, with the comments; as text.
 sub render {
     my ($self, $path) = @_;
-    return $self->_list(0, 1)  if $path eq '/';
+    return $self->_list(0, 1) if $path eq '/';
     return $self->_list($1, 0) if $path =~ m{\A/recent/(\d+)\z}a;
-    return $self->_memo($1)    if $path =~ m{\A/memo/(\d+)\z}a;
+    return $self->_memo($1) if $path =~ m{\A/memo/(\d+)\z}a;
     return;
 }
 
@@ -99,7 +107,7 @@ sub _list {
     return $self->{view}->part(
         $is_front ? 'front' : 'recent',
         { memos => $self->{memos}->public_page($page), page => $page, last_page => $last },
-        { total => _include($TOTAL), session_bar => _include($SESSION_BAR) },
+        { total => _include($TOTAL), session_bar            => _include($SESSION_BAR) },
     );
 }
 
@@ -107,14 +115,17 @@ sub _memo {
     my ($self, $id) = @_;
     my $memo = $self->{memos}->find($id);
     return if !$memo || !defined $memo->{public_number};
-    my $neighbours = $self->{view}->part('neighbours',
-        { memo => $memo, neighbours => $self->{memos}->public_neighbours($memo) });
+    my $neighbours = $self->{view}->part(
+        'neighbours',
+        { memo => $memo, neighbours => $self->{memos}->public_neighbours($memo) }
+    );
     return $self->{view}->part(
         'memo',
         { memo => $memo },
         {
-            body        => Memo::Markdown::html($memo->{content}),
-            neighbours  => $self->{view}->part('stored_neighbours', { memo => $memo }, { everybodys => $neighbours }),
+            body       => Memo::Markdown::html($memo->{content}),
+            neighbours => $self->{view}
+                ->part('stored_neighbours', { memo => $memo }, { everybodys => $neighbours }),
             newest      => _include($NEWEST),
             total       => _include($TOTAL),
             session_bar => _include($SESSION_BAR),
@@ -136,13 +147,20 @@ sub _fragments {
 # The bar's end: what each kind of visitor sees of it, and a template that chooses.
 sub _session_bar {
     my ($view) = @_;
-    return $view->part('stored_session_bar', {}, {
-        stranger  => $view->part('session_bar', {}),
-        signed_in => $view->part('session_bar', {
-            user       => { name => _echo('session.name') },
-            csrf_token => _echo('session.csrf_token'),
-        }),
-    });
+    return $view->part(
+        'stored_session_bar',
+        {},
+        {
+            stranger  => $view->part('session_bar', {}),
+            signed_in => $view->part(
+                'session_bar',
+                {
+                    user       => { name => _echo('session.name') },
+                    csrf_token => _echo('session.csrf_token'),
+                }
+            ),
+        }
+    );
 }
 
 # Kirin escapes what it echoes.
@@ -154,8 +172,10 @@ sub _echo { return Text::Xslate::mark_raw(qq{<!--# echo var="$_[0]" default="" -
 sub _keys_changed {
     my ($memos, $private, $settled) = @_;
     my @ids = defined $settled ? $memos->ids_touched_since($settled) : $memos->public_ids;
-    return ('/', (map {"/recent/$_"} 0 .. $memos->last_page), (map {"/memo/$_"} @ids),
-        defined $settled ? () : $private->keys_in_store);
+    return (
+        '/', (map { "/recent/$_" } 0 .. $memos->last_page), (map { "/memo/$_" } @ids),
+        defined $settled ? () : $private->keys_in_store
+    );
 }
 
 1;

@@ -29,7 +29,8 @@ sub session_token {
 # The signed-in user, or undef.
 sub user_signed_in {
     my ($self) = @_;
-    $self->{user_signed_in} = $self->{sessions}->user($self->session_token) if !exists $self->{user_signed_in};
+    $self->{user_signed_in} = $self->{sessions}->user($self->session_token)
+        if !exists $self->{user_signed_in};
     return $self->{user_signed_in};
 }
 
@@ -37,7 +38,7 @@ sub user_signed_in {
 sub csrf_token {
     my ($self) = @_;
     if (!defined $self->session_token) {
-        $self->{session_token}   = Memo::Random::token();
+        $self->{session_token} = Memo::Random::token();
         $self->{has_new_token} = 1;
     }
     return $self->{sessions}->csrf_token($self->session_token);
@@ -46,14 +47,16 @@ sub csrf_token {
 # Set-Cookie values that a page with forms must carry.
 sub form_cookies {
     my ($self) = @_;
-    return $self->{has_new_token} ? $self->{sessions}->cookies_for_form($self->session_token, $self->is_https) : ();
+    return $self->{has_new_token}
+        ? $self->{sessions}->cookies_for_form($self->session_token, $self->is_https)
+        : ();
 }
 
 # A field of the posted form as text.
 sub field {
     my ($self, $name) = @_;
     my $bytes = $self->body_parameters->{$name} // '';
-    my $text  = eval { Encode::decode('UTF-8', $bytes, Encode::FB_CROAK) };
+    my $text = eval { Encode::decode('UTF-8', $bytes, Encode::FB_CROAK) };
     die Memo::Response::refusal(400, 'The form is not in UTF-8.') if !defined $text;
     return $text;
 }
@@ -61,10 +64,14 @@ sub field {
 # Every POST passes here before its form is believed.
 sub refuse_forgeries {
     my ($self) = @_;
-    die Memo::Response::refusal(413, 'The form is too large.') if ($self->content_length // 0) > $LARGEST_FORM_BYTES;
+    die Memo::Response::refusal(413, 'The form is too large.')
+        if ($self->content_length // 0) > $LARGEST_FORM_BYTES;
     my $given = $self->body_parameters->{csrf_token};
     return if $self->{sessions}->csrf_token_is_right($self->session_token, $given);
-    die Memo::Response::refusal(403, 'This form is not from this site, or it is too old. Go back, reload and try again.');
+    die Memo::Response::refusal(
+        403,
+        'This form is not from this site, or it is too old. Go back, reload and try again.'
+    );
 }
 
 1;

@@ -29,7 +29,8 @@ sub personal_page {
 
 sub see_other {
     my ($path, @cookies) = @_;
-    my $answer = _answer(303, 'text/plain; charset=UTF-8', 'private, no-store', "See $path\n", @cookies);
+    my $answer =
+        _answer(303, 'text/plain; charset=UTF-8', 'private, no-store', "See $path\n", @cookies);
     push @{ $answer->[1] }, Location => $path;
     return $answer;
 }
@@ -37,7 +38,8 @@ sub see_other {
 # To be thrown by a handler; Memo::App makes the page of it.
 sub refusal {
     my ($status, $reason, @headers) = @_;
-    return bless { status => $status, reason => $reason, headers => \@headers }, 'Memo::Response::Refusal';
+    return bless { status => $status, reason => $reason, headers => \@headers },
+        'Memo::Response::Refusal';
 }
 
 sub _answer {

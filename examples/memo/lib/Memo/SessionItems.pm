@@ -54,11 +54,13 @@ sub _lifetime { return max(1, min($LIFETIME_SECS, $_[0] - time)) }
 sub _write {
     my ($self, $token, $find) = @_;
     my $done = eval {
-        $self->{database}->exclusively(sub {
-            my $session  = $find->() or return;
-            my $lifetime = _lifetime(delete $session->{expires_at});
-            $self->{store}->client->set($token, $JSON->encode($session), $lifetime);
-        });
+        $self->{database}->exclusively(
+            sub {
+                my $session = $find->() or return;
+                my $lifetime = _lifetime(delete $session->{expires_at});
+                $self->{store}->client->set($token, $JSON->encode($session), $lifetime);
+            }
+        );
         1;
     };
     # It is only a copy: whatever went wrong with it must not spoil the answer.

@@ -12,8 +12,8 @@ use Memo::Random ();
 # The cookie is a random token that everybody who sees a form gets; only a signed-in visitor's token has a
 # row. The CSRF token of a form is a MAC of the cookie's token, so the sign-in form is protected too and
 # nothing has to be kept for visitors who only look.
-my $COOKIE        = 'memo_session';
-my $TOKEN         = qr/\A[0-9a-f]{36}\z/;
+my $COOKIE = 'memo_session';
+my $TOKEN = qr/\A[0-9a-f]{36}\z/;
 my $LIFETIME_SECS = 30 * 24 * 3600;
 
 # Tells a page from the store, when the copy of the session is missing, that asking the application is worth it.
@@ -55,19 +55,24 @@ sub start {
     my ($self, $user, $old_token) = @_;
     my $token = Memo::Random::token();
     $self->end($old_token) if defined $old_token;
-    $self->{database}->exclusively(sub {
-        my ($handle) = @_;
-        $handle->do('DELETE FROM session WHERE expires_at <= ?', undef, time);
-        $handle->do('INSERT INTO session (token_digest, user_id, expires_at) VALUES (?, ?, ?)',
-            undef, sha256_hex($token), $user->{id}, time + $LIFETIME_SECS);
-    });
+    $self->{database}->exclusively(
+        sub {
+            my ($handle) = @_;
+            $handle->do('DELETE FROM session WHERE expires_at <= ?', undef, time);
+            $handle->do(
+                'INSERT INTO session (token_digest, user_id, expires_at) VALUES (?, ?, ?)',
+                undef, sha256_hex($token), $user->{id}, time + $LIFETIME_SECS
+            );
+        }
+    );
     $self->{items}->begin($token, sub { $self->_find($token) });
     return $token;
 }
 
 sub end {
     my ($self, $token) = @_;
-    $self->{database}->handle->do('DELETE FROM session WHERE token_digest = ?', undef, sha256_hex($token));
+    $self->{database}
+        ->handle->do('DELETE FROM session WHERE token_digest = ?', undef, sha256_hex($token));
     $self->{items}->forget($token);
     return;
 }
@@ -84,15 +89,20 @@ sub csrf_token_is_right {
 }
 
 # Set-Cookie values.
-sub cookies_for_form    { return _cookie($COOKIE, $_[1], 'HttpOnly', $_[2]) }
+sub cookies_for_form { return _cookie($COOKIE, $_[1], 'HttpOnly', $_[2]) }
+
 sub cookies_for_sign_in {
     return (
-        _cookie($COOKIE,      $_[1], "Max-Age=$LIFETIME_SECS; HttpOnly", $_[2]),
-        _cookie($HINT_COOKIE, 1,     "Max-Age=$LIFETIME_SECS; HttpOnly", $_[2]),
+        _cookie($COOKIE, $_[1], "Max-Age=$LIFETIME_SECS; HttpOnly", $_[2]),
+        _cookie($HINT_COOKIE, 1, "Max-Age=$LIFETIME_SECS; HttpOnly", $_[2]),
     );
 }
+
 sub cookies_for_sign_out {
-    return (_cookie($COOKIE, '', 'Max-Age=0; HttpOnly', $_[1]), _cookie($HINT_COOKIE, '', 'Max-Age=0; HttpOnly', $_[1]));
+    return (
+        _cookie($COOKIE, '', 'Max-Age=0; HttpOnly', $_[1]),
+        _cookie($HINT_COOKIE, '', 'Max-Age=0; HttpOnly', $_[1])
+    );
 }
 
 sub _cookie {

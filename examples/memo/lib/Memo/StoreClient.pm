@@ -19,14 +19,16 @@ sub client {
     my ($self) = @_;
     return $self->{client} if $self->{pid} == $$;
     $self->{pid} = $$;
-    return $self->{client} = Cache::Memcached::Fast->new({
-        servers         => [$self->{address}],
-        connect_timeout => 0.25,
-        io_timeout      => 0.5,
-        # A dead store costs a request at most this, and then nothing for two seconds.
-        max_failures    => 2,
-        failure_timeout => 2,
-    });
+    return $self->{client} = Cache::Memcached::Fast->new(
+        {
+            servers         => [$self->{address}],
+            connect_timeout => 0.25,
+            io_timeout      => 0.5,
+            # A dead store costs a request at most this, and then nothing for two seconds.
+            max_failures    => 2,
+            failure_timeout => 2,
+        }
+    );
 }
 
 # Deletes items that must not be served any longer. Those that cannot be deleted, because the store is away, are deleted

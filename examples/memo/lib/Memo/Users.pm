@@ -5,9 +5,9 @@ use utf8;
 
 use Memo::Password ();
 
-my $NAME              = qr/\A [A-Za-z0-9] [A-Za-z0-9_-]{1,19} \z/x;
+my $NAME = qr/\A [A-Za-z0-9] [A-Za-z0-9_-]{1,19} \z/x;
 my $PASSWORD_SHORTEST = 8;
-my $PASSWORD_LONGEST  = 200;
+my $PASSWORD_LONGEST = 200;
 
 sub new {
     my ($class, $database) = @_;
@@ -17,8 +17,10 @@ sub new {
 # Creates the account. Returns (user, undef) or (undef, what is wrong with it).
 sub sign_up {
     my ($self, $name, $password) = @_;
-    return (undef, 'A name is 2 to 20 letters, digits, “-” or “_”, and starts with a letter or digit.')
-        if $name !~ $NAME;
+    return (
+        undef,
+        'A name is 2 to 20 letters, digits, “-” or “_”, and starts with a letter or digit.'
+    ) if $name !~ $NAME;
     return (undef, "A password is $PASSWORD_SHORTEST to $PASSWORD_LONGEST characters long.")
         if length $password < $PASSWORD_SHORTEST || length $password > $PASSWORD_LONGEST;
     return (undef, 'A password has no control characters.') if $password =~ /[[:cntrl:]]/;
@@ -30,7 +32,7 @@ sub sign_up {
 sub add {
     my ($self, $name, $password_hash, $created_at) = @_;
     my $handle = $self->{database}->handle;
-    my $added  = $handle->do(
+    my $added = $handle->do(
         'INSERT INTO user (name, password_hash, created_at) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING',
         undef, $name, $password_hash, $created_at,
     );
@@ -42,10 +44,13 @@ sub add {
 sub sign_in {
     my ($self, $name, $password) = @_;
     my $user = $self->{database}->handle->selectrow_hashref(
-        'SELECT id, name, password_hash FROM user WHERE name = ?', undef, $name);
-    my $right = length $password > $PASSWORD_LONGEST || $password =~ /\0/ ? 0
+        'SELECT id, name, password_hash FROM user WHERE name = ?',
+        undef, $name
+    );
+    my $right =
+          length $password > $PASSWORD_LONGEST || $password =~ /\0/ ? 0
         : $user ? Memo::Password::matches($password, delete $user->{password_hash})
-        :         Memo::Password::matches_nobody($password);
+        : Memo::Password::matches_nobody($password);
     return $right ? $user : ();
 }
 

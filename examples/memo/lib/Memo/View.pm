@@ -60,7 +60,7 @@ sub fingerprint {
 sub thousands { return scalar reverse(reverse($_[0]) =~ s/(\d{3})(?=\d)/$1,/gr) }
 
 sub _minute { return POSIX::strftime('%Y-%m-%d %H:%M', gmtime $_[0]) }
-sub _iso    { return POSIX::strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $_[0]) }
+sub _iso { return POSIX::strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $_[0]) }
 
 1;
 

@@ -24,7 +24,8 @@ sub start {
     my ($self) = @_;
     $self->{pid} = fork // die "fork: $!\n";
     if (!$self->{pid}) {
-        exec 'memcached', '-s', $self->{socket}, '-u', scalar getpwuid($<), '-m', 64 or die "no memcached: $!\n";
+        exec 'memcached', '-s', $self->{socket}, '-u', scalar getpwuid($<), '-m', 64
+            or die "no memcached: $!\n";
     }
     my $deadline = time + $LONGEST_START_SECS;
     until (IO::Socket::UNIX->new(Peer => $self->{socket})) {
@@ -54,7 +55,8 @@ sub item {
 
 sub set {
     my ($self, $key, $value) = @_;
-    Cache::Memcached::Fast->new({ servers => [$self->{socket}] })->set($key, $value) or die "cannot set $key\n";
+    Cache::Memcached::Fast->new({ servers => [$self->{socket}] })->set($key, $value)
+        or die "cannot set $key\n";
     return;
 }
 
@@ -116,11 +118,12 @@ sub without_blank_lines { return $_[0] =~ s/\n\s*\n/\n/gr }
 
 sub _carry_out {
     my ($self, $html, $visitor) = @_;
-    $html =~ s{<!--# include ([^\s"]+) -->\n?}{$self->item($1) // die "include of $1, which is missing"}ge;
+    $html =~
+        s{<!--# include ([^\s"]+) -->\n?}{$self->item($1) // die "include of $1, which is missing"}ge;
     $html =~ s{<!--# block .*?<!--# endblock -->\n?}{}gs;
     my $cookies = $visitor ? $visitor->cookies : {};
     my $session = JSON::PP::decode_json($self->item($cookies->{memo_session} // '-') // '{}');
-    my $holds   = sub {
+    my $holds = sub {
         my ($expression) = @_;
         return 1 if !defined $expression;
         return $session->{$1} if $expression =~ /\A\$session\.(\w+)\z/;

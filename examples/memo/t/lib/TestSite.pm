@@ -19,12 +19,14 @@ sub new {
     my $folder = $given{folder} // File::Temp->newdir('memo-test-XXXXXXXX', TMPDIR => 1);
     local $SIG{__WARN__} = sub { warn @_ if $_[0] !~ /made an empty database/ };
     my $app = Memo::App->new(
-        database => "$folder/memo.sqlite", templates => "$HERE/templates", store => $given{store});
+        database => "$folder/memo.sqlite", templates => "$HERE/templates",
+        store    => $given{store}
+    );
     return bless { folder => $folder, app => $app, psgi => $app->to_app }, $class;
 }
 
 sub folder { return $_[0]{folder} }
-sub app    { return $_[0]{app} }
+sub app { return $_[0]{app} }
 
 # Somebody with an empty cookie jar.
 sub visitor { return TestVisitor->new($_[0]{psgi}) }
@@ -33,7 +35,8 @@ sub visitor { return TestVisitor->new($_[0]{psgi}) }
 sub member {
     my ($self, $name) = @_;
     my $visitor = $self->visitor;
-    my $answer = $visitor->submit('/signup', '/signup', name => $name, password => "password of $name");
+    my $answer =
+        $visitor->submit('/signup', '/signup', name => $name, password => "password of $name");
     die "sign up of $name: ", $answer->as_string if $answer->code != 303;
     return $visitor;
 }
@@ -42,7 +45,9 @@ sub member {
 sub add_public_memos {
     my ($self, $author, $count) = @_;
     my $user = $self->app->users->add($author, '*', time);
-    return map { $self->app->memos->create($user->{id}, "# $author $_\n\nText of $author $_.", 0) } 1 .. $count;
+    return
+        map { $self->app->memos->create($user->{id}, "# $author $_\n\nText of $author $_.", 0) }
+        1 .. $count;
 }
 
 1;

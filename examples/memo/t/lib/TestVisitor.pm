@@ -43,7 +43,8 @@ sub write {
 sub _request {
     my ($self, $request) = @_;
     my $cookies = $self->{cookies};
-    $request->header(Cookie => join '; ', map {"$_=$cookies->{$_}"} sort keys %$cookies) if %$cookies;
+    $request->header(Cookie => join '; ', map { "$_=$cookies->{$_}" } sort keys %$cookies)
+        if %$cookies;
     my $answer = $self->{test}->request($request);
     for my $cookie ($answer->header('Set-Cookie')) {
         my ($name, $value) = $cookie =~ /\A([^=]+)=([^;]*)/;

@@ -14,22 +14,26 @@ get '/' => sub ($c) {
 
 post '/memo' => sub ($c) {
     my $v = $c->validation;
-    return $c->render('index', memos => [], status => 422) if !$v->required('text')->size(1, 40)->is_valid;
+    return $c->render('index', memos => [], status => 422)
+        if !$v->required('text')->size(1, 40)->is_valid;
     push @{ $c->session->{memos} //= [] }, $v->param('text');
     $c->flash(message => 'Noted: ' . $v->param('text'));
     $c->redirect_to('index');
 };
 
 post '/checked' => sub ($c) {
-    return $c->render(text => 'Bad CSRF token!', status => 403) if $c->validation->csrf_protect->has_error('csrf_token');
+    return $c->render(text => 'Bad CSRF token!', status => 403)
+        if $c->validation->csrf_protect->has_error('csrf_token');
     $c->render(text => 'token accepted');
 };
 
 post '/upload' => sub ($c) {
-    my @files = map { +{
-        field => $_->name, name => $_->filename, size => $_->size, sha1 => sha1_sum($_->slurp),
-        type  => $_->headers->content_type,
-    } } @{ $c->req->every_upload('file') };
+    my @files = map {
+        +{
+            field => $_->name, name => $_->filename, size => $_->size, sha1 => sha1_sum($_->slurp),
+            type  => $_->headers->content_type,
+        }
+    } @{ $c->req->every_upload('file') };
     $c->render(json => { files => \@files, note => $c->param('note') });
 };
 
@@ -42,11 +46,15 @@ put '/api/memo/:id' => [id => qr/\d+/] => sub ($c) {
 del '/api/memo/:id' => sub ($c) { $c->rendered(204) };
 
 any '/echo/*rest' => sub ($c) {
-    $c->render(json => {
-        method => $c->req->method, path => $c->req->url->path->to_string, rest => $c->param('rest'),
-        query  => $c->req->query_params->to_hash, url => $c->req->url->to_abs->to_string,
-        body   => $c->req->body, agent => $c->req->headers->user_agent, secure => $c->req->is_secure ? 1 : 0,
-    });
+    $c->render(
+        json => {
+            method => $c->req->method, path => $c->req->url->path->to_string,
+            rest   => $c->param('rest'),
+            query  => $c->req->query_params->to_hash, url => $c->req->url->to_abs->to_string,
+            body   => $c->req->body, agent                => $c->req->headers->user_agent,
+            secure => $c->req->is_secure ? 1 : 0,
+        }
+    );
 };
 
 get '/cookies' => sub ($c) {
@@ -59,7 +67,9 @@ get '/chunks' => sub ($c) {
     my $number = 0;
     my $drain;
     $drain = sub ($c, @) {
-        $number++ < 5 ? $c->write_chunk("chunk $number\n", $drain) : do { undef $drain; $c->write_chunk('') };
+        $number++ < 5
+            ? $c->write_chunk("chunk $number\n", $drain)
+            : do { undef $drain; $c->write_chunk('') };
     };
     $c->$drain;
 };
@@ -69,14 +79,18 @@ get '/unsized' => sub ($c) {
     $c->write('hello ', sub ($c, @) { $c->write('writer') });
 };
 
-get '/large'    => sub ($c) { $c->render(text => join '', map {"line $_\n"} 1 .. 400_000) };
-get '/unicode'  => sub ($c) { $c->render(text => "\x{9e92}\x{9e9f} \x{1f984} na\x{ef}ve") };
-get '/file'     => sub ($c) { $c->reply->static('picture.svg') };
-get '/teapot'   => sub ($c) { $c->render(text => 'short and stout', status => 418) };
-get '/moved'    => sub ($c) { $c->res->code(301); $c->redirect_to('/unicode?from=moved#part') };
-get '/die'      => sub ($c) { die "a bad day\n" };
-get '/stash'    => { format => 'txt', text => 'from the stash' };
-websocket '/ws' => sub ($c) { $c->on(message => sub ($c, $text) { $c->send("echo: $text") }) };
+get '/large' => sub ($c) {
+    $c->render(text => join '', map { "line $_\n" } 1 .. 400_000);
+};
+get '/unicode' => sub ($c) { $c->render(text => "\x{9e92}\x{9e9f} \x{1f984} na\x{ef}ve") };
+get '/file'    => sub ($c) { $c->reply->static('picture.svg') };
+get '/teapot'  => sub ($c) { $c->render(text => 'short and stout', status => 418) };
+get '/moved'   => sub ($c) { $c->res->code(301); $c->redirect_to('/unicode?from=moved#part') };
+get '/die'     => sub ($c) { die "a bad day\n" };
+get '/stash'   => { format => 'txt', text => 'from the stash' };
+websocket '/ws' => sub ($c) {
+    $c->on(message => sub ($c, $text) { $c->send("echo: $text") });
+};
 
 app->start;
 

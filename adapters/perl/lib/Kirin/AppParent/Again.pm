@@ -40,11 +40,12 @@ sub without_preloading {
     POSIX::close($_) for @opened;
     # As they were at the start.
     POSIX::dup2(fileno $parent->{listener}, 0) // return "STDIN: $!\n";
-    POSIX::dup2(fileno $parent->{control},  1) // return "STDOUT: $!\n";
+    POSIX::dup2(fileno $parent->{control}, 1) // return "STDOUT: $!\n";
     Kirin::Log::give_back();
     POSIX::sigprocmask(POSIX::SIG_SETMASK(), $self->{mask});
     no warnings 'exec';
-    exec {$^X} $^X, (map { "-I$_" } @{ $self->{include} }), '-MKirin::AppParent', '-e', 'exit Kirin::AppParent->main(@ARGV)',
+    exec {$^X} $^X, (map { "-I$_" } @{ $self->{include} }), '-MKirin::AppParent', '-e',
+        'exit Kirin::AppParent->main(@ARGV)',
         '--', '--preload', 'false', @{ $self->{arguments} };
     return "$^X: $!\n";
 }

@@ -5,16 +5,19 @@ use warnings;
 use overload '""' => sub { $_[0]{message} . "\n" }, bool => sub { 1 }, fallback => 1;
 
 # What is wrong with the request: 400, or 413 if it is larger than what is taken.
-sub bad       { die bless { code => 400, message => $_[1] }, $_[0] }
+sub bad { die bless { code => 400, message => $_[1] }, $_[0] }
 sub too_large { die bless { code => 413, message => $_[1] }, $_[0] }
 
-sub code    { $_[0]{code} }
+sub code { $_[0]{code} }
 sub message { $_[0]{message} }
 
 sub as_psgi {
     my $self = shift;
     my $text = $self->{code} == 413 ? 'Content Too Large' : 'Bad Request';
-    return [$self->{code}, ['Content-Type' => 'text/plain', 'Content-Length' => length $text], [$text]];
+    return [
+        $self->{code}, ['Content-Type' => 'text/plain', 'Content-Length' => length $text],
+        [$text]
+    ];
 }
 
 1;

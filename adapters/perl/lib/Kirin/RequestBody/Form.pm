@@ -6,13 +6,17 @@ use Kirin::RequestBody::Error;
 use WWW::Form::UrlEncoded ();
 
 my %DECODED = map { ("$_->[0]$_->[1]" => chr hex "$_->[0]$_->[1]") }
-    map { my $high = $_; map { [$high, $_] } 0 .. 9, 'a' .. 'f', 'A' .. 'F' } 0 .. 9, 'a' .. 'f', 'A' .. 'F';
+    map {
+    my $high = $_;
+    map { [$high, $_] } 0 .. 9, 'a' .. 'f', 'A' .. 'F'
+    } 0 .. 9, 'a' .. 'f', 'A' .. 'F';
 
 # A form in bytes at most.
 use constant MAX_FORM_BYTES => 8 * 1024 * 1024;
 
 # Names and values, as bytes. In C if WWW::Form::UrlEncoded has its module for that.
-*decode = defined &WWW::Form::UrlEncoded::PP::parse_urlencoded_arrayref
+*decode =
+    defined &WWW::Form::UrlEncoded::PP::parse_urlencoded_arrayref
     ? \&decode_in_perl
     : \&WWW::Form::UrlEncoded::parse_urlencoded_arrayref;
 
@@ -22,7 +26,8 @@ sub decode_in_perl {
     my @parts;
     for my $pair (split /[&;] ?/, $text // '', -1) {
         my $equals = index $pair, '=';
-        push @parts, $equals < 0 ? ($pair, '') : (substr($pair, 0, $equals), substr $pair, $equals + 1);
+        push @parts,
+            $equals < 0 ? ($pair, '') : (substr($pair, 0, $equals), substr $pair, $equals + 1);
     }
     return \@parts if !@parts;
     if (index($text, '+') >= 0) {

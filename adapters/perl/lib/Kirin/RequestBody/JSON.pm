@@ -23,7 +23,7 @@ sub add {
 
 # The members of an object are the parameters. Other values have none.
 sub finalize {
-    my $self  = shift;
+    my $self = shift;
     my $value = eval { $json->decode($self->{text}) };
     Kirin::RequestBody::Error->bad('not JSON: ' . $@ =~ s/ at \S+ line [0-9]+\.?\n?\z//r) if $@;
     my @params = ref $value eq 'HASH' ? %$value : ();

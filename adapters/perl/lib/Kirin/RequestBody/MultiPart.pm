@@ -22,18 +22,18 @@ sub new {
     my ($class, $env, $option) = @_;
     my $boundary = boundary($env->{CONTENT_TYPE} // '');
     return bless {
-        env       => $env,
+        env => $env,
         DEFAULT,
         $option ? %$option : (),
         delimiter => CRLF . "--$boundary",
         # The line end that belongs to a delimiter; the first one may do without.
-        buffer  => CRLF,
-        at      => 0,
-        state   => 'preamble',
-        parts   => 0,
+        buffer       => CRLF,
+        at           => 0,
+        state        => 'preamble',
+        parts        => 0,
         fields_bytes => 0,
-        params  => [],
-        uploads => [],
+        params       => [],
+        uploads      => [],
     }, $class;
 }
 
@@ -43,7 +43,8 @@ sub boundary {
     my ($quoted, $token) = $type =~ /[;\s]boundary=(?:"([^"]*)"|([^\s";]*))\s*(?:;|\z)/
         or Kirin::RequestBody::Error->bad("no boundary in $type");
     my $boundary = $quoted // $token;
-    $boundary =~ m{\A[0-9A-Za-z'()+_,./:=?-]{1,70}\z} or Kirin::RequestBody::Error->bad("bad boundary in $type");
+    $boundary =~ m{\A[0-9A-Za-z'()+_,./:=?-]{1,70}\z}
+        or Kirin::RequestBody::Error->bad("bad boundary in $type");
     return $boundary;
 }
 
@@ -62,7 +63,8 @@ sub add {
 
 sub finalize {
     my $self = shift;
-    Kirin::RequestBody::Error->bad("multipart/form-data ends too early: $self->{state}") if $self->{state} ne 'epilogue';
+    Kirin::RequestBody::Error->bad("multipart/form-data ends too early: $self->{state}")
+        if $self->{state} ne 'epilogue';
     return @$self{qw(params uploads)};
 }
 
@@ -70,8 +72,10 @@ sub preamble {
     my $self = shift;
     my $found = index $self->{buffer}, substr($self->{delimiter}, 2), $self->{at};
     # What looks like the begin of a boundary may become one.
-    my $length = ($found < 0 ? length($self->{buffer}) - length($self->{delimiter}) + 3 : $found) - $self->{at};
-    Kirin::RequestBody::Error->bad('too much before the first boundary') if $length > PREAMBLE_BYTES;
+    my $length = ($found < 0 ? length($self->{buffer}) - length($self->{delimiter}) + 3 : $found) -
+        $self->{at};
+    Kirin::RequestBody::Error->bad('too much before the first boundary')
+        if $length > PREAMBLE_BYTES;
     return if $found < 0;
     Kirin::RequestBody::Error->bad('the first boundary does not begin a line')
         if substr($self->{buffer}, $found - 2, 2) ne CRLF;
@@ -85,7 +89,8 @@ sub delimiter_end {
     my $next = substr $self->{buffer}, $self->{at}, 4;
     if (substr($next, 0, 2) eq CRLF) {
         my $limit = $self->{max_parts};
-        Kirin::RequestBody::Error->too_large("more than $limit parts") if $limit && ++$self->{parts} > $limit;
+        Kirin::RequestBody::Error->too_large("more than $limit parts")
+            if $limit && ++$self->{parts} > $limit;
         $self->{at} += 2;
         return 'head';
     }
@@ -98,11 +103,12 @@ sub delimiter_end {
 }
 
 sub head {
-    my $self  = shift;
-    my $end   = index $self->{buffer}, CRLF . CRLF, $self->{at};
+    my $self = shift;
+    my $end = index $self->{buffer}, CRLF . CRLF, $self->{at};
     my $limit = $self->{max_part_head_bytes};
     my $length = ($end < 0 ? length($self->{buffer}) - 3 : $end) - $self->{at};
-    Kirin::RequestBody::Error->too_large("head of a part of more than $limit bytes") if $limit && $length > $limit;
+    Kirin::RequestBody::Error->too_large("head of a part of more than $limit bytes")
+        if $limit && $length > $limit;
     return if $end < 0;
     my $head = substr $self->{buffer}, $self->{at}, $length;
     $self->{at} = $end + 4;
@@ -151,7 +157,8 @@ sub begin_part {
     my ($disposition) = map { /\AContent-Disposition:[\t ]*(.*)/si ? $1 : () } @lines;
     my ($name, $filename) = defined $disposition ? disposition($disposition) : ();
     Kirin::RequestBody::Error->bad('a part has no name') if !defined $name;
-    $self->{part} = { name => $name, filename => $filename, lines => \@lines, bytes => 0, data => '' };
+    $self->{part} =
+        { name => $name, filename => $filename, lines => \@lines, bytes => 0, data => '' };
     $self->open_file if length($filename // '');
 }
 
@@ -166,7 +173,9 @@ sub disposition {
     until ($text =~ /\G\z/gc) {
         # Nothing, or a word without a value.
         next if $text =~ /\G\s*+[^\s"=;]*+\s*+;/gc;
-        $text =~ /\G\s*+([^\s"=;]++)\s*+=\s*+(?:"([^"]*+(?:(?<=\\)"[^"]*+)*?)"|([^\s";]*+))\s*+(?:;|\z)/gc or return;
+        $text =~
+            /\G\s*+([^\s"=;]++)\s*+=\s*+(?:"([^"]*+(?:(?<=\\)"[^"]*+)*?)"|([^\s";]*+))\s*+(?:;|\z)/gc
+            or return;
         my ($key, $value) = (lc $1, $2 // $3);
         next if $key ne 'name' && $key ne 'filename';
         return if exists $value{$key};
@@ -176,9 +185,12 @@ sub disposition {
 }
 
 sub body {
-    my $self  = shift;
+    my $self = shift;
     my $found = index $self->{buffer}, $self->{delimiter}, $self->{at};
-    my $length = $found < 0 ? length($self->{buffer}) - length($self->{delimiter}) + 1 - $self->{at} : $found - $self->{at};
+    my $length =
+        $found < 0
+        ? length($self->{buffer}) - length($self->{delimiter}) + 1 - $self->{at}
+        : $found - $self->{at};
     if ($length > 0) {
         $self->take($length);
         $self->{at} += $length;
@@ -208,7 +220,8 @@ sub take {
     elsif (!defined $part->{filename}) {
         my $limit = $self->{max_fields_bytes};
         $self->{fields_bytes} += $length;
-        Kirin::RequestBody::Error->too_large("fields of more than $limit bytes") if $limit && $self->{fields_bytes} > $limit;
+        Kirin::RequestBody::Error->too_large("fields of more than $limit bytes")
+            if $limit && $self->{fields_bytes} > $limit;
         $part->{data} .= substr $self->{buffer}, $self->{at}, $length;
     }
 }
@@ -234,10 +247,12 @@ sub end_part {
 # The directory goes with the environment, and the files with it.
 sub open_file {
     my $self = shift;
-    my $directory = $self->{env}{'kirin.request_body.directory'} //= File::Temp->newdir('kirin-upload-XXXXXXXX', TMPDIR => 1);
+    my $directory = $self->{env}{'kirin.request_body.directory'} //=
+        File::Temp->newdir('kirin-upload-XXXXXXXX', TMPDIR => 1);
     my $part = $self->{part};
     $part->{tempname} = "$directory/" . $self->{files}++;
-    sysopen $part->{file}, $part->{tempname}, O_WRONLY | O_CREAT | O_EXCL, 0600 or die "$part->{tempname}: $!\n";
+    sysopen $part->{file}, $part->{tempname}, O_WRONLY | O_CREAT | O_EXCL, 0600
+        or die "$part->{tempname}: $!\n";
     binmode $part->{file};
 }
 

@@ -5,10 +5,10 @@ use warnings;
 # Only the session is kept, so that what it has loaded can be replaced.
 sub TIEHASH { my ($class, $session) = @_; return bless { session => $session }, $class }
 
-sub FETCH    { $_[0]{session}->content->{ $_[1] } }
-sub EXISTS   { exists $_[0]{session}->content->{ $_[1] } }
-sub SCALAR   { scalar %{ $_[0]{session}->content } }
-sub NEXTKEY  { each %{ $_[0]{session}->content } }
+sub FETCH { $_[0]{session}->content->{ $_[1] } }
+sub EXISTS { exists $_[0]{session}->content->{ $_[1] } }
+sub SCALAR { scalar %{ $_[0]{session}->content } }
+sub NEXTKEY { each %{ $_[0]{session}->content } }
 
 sub FIRSTKEY {
     my $content = $_[0]{session}->content;
@@ -22,7 +22,8 @@ sub STORE {
     my $content = $self->{session}->content;
     my $old = $content->{$key};
     # The same text once more is no change; of references nobody knows.
-    $self->{session}->change if !defined $old || !defined $value || ref $old || ref $value || $old ne $value;
+    $self->{session}->change
+        if !defined $old || !defined $value || ref $old || ref $value || $old ne $value;
     $content->{$key} = $value;
 }
 
@@ -34,7 +35,7 @@ sub DELETE {
 }
 
 sub CLEAR {
-    my $self    = shift;
+    my $self = shift;
     my $content = $self->{session}->content;
     $self->{session}->change if %$content;
     %$content = ();

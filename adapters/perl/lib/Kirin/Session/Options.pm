@@ -43,8 +43,8 @@ sub FIRSTKEY {
 }
 
 sub NEXTKEY { each %{ $_[0]{session}{options} } }
-sub EXISTS  { exists $_[0]{session}{options}{ $_[1] } }
-sub SCALAR  { scalar %{ $_[0]{session}{options} } }
+sub EXISTS { exists $_[0]{session}{options}{ $_[1] } }
+sub SCALAR { scalar %{ $_[0]{session}{options} } }
 
 1;
 

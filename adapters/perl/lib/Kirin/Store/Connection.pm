@@ -3,7 +3,8 @@ use v5.16;
 use warnings;
 
 use Errno qw(EAGAIN EINPROGRESS EINTR);
-use Socket qw(:addrinfo AF_UNIX IPPROTO_TCP MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_RCVTIMEO SO_SNDTIMEO TCP_NODELAY);
+use Socket
+    qw(:addrinfo AF_UNIX IPPROTO_TCP MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_RCVTIMEO SO_SNDTIMEO TCP_NODELAY);
 use Time::HiRes ();
 
 # Seconds without another try after one that took too long: a host that does not answer must not cost every request the
@@ -17,7 +18,8 @@ use constant LINE_BYTES => 8 * 1024;
 
 sub new {
     my ($class, %args) = @_;
-    return bless { address => $args{address}, timeout => $args{timeout}, buffer => '', pid => $$ }, $class;
+    return bless { address => $args{address}, timeout => $args{timeout}, buffer => '', pid => $$ },
+        $class;
 }
 
 # Sends bytes. Connects if need be. Returns true, or dies with the reason in one line.
@@ -43,7 +45,8 @@ sub line {
     my $self = shift;
     my $end;
     while (($end = index $self->{buffer}, "\r\n") < 0) {
-        $self->fail_with('what came is no reply of a memcached') if length $self->{buffer} > LINE_BYTES;
+        $self->fail_with('what came is no reply of a memcached')
+            if length $self->{buffer} > LINE_BYTES;
         $self->fill;
     }
     my $line = substr $self->{buffer}, 0, $end;
@@ -56,7 +59,8 @@ sub block {
     my ($self, $length) = @_;
     $self->fill while length $self->{buffer} < $length + 2;
     my $block = substr $self->{buffer}, 0, $length;
-    $self->fail_with('what came is no reply of a memcached') if substr($self->{buffer}, $length, 2) ne "\r\n";
+    $self->fail_with('what came is no reply of a memcached')
+        if substr($self->{buffer}, $length, 2) ne "\r\n";
     substr $self->{buffer}, 0, $length + 2, '';
     return $block;
 }
@@ -112,7 +116,8 @@ sub candidates {
         $self->fail_with('the path of the socket is too long') if length $path > 107;
         return [AF_UNIX, Socket::pack_sockaddr_un($path)];
     }
-    my ($host, $port) = $text =~ /\A\[?(.+?)\]?:([0-9]+)\z/ or $self->fail_with('the address is not HOST:PORT or unix:PATH');
+    my ($host, $port) = $text =~ /\A\[?(.+?)\]?:([0-9]+)\z/
+        or $self->fail_with('the address is not HOST:PORT or unix:PATH');
     my ($error, @found) = getaddrinfo($host, $port, { socktype => SOCK_STREAM });
     $self->fail_with("$error") if $error;
     return map { [$_->{family}, $_->{addr}] } @found;

@@ -47,7 +47,8 @@ sub behind {
 sub gives_whole_file {
     my $handle = shift;
     my $plain = $is_plain{ ref $handle } //= is_plain(ref $handle);
-    return $plain
+    return
+           $plain
         && !tied *$handle
         && gives_bytes($handle)
         && tell($handle) == 0

@@ -9,7 +9,7 @@ our @EXPORT_OK = qw(after_fork before_exit);
 
 my (@after_fork, @before_exit);
 
-sub after_fork  { push @after_fork,  @_; return }
+sub after_fork { push @after_fork, @_; return }
 sub before_exit { push @before_exit, @_; return }
 
 # Dies with the first hook that does: a worker without its connection to a database, say, must not serve.

@@ -33,7 +33,12 @@ sub receive_file {
         $length -= length $received;
         last if $length < 1;
         my $count;
-        until (defined($count = sysread $socket, $received, $length < READ_BYTES ? $length : READ_BYTES)) {
+        until (
+            defined(
+                $count = sysread $socket, $received, $length < READ_BYTES ? $length : READ_BYTES
+            )
+            )
+        {
             return if $! != EINTR;
         }
         return if !$count;

@@ -22,7 +22,7 @@ sub wanted {
     return sort keys %wanted;
 }
 
-sub want { @wanted{ @_ } = (1) x @_ }
+sub want { @wanted{@_} = (1) x @_ }
 
 # Names and values of the query, if the front has parsed the one that is there now.
 sub query {
@@ -47,7 +47,9 @@ sub form {
     my @parsed = split /\x1f/, $env->{'kirin.form'}, -1;
     my ($input, $own) = @$env{qw(psgi.input kirin.form.input)};
     return if !ref $input || !ref $own || refaddr($input) != refaddr $own;
-    return if shift(@parsed) ne ($env->{CONTENT_LENGTH} // '') || index($env->{CONTENT_TYPE} // '', FORM_TYPE) != 0;
+    return
+        if shift(@parsed) ne ($env->{CONTENT_LENGTH} // '')
+        || index($env->{CONTENT_TYPE} // '', FORM_TYPE) != 0;
     return seek($input, 0, 0) ? \@parsed : undef;
 }
 
@@ -58,11 +60,12 @@ sub speed_up_plack_request {
     $plack{$_} = Plack::Request->can($_) for REPLACED, BODY;
     no warnings 'redefine';
     *Plack::Request::_query_parameters = \&plack_query_parameters;
-    *Plack::Request::_body_parameters  = \&plack_body_parameters;
-    *Plack::Request::cookies           = \&plack_cookies;
+    *Plack::Request::_body_parameters = \&plack_body_parameters;
+    *Plack::Request::cookies = \&plack_cookies;
     # The front does as these two do. Their relatives in C are about as fast as taking over what has been parsed.
     want(qw(query form))
-        if \&Plack::Request::parse_urlencoded_arrayref == \&WWW::Form::UrlEncoded::PP::parse_urlencoded_arrayref;
+        if \&Plack::Request::parse_urlencoded_arrayref ==
+        \&WWW::Form::UrlEncoded::PP::parse_urlencoded_arrayref;
     want('cookies') if \&Cookie::Baker::crush_cookie == \&Cookie::Baker::pp_crush_cookie;
 }
 
@@ -85,7 +88,7 @@ sub plack_cookies {
 
 sub plack_body_parameters {
     my $self = $_[0];
-    my $env  = $self->env;
+    my $env = $self->env;
     return $env->{'plack.request.body_parameters'} if $env->{'plack.request.body_parameters'};
     my $parameters = parses_as_plack($self) ? body($env) : undef;
     goto &{ $plack{_body_parameters} } if !$parameters;
@@ -113,7 +116,8 @@ sub body {
         return [];
     }
     my $form = form($env);
-    return $form if $form || index($type, FORM_TYPE) != 0 || $env->{CONTENT_LENGTH} !~ /\A[1-9][0-9]{0,6}\z/;
+    return $form
+        if $form || index($type, FORM_TYPE) != 0 || $env->{CONTENT_LENGTH} !~ /\A[1-9][0-9]{0,6}\z/;
     return if $env->{CONTENT_LENGTH} > BODY_BYTES;
     $input->seek(0, 0);
     $input->read(my $content, $env->{CONTENT_LENGTH});

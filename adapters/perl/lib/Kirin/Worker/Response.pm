@@ -8,7 +8,8 @@ use Kirin::Worker::Writer;
 
 # Fields that say how the body is framed, what becomes of connection and worker, and what the front is to send. None of it is
 # the application's.
-my %FRAMING = map { $_ => 1 } qw(content-length transfer-encoding connection keep-alive kirin-cleanup kirin-file);
+my %FRAMING = map { $_ => 1 }
+    qw(content-length transfer-encoding connection keep-alive kirin-cleanup kirin-file);
 
 # Names that have been looked at, by whether a field can have them.
 my %is_name;
@@ -26,7 +27,8 @@ sub whole {
     no warnings 'uninitialized';
     # An undefined element is an empty one, as with other servers.
     $body = @$body == 1 ? $body->[0] // '' : join '', @$body;
-    utf8::downgrade($body, 1) or die "Wide character in the response body: encode it before it is sent\n";
+    utf8::downgrade($body, 1)
+        or die "Wide character in the response body: encode it before it is sent\n";
     if ($env->{REQUEST_METHOD} eq 'HEAD' || has_no_body($status)) {
         # The length that the body of a GET would have. An empty body stands for one that was left out.
         $length //= length $body if length $body;
@@ -53,7 +55,7 @@ sub head {
     ($status // '') =~ /\A[1-9][0-9][0-9]\z/
         or die 'Status of the response is not a number of three digits: ', $status // 'undef', "\n";
     ref $headers eq 'ARRAY' or die "The headers of the response are no array\n";
-    my $head  = "HTTP/1.1 $status\r\n";
+    my $head = "HTTP/1.1 $status\r\n";
     my $lines = 1;
     my ($length, $coding);
     no warnings 'uninitialized';
@@ -74,7 +76,8 @@ sub head {
         refuse_line_ends($headers);
         $head =~ tr/\x01-\x08\x0B\x0C\x0E-\x1F\x7F/ /;
     }
-    utf8::downgrade($head, 1) or die "Wide character in the response headers: encode them before they are sent\n";
+    utf8::downgrade($head, 1)
+        or die "Wide character in the response headers: encode them before they are sent\n";
     return ($head, $length, $coding);
 }
 
@@ -86,7 +89,8 @@ sub is_name {
     return $is_name{$name} = 1 if $name =~ /\A[!#\$%&'*+.^_`|~0-9A-Za-z-]+\z/;
     $is_name{$name} = 0;
     my $shown = $name =~ s/[^!-~]/?/gr;
-    Kirin::Log::line("kirin: worker $$: the response header '$shown' is left out: this is no name of a field")
+    Kirin::Log::line(
+        "kirin: worker $$: the response header '$shown' is left out: this is no name of a field")
         if $name !~ /[\r\n\0]/;
     return 0;
 }
@@ -115,7 +119,10 @@ sub refuse_line_ends {
 # What the client gets when the application has failed. The log has the reason.
 sub internal_server_error {
     my ($env, $leaving) = @_;
-    return whole([500, ['Content-Type' => 'text/plain'], ["Internal Server Error\n"]], $env, $leaving);
+    return whole(
+        [500, ['Content-Type' => 'text/plain'], ["Internal Server Error\n"]], $env,
+        $leaving
+    );
 }
 
 1;

@@ -21,7 +21,7 @@ sub install {
 sub restore {
     no warnings 'uninitialized';
     return
-        if $SIG{TERM} == $handler{TERM}
+           if $SIG{TERM} == $handler{TERM}
         && $SIG{QUIT} == $handler{QUIT}
         && $SIG{USR2} == $handler{USR2}
         && $SIG{PIPE} == $handler{PIPE};
@@ -40,16 +40,20 @@ sub guard_against_safe {
     no warnings 'redefine';
     *Opcode::_safe_call_sv = sub ($$$) {
         POSIX::sigprocmask(POSIX::SIG_BLOCK(), $ours, my $before = POSIX::SigSet->new);
-        my $end = Kirin::Worker::Signals::AtEnd->new(sub {
-            $SIG{$_} = $handler{$_} for keys %handler;
-            POSIX::sigprocmask(POSIX::SIG_SETMASK(), $before);
-        });
+        my $end = Kirin::Worker::Signals::AtEnd->new(
+            sub {
+                $SIG{$_} = $handler{$_} for keys %handler;
+                POSIX::sigprocmask(POSIX::SIG_SETMASK(), $before);
+            }
+        );
         return &$guarded;
     };
     return;
 }
 
-sub set_of { return POSIX::SigSet->new(map { POSIX->can("SIG$_")->() } @_) }
+sub set_of {
+    return POSIX::SigSet->new(map { POSIX->can("SIG$_")->() } @_);
+}
 
 package Kirin::Worker::Signals::AtEnd {
     sub new { my ($class, $code) = @_; return bless { code => $code }, $class }

@@ -14,7 +14,8 @@ use constant READ_BYTES => 64 * 1024;
 
 sub new {
     my ($class, $socket, $env, $leaving, $sendfile) = @_;
-    return bless { socket => $socket, env => $env, leaving => $leaving, sendfile => $sendfile }, $class;
+    return bless { socket => $socket, env => $env, leaving => $leaving, sendfile => $sendfile },
+        $class;
 }
 
 # Whether something may have been sent already, so that no other response can take this one's place.
@@ -30,10 +31,12 @@ sub cleanup_is_announced { $_[0]{cleanup_is_announced} }
 sub send {
     my ($self, $response) = @_;
     if (ref $response eq 'CODE' || blessed $response && overload::Method($response, '&{}')) {
-        $response->(sub {
-            die "The application has called its responder twice\n" if $self->{begun};
-            return $self->send_one($_[0]);
-        });
+        $response->(
+            sub {
+                die "The application has called its responder twice\n" if $self->{begun};
+                return $self->send_one($_[0]);
+            }
+        );
         if (!$self->{begun}) {
             return $self->leave_to_application if $self->{env}{'psgix.io'};
             die "The application has not called its responder\n";
@@ -67,7 +70,9 @@ sub send_one {
         Kirin::Worker::Writer::write_all($self->{socket}, $bytes);
         return;
     }
-    !defined $body || ref $body eq 'GLOB' || blessed $body && grep { $body->can($_) } qw(getline path AUTOLOAD)
+    !defined $body
+        || ref $body eq 'GLOB'
+        || blessed $body && grep { $body->can($_) } qw(getline path AUTOLOAD)
         or die "The response body is no array, no handle and no object with getline\n";
     my ($head, $length, $coding) = Kirin::Worker::Response::head($status, $headers);
     if (!$coding && blessed $body && $body->can('path') && $self->may_hand_back($status)) {
@@ -75,7 +80,11 @@ sub send_one {
         return $self->hand_back($head, $file, $body) if defined $file;
     }
     # Of a plain file the length is known; with it the front can take a small one whole and free this worker.
-    if (!defined $length && !$coding && Plack::Util::is_real_fh($body) && Kirin::Worker::File::gives_bytes($body)) {
+    if (   !defined $length
+        && !$coding
+        && Plack::Util::is_real_fh($body)
+        && Kirin::Worker::File::gives_bytes($body))
+    {
         $length = Plack::Util::content_length($body);
     }
     my $framing = 'chunked';
@@ -84,9 +93,11 @@ sub send_one {
         $framing = 'coded';
         $self->{switched} = 1;
     }
-    elsif ($self->{env}{REQUEST_METHOD} eq 'HEAD' || Kirin::Worker::Response::has_no_body($status)) {
+    elsif ($self->{env}{REQUEST_METHOD} eq 'HEAD' || Kirin::Worker::Response::has_no_body($status))
+    {
         $framing = 'nothing';
-        $head .= "Content-Length: $length\r\n" if defined $length && ($status == 304 || $status >= 200 && $status != 204);
+        $head .= "Content-Length: $length\r\n"
+            if defined $length && ($status == 304 || $status >= 200 && $status != 204);
     }
     elsif ($coding) {
         $framing = 'coded';
@@ -112,7 +123,7 @@ sub send_one {
     # An object may take its time before it gives the first bytes; a file does not.
     $writer->flush if !Plack::Util::is_real_fh($body);
     if ($framing ne 'nothing') {
-        local $/ = \ READ_BYTES;
+        local $/ = \READ_BYTES;
         while (defined(my $bytes = $body->getline)) {
             $writer->write($bytes);
         }
@@ -129,7 +140,8 @@ sub send_one {
 sub may_hand_back {
     my ($self, $status) = @_;
     my $env = $self->{env};
-    return ($env->{REQUEST_METHOD} eq 'GET' || $env->{REQUEST_METHOD} eq 'HEAD')
+    return
+           ($env->{REQUEST_METHOD} eq 'GET' || $env->{REQUEST_METHOD} eq 'HEAD')
         && !exists $env->{KIRIN_SENDFILE}
         && !Kirin::Worker::Response::has_no_body($status);
 }

@@ -7,12 +7,13 @@ use Kirin::Log;
 use Socket qw(MSG_NOSIGNAL);
 
 # Thrown when the front does not read any more, because its client has gone.
-our $GONE = bless \ (my $reason = "the client has gone\n"), 'Kirin::Worker::Gone';
+our $GONE = bless \(my $reason = "the client has gone\n"), 'Kirin::Worker::Gone';
 
 # $framing says how the body is written: "length", "chunked", "coded" (the application has done it), "nothing".
 sub new {
     my ($class, $socket, $head, $framing, $length) = @_;
-    return bless { socket => $socket, pending => $head, framing => $framing, left => $length }, $class;
+    return bless { socket => $socket, pending => $head, framing => $framing, left => $length },
+        $class;
 }
 
 # Writes a part of the body.
@@ -20,13 +21,15 @@ sub write {
     my ($self, $bytes) = @_;
     die "The body has been closed already\n" if $self->{closed};
     return if !length $bytes || $self->{framing} eq 'nothing';
-    utf8::downgrade($bytes, 1) or die "Wide character in the response body: encode it before it is sent\n";
+    utf8::downgrade($bytes, 1)
+        or die "Wide character in the response body: encode it before it is sent\n";
     if ($self->{framing} eq 'chunked') {
         $bytes = sprintf "%x\r\n%s\r\n", length $bytes, $bytes;
     }
     elsif ($self->{framing} eq 'length') {
         if (length $bytes > $self->{left}) {
-            Kirin::Log::line("kirin: worker $$: the response body is longer than its Content-Length; it is cut")
+            Kirin::Log::line(
+                "kirin: worker $$: the response body is longer than its Content-Length; it is cut")
                 if !$self->{warned}++;
             $bytes = substr $bytes, 0, $self->{left};
         }

@@ -11,10 +11,10 @@ use Kirin::Worker;
 our $VERSION = $Kirin::Worker::VERSION;
 
 # Options and what their values must look like. Those without a pattern are taken as they are.
-my $COUNT   = qr/\A[1-9][0-9]{0,8}\z/;
+my $COUNT = qr/\A[1-9][0-9]{0,8}\z/;
 my $SECONDS = qr/\A[0-9]{1,8}(?:\.[0-9]+)?\z/;
-my $TIME    = qr/\A[1-9][0-9]{0,8}[smh]?\z/;
-my $SIZE    = qr/\A[1-9][0-9]{0,12}(?:B|KB|MB|GB)?\z/;
+my $TIME = qr/\A[1-9][0-9]{0,8}[smh]?\z/;
+my $SIZE = qr/\A[1-9][0-9]{0,12}(?:B|KB|MB|GB)?\z/;
 my %OPTION = (
     host               => undef,
     port               => undef,
@@ -80,7 +80,8 @@ sub new {
         }
         elsif (defined $value) {
             my $pattern = $OPTION{$name};
-            Carp::croak("Plack::Handler::Kirin: option $name cannot be '$value'") if $pattern && $value !~ $pattern;
+            Carp::croak("Plack::Handler::Kirin: option $name cannot be '$value'")
+                if $pattern && $value !~ $pattern;
             $option{$name} = $value;
         }
     }
@@ -100,7 +101,8 @@ sub code_block {
     my $code = shift;
     return $code if ref $code eq 'CODE';
     my $compiled = eval $code;    ## no critic: that is what the option is
-    Carp::croak("Plack::Handler::Kirin: child_exit is not a code block: " . ($@ || $code)) if ref $compiled ne 'CODE';
+    Carp::croak("Plack::Handler::Kirin: child_exit is not a code block: " . ($@ || $code))
+        if ref $compiled ne 'CODE';
     return $compiled;
 }
 
@@ -114,9 +116,11 @@ sub inherited {
 # Sockets that are there go before what the options say: plackup gives a port in any case.
 sub inherited_addresses {
     my $self = shift;
-    my %is_store = map { address($_) => 1 } ref $self->{memcached} ? @{ $self->{memcached} } : $self->{memcached} // ();
+    my %is_store = map { address($_) => 1 }
+        ref $self->{memcached} ? @{ $self->{memcached} } : $self->{memcached} // ();
     my @addresses = grep { !$is_store{$_} } $self->{inherited}->addresses or return;
-    @$self{qw(host port)} = $addresses[0] =~ /\A(.*):([0-9]+)\z/ ? ($1, $2) : (undef, $addresses[0] =~ s/\Aunix://r);
+    @$self{qw(host port)} =
+        $addresses[0] =~ /\A(.*):([0-9]+)\z/ ? ($1, $2) : (undef, $addresses[0] =~ s/\Aunix://r);
     return \@addresses;
 }
 
@@ -141,7 +145,7 @@ sub address {
     my $text = shift;
     if ($text =~ /\A(.*):([0-9]+)\z/s) {
         my ($host, $port) = ($1, $2);
-        $host = '*'       if $host eq '' || $host eq '0';
+        $host = '*' if $host eq '' || $host eq '0';
         $host = "[$host]" if $host =~ /:/ && $host !~ /\A\[/;
         return "$host:$port";
     }
@@ -153,7 +157,7 @@ sub address {
 sub run {
     my ($self, $app) = @_;
     my $child_exit = $self->{child_exit};
-    my $disabled   = exists $self->{keepalive} && !$self->{keepalive};
+    my $disabled = exists $self->{keepalive} && !$self->{keepalive};
     my $keep_alive = $disabled ? 1 : $self->{keepalive_timeout};
     my $max_requests = $self->{max_reqs_per_child} || undef;
     my $front = Kirin::Front->new(
@@ -162,11 +166,14 @@ sub run {
         keep_alive => defined $keep_alive ? int($keep_alive) || 1 : undef,
         memcached  => ref $self->{memcached} ? $self->{memcached} : [$self->{memcached} // ()],
         sendfile   => ref $self->{sendfile} ? $self->{sendfile} : [$self->{sendfile} // ()],
-        trusted    => [grep { length } defined $self->{trusted} ? as_list($self->{trusted}) : TRUSTED],
-        workers    => $self->{max_workers} // WORKERS || 1,
-        (map { $_ => $self->{$_} } qw(
-            body_limit daemonize deadline error_log memory pid queue queue_wait start_limit threads
-        )),
+        trusted => [grep { length } defined $self->{trusted} ? as_list($self->{trusted}) : TRUSTED],
+        workers => $self->{max_workers} // WORKERS || 1,
+        (
+            map { $_ => $self->{$_} }
+                qw(
+                body_limit daemonize deadline error_log memory pid queue queue_wait start_limit threads
+                )
+        ),
         on_ready => sub { $self->{server_ready}->($self) if $self->{server_ready} },
         parent   => {
             max_requests   => $max_requests,

@@ -33,7 +33,10 @@ sub sign_in {
     $request->refuse_forgeries;
     my $name = $request->field('name');
     my $user = $app->users->sign_in($name, $request->field('password'))
-        or return _again($app, $request, { %SIGN_IN, name => $name, problem => 'Name or password is wrong.' });
+        or return _again(
+        $app, $request,
+        { %SIGN_IN, name => $name, problem => 'Name or password is wrong.' }
+        );
     return _welcome($app, $request, $user);
 }
 
@@ -53,7 +56,10 @@ sub _again {
 sub _welcome {
     my ($app, $request, $user) = @_;
     my $token = $app->sessions->start($user, $request->session_token);
-    return Memo::Response::see_other('/mypage', $app->sessions->cookies_for_sign_in($token, $request->is_https));
+    return Memo::Response::see_other(
+        '/mypage',
+        $app->sessions->cookies_for_sign_in($token, $request->is_https)
+    );
 }
 
 1;

@@ -8,7 +8,8 @@ use Memo::Response ();
 # GET / and /recent/N. Here only when the store has no such page.
 sub page {
     my ($app, $request) = @_;
-    return _public_page($app, $request) // die Memo::Response::refusal(404, 'There is no such page.');
+    return _public_page($app, $request)
+        // die Memo::Response::refusal(404, 'There is no such page.');
 }
 
 # GET /memo/N. A public one as above. A private one for its author; to others it does not exist.
@@ -19,7 +20,10 @@ sub memo {
 
     my $memo = _own_memo($app, $request, $id)
         or die Memo::Response::refusal(404, 'There is no such memo, or it is not yours to read.');
-    return Memo::Response::personal_page(200, $app->private_pages->page($memo, $request->csrf_token));
+    return Memo::Response::personal_page(
+        200,
+        $app->private_pages->page($memo, $request->csrf_token)
+    );
 }
 
 # GET /memo/N/neighbours, included by the page of a public memo that its author looks at: the links that others do not see.
@@ -41,9 +45,11 @@ sub _part { return Memo::Response::personal_page(200, Encode::encode_utf8($_[0])
 
 sub _public_page {
     my ($app, $request) = @_;
-    my $user  = $request->user_signed_in;
-    my $bytes = $app->pages->answer($request->path,
-        { session_bar => $app->session_bar($request), user_id => $user && $user->{id} });
+    my $user = $request->user_signed_in;
+    my $bytes = $app->pages->answer(
+        $request->path,
+        { session_bar => $app->session_bar($request), user_id => $user && $user->{id} }
+    );
     return if !defined $bytes;
     return $user ? Memo::Response::personal_page(200, $bytes) : Memo::Response::public_page($bytes);
 }
@@ -52,7 +58,7 @@ sub _public_page {
 sub _own_memo {
     my ($app, $request, $id) = @_;
     my $user = $request->user_signed_in or return;
-    my $memo = $app->memos->find($id)   or return;
+    my $memo = $app->memos->find($id) or return;
     return $memo->{user_id} == $user->{id} ? $memo : ();
 }
 

@@ -17,24 +17,33 @@ sub mypage {
 sub write {
     my ($app, $request) = @_;
     $request->refuse_forgeries;
-    my $user    = $request->user_signed_in or die Memo::Response::refusal(403, 'Sign in to write a memo.');
+    my $user = $request->user_signed_in
+        or die Memo::Response::refusal(403, 'Sign in to write a memo.');
     my $content = _clean($request->field('content'));
     my $private = $request->field('is_private') ? 1 : 0;
     my $problem =
-          $content !~ /\S/                ? 'A memo has at least one word.'
+          $content !~ /\S/ ? 'A memo has at least one word.'
         : length $content > $LONGEST_MEMO ? "A memo has at most $LONGEST_MEMO characters."
-        :                                   undef;
-    return _mypage($app, $request, $user, 400, { problem => $problem, content => $content, is_private => $private })
-        if $problem;
+        : undef;
+    return _mypage(
+        $app, $request, $user, 400,
+        { problem => $problem, content => $content, is_private => $private }
+    ) if $problem;
 
-    my $id = $app->memos->create($user->{id}, $content, $private, sub { $app->private_pages->author_writes($user->{id}) });
+    my $id = $app->memos->create(
+        $user->{id}, $content, $private,
+        sub { $app->private_pages->author_writes($user->{id}) }
+    );
     $app->pages->memo_was_added if !$private;
     return Memo::Response::see_other("/memo/$id");
 }
 
 sub _mypage {
     my ($app, $request, $user, $status, $form) = @_;
-    return $app->personal_page($request, $status, 'mypage', { form => $form, memos => $app->memos->of_user($user->{id}) });
+    return $app->personal_page(
+        $request, $status, 'mypage',
+        { form => $form, memos => $app->memos->of_user($user->{id}) }
+    );
 }
 
 # Browsers send CR LF; control characters are nobody's text.

@@ -13,9 +13,9 @@ __PACKAGE__->config(
     encoding                                    => 'UTF-8',
     enable_catalyst_header                      => 1,
     disable_component_resolution_regex_fallback => 1,
-    'Plugin::Session'                           => { storage => $ENV{JOURNAL_SESSIONS}, cookie_name => 'journal' },
-    'Plugin::Static::Simple'                    => { dirs => ['static'] },
-    'View::HTML'                                => { TEMPLATE_EXTENSION => '.tt', ENCODING => 'UTF-8' },
+    'Plugin::Session'        => { storage => $ENV{JOURNAL_SESSIONS}, cookie_name => 'journal' },
+    'Plugin::Static::Simple' => { dirs    => ['static'] },
+    'View::HTML'             => { TEMPLATE_EXTENSION => '.tt', ENCODING => 'UTF-8' },
 );
 
 __PACKAGE__->setup;

@@ -36,10 +36,13 @@ sub prepare_app {
     if (my $state = $self->{state}) {
         Scalar::Util::blessed($state) && $state->isa('Plack::Session::State::Cookie')
             or Carp::croak('Session::Kirin: state can only be a Plack::Session::State::Cookie');
-        $self->{$_} //= $state->$_ for @COOKIE_ATTRIBUTES, qw(session_key sid_generator sid_validator);
+        $self->{$_} //= $state->$_
+            for @COOKIE_ATTRIBUTES, qw(session_key sid_generator sid_validator);
     }
     $self->{store} //= Kirin::Store->new;
-    if (Scalar::Util::blessed($self->{store}) && $self->{store}->isa('Plack::Session::Store::Cache')) {
+    if (Scalar::Util::blessed($self->{store})
+        && $self->{store}->isa('Plack::Session::Store::Cache'))
+    {
         $self->{store} = $self->{store}->cache;
     }
     for my $method (qw(get set remove)) {
@@ -48,8 +51,8 @@ sub prepare_app {
     }
     $self->{has_cas} = !grep { !$self->{store}->can($_) } qw(gets cas);
     $self->{cookie_name} //= delete $self->{session_key} // 'simple_session';
-    $self->{keep_empty}    //= 1;
-    $self->{path}          //= '/';
+    $self->{keep_empty} //= 1;
+    $self->{path} //= '/';
     $self->{sid_generator} //= \&random_id;
     $self->{sid_validator} //= qr/\A[0-9a-f]{40}\z/;
 }
@@ -68,7 +71,7 @@ sub call {
     my $session = Kirin::Session->new($self, $self->cookie_of($env));
     $session->{env} = $env;
     Scalar::Util::weaken($session->{env});
-    $env->{'psgix.session'}         = $session->hash;
+    $env->{'psgix.session'} = $session->hash;
     $env->{'psgix.session.options'} = $session->options_hash;
     return $self->response_cb($self->app->($env), sub { $self->finalize($env, $_[0], $session) });
 }
@@ -118,12 +121,13 @@ sub finalize {
     my ($self, $env, $response, $session) = @_;
     $session->take_replaced(@$env{qw(psgix.session psgix.session.options)});
     my $options = $session->{options};
-    my $cookie  = $session->{cookie};
+    my $cookie = $session->{cookie};
 
     if ($options->{expire}) {
         my $id = $session->is_touched ? $session->{id} : $cookie;
         $self->remove($env, $id) if defined $id && !$session->is_new;
-        $self->send_cookie($response, $cookie // $id, $options, expires => 'now') if defined($cookie // $id);
+        $self->send_cookie($response, $cookie // $id, $options, expires => 'now')
+            if defined($cookie // $id);
         return;
     }
     # The application has not looked at it, and the client has one or is not to get one.
@@ -133,11 +137,13 @@ sub finalize {
     $session->load if !$session->is_touched;
     return if $session->{is_lost};
 
-    my $is_kept = !$session->is_new || !$session->is_empty || $self->{keep_empty} || $session->{id_was_read};
+    my $is_kept =
+        !$session->is_new || !$session->is_empty || $self->{keep_empty} || $session->{id_was_read};
     return if !$is_kept;
     if ($options->{no_store}) {
         # A client is not told of what there will not be.
-        $self->send_cookie($response, $session->{id}, $options) if $has_attributes && !$session->is_new;
+        $self->send_cookie($response, $session->{id}, $options)
+            if $has_attributes && !$session->is_new;
         return;
     }
     my $old_id;
@@ -155,7 +161,8 @@ sub finalize {
     else {
         $env->{'psgix.session.cleanup'} = Kirin::Session::AtEnd->new($commit);
     }
-    $self->send_cookie($response, $session->{id}, $options) if $session->is_new || defined $old_id || $has_attributes;
+    $self->send_cookie($response, $session->{id}, $options)
+        if $session->is_new || defined $old_id || $has_attributes;
 }
 
 # Writes what is to be written. Returns whether the store has the session.
@@ -166,7 +173,8 @@ sub commit {
     my $env = $session->{env};
     if (!$session->is_new && $self->{has_cas} && defined $session->{unique}) {
         return $self->move($session, $old_id) if defined $old_id;
-        return $self->update($session) if $session->is_changed && $session->{id} eq $session->{cookie};
+        return $self->update($session)
+            if $session->is_changed && $session->{id} eq $session->{cookie};
     }
     if ($session->is_new || defined $old_id || $session->is_changed) {
         $store->set($session->{id}, $self->serialized($session), $ttl // ());
@@ -187,11 +195,16 @@ sub update {
     my ($self, $session) = @_;
     my ($env, $id) = @$session{qw(env id)};
     for (1 .. MERGES) {
-        return 1 if $self->{store}->cas($id, $session->{unique}, $self->serialized($session), $self->{ttl} // ());
+        return 1
+            if $self->{store}
+            ->cas($id, $session->{unique}, $self->serialized($session), $self->{ttl} // ());
         return 0 if $self->has_failed($env, 'session is not stored');
         $self->reread($session, $id) or return 0;
     }
-    $self->log($env, "session is not stored: other requests have written it ${\ MERGES} times meanwhile");
+    $self->log(
+        $env,
+        "session is not stored: other requests have written it ${\ MERGES} times meanwhile"
+    );
     return 0;
 }
 
@@ -263,7 +276,10 @@ sub send_cookie {
         $cookie{$name} = $value if defined $value;
     }
     # What the application has set itself is a date.
-    if (!exists $options->{expires} && ($cookie{expires} // '') =~ /\A[0-9]+\z/ && $cookie{expires} < EARLIEST_DATE) {
+    if (   !exists $options->{expires}
+        && ($cookie{expires} // '') =~ /\A[0-9]+\z/
+        && $cookie{expires} < EARLIEST_DATE)
+    {
         $cookie{expires} += time;
     }
     my $line = Cookie::Baker::bake_cookie($self->{cookie_name}, { %cookie, @overriding });

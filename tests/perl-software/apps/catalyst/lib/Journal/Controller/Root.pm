@@ -50,8 +50,9 @@ sub new_id : Local {
 
 sub upload : Local {
     my ($self, $c) = @_;
-    my @lines = map { join ' ', $_->size, sha1_hex($_->slurp(':raw')), $_->type, $_->basename, $_->filename }
-        $c->request->upload('file');
+    my @lines = map {
+        join ' ', $_->size, sha1_hex($_->slurp(':raw')), $_->type, $_->basename, $_->filename
+    } $c->request->upload('file');
     $c->response->content_type('text/plain');
     $c->response->body(join "\n", @lines, $c->request->parameters->{note});
 }
@@ -59,15 +60,24 @@ sub upload : Local {
 sub echo : Local {
     my ($self, $c, @rest) = @_;
     my $request = $c->request;
-    my $body    = $request->body;
+    my $body = $request->body;
     $c->response->content_type('application/json');
-    $c->response->body(JSON::PP->new->utf8->canonical->encode({
-        method => $request->method, path => $request->path, rest => \@rest, uri => $request->uri . '',
-        base => $request->base . '', query => $request->query_parameters, form => $request->body_parameters,
-        keywords => $request->query_keywords, body => (ref $body ? do { local $/; readline $body } : undef),
-        agent => $request->user_agent, secure => $request->secure ? 1 : 0, address => $request->address,
-        protocol => $request->protocol, type => scalar $request->content_type, cookies => [sort keys %{ $request->cookies }],
-    }));
+    $c->response->body(
+        JSON::PP->new->utf8->canonical->encode(
+            {
+                method   => $request->method, path => $request->path, rest => \@rest,
+                uri      => $request->uri . '',
+                base     => $request->base . '', query => $request->query_parameters,
+                form     => $request->body_parameters,
+                keywords => $request->query_keywords,
+                body     => (ref $body ? do { local $/; readline $body } : undef),
+                agent    => $request->user_agent, secure => $request->secure ? 1 : 0,
+                address  => $request->address,
+                protocol => $request->protocol, type => scalar $request->content_type,
+                cookies  => [sort keys %{ $request->cookies }],
+            }
+        )
+    );
 }
 
 sub json : Local Consumes(JSON) {
@@ -87,7 +97,7 @@ sub page : Chained('book') Args(1) {
 sub cookies : Local {
     my ($self, $c) = @_;
     my $plain = $c->request->cookie('plain');
-    $c->response->cookies->{plain}  = { value => 'one & two', httponly => 1 };
+    $c->response->cookies->{plain} = { value => 'one & two', httponly => 1 };
     $c->response->cookies->{second} = { value => ['a', 'b'], path => '/cookies' };
     $c->response->body('before: ' . ($plain ? $plain->value : 'none'));
 }
@@ -125,14 +135,17 @@ sub temporary : Local {
 # A PSGI response inside of Catalyst's.
 sub psgi : Local {
     my ($self, $c) = @_;
-    $c->response->from_psgi_response(sub { $_[0]->([202, ['Content-Type' => 'text/plain', 'X-Inner' => 1], ['inner']]) });
+    $c->response->from_psgi_response(
+        sub { $_[0]->([202, ['Content-Type' => 'text/plain', 'X-Inner' => 1], ['inner']]) });
 }
 
-sub large   : Local { $_[1]->response->body(join '', map {"line $_\n"} 1 .. 300_000) }
+sub large : Local {
+    $_[1]->response->body(join '', map { "line $_\n" } 1 .. 300_000);
+}
 sub unicode : Local { $_[1]->response->body("\x{9e92}\x{9e9f} \x{1f984} na\x{ef}ve") }
 sub nothing : Local { $_[1]->response->status(204) }
-sub same    : Local { $_[1]->response->status(304); $_[1]->response->header(ETag => '"x"') }
-sub bad     : Local { die "a bad day\n" }
+sub same : Local { $_[1]->response->status(304); $_[1]->response->header(ETag => '"x"') }
+sub bad : Local { die "a bad day\n" }
 sub default : Path { $_[1]->response->status(404); $_[1]->response->body('Page not found') }
 
 sub end : Private {
