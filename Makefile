@@ -35,6 +35,7 @@ lint:
 	$(CARGO) clippy --workspace --exclude kirin-tests --exclude kirin-doubling --lib --bins -- \
 	    -D warnings -D clippy::unwrap_used -D clippy::expect_used -D clippy::panic
 	python3 -B scripts/deny
+	scripts/tidy-perl --check
 	python3 -B -m unittest discover -q -s scripts/tests
 	python3 -B scripts/circles.py --most 6 $(CIRCLES)
 	python3 -B scripts/comment-lint $(UNTOUCHED)
