@@ -1,5 +1,5 @@
-//! `Cache-Control` as requests and responses have it (RFC 9111 section 5.2, RFC 5861). Directives
-//! that contradict each other, or come twice, are taken at their strictest.
+//! `Cache-Control` of requests and responses (RFC 9111 section 5.2, RFC 5861). If directives
+//! contradict each other or occur twice, the strictest one counts.
 
 use httparse::Header;
 use kirin_http::FieldLines;
@@ -9,26 +9,26 @@ use kirin_http::token::is_token_byte;
 use crate::directives::{Directive, delta_seconds, directives};
 use crate::policy::Staleness;
 
-/// What a client asks of caches (section 5.2.1).
+/// The cache directives of a request (section 5.2.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestDirectives {
-    /// Nothing that was not validated for this request.
+    /// Only a response that was validated for this request is acceptable.
     pub no_cache: bool,
-    /// The response is not to be stored.
+    /// The response must not be stored.
     pub no_store: bool,
-    /// What is stored, or 504.
+    /// Only a stored response is acceptable, or 504.
     pub only_if_cached: bool,
-    /// Seconds of age at most.
+    /// The greatest acceptable age in seconds.
     pub max_age: Option<u64>,
-    /// Seconds for which it is to be fresh still.
+    /// The time in seconds for which the response must stay fresh.
     pub min_fresh: Option<u64>,
-    /// Seconds of staleness that are all right; `u64::MAX` for any.
+    /// The longest acceptable staleness in seconds. `u64::MAX` means any.
     pub max_stale: Option<u64>,
 }
 
 impl RequestDirectives {
-    /// Those of a request. `Pragma: no-cache` counts where there is no `Cache-Control` (section
-    /// 5.4).
+    /// Reads the directives of a request. `Pragma: no-cache` counts if there is no `Cache-Control`
+    /// (section 5.4).
     pub fn of(fields: &[Header<'_>]) -> Self {
         let mut found = Self::default();
         let (mut has_cache_control, mut has_pragma) = (false, false);
@@ -62,22 +62,22 @@ impl RequestDirectives {
         }
     }
 
-    /// Without what only makes work for the place behind the cache.
+    /// Drops the directives that only cause requests to the origin server.
     #[must_use]
     pub fn without_reload(self) -> Self {
         Self { no_cache: false, max_age: None, min_fresh: None, ..self }
     }
 }
 
-/// Of `no-cache` and `private`: whether they are there, and for what.
+/// The scope of `no-cache` or `private`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// Not there.
+    /// The directive is missing.
     #[default]
     Nothing,
-    /// For the fields of these names, in lower case; the rest of the response is not concerned.
+    /// The directive concerns only the fields of these names, in lower case.
     Fields(Vec<String>),
-    /// For the response.
+    /// The directive concerns the complete response.
     Response,
 }
 
@@ -88,8 +88,8 @@ impl Scope {
             members(value).map(|name| String::from_utf8_lossy(name).to_ascii_lowercase()).collect();
         let are_names = names.iter().all(|name| name.bytes().all(is_token_byte));
         match self {
-            // Without names it is for all (section 5.2.2.4); and where something else stands, so as
-            // not to keep too much.
+            // Without names it concerns the complete response (section 5.2.2.4). So does a
+            // malformed list of names, because this is the stricter reading.
             _ if names.is_empty() || !are_names => *self = Scope::Response,
             Scope::Response => {}
             Scope::Nothing => *self = Scope::Fields(names),
@@ -97,7 +97,7 @@ impl Scope {
         }
     }
 
-    /// The fields that it names.
+    /// Returns the names of the fields that the directive concerns.
     pub fn fields(&self) -> &[String] {
         match self {
             Scope::Fields(names) => names,
@@ -106,35 +106,36 @@ impl Scope {
     }
 }
 
-/// What a response says to caches (section 5.2.2, RFC 5861).
+/// The cache directives of a response (section 5.2.2, RFC 5861).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseDirectives {
-    /// Not to be stored.
+    /// The response must not be stored.
     pub no_store: bool,
-    /// Stored, but validated each time.
+    /// The response may be stored, but each reuse must be validated.
     pub no_cache: Scope,
-    /// For one visitor.
+    /// The response is for a single user.
     pub private: Scope,
-    /// For everybody.
+    /// The response may be stored by shared caches.
     pub public: bool,
-    /// Never used stale.
+    /// The response must never be reused when stale.
     pub must_revalidate: bool,
-    /// The same, of shared caches.
+    /// A shared cache must never reuse the response when stale.
     pub proxy_revalidate: bool,
-    /// Stored only by who understands the status, whatever `no-store` says.
+    /// Only a cache that understands the status may store the response. Then `no-store` does not
+    /// count.
     pub must_understand: bool,
-    /// Seconds of freshness.
+    /// The freshness lifetime in seconds.
     pub max_age: Option<u64>,
-    /// Seconds of freshness in shared caches.
+    /// The freshness lifetime in shared caches, in seconds.
     pub s_maxage: Option<u64>,
-    /// Seconds of staleness in which it is used while it is made anew.
+    /// How long, in seconds, the stale response may be reused while it is revalidated.
     pub stale_while_revalidate: Option<u64>,
-    /// Seconds of staleness in which it is used in place of an error.
+    /// How long, in seconds, the stale response may be reused in place of an error.
     pub stale_if_error: Option<u64>,
 }
 
 impl ResponseDirectives {
-    /// Those of the field `name`, all its lines together.
+    /// Reads the directives of all lines of the field `name`.
     pub fn of(fields: &FieldLines, name: &str) -> Self {
         let mut found = Self::default();
         for (_, value) in
@@ -145,7 +146,7 @@ impl ResponseDirectives {
         found
     }
 
-    /// Those of a list.
+    /// Reads the directives of a list.
     pub fn parse(list: &[u8]) -> Self {
         let mut found = Self::default();
         found.add_list(list);
@@ -176,7 +177,8 @@ impl ResponseDirectives {
         }
     }
 
-    /// Whether a shared cache may use it stale (sections 5.2.2.2, 5.2.2.8 and 5.2.2.10).
+    /// Returns whether a shared cache may reuse the stale response (sections 5.2.2.2, 5.2.2.8 and
+    /// 5.2.2.10).
     pub fn staleness(&self) -> Staleness {
         if self.must_revalidate || self.proxy_revalidate {
             Staleness::Forbidden
@@ -286,7 +288,7 @@ mod tests {
     }
 
     proptest! {
-        /// More said is never less strict.
+        /// Checks that more directives never make the result less strict.
         #[test]
         fn a_directive_more_makes_no_response_more_cacheable(
             first in "(no-store|private|max-age=[0-9]{1,3}|no-cache|x)(, ?(max-age=[0-9]{1,3}|private=\"[a-z]\"|must-revalidate))*",

@@ -1,21 +1,21 @@
-//! `Cache-Status` (RFC 9211): what the cache did with a request, for whoever looks at the response.
+//! `Cache-Status` (RFC 9211): tells clients how the cache handled a request.
 
 use std::fmt::{self, Display, Formatter};
 
-/// Why a request went on to the place behind the cache (section 2.2).
+/// The reason why a request was forwarded to the origin server (section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarded {
-    /// The configuration, or what the request carries, keeps it out of the cache.
+    /// The configuration or the request excludes the cache.
     Bypass,
-    /// Its method is none that is cached.
+    /// The cache does not support the method.
     Method,
-    /// Nothing is stored for its target.
+    /// Nothing is stored for the target.
     UriMiss,
-    /// Something is, but for other requests.
+    /// A response is stored for the target, but not for this request.
     VaryMiss,
-    /// What is stored is fresh, and the client wants it validated.
+    /// The stored response is fresh, but the client wants it validated.
     Request,
-    /// What is stored is stale.
+    /// The stored response is stale.
     Stale,
 }
 
@@ -32,37 +32,37 @@ impl Forwarded {
     }
 }
 
-/// One response's.
+/// The cache status of one response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatus {
-    /// Why it was asked for; `None` is a hit.
+    /// The reason why the request was forwarded. `None` is a hit.
     pub forwarded: Option<Forwarded>,
-    /// The status that the place behind gave, when it is not that of the response.
+    /// The status of the origin server, if it differs from that of the response.
     pub forwarded_status: Option<u16>,
-    /// Whether the response is stored.
+    /// Whether the response was stored.
     pub stored: bool,
-    /// Whether it waited for what another request had asked for.
+    /// Whether the request was collapsed with another one.
     pub collapsed: bool,
-    /// Seconds of freshness left; negative when it is stale.
+    /// The remaining freshness in seconds. It is negative if the response is stale.
     pub ttl: Option<i64>,
-    /// Why the response is not stored or the request not answered from the cache: a token.
+    /// A token: the reason why the response was not stored, or why the cache did not answer.
     pub detail: Option<&'static str>,
 }
 
 impl CacheStatus {
-    /// Of a stored response that was used without asking anybody.
+    /// Returns the status of a hit: a stored response that was reused without a request.
     pub fn hit(ttl: i64) -> Self {
         Self { ttl: Some(ttl), ..Self::default() }
     }
 
-    /// Of a request that went on.
+    /// Returns the status of a request that was forwarded.
     pub fn forwarded(why: Forwarded) -> Self {
         Self { forwarded: Some(why), ..Self::default() }
     }
 }
 
 impl Display for CacheStatus {
-    /// The parameters in the order in which the RFC has them.
+    /// Writes the parameters in the order of the RFC.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("Kirin")?;
         match self.forwarded {

@@ -1,23 +1,23 @@
-//! Whether a response that is still coming is the answer to another request that it can be shared
-//! with ("request collapsing", RFC 9111 section 4).
+//! Decides whether a request shares a response that is still being received ("request collapsing",
+//! RFC 9111 section 4).
 
 use crate::cache_control::RequestDirectives;
 use crate::policy::Policy;
 use crate::reuse::{Reuse, reuse};
 
-/// What becomes of a request while a response to one like it is being stored.
+/// The handling of a request while the response to a similar one is being stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collapse {
-    /// It is answered with what comes.
+    /// The request shares the response.
     Share,
-    /// It waits for the end: what is stored then can be validated, and until then nothing can be
-    /// done with it.
+    /// The request waits until the response is stored. Only then can it be validated.
     WaitUntilStored,
-    /// The place is asked once more: what comes is too old for it.
+    /// The request is forwarded, because the response is too old for it.
     AskAnew,
 }
 
-/// Decides. `is_earlier` says that the request was there before the response was.
+/// Returns how to handle a request. `is_earlier` means that the request arrived before the response
+/// did.
 pub fn collapse(
     policy: &Policy,
     request: &RequestDirectives,
@@ -26,13 +26,13 @@ pub fn collapse(
 ) -> Collapse {
     match reuse(policy, request, now, false) {
         Reuse::Fresh | Reuse::Stale | Reuse::StaleWhileRevalidate => Collapse::Share,
-        // It has come from the place after this was asked: more is not to be had.
+        // The response is newer than the request, so it needs no validation.
         Reuse::ValidateAsked if is_earlier => Collapse::Share,
         Reuse::ValidateAsked => Collapse::AskAnew,
         Reuse::ValidateStale if policy.validate_always || policy.lifetime <= policy.initial_age => {
             Collapse::WaitUntilStored
         }
-        // Its time is over before its body is.
+        // The response became stale before its body was complete.
         Reuse::ValidateStale => Collapse::AskAnew,
     }
 }

@@ -1,29 +1,29 @@
-//! The members of a `Cache-Control` field (RFC 9111 section 5.2): `name`, `name=token` or
-//! `name="quoted"`, in a list.
+//! The members of a `Cache-Control` field (RFC 9111 section 5.2): a list of `name`, `name=token` or
+//! `name="quoted"`.
 //!
-//! Read with patience, since a directive that is not understood may be the one that says no: white
-//! space around `=` and empty members are forgiven, a quote that nobody closes is none; what has no
-//! name is skipped.
+//! Malformed lists are read as far as possible, because a directive that is not understood may be
+//! the one that forbids storing. White space around `=` and empty members are ignored. A quote
+//! without an end is not a quote. A member without a name is skipped.
 
 use std::borrow::Cow;
 
-/// One member.
+/// A member of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directive<'a> {
-    /// Compared without case.
+    /// The name. Its case does not matter.
     pub name: &'a [u8],
-    /// What is behind `=`, without quotes.
+    /// The value after `=`, without quotes.
     pub value: Option<Cow<'a, [u8]>>,
 }
 
 impl Directive<'_> {
-    /// Whether it is the one of this name, in lower case.
+    /// Returns whether it has this name. `name` is in lower case.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 }
 
-/// The members of a list. A comma inside quotes does not end one.
+/// Lists the members. A comma inside quotes does not end a member.
 pub fn directives(list: &[u8]) -> impl Iterator<Item = Directive<'_>> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -46,7 +46,7 @@ pub fn directives(list: &[u8]) -> impl Iterator<Item = Directive<'_>> {
                 }
                 _ => None,
             };
-            // Whatever is left before the comma belongs to nothing.
+            // The rest up to the comma has no meaning.
             rest = skip(rest, |byte| byte != b',');
             if !name.is_empty() {
                 return Some(Directive { name, value });
@@ -55,8 +55,9 @@ pub fn directives(list: &[u8]) -> impl Iterator<Item = Directive<'_>> {
     })
 }
 
-/// `delta-seconds` (RFC 9111 section 1.2.2): what is too large is a very long time, what is no
-/// number is none at all, so that the response is stale (section 4.2.1).
+/// Parses `delta-seconds` (RFC 9111 section 1.2.2). A number that is too large counts as a very
+/// long time. A value that is not a number counts as 0, so that the response is stale (section
+/// 4.2.1).
 pub fn delta_seconds(value: Option<&[u8]>) -> u64 {
     const FOREVER: u64 = 1 << 31;
     let Some(digits) = value.map(<[u8]>::trim_ascii) else { return 0 };
@@ -95,8 +96,8 @@ fn read_value(input: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
         }
     }
     let (Some(raw), Some(rest)) = (quoted.get(..at), quoted.get(at + 1..)) else {
-        // Nobody closes it: what stands behind may be the directive that says no, and must not be
-        // lost in it.
+        // The quote has no end. The text after it may be the directive that forbids storing, and
+        // must not become part of the value.
         return read_token(input);
     };
     (unescaped.map_or(Cow::Borrowed(raw), Cow::Owned), rest)

@@ -1,4 +1,4 @@
-//! Every parser of this crate costs no more than its input (`kirin-doubling`).
+//! The cost of each parser of this crate grows with its input (`kirin-doubling`).
 
 use httparse::Header;
 use kirin_doubling::Table;

@@ -1,42 +1,42 @@
-//! What a request that changes something does to what is stored (RFC 9111 section 4.4): its own
-//! target, and what `Location` and `Content-Location` of the response name on the same host, is not
-//! used any more.
+//! The effect of unsafe requests on stored responses (RFC 9111 section 4.4). The response to the
+//! target of the request is invalidated. So are those to the targets in `Location` and
+//! `Content-Location` on the same host.
 
 use http::{Method, StatusCode};
 use kirin_http::FieldLines;
 
-/// A path and query.
+/// A path and a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The path as sent.
+    /// The path as it was sent.
     pub path: String,
-    /// The query, without `?`.
+    /// The query without `?`.
     pub query: Option<String>,
 }
 
-/// Where the request went.
+/// The target of a request, with its scheme and host.
 #[derive(Clone, Copy, Debug)]
 pub struct Requested<'a> {
-    /// The path of its target.
+    /// The path.
     pub path: &'a str,
     /// The query.
     pub query: Option<&'a str>,
-    /// Whether it came by https.
+    /// Whether the scheme is https.
     pub secure: bool,
-    /// Its host.
+    /// The host.
     pub host: &'a str,
 }
 
-/// Methods that are registered as safe (RFC 9110 section 16.1).
+/// The methods that are registered as safe (RFC 9110 section 16.1).
 const SAFE: [&str; 7] = ["GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH"];
 
-/// Whether a request with this method, answered with this status, invalidates. Methods that we do
-/// not know are unsafe.
+/// Returns whether a request with this method invalidates stored responses if it is answered with
+/// this status. Unknown methods are unsafe.
 pub fn invalidates(method: &Method, status: StatusCode) -> bool {
     !SAFE.contains(&method.as_str()) && (status.is_success() || status.is_redirection())
 }
 
-/// What is not used any more after such a request.
+/// Returns the targets whose stored responses a request invalidates.
 pub fn targets(requested: &Requested<'_>, response: &FieldLines) -> Vec<Target> {
     let own = Target { path: requested.path.to_owned(), query: requested.query.map(str::to_owned) };
     let mut targets = vec![own];
@@ -51,8 +51,8 @@ pub fn targets(requested: &Requested<'_>, response: &FieldLines) -> Vec<Target> 
     targets
 }
 
-/// The target of a reference, if it has the origin of the request: a site must not throw out what
-/// another has (section 4.4).
+/// Resolves a reference. Returns `None` if its origin differs from that of the request, because a
+/// site must not invalidate the responses of another one (section 4.4).
 fn resolve(requested: &Requested<'_>, reference: &str) -> Option<Target> {
     let reference = reference.split('#').next().unwrap_or(reference);
     let scheme = if requested.secure { "https" } else { "http" };
@@ -74,8 +74,8 @@ fn resolve(requested: &Requested<'_>, reference: &str) -> Option<Target> {
     })
 }
 
-/// A reference without an authority. One with dots in it does not matter enough: nothing is found
-/// by it then.
+/// Resolves a reference without an authority. Dot segments are kept. Such a target is never found
+/// in the cache, which is acceptable.
 fn relative(base: &str, reference: &str) -> Target {
     if reference.starts_with('/') {
         return split(reference);

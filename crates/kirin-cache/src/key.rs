@@ -1,21 +1,22 @@
-//! Keys of what is stored: the target first, so that a path and all below it can be purged by a
-//! prefix.
+//! Keys of stored responses. The target comes first, so that a path and everything below it can be
+//! purged by a prefix.
 //!
-//! They begin with a NUL, which no key of memcached's text protocol can (and no request target
-//! does): nobody meets a cached response by accident, neither with `get` nor with a GET of that
-//! name.
+//! Each key begins with a NUL. No key of memcached's text protocol and no request target can begin
+//! so. Therefore a memcached `get` or an HTTP GET never finds a cached response by accident.
 
 use kirin_http::percent;
 
-/// What all keys begin with.
+/// The start of all keys.
 pub const NAMESPACE: &[u8] = b"\0c";
 
-/// The longest tag that the store takes.
+/// The longest tag of the store in bytes.
 const TAG_LIMIT_BYTES: usize = 250;
 
-/// The key of a target on a host: path and query, then scheme and host. The host is as it was asked
-/// for: a place may answer `EXAMPLE.org` otherwise than `example.org`, and one who asks for the
-/// first must not choose for the others.
+/// Returns the key of a target on a host: path and query, then scheme and host.
+///
+/// The host keeps the case of the request. An origin server may answer `EXAMPLE.org` and
+/// `example.org` differently. A client that requests the first must not choose the response for
+/// clients of the second.
 pub fn primary_key(path: &str, query: Option<&str>, secure: bool, host: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(path.len() + query.map_or(0, str::len) + host.len() + 8);
     key.extend_from_slice(NAMESPACE);
@@ -26,8 +27,8 @@ pub fn primary_key(path: &str, query: Option<&str>, secure: bool, host: &str) ->
     key
 }
 
-/// Appends to a primary key what a trusted proxy tells of the site in the field `name`, which the
-/// place sees as well. No value holds the byte between them.
+/// Appends the field `name`, in which a trusted proxy describes the site, to a primary key. The
+/// origin server sees the field, too. No value contains the separator byte.
 pub fn append_told(name: &str, value: &[u8], key: &mut Vec<u8>) {
     key.push(1);
     key.extend(name.bytes().map(|byte| byte.to_ascii_lowercase()));
@@ -35,16 +36,16 @@ pub fn append_told(name: &str, value: &[u8], key: &mut Vec<u8>) {
     key.extend_from_slice(value);
 }
 
-/// The tag that every stored response to a target carries, whatever host it was asked by and
-/// whatever it varies by. `target` is path and query as a client sends them. Who purges the key
-/// `/path` of the store invalidates this tag, too.
+/// Returns the tag of all stored responses to a target, for any host and any variant. `target` is
+/// path and query as a client sends them. Purging the key `/path` of the store also invalidates
+/// this tag.
 fn target_tag(target: &[u8]) -> Vec<u8> {
     let mut tag = NAMESPACE.to_vec();
     if NAMESPACE.len() + target.len() <= TAG_LIMIT_BYTES {
         tag.extend_from_slice(target);
         return tag;
     }
-    // Two long targets that share a tag are purged together, which costs a request.
+    // Two long targets with the same tag are purged together. That only costs a request.
     let (start, rest) = target.split_at(TAG_LIMIT_BYTES - NAMESPACE.len() - 17);
     tag.extend_from_slice(start);
     tag.push(0);
@@ -52,28 +53,28 @@ fn target_tag(target: &[u8]) -> Vec<u8> {
     tag
 }
 
-/// The tags by which everything that is stored of a target is purged: that of the target as it is
-/// spelt, and that of its normal form, if it is another. A client may spell it one way, and who
-/// purges another.
+/// Returns the tags that purge all stored responses to a target. One is for the target as it is
+/// written, the other for its normalized form, if that differs. The client and the purge may write
+/// the same target differently.
 pub fn target_tags(target: &[u8]) -> Vec<Vec<u8>> {
     let (own, normal) = (target_tag(target), target_tag(&percent::normalize(target)));
     if own == normal { vec![own] } else { vec![own, normal] }
 }
 
-/// The tags of the target in a primary key.
+/// Returns the tags of the target in a primary key.
 pub fn target_tags_of(primary_key: &[u8]) -> Vec<Vec<u8>> {
     let target = primary_key.get(NAMESPACE.len()..).unwrap_or_default();
     target_tags(target.split(|byte| *byte == 0).next().unwrap_or_default())
 }
 
-/// The prefix of the keys of all targets that begin with `target`. Who purges a prefix of the store
-/// invalidates this one, too.
+/// Returns the key prefix of all targets that start with `target`. Purging a prefix of the store
+/// also invalidates this one.
 pub fn target_prefix(target: &[u8]) -> Vec<u8> {
     [NAMESPACE, target].concat()
 }
 
-/// `query` without the arguments of these names; a name that ends in `*` is a beginning. `None` if
-/// nothing is left.
+/// Removes the arguments with these names from `query`. A name that ends in `*` is a prefix.
+/// Returns `None` if nothing is left.
 pub fn without_arguments(query: &str, ignored: &[String]) -> Option<String> {
     let is_ignored = |argument: &&str| {
         let name = argument.split('=').next().unwrap_or(argument);
@@ -173,7 +174,7 @@ mod tests {
         fn two_targets_share_no_key(
             path in "/[a-z?]{0,3}", other in "/[a-z?]{0,3}", query in "[a-z]{0,2}", host in "[a-z]{0,2}",
         ) {
-            // A path holds no `?`; what looks like one below is the query's beginning.
+            // A path contains no `?`. In these strings it starts the query.
             let of = |path: &str| match path.split_once('?') {
                 Some((path, query)) => primary_key(path, Some(query), false, &host),
                 None => primary_key(path, None, false, &host),

@@ -1,16 +1,22 @@
 #![forbid(unsafe_code)]
-//! The rules of a shared HTTP cache (RFC 9111), without a cache: no I/O, no clock, no store.
+//! The rules of a shared HTTP cache (RFC 9111), without I/O, clock or store.
 //!
-//! A reader can follow a response through the files in this order: [`directives`] and
-//! [`cache_control`] read what it says,
-//! [`storable`] decides whether it is kept and makes its [`Policy`], [`stored`] is the form in
-//! which it lies in memory, [`key`] and [`vary`] say under which key. A later request goes through
-//! [`reuse`]; if that says to ask again, [`validation`] makes the question and merges the answer;
-//! [`collapse`] says whether it shares what is still coming. [`invalidation`] is what a POST does
-//! to what is stored, [`cache_status`] what clients are told of all this, and [`surrogate`] and
-//! [`targeted`] what an application can say that only we read.
+//! A response goes through these files:
 //!
-//! Called by `kirin/src/cache/`, which has the store, the requests under way and the clock.
+//! 1. [`directives`] and [`cache_control`] read its directives. [`surrogate`] and [`targeted`] read
+//!    the fields that an application addresses to this cache only.
+//! 2. [`storable`] decides whether it is stored, and makes its [`Policy`].
+//! 3. [`stored`] is its form in memory, and [`key`] and [`vary`] give its key.
+//!
+//! A later request goes through [`reuse`]. If the response must be validated, [`validation`] makes
+//! the conditions and merges the answer. [`collapse`] decides whether the request shares a response
+//! that is still being received.
+//!
+//! [`invalidation`] is the effect of a POST on stored responses. [`cache_status`] tells clients how
+//! a request was handled.
+//!
+//! The gateway's cache filter calls these rules. It has the store, the pending requests and the
+//! clock.
 
 pub mod cache_control;
 pub mod cache_status;

@@ -1,60 +1,61 @@
-//! What is remembered of a stored response beside its fields: for how long it is fresh, what may be
-//! done with it afterwards and whom it is for. All that `Cache-Control` said when it came,
-//! resolved.
+//! The policy of a stored response: how long it is fresh, how it may be reused when stale, and
+//! which requests it may answer. It is made from the directives of the response when it arrives.
 
-/// What may be done with a response that is stale.
+/// The permission to reuse a stale response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Staleness {
-    /// What its directives allow, and what a client puts up with.
+    /// Its directives and the client may allow it.
     #[default]
     Allowed,
-    /// What its directives allow. `s-maxage` means that (RFC 9111 section 5.2.2.10); who writes
-    /// `stale-while-revalidate` beside it means that, too, so these count.
+    /// Only its directives may allow it. `s-maxage` forbids other reuse (RFC 9111 section
+    /// 5.2.2.10), but an explicit `stale-while-revalidate` or `stale-if-error` beside it counts.
     AsSaid,
-    /// Nothing.
+    /// It must not be reused.
     Forbidden,
 }
 
-/// In seconds; `received` since the unix epoch.
+/// The policy of a stored response. Times are in seconds, and `received` counts from the Unix
+/// epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// When it came.
+    /// When the response was received.
     pub received: u64,
-    /// How old it was then (RFC 9111 section 4.2.3: `corrected_initial_age`).
+    /// Its age when it was received (RFC 9111 section 4.2.3: `corrected_initial_age`).
     pub initial_age: u64,
     /// The age up to which it is fresh.
     pub lifetime: u64,
-    /// How long it may be used stale while it is made anew.
+    /// How long it may be reused stale while it is revalidated.
     pub stale_while_revalidate: u64,
-    /// How long it may be used stale in place of an error.
+    /// How long it may be reused stale in place of an error.
     pub stale_if_error: u64,
-    /// It is validated each time (`no-cache`).
+    /// Whether each reuse must be validated (`no-cache`).
     pub validate_always: bool,
-    /// Whether it may be used stale.
+    /// Whether it may be reused when stale.
     pub staleness: Staleness,
-    /// It is for requests with `Cookie`, too.
+    /// Whether it may answer requests with `Cookie`.
     pub serves_cookies: bool,
-    /// It is for requests with `Authorization`, too.
+    /// Whether it may answer requests with `Authorization`.
     pub serves_authorization: bool,
 }
 
 impl Policy {
-    /// Its age (RFC 9111 section 4.2.3).
+    /// Returns its age (RFC 9111 section 4.2.3).
     pub fn age(&self, now: u64) -> u64 {
         self.initial_age.saturating_add(now.saturating_sub(self.received))
     }
 
-    /// Seconds for which it is fresh still; 0 when it is stale.
+    /// Returns the remaining freshness in seconds, or 0 if it is stale.
     pub fn fresh_for(&self, now: u64) -> u64 {
         self.lifetime.saturating_sub(self.age(now))
     }
 
-    /// Seconds for which it has been stale.
+    /// Returns how long it has been stale, in seconds.
     pub fn stale_for(&self, now: u64) -> u64 {
         self.age(now).saturating_sub(self.lifetime)
     }
 
-    /// Seconds for which it is fresh still; of what is stale, since when, as a negative number.
+    /// Returns the remaining freshness in seconds. If it is stale, the result is negative: the time
+    /// since then.
     pub fn ttl(&self, now: u64) -> i64 {
         let seconds = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
         match self.fresh_for(now) {
@@ -63,7 +64,7 @@ impl Policy {
         }
     }
 
-    /// Whether it may take the place of an error now (RFC 5861 section 4).
+    /// Returns whether it may replace an error now (RFC 5861 section 4).
     pub fn serves_error(&self, now: u64) -> bool {
         self.staleness != Staleness::Forbidden
             && !self.validate_always
@@ -71,8 +72,8 @@ impl Policy {
             && self.stale_for(now) <= self.stale_if_error
     }
 
-    /// When it is of no use any more, in seconds since the unix epoch: `validatable` says that it
-    /// can be asked whether it is still good, which is worth `kept_for` seconds.
+    /// Returns when it becomes useless, in seconds since the Unix epoch. If it can be validated, it
+    /// is useful for at least `kept_for` seconds after its freshness.
     pub fn useless_at(&self, validatable: bool, kept_for: u64) -> u64 {
         let grace = match self.staleness {
             Staleness::Forbidden => 0,

@@ -1,24 +1,25 @@
-//! Whether a stored response answers a request (RFC 9111 section 4, RFC 5861).
+//! Decides whether a stored response answers a request (RFC 9111 section 4, RFC 5861).
 
 use crate::cache_control::RequestDirectives;
 use crate::policy::{Policy, Staleness};
 
-/// What becomes of a request for which something is stored.
+/// The handling of a request for which a response is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// It is answered with that.
+    /// The stored response answers it.
     Fresh,
-    /// It is answered with that, stale as it is, since the client does not mind.
+    /// The stored response answers it. It is stale, but the client accepts that.
     Stale,
-    /// The same, and it is made anew meanwhile.
+    /// The stored response answers it. It is stale and is revalidated meanwhile.
     StaleWhileRevalidate,
-    /// The place is asked first: it is stale.
+    /// The stored response must be validated first, because it is stale.
     ValidateStale,
-    /// The place is asked first: the client wants that.
+    /// The stored response must be validated first, because the client requires it.
     ValidateAsked,
 }
 
-/// Decides. `is_purged` is a soft purge: as stale as if it had just become so, if it was fresh.
+/// Returns how to handle a request. After a soft purge (`is_purged`) a fresh response counts as
+/// just stale.
 pub fn reuse(policy: &Policy, request: &RequestDirectives, now: u64, is_purged: bool) -> Reuse {
     let fresh_for = if is_purged { 0 } else { policy.fresh_for(now) };
     if policy.validate_always {
@@ -44,7 +45,7 @@ pub fn reuse(policy: &Policy, request: &RequestDirectives, now: u64, is_purged: 
     if policy.stale_while_revalidate > 0 && stale_for <= policy.stale_while_revalidate {
         return Reuse::StaleWhileRevalidate;
     }
-    // A purge is the site's own word; what a client puts up with does not count against it.
+    // A purge comes from the site itself, so `max-stale` of a client does not override it.
     match request.max_stale {
         Some(limit)
             if stale_for <= limit && !is_purged && policy.staleness == Staleness::Allowed =>

@@ -1,4 +1,4 @@
-//! Whether a response is stored, and as what (RFC 9111 sections 3, 3.5 and 4.2).
+//! Decides whether a response is stored, and with which policy (RFC 9111 sections 3, 3.5 and 4.2).
 
 use std::collections::HashSet;
 
@@ -11,82 +11,83 @@ use crate::policy::Policy;
 use crate::surrogate::{TARGETED, directives_of, targeted_directives};
 use crate::vary::Vary;
 
-/// Statuses whose meaning we know, so that `must-understand` lets us store them, and that a cache
-/// may keep without being told (RFC 9110 section 15.1), but for 206, which is a part of something.
+/// The statuses that this cache understands, in the sense of `must-understand`. They are also
+/// heuristically cacheable (RFC 9110 section 15.1). 206 is missing, because it is only a part of a
+/// response.
 const UNDERSTOOD: [u16; 15] =
     [200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 451, 501];
 
-/// Names of fields that are looked for one by one.
+/// With more names than this, a set is used in place of one search for each name.
 const MANY_NAMES: usize = 32;
 
-/// What matters of the request.
+/// The parts of a request that decide whether the response is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// Only GET is stored.
+    /// The method. Only responses to GET are stored.
     pub method: &'a Method,
-    /// Whether it has `Authorization`.
+    /// Whether the request has `Authorization`.
     pub has_authorization: bool,
-    /// Whether it has a `Cookie` that the place has seen.
+    /// Whether the request has a `Cookie` that the origin server has seen.
     pub has_cookie: bool,
-    /// Whether it says `no-store`.
+    /// Whether the request has the directive `no-store`.
     pub no_store: bool,
 }
 
-/// What the configuration says. Times are in seconds.
+/// The configuration of what is stored. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StorageRules {
-    /// Freshness of responses that say nothing of it.
+    /// The freshness lifetime of responses that state none.
     pub default_ttl: Option<u64>,
-    /// Freshness of 404 and 410 that say nothing of it.
+    /// The freshness lifetime of 404 and 410 that state none.
     pub negative_ttl: Option<u64>,
-    /// `stale-if-error` of responses that do not say.
+    /// The `stale-if-error` of responses that state none.
     pub stale_if_error: Option<u64>,
-    /// `Set-Cookie` is dropped; otherwise a response that has it is not stored.
+    /// Whether `Set-Cookie` is removed. Otherwise a response with that field is not stored.
     pub ignore_cookies: bool,
 }
 
-/// Why a response is not stored.
+/// The reason why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unstorable {
     /// The method is not GET.
     Method,
-    /// The status is no final one of something whole.
+    /// The status is not final, or not that of a complete response.
     Status,
-    /// `no-store`, of the request or of the response.
+    /// The request or the response has `no-store`.
     NoStore,
-    /// `private`
+    /// The response has `private`.
     Private,
-    /// `must-understand` with a status that we do not.
+    /// The response has `must-understand`, and this cache does not understand the status.
     NotUnderstood,
-    /// It has `Set-Cookie`.
+    /// The response has `Set-Cookie`.
     SetCookie,
-    /// The request had `Cookie`, and the response does not say that it is for others, too.
+    /// The request had `Cookie`, and the response does not state that it may be shared.
     Cookie,
-    /// The request had `Authorization`, and the response does not say that it is for others, too
+    /// The request had `Authorization`, and the response does not state that it may be shared
     /// (section 3.5).
     Authorization,
-    /// `Vary: *`
+    /// The response has `Vary: *`.
     Vary,
-    /// It says nothing of freshness.
+    /// The response states no freshness.
     NoFreshness,
-    /// It is stale as it comes, and nothing can be done with it then.
+    /// The response is stale on arrival, and no rule allows to reuse it.
     Stale,
-    /// It is too large, or a file, which is nothing to keep in memory. For the caller to say, as
-    /// the others that follow.
+    /// The response is too large, or is a file, which is not kept in memory. The caller finds this
+    /// and the following reasons.
     TooLarge,
-    /// It was purged while it was on its way.
+    /// The response was purged while it was being fetched.
     PurgedWhileFetched,
-    /// More was purged while it was on its way than the store remembers, so it may have been as
-    /// well.
+    /// More was purged during the fetch than the store remembers, so the response may have been
+    /// purged, too.
     TooManyPurges,
-    /// Another response, to a later request, has been stored while it was on its way.
+    /// The response to a later request was stored during the fetch.
     NewerStored,
     /// The store has no room for it.
     NoMemory,
 }
 
 impl Unstorable {
-    /// All of them.
+    /// All reasons.
     #[cfg(test)]
     pub(crate) const ALL: [Unstorable; 16] = [
         Unstorable::Method,
@@ -107,7 +108,8 @@ impl Unstorable {
         Unstorable::NoMemory,
     ];
 
-    /// Whether it was about this request alone, so that others for the same target may fare better.
+    /// Returns whether the reason concerns only this request, so that responses to other requests
+    /// for the target may be stored.
     pub fn is_of_request(self, asked: Asked<'_>) -> bool {
         match self {
             Unstorable::Method
@@ -122,7 +124,7 @@ impl Unstorable {
         }
     }
 
-    /// As a token, for `Cache-Status`.
+    /// Returns the token for `Cache-Status`.
     pub fn name(self) -> &'static str {
         match self {
             Unstorable::Method => "method",
@@ -145,8 +147,8 @@ impl Unstorable {
     }
 }
 
-/// The policy of a response that came at `received` (seconds since the unix epoch), `delay` seconds
-/// after it was asked for.
+/// Returns the policy of a response that was received at `received`, in seconds since the Unix
+/// epoch. The request was sent `delay` seconds before.
 pub fn policy_of(
     asked: Asked<'_>,
     status: StatusCode,
@@ -159,11 +161,11 @@ pub fn policy_of(
         return Err(Unstorable::Method);
     }
     let is_understood = UNDERSTOOD.contains(&status.as_u16());
-    // Above 599 it is no status (RFC 9110 section 15).
+    // A number above 599 is not a valid status (RFC 9110 section 15).
     if matches!(status.as_u16(), ..200 | 206 | 304 | 412 | 416 | 600..) {
         return Err(Unstorable::Status);
     }
-    // A targeted field stands in for Cache-Control and Expires (RFC 9213 section 2.2).
+    // A targeted field replaces Cache-Control and Expires (RFC 9213 section 2.2).
     let targeted = targeted_directives(fields);
     let is_targeted = targeted.is_some();
     let said = targeted.unwrap_or_else(|| ResponseDirectives::of(fields, "cache-control"));
@@ -188,7 +190,7 @@ pub fn policy_of(
     if !drops_set_cookie && fields.get("set-cookie").is_some() {
         return Err(Unstorable::SetCookie);
     }
-    // Who names shared caches means them.
+    // A directive that names shared caches permits them to store.
     let is_for_all = said.public || said.s_maxage.is_some() || is_targeted;
     let serves_cookies = is_for_all || rules.ignore_cookies || vary.tells_cookies_apart();
     let serves_authorization = is_for_all || said.must_revalidate;
@@ -197,11 +199,12 @@ pub fn policy_of(
         Some(lifetime) => lifetime,
         None => match status.as_u16() {
             404 | 410 if rules.negative_ttl.is_some() => rules.negative_ttl.unwrap_or(0),
-            // What one request's fields may have brought about is nobody else's error without a
-            // word (CPDoS).
+            // The fields of one request may have caused these errors. Without explicit freshness
+            // they must not reach other clients (CPDoS).
             405 | 414 | 501 => return Err(Unstorable::NoFreshness),
             _ if is_understood && rules.default_ttl.is_some() => rules.default_ttl.unwrap_or(0),
-            // Nothing is guessed (section 4.2.2); what is to be validated each time is no guess.
+            // There is no heuristic freshness (section 4.2.2). A response that is validated each
+            // time needs none.
             _ if is_understood && (said.no_cache == Scope::Response || said.public) => 0,
             _ => return Err(Unstorable::NoFreshness),
         },
@@ -221,7 +224,8 @@ pub fn policy_of(
         || has_validator(fields)
         || policy.serves_error(received)
         || policy.stale_while_revalidate > policy.stale_for(received);
-    // Last: what nobody could get from the cache is no matter of who asks.
+    // These come last: if no request could reuse the response, the reason does not depend on the
+    // client.
     match is_usable {
         false => Err(Unstorable::Stale),
         true if asked.has_cookie && !serves_cookies => Err(Unstorable::Cookie),
@@ -230,13 +234,13 @@ pub fn policy_of(
     }
 }
 
-/// Names of fields that are not stored: this hop's, this visitor's, and those that the response
-/// says to keep out, in whichever of the fields that it says such things in. A cookie is one
-/// visitor's whatever is said.
+/// Returns the names of the fields that are not stored. These are the fields of this connection or
+/// visitor, and those that a cache directive of the response excludes. A cookie always belongs to
+/// one visitor.
 pub fn unstored_fields(fields: &FieldLines) -> Vec<String> {
     let always = [
         "age",
-        // It says something of parts alone (RFC 9110 section 14.4).
+        // This field has a meaning for partial responses only (RFC 9110 section 14.4).
         "content-range",
         "set-cookie",
         "proxy-authenticate",
@@ -251,8 +255,8 @@ pub fn unstored_fields(fields: &FieldLines) -> Vec<String> {
         names.extend_from_slice(said.private.fields());
     }
     if names.len() > MANY_NAMES {
-        // Each costs a look at all fields, and a response may name thousands: those that are there,
-        // each once.
+        // Each name costs a search through all fields, and a response may list thousands of names.
+        // So only the fields that are present stay, each once.
         let mut there: HashSet<Vec<u8>> =
             fields.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
         names.retain(|name| there.remove(name.as_bytes()));
@@ -260,12 +264,13 @@ pub fn unstored_fields(fields: &FieldLines) -> Vec<String> {
     names
 }
 
-/// Whether the place can be asked if it is still good.
+/// Returns whether the response can be validated.
 pub fn has_validator(fields: &FieldLines) -> bool {
     fields.get("etag").is_some() || fields.get("last-modified").and_then(parse_date).is_some()
 }
 
-/// The freshness that a response states (section 4.2.1). What cannot be read is no freshness.
+/// Returns the freshness lifetime that a response states (section 4.2.1). A value that cannot be
+/// parsed means that it is stale.
 fn lifetime(
     said: &ResponseDirectives,
     is_targeted: bool,
@@ -279,10 +284,11 @@ fn lifetime(
     })
 }
 
-/// `corrected_initial_age` (section 4.2.3).
+/// Returns `corrected_initial_age` (section 4.2.3).
 fn initial_age(fields: &FieldLines, date: Option<u64>, received: u64, delay: u64) -> u64 {
     let apparent = received.saturating_sub(date.unwrap_or(received));
-    // Of several the first counts, as of a list (section 5.1); what is no number is no age.
+    // If there are several values, the first counts, also in a list (section 5.1). A value that is
+    // not a number is ignored.
     let stated = fields.get("age").and_then(|value| {
         let first = value.split(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
         let is_number = !first.is_empty() && first.iter().all(u8::is_ascii_digit);

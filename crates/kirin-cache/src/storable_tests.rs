@@ -142,7 +142,7 @@ fn what_one_visitor_got_is_for_others_only_if_it_says_so() {
         assert!(stored.is_ok() || stored == Err(Unstorable::Cookie));
         let stored = policy(authorization, 200, text, &rules);
         assert_eq!(stored.is_ok(), by_authorization, "{text}");
-        // Nor does what nobody in particular has asked for answer who is somebody.
+        // The response to an anonymous request does not answer a request with credentials either.
         let policy = plain(200, text).unwrap();
         assert_eq!(
             (policy.serves_cookies, policy.serves_authorization),
@@ -225,8 +225,8 @@ fn fields_of_one_hop_and_fields_that_are_named_are_not_stored() {
 }
 
 proptest! {
-    /// Whatever it says: what is stored is usable in some way, and a word against storing is
-    /// obeyed.
+    /// For any directives, a stored response can be reused in some way, and a prohibition to store
+    /// is obeyed.
     #[test]
     fn no_word_against_storing_is_overheard(
         cache_control in "[a-z0-9=\", -]{0,40}",

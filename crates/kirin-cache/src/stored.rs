@@ -1,29 +1,30 @@
-//! The value of a stored item: what of the cache's own goes before a response, and back.
+//! The value of a stored item: a line of the cache and then the response.
 //!
-//! One line in front, so that the response behind it is read as any stored response is:
-//! `kirin-cache 1 RECEIVED AGE LIFETIME SWR SIE FLAGS CR LF`, then status line, field lines, empty
-//! line, body. Where responses to a target vary, the item of the target says by what (`kirin-vary 1
-//! NAMES`), and theirs have the values in their keys. A target whose responses are not stored has
-//! `kirin-pass 1`.
+//! The line is `kirin-cache 1 RECEIVED AGE LIFETIME SWR SIE FLAGS CR LF`. Status line, field lines,
+//! an empty line and the body follow it, as in any stored response.
+//!
+//! If the responses to a target vary, the item of the target names the fields (`kirin-vary 1
+//! NAMES`), and the responses have keys with the values of these fields. A target whose responses
+//! are not stored has `kirin-pass 1`.
 
 use crate::policy::{Policy, Staleness};
 
-/// An item, read.
+/// A parsed item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// A response, which begins at this byte.
+    /// A response.
     Response {
-        /// What may be done with it.
+        /// The policy of the response.
         policy: Policy,
-        /// Where it begins.
+        /// The offset in bytes at which the response begins.
         at: usize,
     },
-    /// Responses to this target vary.
+    /// The responses to this target vary.
     Varies {
-        /// By these request fields.
+        /// The names of the request fields by which they vary.
         by: Vec<String>,
     },
-    /// Requests for this target go on at once, none waiting for another.
+    /// Requests for this target are forwarded at once and do not wait for each other.
     Pass,
 }
 
@@ -31,7 +32,7 @@ const RESPONSE: &str = "kirin-cache 1";
 const VARIES: &str = "kirin-vary 1";
 const PASS: &str = "kirin-pass 1";
 
-/// The longest first line that is written: 16 names of fields.
+/// The longest first line in bytes. It has room for 16 field names.
 const MAX_LINE_BYTES: usize = 4096;
 
 const VALIDATE_ALWAYS: u64 = 1;
@@ -41,7 +42,7 @@ const AS_SAID: u64 = 8;
 const FORBIDDEN: u64 = 16;
 
 impl Stored {
-    /// Reads a value; `None` if it is none of ours.
+    /// Parses a value. Returns `None` if it is not one of the cache.
     pub fn read(value: &[u8]) -> Option<Self> {
         let window = value.get(..value.len().min(MAX_LINE_BYTES))?;
         let end = window.windows(2).position(|pair| pair == b"\r\n")?;
@@ -77,7 +78,7 @@ impl Stored {
     }
 }
 
-/// The line in front of a response.
+/// Returns the line before a response.
 pub fn response_line(policy: &Policy) -> String {
     let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
     let flags = flag(policy.validate_always, VALIDATE_ALWAYS)
@@ -92,13 +93,13 @@ pub fn response_line(policy: &Policy) -> String {
     )
 }
 
-/// The item of a target whose responses vary; `None` if the names are too long.
+/// Returns the item of a target whose responses vary, or `None` if the names are too long.
 pub fn varies(by: &[String]) -> Option<String> {
     let line = format!("{VARIES} {}\r\n", by.join(","));
     (line.len() <= MAX_LINE_BYTES).then_some(line)
 }
 
-/// The item of a target whose responses are not stored.
+/// Returns the item of a target whose responses are not stored.
 pub fn pass() -> String {
     format!("{PASS}\r\n")
 }

@@ -1,21 +1,21 @@
-//! What an application says to the cache in front of it and to nobody else: names to purge by
-//! (`Surrogate-Key`, `Cache-Tag`) and freshness (`Surrogate-Control`, and `CDN-Cache-Control` of
-//! RFC 9213).
+//! Fields that an application addresses to the cache in front of it and to nothing else.
+//! `Surrogate-Key` and `Cache-Tag` have names to purge by. `Surrogate-Control`, and
+//! `CDN-Cache-Control` of RFC 9213, have the freshness.
 
 use kirin_http::FieldLines;
 
 use crate::cache_control::ResponseDirectives;
 use crate::targeted;
 
-/// Fields that are for us, and go no further.
+/// Fields that this cache consumes and does not forward.
 const OURS: [&str; 3] = ["surrogate-key", "cache-tag", "surrogate-control"];
 
-/// What counts in place of `Cache-Control`, the first that is there. `CDN-Cache-Control` goes on:
-/// another CDN may be in front of us.
+/// Fields that replace `Cache-Control`. The first one that is present counts. `CDN-Cache-Control`
+/// is forwarded, because another CDN may be in front of this cache.
 pub(crate) const TARGETED: [&str; 2] = ["surrogate-control", "cdn-cache-control"];
 
-/// The names that a response can be purged by: `Surrogate-Key` is separated by spaces, `Cache-Tag`
-/// by commas.
+/// Returns the names by which a response can be purged. `Surrogate-Key` is separated by spaces,
+/// `Cache-Tag` by commas.
 pub fn tags(fields: &FieldLines) -> Vec<&[u8]> {
     let mut tags: Vec<&[u8]> = Vec::new();
     for (name, value) in fields.iter() {
@@ -34,8 +34,8 @@ pub fn tags(fields: &FieldLines) -> Vec<&[u8]> {
     tags
 }
 
-/// The directives of the targeted field that counts (RFC 9213 section 2.2). One without a directive
-/// that we know is as if it were not there.
+/// Returns the directives of the targeted field that counts (RFC 9213 section 2.2). A field without
+/// a known directive is ignored.
 pub fn targeted_directives(fields: &FieldLines) -> Option<ResponseDirectives> {
     TARGETED
         .iter()
@@ -44,9 +44,8 @@ pub fn targeted_directives(fields: &FieldLines) -> Option<ResponseDirectives> {
         .find(|directives| *directives != ResponseDirectives::default())
 }
 
-/// The directives of one of the fields that caches read. None if it is malformed, so that it does
-/// not count. `Surrogate-Control` is older than structured fields, and is read as `Cache-Control`
-/// is.
+/// Returns the directives of a cache field, or `None` if it is malformed and does not count.
+/// `Surrogate-Control` is older than structured fields, so it is parsed as `Cache-Control` is.
 pub(crate) fn directives_of(fields: &FieldLines, name: &str) -> Option<ResponseDirectives> {
     match name {
         "cdn-cache-control" => targeted::parse(fields, name),
@@ -54,7 +53,7 @@ pub(crate) fn directives_of(fields: &FieldLines, name: &str) -> Option<ResponseD
     }
 }
 
-/// Takes out what the client is not to see.
+/// Removes the fields that the client must not see.
 pub fn remove_ours(fields: &mut FieldLines) {
     for name in OURS {
         fields.remove(name);

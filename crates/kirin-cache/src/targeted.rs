@@ -1,8 +1,8 @@
 //! `CDN-Cache-Control` (RFC 9213): a dictionary of structured fields (RFC 9651), whose members are
 //! directives.
 //!
-//! It is not read as `Cache-Control` is: a field that is no dictionary is ignored as a whole, so
-//! that all caches on the way agree about it.
+//! It is parsed more strictly than `Cache-Control`. A field that is not a valid dictionary is
+//! ignored completely, so that all caches on the way agree about it.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use sfv::{BareItem, Dictionary, ListEntry, Parser};
 use crate::cache_control::ResponseDirectives;
 use crate::directives::Directive;
 
-/// Directives whose value is a number of seconds.
+/// The directives whose value is a number of seconds.
 const TIMES: [&str; 4] = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"];
 
-/// The directives of the field `name`, all its lines together. None if it is no dictionary.
+/// Returns the directives of all lines of the field `name`, or `None` if they are not a dictionary.
 pub fn parse(fields: &FieldLines, name: &str) -> Option<ResponseDirectives> {
     let lines = fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()));
     let lines: Vec<&[u8]> =
@@ -30,9 +30,9 @@ pub fn parse(fields: &FieldLines, name: &str) -> Option<ResponseDirectives> {
     Some(directives)
 }
 
-/// A member as a directive. Its parameters do not count, nor does a time that is no integer (RFC
-/// 9213 section 2.1). A directive of another type that it cannot have is obeyed all the same if it
-/// forbids.
+/// Turns a member into a directive. Parameters are ignored. So is a time that is not an integer
+/// (RFC 9213 section 2.1). A directive whose value has a wrong type still counts if it forbids
+/// something.
 fn directive<'a>(name: &'a str, entry: &ListEntry) -> Option<Directive<'a>> {
     let is_time = TIMES.contains(&name);
     let value = match entry {

@@ -1,19 +1,19 @@
-//! Asking the place whether a stored response is still good (RFC 9111 section 4.3).
+//! Validation of stored responses with the origin server (RFC 9111 section 4.3).
 
 use kirin_http::FieldLines;
 
-/// Fields with which a client makes its request conditional. The cache asks for itself, and
-/// evaluates the client's own conditions when it has the answer.
+/// The fields with which a client makes its request conditional. The cache sends conditions of its
+/// own, and evaluates those of the client when it has the response.
 pub const CONDITIONS: [&str; 6] =
     ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range"];
 
-/// Fields of a 304 that say nothing of what is stored: about its body, which is ours (section 3.2),
-/// or for one visitor.
+/// The fields of a 304 that do not update the stored response. They describe the body (section 3.2)
+/// or are for one visitor.
 const NOT_MERGED: [&str; 5] =
     ["content-encoding", "content-type", "content-range", "content-length", "set-cookie"];
 
-/// Names and values of the conditions that ask if `stored` is still good. None if it has no
-/// validator.
+/// Returns names and values of the conditions that validate `stored`. The list is empty if the
+/// response has no validator.
 pub fn conditions(stored: &FieldLines) -> Vec<(&'static str, Vec<u8>)> {
     let condition = |validator, name| stored.get(validator).map(|value| (name, value.to_vec()));
     [condition("etag", "If-None-Match"), condition("last-modified", "If-Modified-Since")]
@@ -22,22 +22,22 @@ pub fn conditions(stored: &FieldLines) -> Vec<(&'static str, Vec<u8>)> {
         .collect()
 }
 
-/// Whether a 304 is about what is stored (section 4.3.4): a validator in it must be the one that is
-/// stored. A 304 without one is about what was asked for.
+/// Returns whether a 304 validates the stored response (section 4.3.4). A validator in it must
+/// match the stored one. A 304 without validators refers to the conditions that were sent.
 pub fn is_about(stored: &FieldLines, not_modified: &FieldLines) -> bool {
     let opaque = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
     let both = |name| stored.get(name).zip(not_modified.get(name));
     match (both("etag"), both("last-modified")) {
         (Some((stored, said)), _) => opaque(stored) == opaque(said),
-        // With another tag, or none: the date is all there is.
+        // Without a common entity tag, the date decides.
         (None, Some((stored, said))) => not_modified.get("etag").is_some() || stored == said,
         (None, None) => true,
     }
 }
 
-/// The stored fields brought up to date with those of a 304 (section 3.2): each of its names takes
-/// the place of what was stored by that name. The age is that of the 304, if it has one: the answer
-/// may come from another cache.
+/// Updates the stored fields with those of a 304 (section 3.2). Each of its fields replaces the
+/// stored fields of the same name. The age is that of the 304, if it has one, because it may come
+/// from another cache.
 pub fn merge(stored: &FieldLines, not_modified: &FieldLines) -> FieldLines {
     let is_merged =
         |name: &[u8]| !NOT_MERGED.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()));
@@ -49,7 +49,7 @@ pub fn merge(stored: &FieldLines, not_modified: &FieldLines) -> FieldLines {
         stored.iter().filter(|(name, _)| !is_replaced(name) && !name.eq_ignore_ascii_case(b"age"));
     let new = not_modified.iter().filter(|(name, _)| is_merged(name));
     for (name, value) in kept.chain(new) {
-        // They were field lines before.
+        // They were valid field lines before, so this cannot fail.
         let _ = merged.try_push(name, value);
     }
     merged

@@ -1,25 +1,26 @@
-//! `Vary`: what in a request chooses among the responses of one target (RFC 9111 section 4.1).
+//! `Vary`: the request fields that select one of the responses to a target (RFC 9111 section 4.1).
 
 use httparse::Header;
 use kirin_http::FieldLines;
 use kirin_http::field_list::members;
 
-/// Names that one response may vary by at most.
+/// The most field names by which one response may vary.
 const MAX_NAMES: usize = 16;
 
-/// What responses to a target vary by.
+/// The request fields by which the responses to a target vary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vary {
-    /// By these request fields: in lower case, sorted, each once. None for all requests alike.
+    /// The names of the fields: in lower case, sorted, each once. With an empty list, one response
+    /// answers all requests.
     By(Vec<String>),
-    /// By what no request shows (`*`), by who the client is, or by more than we look at: never the
-    /// answer to another request.
+    /// The response never answers another request. It varies by something outside of the request
+    /// (`*`), by the client's address, or by more fields than the limit.
     Any,
 }
 
 impl Vary {
-    /// What a response says. One that is coded varies by `Accept-Encoding`, if it says so or not:
-    /// others cannot read it.
+    /// Reads the field of a response. A response with a content coding always varies by
+    /// `Accept-Encoding`, because not every client can decode it.
     pub fn of(fields: &FieldLines) -> Self {
         let mut names = Vec::new();
         for (_, value) in fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"vary")) {
@@ -29,8 +30,8 @@ impl Vary {
                     return Vary::Any;
                 }
                 let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-                // The place sees ours, not the one that came, which is no part of what it has
-                // chosen by.
+                // The origin server sees the fields that Kirin writes. So the received fields
+                // cannot select the response.
                 if matches!(name.as_str(), "forwarded" | "x-forwarded-for") {
                     return Vary::Any;
                 }
@@ -48,20 +49,20 @@ impl Vary {
         if names.len() > MAX_NAMES { Vary::Any } else { Vary::By(names) }
     }
 
-    /// Whether requests with another `Cookie` get another response.
+    /// Returns whether requests with different `Cookie` fields get different responses.
     pub fn tells_cookies_apart(&self) -> bool {
         matches!(self, Vary::By(names) if names.iter().any(|name| name == "cookie"))
     }
 }
 
-/// Appends what tells this request apart from others: the values of the fields `names`, normalised
-/// so that requests that mean the same have the same.
+/// Appends the values of the fields `names`, by which this request differs from others. They are
+/// normalized so that equivalent requests have equal keys.
 pub fn append_secondary_key(names: &[String], fields: &[Header<'_>], key: &mut Vec<u8>) {
     for name in names {
         let values =
             || fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).map(|f| f.value);
-        // No name or value holds a NUL, no name a `=`; and a field that is there but empty is not
-        // one that is missing.
+        // No name or value contains a NUL, and no name contains `=`. An empty field differs from a
+        // missing one.
         key.push(0);
         key.extend_from_slice(name.as_bytes());
         if values().next().is_none() {
@@ -76,9 +77,9 @@ pub fn append_secondary_key(names: &[String], fields: &[Header<'_>], key: &mut V
     }
 }
 
-/// In their order and as they are spelt: neither should matter (RFC 9110 section 12.4), but
-/// frameworks take the first of two of the same weight, so that whoever sends another's list the
-/// other way round would choose for him.
+/// Appends the members in their order and spelling. Neither should matter (RFC 9110 section 12.4).
+/// But frameworks take the first of two members with the same weight. So a client that sends the
+/// same list in another order could choose the response for others.
 fn append_members<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>) {
     for (index, member) in values.flat_map(members).enumerate() {
         if index > 0 {
@@ -88,8 +89,8 @@ fn append_members<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>)
     }
 }
 
-/// In lower case, sorted: `gzip, br` and `br,gzip;q=1` are the same, and whichever of them the
-/// place takes, both can read it.
+/// Appends the codings in lower case and sorted. `gzip, br` and `br,gzip;q=1` are the same: both
+/// clients can decode whichever coding the origin server chooses.
 fn append_codings<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>) {
     let mut codings: Vec<Vec<u8>> = values
         .flat_map(members)
@@ -110,7 +111,7 @@ fn append_codings<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>)
     key.extend_from_slice(&codings.join(&b','));
 }
 
-/// Several lines as one list, without white space around members' commas.
+/// Appends several lines as one list, without white space around the lines.
 fn append_joined<'a>(values: impl Iterator<Item = &'a [u8]>, key: &mut Vec<u8>) {
     for (index, value) in values.enumerate() {
         if index > 0 {
@@ -174,7 +175,7 @@ mod tests {
         for name in ["Forwarded", "x-forwarded-for"] {
             assert_eq!(vary(&["Accept", name]), Vary::Any, "{name}");
         }
-        // These are in the key, as the scheme and the host.
+        // These are in the key, as are the scheme and the host.
         assert_ne!(vary(&["X-Forwarded-Proto, X-Forwarded-Host"]), Vary::Any);
     }
 
@@ -204,7 +205,7 @@ mod tests {
     }
 
     proptest! {
-        /// A value of one field never passes for that of another.
+        /// Checks that the value of one field is never taken for that of another.
         #[test]
         fn different_fields_have_different_keys(
             first in prop::collection::vec(prop::option::of("[a-z=]{0,4}"), 2),

@@ -1,11 +1,12 @@
 #![forbid(unsafe_code)]
-//! The steady clock: Unix seconds that go on evenly when somebody sets the wall clock.
+//! The steady clock: Unix seconds that continue evenly when the wall clock is set.
 //!
-//! Times to live, ages and deadlines are durations. An administrator or NTP that sets the wall
-//! clock must neither end them nor make them longer. So the process reads the wall clock once, and
-//! counts on from there with `CLOCK_BOOTTIME`, which also counts while the machine sleeps.
-//! Memcached does the same. What leaves the process (`Date`, logs, snapshots) follows the wall
-//! clock.
+//! Times to live, ages and deadlines are durations. If an administrator or NTP sets the wall clock,
+//! that must not shorten or prolong them. So the process reads the wall clock once, and continues
+//! from there with `CLOCK_BOOTTIME`, which also counts while the machine sleeps. Memcached does the
+//! same.
+//!
+//! Times that leave the process follow the wall clock: `Date`, logs and snapshots.
 
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,16 +15,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// The steady clock's distance from another clock: what has to be added to a time of that clock.
+/// The offset of the steady clock from another clock: the time to add to that of the other clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offset {
     seconds: i64,
-    /// From 0 to 999,999,999.
+    /// The nanoseconds, from 0 to 999,999,999.
     nanos: i64,
 }
 
 impl Offset {
-    /// The offset with which a clock that shows `other` now shows `steady` instead.
+    /// Returns the offset between two clocks that show `steady` and `other` at the same time.
     pub fn between(steady: Duration, other: Duration) -> Self {
         let seconds = steady.as_secs().cast_signed() - other.as_secs().cast_signed();
         let nanos = i64::from(steady.subsec_nanos()) - i64::from(other.subsec_nanos());
@@ -33,26 +34,27 @@ impl Offset {
         }
     }
 
-    /// The whole seconds of the steady clock when the other clock shows this.
+    /// Returns the whole seconds of the steady clock at this time of the other clock.
     pub fn steady_seconds(self, other_seconds: i64, other_nanos: i64) -> u64 {
         let carry = i64::from(self.nanos + other_nanos >= NANOS_PER_SECOND);
         u64::try_from(self.seconds + other_seconds + carry).unwrap_or(0)
     }
 }
 
-/// From `CLOCK_BOOTTIME` to the steady clock. The first caller reads the wall clock.
+/// Returns the offset from `CLOCK_BOOTTIME` to the steady clock. The first caller reads the wall
+/// clock.
 fn boot_offset() -> Offset {
     static OFFSET: OnceLock<Offset> = OnceLock::new();
     *OFFSET.get_or_init(|| Offset::between(wall(), read(ClockId::Boottime)))
 }
 
-/// Whole seconds of the steady clock. The same in all threads.
+/// Returns the whole seconds of the steady clock. It is the same in all threads.
 pub fn steady_seconds() -> u64 {
     let boot = clock_gettime(ClockId::Boottime);
     boot_offset().steady_seconds(boot.tv_sec, boot.tv_nsec)
 }
 
-/// Whole seconds of the wall clock since the Unix epoch.
+/// Returns the whole seconds of the wall clock since the Unix epoch.
 pub fn wall_seconds() -> u64 {
     wall().as_secs()
 }
@@ -67,8 +69,8 @@ fn read(clock: ClockId) -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// From `CLOCK_MONOTONIC` to the steady clock at this moment. It changes only when the machine
-/// sleeps, so that a loop may keep it for a second and read a cheaper clock meanwhile.
+/// Returns the offset from `CLOCK_MONOTONIC` to the steady clock at this moment. It changes only
+/// when the machine sleeps. So a loop may keep it for a second and read a cheaper clock meanwhile.
 pub fn monotonic_offset() -> Offset {
     let (boot, monotonic) = (read(ClockId::Boottime), read(ClockId::Monotonic));
     let steady = Offset::between(boot, monotonic);
@@ -88,7 +90,7 @@ mod tests {
     fn the_steady_clock_starts_at_the_wall_clock_and_goes_on_with_the_other() {
         let start =
             Offset::between(Duration::new(1_700_000_000, 900_000_000), Duration::new(50, 100));
-        // The wall clock does not come into it any more, wherever it is set.
+        // Setting the wall clock has no effect any more.
         assert_eq!(start.steady_seconds(50, 100), 1_700_000_000);
         assert_eq!(start.steady_seconds(50, 100_000_099), 1_700_000_000);
         assert_eq!(start.steady_seconds(50, 100_000_100), 1_700_000_001);

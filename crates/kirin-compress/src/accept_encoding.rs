@@ -1,25 +1,24 @@
-//! Content codings (RFC 9110 section 12.5.3): which of the variants that there are a client gets.
-//! Pure.
+//! `Accept-Encoding` (RFC 9110 section 12.5.3): chooses the variant that a client gets.
 
 use kirin_http::field_list::members;
 
 use crate::coding::Coding;
 
-/// The weight of a coding, in thousandths; 0 is "not acceptable".
+/// The weight of a coding in thousandths. 0 means "not acceptable".
 type Weight = u16;
 
-/// What a client accepts.
+/// The codings that a client accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcceptEncoding {
-    /// In the order of [`Coding::ALL`].
+    /// The weights, in the order of [`Coding::ALL`].
     weights: [Option<Weight>; 3],
     identity: Option<Weight>,
     any_other: Option<Weight>,
 }
 
 impl AcceptEncoding {
-    /// Reads the field's value. A member that is malformed is left out. No field means that the
-    /// client does not say, and then it gets the original.
+    /// Parses the field's value. A malformed member is ignored. A client without the field has no
+    /// preference and gets the original.
     pub fn parse(value: Option<&[u8]>) -> Self {
         let mut accept = Self::default();
         for member in members(value.unwrap_or(b"")) {
@@ -38,17 +37,16 @@ impl AcceptEncoding {
         accept
     }
 
-    /// The best of the variants that are there, of equal ones the first in `order`; or none for the
-    /// original. The original is also what a client gets that refuses everything: better than no
-    /// page.
+    /// Returns the best variant that is available, or `None` for the original. Of variants with the
+    /// same weight, the first one in `order` is chosen. A client that refuses everything gets the
+    /// original, which is better than no response.
     pub fn choose(&self, order: &[Coding], is_there: impl Fn(Coding) -> bool) -> Option<Coding> {
-        // Unless it is named or refused, the original is what the client takes when nothing else
-        // fits.
+        // If the original is neither named nor refused, the client gets it when nothing else fits.
         let mut best = self.identity.unwrap_or(0);
         let mut chosen = None;
         for coding in order.iter().copied() {
             let weight = self.weight(coding);
-            // A variant as welcome as the original wins: it is smaller.
+            // A variant with the same weight as the original is chosen, because it is smaller.
             let better = if chosen.is_none() { weight >= best } else { weight > best };
             if weight > 0 && better && is_there(coding) {
                 (best, chosen) = (weight, Some(coding));
@@ -57,12 +55,13 @@ impl AcceptEncoding {
         chosen
     }
 
-    /// Whether the client takes `coding`.
+    /// Returns whether the client accepts `coding`.
     pub fn takes(&self, coding: Coding) -> bool {
         self.weight(coding) > 0
     }
 
-    /// Whether the client takes the original: unless it says otherwise (RFC 9110 section 12.5.3).
+    /// Returns whether the client accepts the original, which is the default (RFC 9110 section
+    /// 12.5.3).
     pub fn takes_identity(&self) -> bool {
         self.identity.or(self.any_other) != Some(0)
     }
@@ -72,7 +71,8 @@ impl AcceptEncoding {
     }
 }
 
-/// `;q=0.5` in thousandths; 1000 without one, `None` when malformed (RFC 9110 section 12.4.2).
+/// Parses `;q=0.5` into thousandths. Returns 1000 if it is missing, and `None` if it is malformed
+/// (RFC 9110 section 12.4.2).
 fn weight<'a>(mut parameters: impl Iterator<Item = &'a [u8]>) -> Option<Weight> {
     let Some(parameter) = parameters.next() else { return Some(1000) };
     let (b"q=" | b"Q=", value) = parameter.trim_ascii().split_at_checked(2)? else { return None };

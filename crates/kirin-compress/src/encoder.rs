@@ -1,7 +1,7 @@
-//! The encoders: a whole body at once, or a stream piece by piece.
+//! The encoders: for a complete body, or for a stream piece by piece.
 //!
-//! Levels were chosen by measuring HTML on this program's 2-core machine; docs/compression.md has
-//! the table.
+//! The levels were chosen by measuring HTML on the 2-core machine of this project;
+//! docs/compression.md has the table.
 
 use std::io::{self, Write};
 
@@ -13,28 +13,29 @@ use zstd::zstd_safe::CParameter;
 
 use crate::coding::Coding;
 
-/// How much time a body is worth.
+/// The time to spend on a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// It is kept and sent many times: brotli 5, zstd 9, gzip 6. The next levels take a multiple of
-    /// the time for some percent.
+    /// The result is kept and sent many times: brotli 5, zstd 9, gzip 6. The next higher levels
+    /// take several times as long and save only a few percent.
     Kept,
-    /// It is sent once: brotli 3, zstd 3, gzip 2, at 150 to 300 MB of HTML a second.
+    /// The result is sent once: brotli 3, zstd 3, gzip 2, at 150 to 300 MB of HTML a second.
     Once,
 }
 
-/// The largest window in bits for what is kept; a larger one needs more memory at the client.
+/// The largest window in bits for a result that is kept. A larger one needs more memory at the
+/// client.
 const KEPT_WINDOW_BITS: i32 = 22;
 
-/// The window of a stream in bits: 128 KiB. A stream may live for hours (events), and its encoder
-/// holds this several times.
+/// The window of a stream in bits: 128 KiB. A stream of events may live for hours, and its encoder
+/// holds several times this much.
 const STREAM_WINDOW_BITS: u32 = 17;
 
-/// zstd 3 has tables that take 810 KB of an idle stream; with this it is 110 KB (brotli 3: 140 KB,
-/// gzip: 320 KB).
+/// The level of zstd for streams. The tables of level 3 take 810 KB for an idle stream, those of
+/// this level 110 KB. (brotli 3 takes 140 KB, gzip 320 KB.)
 const STREAM_ZSTD_LEVEL: i32 = 1;
 
-/// Room for what a stream's brotli encoder gives at a time.
+/// The size in bytes of the output buffer of a stream's brotli encoder.
 const BROTLI_BUFFER_BYTES: usize = 4096;
 
 impl Effort {
@@ -60,13 +61,13 @@ impl Effort {
     }
 }
 
-/// Encodes a whole body. The same body and effort give the same bytes, so that they can share a
-/// strong entity tag. Fails only without memory.
+/// Encodes a complete body. The same body and effort give the same bytes, so that the results can
+/// share a strong entity tag. It fails only if memory runs out.
 pub fn encode(coding: Coding, effort: Effort, body: &[u8]) -> io::Result<Vec<u8>> {
     let room = Vec::with_capacity(body.len() / 3);
     match coding {
         Coding::Brotli => {
-            // A window larger than the body costs time and gains nothing.
+            // A window larger than the body takes time and saves nothing.
             let bits = (usize::BITS - body.len().leading_zeros()).max(16);
             let params = BrotliEncoderParams {
                 quality: effort.brotli_quality(),
@@ -88,22 +89,22 @@ pub fn encode(coding: Coding, effort: Effort, body: &[u8]) -> io::Result<Vec<u8>
     }
 }
 
-/// Encodes a body that comes over time.
+/// An encoder for a body that arrives in pieces.
 pub struct Encoder(Stream);
 
 enum Stream {
-    /// Boxed, as it is ten times the size of the others.
+    /// It is boxed because it is ten times as large as the others.
     Brotli(Box<CompressorWriter<Vec<u8>>>),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
     Gzip(GzEncoder<Vec<u8>>),
 }
 
 impl Encoder {
-    /// Memory that an encoder takes at most once it has seen some data, in bytes: measured, 354 KB
-    /// for gzip and 442 KB for the others.
+    /// The most memory in bytes that an encoder takes after it has seen some data. Measured were
+    /// 354 KB for gzip and 442 KB for the others.
     pub const MEMORY_BYTES: u64 = 448 * 1024;
 
-    /// An encoder for one body. Fails only without memory.
+    /// Creates an encoder for one body. It fails only if memory runs out.
     pub fn new(coding: Coding) -> io::Result<Self> {
         let effort = Effort::Once;
         Ok(Self(match coding {
@@ -128,7 +129,7 @@ impl Encoder {
         }))
     }
 
-    /// Takes bytes in. They may come out only later.
+    /// Adds bytes. The output for them may come later.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.0 {
             Stream::Brotli(encoder) => encoder.write_all(bytes),
@@ -137,7 +138,7 @@ impl Encoder {
         }
     }
 
-    /// Lets everything out that was taken in, so that the client can decode up to here.
+    /// Flushes the output, so that the client can decode everything up to here.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Stream::Brotli(encoder) => encoder.flush(),
@@ -146,7 +147,7 @@ impl Encoder {
         }
     }
 
-    /// What has come out since the last time.
+    /// Returns the output since the last call.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(match &mut self.0 {
             Stream::Brotli(encoder) => encoder.get_mut(),

@@ -1,11 +1,11 @@
-//! What comes out is decoded again, by the decoders of the same libraries;
-//! tests/tests/compression.rs has curl and Python decode it.
+//! The output is decoded again by the decoders of the same libraries. tests/tests/compression.rs
+//! uses curl and others.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Decodes a whole body.
+/// Decodes a complete body.
 fn decode(coding: Coding, coded: &[u8]) -> Vec<u8> {
     let mut decoder = Decoder::new(coding);
     decoder.write(coded);
@@ -21,7 +21,7 @@ enum Decoder {
 impl Decoder {
     fn new(coding: Coding) -> Self {
         match coding {
-            // It lets out one buffer a write.
+            // It returns one buffer for each write.
             Coding::Brotli => {
                 Self::Brotli(Box::new(brotli::DecompressorWriter::new(Vec::new(), 1 << 16)))
             }
@@ -39,7 +39,7 @@ impl Decoder {
         .unwrap();
     }
 
-    /// What the client sees so far.
+    /// Returns the bytes that the client has so far.
     fn out(&self) -> &[u8] {
         match self {
             Self::Brotli(decoder) => decoder.get_ref(),
@@ -78,7 +78,7 @@ fn a_page_becomes_much_smaller_and_is_whole_again() {
 
 #[test]
 fn the_members_of_gzip_and_the_frames_of_zstd_are_one() {
-    // Clients need not know more than one (Go's and some browsers' decoders stop after the first).
+    // A client may decode one frame only, as Go's decoder and those of some browsers do.
     let body = html(300_000);
     let coded = encode(Coding::Gzip, Effort::Kept, &body).unwrap();
     let mut rest = &coded[..];

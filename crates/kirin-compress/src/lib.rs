@@ -1,10 +1,12 @@
 #![forbid(unsafe_code)]
 //! Content codings (RFC 9110 section 8.4.1): gzip, brotli and zstd.
 //!
-//! Bytes in, bytes out: no I/O and nothing of HTTP but its names. `kirin-files` chooses between a
-//! file and its variants with this and makes the variants that are not there; the program does so
-//! for pages of the store and for what applications answer. [`AcceptEncoding`] says what a client
-//! takes, [`is_compressible`] what is worth it, [`encode`] and [`Encoder`] do it.
+//! Bytes in, bytes out: there is no I/O here. [`AcceptEncoding`] has the codings that a client
+//! accepts, and [`is_compressible`] tells which bodies are worth compressing. [`encode`] and
+//! [`Encoder`] compress them.
+//!
+//! `kirin-files` uses this crate to choose between a file and its variants, and to make missing
+//! variants. The gateway uses it for pages of the store and for responses of applications.
 
 mod accept_encoding;
 mod coding;
@@ -16,10 +18,10 @@ pub use coding::{Coding, Codings};
 pub use encoder::{Effort, Encoder, encode};
 pub use media_type::is_compressible;
 
-/// Bodies below this are sent as they are. Of a page of 500 bytes gzip saves 250, which is the same
-/// one packet on the wire; what is shorter often grows.
+/// The length in bytes below which a body is sent uncompressed. gzip saves 250 bytes of a page of
+/// 500, which takes one packet in either case. Shorter bodies often grow.
 pub const MIN_BYTES: u64 = 512;
 
-/// Up to here a body that is kept may be compressed on an event loop: 0.7 ms for brotli 5, 0.4 ms
-/// for the others. A longer one is the work of another thread.
+/// The most bytes of a body that an event loop may compress itself to keep the result. That takes
+/// 0.7 ms with brotli 5 and 0.4 ms with the others. Another thread compresses longer bodies.
 pub const INLINE_BYTES: usize = 32 * 1024;

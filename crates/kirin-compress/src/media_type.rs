@@ -1,9 +1,9 @@
-//! Which media types are worth compressing. Pure.
+//! The media types that are worth compressing.
 
 use kirin_http::media_type::essence;
 
-/// Types besides `text/*`, `*+json` and `*+xml` that hold text, or bytes that nobody has compressed
-/// yet.
+/// Types that are text or not compressed yet. `text/*`, `*+json` and `*+xml` are missing, because
+/// they are checked by their pattern.
 const COMPRESSIBLE: &[&str] = &[
     "application/javascript",
     "application/json",
@@ -29,8 +29,8 @@ const COMPRESSIBLE: &[&str] = &[
     "message/rfc822",
 ];
 
-/// Whether a body with this `Content-Type` becomes smaller. What is unknown is left alone: images,
-/// films, archives, WOFF fonts and PDFs are compressed already.
+/// Returns whether a body with this `Content-Type` is worth compressing. Unknown types are not:
+/// images, films, archives, WOFF fonts and PDFs are compressed already.
 pub fn is_compressible(content_type: &[u8]) -> bool {
     let essence = essence(content_type);
     let starts = |start: &[u8]| {

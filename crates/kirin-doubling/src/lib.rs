@@ -1,45 +1,46 @@
 #![forbid(unsafe_code)]
-//! For tests: shows that a parser of a stranger's bytes is linear. Nothing of the program depends
+//! For tests: shows that the cost of a parser is linear in its input. The program does not depend
 //! on this crate.
 //!
-//! [`Table::check`] runs a parser over inputs of one shape and of two sizes, and compares the
-//! processor time of this thread. Eight times the input costs a linear parser eight times as much,
-//! a quadratic one 64 times. The bound lies between, and each figure is the least of several runs,
-//! so that what else runs on the machine decides nothing. Tables of parsers are in
-//! `doubling_tests.rs` of each crate.
+//! [`Table::check`] runs a parser over inputs of one shape and two sizes, and compares the
+//! processor time of this thread. For eight times the input, a linear parser takes eight times as
+//! long, and a quadratic one 64 times. The bound lies between these.
+//!
+//! Each time is the shortest of several runs, so that other work on the machine does not decide.
+//! The tables of parsers are in `doubling_tests.rs` of each crate.
 
 use std::hint::black_box;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How much larger the second input is.
+/// How many times larger the second input is.
 const TIMES: usize = 8;
 
-/// How many times more the second input may cost. Sorting and caches add something to [`TIMES`];
-/// its square is 64.
+/// How many times more the second input may cost. Sorting and caches add something to [`TIMES`].
+/// The square of [`TIMES`] is 64.
 const MOST: f64 = 24.0;
 
-/// Each measurement repeats the work until it takes this long, in nanoseconds: far more than the
-/// clock's own step.
+/// The shortest time of a measurement in nanoseconds. The work is repeated until it takes this
+/// long, which is much longer than a step of the clock.
 const LEAST_NANOSECONDS: u64 = 300_000;
 
-/// Runs of which the fastest counts. More are made while the bound is exceeded, up to the second
-/// number: noise goes away then.
+/// The number of runs, of which the fastest counts. While the bound is exceeded, more runs are
+/// made, up to the second number. That removes noise.
 const RUNS: (usize, usize) = (3, 25);
 
-/// The parsers that have been checked, and those that were too slow.
+/// The parsers that were checked and were too slow.
 #[derive(Default)]
 pub struct Table {
     too_slow: Vec<String>,
 }
 
 impl Table {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Checks `parse`, which takes the input that `shape` makes: of the size `small`, and of eight
+    /// Checks `parse` with inputs that `shape` makes: one of the size `small`, and one of eight
     /// times that size.
     pub fn check<I, R>(
         &mut self,
@@ -69,13 +70,13 @@ impl Table {
     /// Ends the table.
     ///
     /// # Panics
-    /// When a parser was too slow; says which.
+    /// Panics if a parser was too slow, and names it.
     pub fn finish(self) {
         assert!(self.too_slow.is_empty(), "not linear:\n{}", self.too_slow.join("\n"));
     }
 }
 
-/// How often the work is done for a measurement that takes long enough.
+/// Returns how often the work must be repeated for a measurement that takes long enough.
 fn repeats<I, R>(parse: &mut impl FnMut(&I) -> R, input: &I) -> u64 {
     let mut repeats = 1;
     while nanoseconds(repeats, parse, input) < LEAST_NANOSECONDS && repeats < 1 << 20 {
@@ -89,7 +90,7 @@ fn ratio(more: u64, less: u64) -> f64 {
     more as f64 / less.max(1) as f64
 }
 
-/// Processor time of this thread.
+/// Returns the processor time of this thread for the work.
 fn nanoseconds<I, R>(repeats: u64, parse: &mut impl FnMut(&I) -> R, input: &I) -> u64 {
     let start = now();
     for _ in 0..repeats {
