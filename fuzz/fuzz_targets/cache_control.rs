@@ -30,7 +30,7 @@ fuzz_target!(|input: &[u8]| {
     let Ok(policy) = policy_of(asked, StatusCode::OK, &fields, &rules, 1_000_000, 0) else { return };
     assert!(policy.serves_cookies);
     if surrogate::targeted_directives(&fields).is_none() {
-        let said = ResponseDirectives::of(&fields, "cache-control");
+        let said = ResponseDirectives::from_fields(&fields, "cache-control");
         assert!(!said.no_store || said.must_understand);
     }
     let line = stored::response_line(&policy);

@@ -29,7 +29,7 @@ pub struct RequestDirectives {
 impl RequestDirectives {
     /// Reads the directives of a request. `Pragma: no-cache` counts if there is no `Cache-Control`
     /// (section 5.4).
-    pub fn of(fields: &[Header<'_>]) -> Self {
+    pub fn from_fields(fields: &[Header<'_>]) -> Self {
         let mut found = Self::default();
         let (mut has_cache_control, mut has_pragma) = (false, false);
         for field in fields {
@@ -136,7 +136,7 @@ pub struct ResponseDirectives {
 
 impl ResponseDirectives {
     /// Reads the directives of all lines of the field `name`.
-    pub fn of(fields: &FieldLines, name: &str) -> Self {
+    pub fn from_fields(fields: &FieldLines, name: &str) -> Self {
         let mut found = Self::default();
         for (_, value) in
             fields.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name.as_bytes()))
@@ -183,7 +183,7 @@ impl ResponseDirectives {
         if self.must_revalidate || self.proxy_revalidate {
             Staleness::Forbidden
         } else if self.s_maxage.is_some() {
-            Staleness::AsSaid
+            Staleness::AsDirected
         } else {
             Staleness::Allowed
         }
@@ -234,7 +234,7 @@ mod tests {
         fields.push("Cache-Control", "max-age=60");
         fields.push("X", "no-store");
         fields.push("cache-control", "private");
-        let found = ResponseDirectives::of(&fields, "cache-control");
+        let found = ResponseDirectives::from_fields(&fields, "cache-control");
         assert_eq!(
             (found.max_age, found.private, found.no_store),
             (Some(60), Scope::Response, false)
@@ -248,7 +248,7 @@ mod tests {
                 .iter()
                 .map(|(name, value)| Header { name, value: value.as_bytes() })
                 .collect();
-            RequestDirectives::of(&headers)
+            RequestDirectives::from_fields(&headers)
         };
         let none = RequestDirectives::default();
         for (lines, expected) in [

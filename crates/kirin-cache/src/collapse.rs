@@ -13,7 +13,7 @@ pub enum Collapse {
     /// The request waits until the response is stored. Only then can it be validated.
     WaitUntilStored,
     /// The request is forwarded, because the response is too old for it.
-    AskAnew,
+    Forward,
 }
 
 /// Returns how to handle a request. `is_earlier` means that the request arrived before the response
@@ -27,13 +27,13 @@ pub fn collapse(
     match reuse(policy, request, now, false) {
         Reuse::Fresh | Reuse::Stale | Reuse::StaleWhileRevalidate => Collapse::Share,
         // The response is newer than the request, so it needs no validation.
-        Reuse::ValidateAsked if is_earlier => Collapse::Share,
-        Reuse::ValidateAsked => Collapse::AskAnew,
+        Reuse::ValidateRequested if is_earlier => Collapse::Share,
+        Reuse::ValidateRequested => Collapse::Forward,
         Reuse::ValidateStale if policy.validate_always || policy.lifetime <= policy.initial_age => {
             Collapse::WaitUntilStored
         }
         // The response became stale before its body was complete.
-        Reuse::ValidateStale => Collapse::AskAnew,
+        Reuse::ValidateStale => Collapse::Forward,
     }
 }
 
@@ -51,20 +51,22 @@ mod tests {
         for (policy, list, now, [earlier, later]) in [
             (plain, "", 1000, [Collapse::Share; 2]),
             (plain, "", 1059, [Collapse::Share; 2]),
-            (plain, "", 1060, [Collapse::AskAnew; 2]),
+            (plain, "", 1060, [Collapse::Forward; 2]),
             (swr, "", 1065, [Collapse::Share; 2]),
-            (swr, "", 1075, [Collapse::AskAnew; 2]),
+            (swr, "", 1075, [Collapse::Forward; 2]),
             (plain, "max-stale", 1075, [Collapse::Share; 2]),
-            (plain, "no-cache", 1000, [Collapse::Share, Collapse::AskAnew]),
-            (plain, "max-age=5", 1006, [Collapse::Share, Collapse::AskAnew]),
+            (plain, "no-cache", 1000, [Collapse::Share, Collapse::Forward]),
+            (plain, "max-age=5", 1006, [Collapse::Share, Collapse::Forward]),
             (plain, "max-age=5", 1005, [Collapse::Share; 2]),
             (no_cache, "", 1000, [Collapse::WaitUntilStored; 2]),
             (no_cache, "", 1075, [Collapse::WaitUntilStored; 2]),
             (stale, "", 1000, [Collapse::WaitUntilStored; 2]),
             (stale, "max-stale", 1000, [Collapse::Share; 2]),
         ] {
-            let request =
-                RequestDirectives::of(&[Header { name: "Cache-Control", value: list.as_bytes() }]);
+            let request = RequestDirectives::from_fields(&[Header {
+                name: "Cache-Control",
+                value: list.as_bytes(),
+            }]);
             let got = [true, false].map(|is_earlier| collapse(&policy, &request, now, is_earlier));
             assert_eq!(got, [earlier, later], "{list} at {now}: {policy:?}");
         }

@@ -33,7 +33,7 @@ fn directives_cost_no_more_than_their_bytes() {
         table
             .check(&format!("response {piece}"), 300, text, |list| ResponseDirectives::parse(list));
         table.check(&format!("request {piece}"), 300, text, |value| {
-            RequestDirectives::of(&[Header { name: "cache-control", value }])
+            RequestDirectives::from_fields(&[Header { name: "cache-control", value }])
         });
         let quoted = |count: usize| [&b"private=\""[..], &text(count), b"\""].concat();
         table.check(&format!("private {piece}"), 300, quoted, |list| {
@@ -54,7 +54,7 @@ fn keys_cost_no_more_than_their_bytes() {
             fields.push("Vary", piece.repeat(count));
             fields
         };
-        table.check(&format!("vary {piece}"), 300, fields, Vary::of);
+        table.check(&format!("vary {piece}"), 300, fields, Vary::from_fields);
     }
     for name in ["accept-encoding", "accept", "cookie"] {
         for piece in ["a,", ", ", "gzip;q=1.0, ", ";q=1", " "] {

@@ -16,7 +16,7 @@ pub struct Target {
 
 /// The target of a request, with its scheme and host.
 #[derive(Clone, Copy, Debug)]
-pub struct Requested<'a> {
+pub struct RequestTarget<'a> {
     /// The path.
     pub path: &'a str,
     /// The query.
@@ -37,7 +37,7 @@ pub fn invalidates(method: &Method, status: StatusCode) -> bool {
 }
 
 /// Returns the targets whose stored responses a request invalidates.
-pub fn targets(requested: &Requested<'_>, response: &FieldLines) -> Vec<Target> {
+pub fn targets(requested: &RequestTarget<'_>, response: &FieldLines) -> Vec<Target> {
     let own = Target { path: requested.path.to_owned(), query: requested.query.map(str::to_owned) };
     let mut targets = vec![own];
     for name in ["location", "content-location"] {
@@ -53,7 +53,7 @@ pub fn targets(requested: &Requested<'_>, response: &FieldLines) -> Vec<Target> 
 
 /// Resolves a reference. Returns `None` if its origin differs from that of the request, because a
 /// site must not invalidate the responses of another one (section 4.4).
-fn resolve(requested: &Requested<'_>, reference: &str) -> Option<Target> {
+fn resolve(requested: &RequestTarget<'_>, reference: &str) -> Option<Target> {
     let reference = reference.split('#').next().unwrap_or(reference);
     let scheme = if requested.secure { "https" } else { "http" };
     let rest = match reference.split_once("://") {
@@ -99,8 +99,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const REQUESTED: Requested<'static> =
-        Requested { path: "/posts/new", query: Some("a=b"), secure: true, host: "example.org" };
+    const REQUESTED: RequestTarget<'static> =
+        RequestTarget { path: "/posts/new", query: Some("a=b"), secure: true, host: "example.org" };
 
     #[test]
     fn methods_that_change_something_invalidate_when_they_succeed() {
@@ -159,7 +159,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_reference_panics(reference in "\\PC{0,40}", path in "\\PC{0,10}") {
-            resolve(&Requested { path: &path, ..REQUESTED }, &reference);
+            resolve(&RequestTarget { path: &path, ..REQUESTED }, &reference);
         }
     }
 }

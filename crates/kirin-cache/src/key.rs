@@ -29,7 +29,7 @@ pub fn primary_key(path: &str, query: Option<&str>, secure: bool, host: &str) ->
 
 /// Appends the field `name`, in which a trusted proxy describes the site, to a primary key. The
 /// origin server sees the field, too. No value contains the separator byte.
-pub fn append_told(name: &str, value: &[u8], key: &mut Vec<u8>) {
+pub fn append_proxy_field(name: &str, value: &[u8], key: &mut Vec<u8>) {
     key.push(1);
     key.extend(name.bytes().map(|byte| byte.to_ascii_lowercase()));
     key.push(b'=');

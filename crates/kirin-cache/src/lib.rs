@@ -40,6 +40,6 @@ pub use cache_status::{CacheStatus, Forwarded};
 pub use collapse::{Collapse, collapse};
 pub use policy::{Policy, Staleness};
 pub use reuse::{Reuse, reuse};
-pub use storable::{Asked, StorageRules, Unstorable, policy_of};
+pub use storable::{StorableRequest, StorageRules, Unstorable, policy_of};
 pub use stored::Stored;
 pub use vary::Vary;

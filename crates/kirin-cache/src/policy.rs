@@ -9,7 +9,7 @@ pub enum Staleness {
     Allowed,
     /// Only its directives may allow it. `s-maxage` forbids other reuse (RFC 9111 section
     /// 5.2.2.10), but an explicit `stale-while-revalidate` or `stale-if-error` beside it counts.
-    AsSaid,
+    AsDirected,
     /// It must not be reused.
     Forbidden,
 }
@@ -74,10 +74,10 @@ impl Policy {
 
     /// Returns when it becomes useless, in seconds since the Unix epoch. If it can be validated, it
     /// is useful for at least `kept_for` seconds after its freshness.
-    pub fn useless_at(&self, validatable: bool, kept_for: u64) -> u64 {
+    pub fn useful_until(&self, validatable: bool, kept_for: u64) -> u64 {
         let grace = match self.staleness {
             Staleness::Forbidden => 0,
-            Staleness::Allowed | Staleness::AsSaid => {
+            Staleness::Allowed | Staleness::AsDirected => {
                 self.stale_while_revalidate.max(self.stale_if_error)
             }
         };
@@ -130,10 +130,10 @@ mod tests {
 
     #[test]
     fn it_is_kept_as_long_as_it_is_of_use() {
-        assert_eq!(POLICY.useless_at(false, 100), 1071);
-        assert_eq!(POLICY.useless_at(true, 100), 1151);
+        assert_eq!(POLICY.useful_until(false, 100), 1071);
+        assert_eq!(POLICY.useful_until(true, 100), 1151);
         assert_eq!(
-            Policy { staleness: Staleness::Forbidden, ..POLICY }.useless_at(false, 100),
+            Policy { staleness: Staleness::Forbidden, ..POLICY }.useful_until(false, 100),
             1051
         );
     }
@@ -143,7 +143,7 @@ mod tests {
         fn it_is_fresh_or_stale_and_never_both(received: u64, initial_age: u64, lifetime: u64, now: u64) {
             let policy = Policy { received, initial_age, lifetime, ..Policy::default() };
             prop_assert!(policy.fresh_for(now) == 0 || policy.stale_for(now) == 0);
-            let _ = policy.useless_at(true, u64::MAX);
+            let _ = policy.useful_until(true, u64::MAX);
         }
     }
 }

@@ -15,7 +15,7 @@ pub enum Reuse {
     /// The stored response must be validated first, because it is stale.
     ValidateStale,
     /// The stored response must be validated first, because the client requires it.
-    ValidateAsked,
+    ValidateRequested,
 }
 
 /// Returns how to handle a request. After a soft purge (`is_purged`) a fresh response counts as
@@ -29,7 +29,7 @@ pub fn reuse(policy: &Policy, request: &RequestDirectives, now: u64, is_purged: 
         let is_too_old = request.max_age.is_some_and(|limit| policy.age(now) > limit);
         let goes_too_soon = request.min_fresh.is_some_and(|least| fresh_for < least);
         return match request.no_cache || is_too_old || goes_too_soon {
-            true => Reuse::ValidateAsked,
+            true => Reuse::ValidateRequested,
             false => Reuse::Fresh,
         };
     }
@@ -62,9 +62,9 @@ mod tests {
     use crate::directives::directives;
     use httparse::Header;
 
-    fn asked(list: &str) -> RequestDirectives {
+    fn request_directives(list: &str) -> RequestDirectives {
         assert!(directives(list.as_bytes()).count() > 0 || list.is_empty());
-        RequestDirectives::of(&[Header { name: "Cache-Control", value: list.as_bytes() }])
+        RequestDirectives::from_fields(&[Header { name: "Cache-Control", value: list.as_bytes() }])
     }
 
     #[test]
@@ -72,17 +72,17 @@ mod tests {
         let plain = Policy { received: 1000, lifetime: 60, ..Policy::default() };
         let swr = Policy { stale_while_revalidate: 10, ..plain };
         let strict = Policy { staleness: Staleness::Forbidden, ..swr };
-        let shared = Policy { staleness: Staleness::AsSaid, ..swr };
+        let shared = Policy { staleness: Staleness::AsDirected, ..swr };
         let no_cache = Policy { validate_always: true, ..swr };
         for (policy, request, now, expected) in [
             (plain, "", 1059, Reuse::Fresh),
             (plain, "", 1060, Reuse::ValidateStale),
             (plain, "max-age=30", 1030, Reuse::Fresh),
-            (plain, "max-age=30", 1031, Reuse::ValidateAsked),
-            (plain, "max-age=0", 1001, Reuse::ValidateAsked),
-            (plain, "no-cache", 1000, Reuse::ValidateAsked),
+            (plain, "max-age=30", 1031, Reuse::ValidateRequested),
+            (plain, "max-age=0", 1001, Reuse::ValidateRequested),
+            (plain, "no-cache", 1000, Reuse::ValidateRequested),
             (plain, "min-fresh=20", 1040, Reuse::Fresh),
-            (plain, "min-fresh=20", 1041, Reuse::ValidateAsked),
+            (plain, "min-fresh=20", 1041, Reuse::ValidateRequested),
             (plain, "max-stale", 9999, Reuse::Stale),
             (plain, "max-stale=5", 1065, Reuse::Stale),
             (plain, "max-stale=5", 1066, Reuse::ValidateStale),
@@ -102,7 +102,7 @@ mod tests {
             (no_cache, "max-stale", 1000, Reuse::ValidateStale),
         ] {
             assert_eq!(
-                reuse(&policy, &asked(request), now, false),
+                reuse(&policy, &request_directives(request), now, false),
                 expected,
                 "{request} at {now}: {policy:?}"
             );
@@ -113,9 +113,12 @@ mod tests {
     fn a_soft_purge_makes_it_stale_at_once() {
         let plain = Policy { received: 1000, lifetime: 60, ..Policy::default() };
         let swr = Policy { stale_while_revalidate: 10, ..plain };
-        assert_eq!(reuse(&plain, &asked(""), 1000, true), Reuse::ValidateStale);
-        assert_eq!(reuse(&plain, &asked("max-stale"), 1000, true), Reuse::ValidateStale);
-        assert_eq!(reuse(&swr, &asked(""), 1000, true), Reuse::StaleWhileRevalidate);
-        assert_eq!(reuse(&swr, &asked(""), 1071, true), Reuse::ValidateStale);
+        assert_eq!(reuse(&plain, &request_directives(""), 1000, true), Reuse::ValidateStale);
+        assert_eq!(
+            reuse(&plain, &request_directives("max-stale"), 1000, true),
+            Reuse::ValidateStale
+        );
+        assert_eq!(reuse(&swr, &request_directives(""), 1000, true), Reuse::StaleWhileRevalidate);
+        assert_eq!(reuse(&swr, &request_directives(""), 1071, true), Reuse::ValidateStale);
     }
 }

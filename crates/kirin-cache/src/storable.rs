@@ -8,7 +8,7 @@ use kirin_http::date::parse_date;
 
 use crate::cache_control::{ResponseDirectives, Scope};
 use crate::policy::Policy;
-use crate::surrogate::{TARGETED, directives_of, targeted_directives};
+use crate::surrogate::{TARGETED, directives_in, targeted_directives};
 use crate::vary::Vary;
 
 /// The statuses that this cache understands, in the sense of `must-understand`. They are also
@@ -22,7 +22,7 @@ const MANY_NAMES: usize = 32;
 
 /// The parts of a request that decide whether the response is stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct StorableRequest<'a> {
     /// The method. Only responses to GET are stored.
     pub method: &'a Method,
     /// Whether the request has `Authorization`.
@@ -110,7 +110,7 @@ impl Unstorable {
 
     /// Returns whether the reason concerns only this request, so that responses to other requests
     /// for the target may be stored.
-    pub fn is_of_request(self, asked: Asked<'_>) -> bool {
+    pub fn is_of_request(self, request: StorableRequest<'_>) -> bool {
         match self {
             Unstorable::Method
             | Unstorable::Cookie
@@ -119,7 +119,7 @@ impl Unstorable {
             | Unstorable::TooManyPurges
             | Unstorable::NewerStored
             | Unstorable::NoMemory => true,
-            Unstorable::NoStore => asked.no_store,
+            Unstorable::NoStore => request.no_store,
             _ => false,
         }
     }
@@ -150,14 +150,14 @@ impl Unstorable {
 /// Returns the policy of a response that was received at `received`, in seconds since the Unix
 /// epoch. The request was sent `delay` seconds before.
 pub fn policy_of(
-    asked: Asked<'_>,
+    request: StorableRequest<'_>,
     status: StatusCode,
     fields: &FieldLines,
     rules: &StorageRules,
     received: u64,
     delay: u64,
 ) -> Result<Policy, Unstorable> {
-    if asked.method != Method::GET {
+    if request.method != Method::GET {
         return Err(Unstorable::Method);
     }
     let is_understood = UNDERSTOOD.contains(&status.as_u16());
@@ -168,34 +168,35 @@ pub fn policy_of(
     // A targeted field replaces Cache-Control and Expires (RFC 9213 section 2.2).
     let targeted = targeted_directives(fields);
     let is_targeted = targeted.is_some();
-    let said = targeted.unwrap_or_else(|| ResponseDirectives::of(fields, "cache-control"));
-    if said.must_understand && !is_understood {
+    let directives =
+        targeted.unwrap_or_else(|| ResponseDirectives::from_fields(fields, "cache-control"));
+    if directives.must_understand && !is_understood {
         return Err(Unstorable::NotUnderstood);
     }
     // "no-store … ignored if must-understand is there and the status is understood" (section
     // 5.2.2.3)
-    if asked.no_store || said.no_store && !said.must_understand {
+    if request.no_store || directives.no_store && !directives.must_understand {
         return Err(Unstorable::NoStore);
     }
-    if said.private == Scope::Response {
+    if directives.private == Scope::Response {
         return Err(Unstorable::Private);
     }
-    let vary = Vary::of(fields);
+    let vary = Vary::from_fields(fields);
     if vary == Vary::Any {
         return Err(Unstorable::Vary);
     }
     let is_hidden = |scope: &Scope| scope.fields().iter().any(|name| name == "set-cookie");
     let drops_set_cookie =
-        rules.ignore_cookies || is_hidden(&said.private) || is_hidden(&said.no_cache);
+        rules.ignore_cookies || is_hidden(&directives.private) || is_hidden(&directives.no_cache);
     if !drops_set_cookie && fields.get("set-cookie").is_some() {
         return Err(Unstorable::SetCookie);
     }
     // A directive that names shared caches permits them to store.
-    let is_for_all = said.public || said.s_maxage.is_some() || is_targeted;
+    let is_for_all = directives.public || directives.s_maxage.is_some() || is_targeted;
     let serves_cookies = is_for_all || rules.ignore_cookies || vary.tells_cookies_apart();
-    let serves_authorization = is_for_all || said.must_revalidate;
+    let serves_authorization = is_for_all || directives.must_revalidate;
     let date = fields.get("date").and_then(parse_date);
-    let lifetime = match lifetime(&said, is_targeted, fields, date.unwrap_or(received)) {
+    let lifetime = match lifetime(&directives, is_targeted, fields, date.unwrap_or(received)) {
         Some(lifetime) => lifetime,
         None => match status.as_u16() {
             404 | 410 if rules.negative_ttl.is_some() => rules.negative_ttl.unwrap_or(0),
@@ -205,7 +206,9 @@ pub fn policy_of(
             _ if is_understood && rules.default_ttl.is_some() => rules.default_ttl.unwrap_or(0),
             // There is no heuristic freshness (section 4.2.2). A response that is validated each
             // time needs none.
-            _ if is_understood && (said.no_cache == Scope::Response || said.public) => 0,
+            _ if is_understood && (directives.no_cache == Scope::Response || directives.public) => {
+                0
+            }
             _ => return Err(Unstorable::NoFreshness),
         },
     };
@@ -213,10 +216,10 @@ pub fn policy_of(
         received,
         initial_age: initial_age(fields, date, received, delay),
         lifetime,
-        stale_while_revalidate: said.stale_while_revalidate.unwrap_or(0),
-        stale_if_error: said.stale_if_error.or(rules.stale_if_error).unwrap_or(0),
-        validate_always: said.no_cache == Scope::Response,
-        staleness: said.staleness(),
+        stale_while_revalidate: directives.stale_while_revalidate.unwrap_or(0),
+        stale_if_error: directives.stale_if_error.or(rules.stale_if_error).unwrap_or(0),
+        validate_always: directives.no_cache == Scope::Response,
+        staleness: directives.staleness(),
         serves_cookies,
         serves_authorization,
     };
@@ -228,8 +231,10 @@ pub fn policy_of(
     // client.
     match is_usable {
         false => Err(Unstorable::Stale),
-        true if asked.has_cookie && !serves_cookies => Err(Unstorable::Cookie),
-        true if asked.has_authorization && !serves_authorization => Err(Unstorable::Authorization),
+        true if request.has_cookie && !serves_cookies => Err(Unstorable::Cookie),
+        true if request.has_authorization && !serves_authorization => {
+            Err(Unstorable::Authorization)
+        }
         true => Ok(policy),
     }
 }
@@ -250,9 +255,9 @@ pub fn unstored_fields(fields: &FieldLines) -> Vec<String> {
     ];
     let mut names: Vec<String> = always.map(str::to_owned).to_vec();
     for name in ["cache-control"].iter().chain(&TARGETED) {
-        let Some(said) = directives_of(fields, name) else { continue };
-        names.extend_from_slice(said.no_cache.fields());
-        names.extend_from_slice(said.private.fields());
+        let Some(directives) = directives_in(fields, name) else { continue };
+        names.extend_from_slice(directives.no_cache.fields());
+        names.extend_from_slice(directives.private.fields());
     }
     if names.len() > MANY_NAMES {
         // Each name costs a search through all fields, and a response may list thousands of names.
@@ -272,12 +277,12 @@ pub fn has_validator(fields: &FieldLines) -> bool {
 /// Returns the freshness lifetime that a response states (section 4.2.1). A value that cannot be
 /// parsed means that it is stale.
 fn lifetime(
-    said: &ResponseDirectives,
+    directives: &ResponseDirectives,
     is_targeted: bool,
     fields: &FieldLines,
     date: u64,
 ) -> Option<u64> {
-    said.s_maxage.or(said.max_age).or_else(|| {
+    directives.s_maxage.or(directives.max_age).or_else(|| {
         let lines =
             fields.iter().filter(|(name, _)| !is_targeted && name.eq_ignore_ascii_case(b"expires"));
         lines.map(|(_, value)| parse_date(value).unwrap_or(0).saturating_sub(date)).min()

@@ -7,8 +7,12 @@ use crate::policy::Staleness;
 
 const NOW: u64 = 1_700_000_000;
 
-const GET: Asked<'static> =
-    Asked { method: &Method::GET, has_authorization: false, has_cookie: false, no_store: false };
+const GET: StorableRequest<'static> = StorableRequest {
+    method: &Method::GET,
+    has_authorization: false,
+    has_cookie: false,
+    no_store: false,
+};
 
 fn lines(text: &str) -> FieldLines {
     let mut fields = FieldLines::new();
@@ -24,12 +28,12 @@ fn date(seconds: u64) -> String {
 }
 
 fn policy(
-    asked: Asked<'_>,
+    request: StorableRequest<'_>,
     status: u16,
     text: &str,
     rules: &StorageRules,
 ) -> Result<Policy, Unstorable> {
-    policy_of(asked, StatusCode::from_u16(status).unwrap(), &lines(text), rules, NOW, 2)
+    policy_of(request, StatusCode::from_u16(status).unwrap(), &lines(text), rules, NOW, 2)
 }
 
 fn plain(status: u16, text: &str) -> Result<Policy, Unstorable> {
@@ -125,8 +129,8 @@ fn age_is_the_greater_of_what_is_stated_and_what_the_date_shows() {
 
 #[test]
 fn what_one_visitor_got_is_for_others_only_if_it_says_so() {
-    let cookie = Asked { has_cookie: true, ..GET };
-    let authorization = Asked { has_authorization: true, ..GET };
+    let cookie = StorableRequest { has_cookie: true, ..GET };
+    let authorization = StorableRequest { has_authorization: true, ..GET };
     for (text, by_cookie, by_authorization) in [
         ("Cache-Control: max-age=60", false, false),
         ("Cache-Control: max-age=60, public", true, true),
@@ -159,12 +163,12 @@ fn what_one_visitor_got_is_for_others_only_if_it_says_so() {
 #[test]
 fn requests_have_a_say_too() {
     let text = "Cache-Control: max-age=60";
-    for (asked, expected) in [
-        (Asked { no_store: true, ..GET }, Unstorable::NoStore),
-        (Asked { method: &Method::POST, ..GET }, Unstorable::Method),
-        (Asked { method: &Method::HEAD, ..GET }, Unstorable::Method),
+    for (request, expected) in [
+        (StorableRequest { no_store: true, ..GET }, Unstorable::NoStore),
+        (StorableRequest { method: &Method::POST, ..GET }, Unstorable::Method),
+        (StorableRequest { method: &Method::HEAD, ..GET }, Unstorable::Method),
     ] {
-        assert_eq!(policy(asked, 200, text, &StorageRules::default()), Err(expected));
+        assert_eq!(policy(request, 200, text, &StorageRules::default()), Err(expected));
     }
 }
 
@@ -198,7 +202,7 @@ fn the_configuration_speaks_where_the_response_is_silent() {
 fn staleness_is_as_the_response_says() {
     for (text, expected) in [
         ("max-age=60", Staleness::Allowed),
-        ("s-maxage=60, stale-while-revalidate=5", Staleness::AsSaid),
+        ("s-maxage=60, stale-while-revalidate=5", Staleness::AsDirected),
         ("max-age=60, must-revalidate, stale-while-revalidate=5", Staleness::Forbidden),
         ("max-age=60, proxy-revalidate", Staleness::Forbidden),
     ] {
@@ -225,8 +229,8 @@ fn fields_of_one_hop_and_fields_that_are_named_are_not_stored() {
 }
 
 proptest! {
-    /// For any directives, a stored response can be reused in some way, and a prohibition to store
-    /// is obeyed.
+    /// Checks that for any directives a stored response can be reused in some way, and that a
+    /// prohibition to store is obeyed.
     #[test]
     fn no_word_against_storing_is_overheard(
         cache_control in "[a-z0-9=\", -]{0,40}",
@@ -234,7 +238,7 @@ proptest! {
         has_cookie: bool,
         has_authorization: bool,
     ) {
-        let asked = Asked { has_cookie, has_authorization, ..GET };
+        let request = StorableRequest { has_cookie, has_authorization, ..GET };
         let mut fields = FieldLines::new();
         fields.push("Cache-Control", &cache_control);
         let status = StatusCode::from_u16(status).unwrap();
@@ -242,11 +246,11 @@ proptest! {
         for word in ["no-store", "private"] {
             let mut fields = fields.clone();
             fields.push("Cache-Control", word);
-            let said = ResponseDirectives::of(&fields, "cache-control");
-            prop_assume!(!said.must_understand);
-            prop_assert!(policy_of(asked, status, &fields, &rules, NOW, 0).is_err());
+            let directives = ResponseDirectives::from_fields(&fields, "cache-control");
+            prop_assume!(!directives.must_understand);
+            prop_assert!(policy_of(request, status, &fields, &rules, NOW, 0).is_err());
         }
-        if let Ok(policy) = policy_of(asked, status, &fields, &rules, NOW, 0) {
+        if let Ok(policy) = policy_of(request, status, &fields, &rules, NOW, 0) {
             prop_assert!(!has_cookie || policy.serves_cookies);
             prop_assert!(!has_authorization || policy.serves_authorization);
         }

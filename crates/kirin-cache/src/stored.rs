@@ -38,7 +38,7 @@ const MAX_LINE_BYTES: usize = 4096;
 const VALIDATE_ALWAYS: u64 = 1;
 const SERVES_COOKIES: u64 = 2;
 const SERVES_AUTHORIZATION: u64 = 4;
-const AS_SAID: u64 = 8;
+const AS_DIRECTED: u64 = 8;
 const FORBIDDEN: u64 = 16;
 
 impl Stored {
@@ -71,7 +71,7 @@ impl Stored {
         policy.serves_authorization = flags & SERVES_AUTHORIZATION != 0;
         policy.staleness = match flags {
             _ if flags & FORBIDDEN != 0 => Staleness::Forbidden,
-            _ if flags & AS_SAID != 0 => Staleness::AsSaid,
+            _ if flags & AS_DIRECTED != 0 => Staleness::AsDirected,
             _ => Staleness::Allowed,
         };
         Some(Stored::Response { policy, at: end + 2 })
@@ -84,7 +84,7 @@ pub fn response_line(policy: &Policy) -> String {
     let flags = flag(policy.validate_always, VALIDATE_ALWAYS)
         | flag(policy.serves_cookies, SERVES_COOKIES)
         | flag(policy.serves_authorization, SERVES_AUTHORIZATION)
-        | flag(policy.staleness == Staleness::AsSaid, AS_SAID)
+        | flag(policy.staleness == Staleness::AsDirected, AS_DIRECTED)
         | flag(policy.staleness == Staleness::Forbidden, FORBIDDEN);
     let Policy { received, initial_age, lifetime, stale_while_revalidate, stale_if_error, .. } =
         policy;
@@ -145,7 +145,7 @@ mod tests {
                 validate_always: flags[0],
                 serves_cookies: flags[1],
                 serves_authorization: flags[2],
-                staleness: [Staleness::Allowed, Staleness::AsSaid, Staleness::Forbidden][staleness as usize],
+                staleness: [Staleness::Allowed, Staleness::AsDirected, Staleness::Forbidden][staleness as usize],
             };
             let line = response_line(&policy);
             let value = [line.as_bytes(), &body].concat();

@@ -8,7 +8,7 @@ use crate::cache_control::ResponseDirectives;
 use crate::targeted;
 
 /// Fields that this cache consumes and does not forward.
-const OURS: [&str; 3] = ["surrogate-key", "cache-tag", "surrogate-control"];
+const CONSUMED: [&str; 3] = ["surrogate-key", "cache-tag", "surrogate-control"];
 
 /// Fields that replace `Cache-Control`. The first one that is present counts. `CDN-Cache-Control`
 /// is forwarded, because another CDN may be in front of this cache.
@@ -40,22 +40,22 @@ pub fn targeted_directives(fields: &FieldLines) -> Option<ResponseDirectives> {
     TARGETED
         .iter()
         .filter(|name| fields.get(name).is_some())
-        .filter_map(|name| directives_of(fields, name))
+        .filter_map(|name| directives_in(fields, name))
         .find(|directives| *directives != ResponseDirectives::default())
 }
 
 /// Returns the directives of a cache field, or `None` if it is malformed and does not count.
 /// `Surrogate-Control` is older than structured fields, so it is parsed as `Cache-Control` is.
-pub(crate) fn directives_of(fields: &FieldLines, name: &str) -> Option<ResponseDirectives> {
+pub(crate) fn directives_in(fields: &FieldLines, name: &str) -> Option<ResponseDirectives> {
     match name {
         "cdn-cache-control" => targeted::parse(fields, name),
-        _ => Some(ResponseDirectives::of(fields, name)),
+        _ => Some(ResponseDirectives::from_fields(fields, name)),
     }
 }
 
 /// Removes the fields that the client must not see.
-pub fn remove_ours(fields: &mut FieldLines) {
-    for name in OURS {
+pub fn remove_consumed(fields: &mut FieldLines) {
+    for name in CONSUMED {
         fields.remove(name);
     }
 }
@@ -106,7 +106,7 @@ mod tests {
             ("Cache-Tag", "b"),
             ("Surrogate-Control", "max-age=3"),
         ]);
-        remove_ours(&mut fields);
+        remove_consumed(&mut fields);
         assert_eq!(
             fields.iter().collect::<Vec<_>>(),
             [(&b"CDN-Cache-Control"[..], &b"max-age=2"[..])]

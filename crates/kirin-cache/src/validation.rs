@@ -24,13 +24,15 @@ pub fn conditions(stored: &FieldLines) -> Vec<(&'static str, Vec<u8>)> {
 
 /// Returns whether a 304 validates the stored response (section 4.3.4). A validator in it must
 /// match the stored one. A 304 without validators refers to the conditions that were sent.
-pub fn is_about(stored: &FieldLines, not_modified: &FieldLines) -> bool {
+pub fn applies_to(stored: &FieldLines, not_modified: &FieldLines) -> bool {
     let opaque = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
     let both = |name| stored.get(name).zip(not_modified.get(name));
     match (both("etag"), both("last-modified")) {
-        (Some((stored, said)), _) => opaque(stored) == opaque(said),
+        (Some((stored, received)), _) => opaque(stored) == opaque(received),
         // Without a common entity tag, the date decides.
-        (None, Some((stored, said))) => not_modified.get("etag").is_some() || stored == said,
+        (None, Some((stored, received))) => {
+            not_modified.get("etag").is_some() || stored == received
+        }
         (None, None) => true,
     }
 }
@@ -79,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_304_is_about_what_has_its_validators() {
-        for (stored, said, expected) in [
+        for (stored, received, expected) in [
             (&[("ETag", "\"a\"")][..], &[][..], true),
             (&[("ETag", "\"a\"")], &[("ETag", "\"a\"")], true),
             (&[("ETag", "W/\"a\"")], &[("ETag", "\"a\"")], true),
@@ -94,7 +96,11 @@ mod tests {
             (&[("Last-Modified", "x")], &[("ETag", "\"a\"")], true),
             (&[("Last-Modified", "x")], &[], true),
         ] {
-            assert_eq!(is_about(&lines(stored), &lines(said)), expected, "{stored:?} {said:?}");
+            assert_eq!(
+                applies_to(&lines(stored), &lines(received)),
+                expected,
+                "{stored:?} {received:?}"
+            );
         }
     }
 

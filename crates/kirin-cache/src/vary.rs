@@ -21,7 +21,7 @@ pub enum Vary {
 impl Vary {
     /// Reads the field of a response. A response with a content coding always varies by
     /// `Accept-Encoding`, because not every client can decode it.
-    pub fn of(fields: &FieldLines) -> Self {
+    pub fn from_fields(fields: &FieldLines) -> Self {
         let mut names = Vec::new();
         for (_, value) in fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"vary")) {
             for name in members(value) {
@@ -129,7 +129,7 @@ mod tests {
     fn vary(lines: &[&str]) -> Vary {
         let mut fields = FieldLines::new();
         lines.iter().for_each(|value| fields.push("Vary", value));
-        Vary::of(&fields)
+        Vary::from_fields(&fields)
     }
 
     fn key(names: &[&str], fields: &[(&str, &str)]) -> Vec<u8> {
@@ -164,7 +164,7 @@ mod tests {
             let mut fields = FieldLines::new();
             fields.push("Content-Encoding", coding);
             assert_eq!(
-                Vary::of(&fields),
+                Vary::from_fields(&fields),
                 Vary::By(expected.iter().map(|name| (*name).to_owned()).collect())
             );
         }

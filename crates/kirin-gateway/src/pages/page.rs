@@ -149,7 +149,7 @@ impl Page {
     pub fn of_response(value: &Bytes) -> Option<(Page, bool, usize)> {
         let (status, mut fields, body) = split_response(value)?;
         let has_validator = storable::has_validator(&fields);
-        surrogate::remove_ours(&mut fields);
+        surrogate::remove_consumed(&mut fields);
         let template = Template::default();
         let digest = xxh3_128(&body);
         let head = PageHead::of(status, fields, &template, digest, body.len());

@@ -63,7 +63,7 @@ impl Asked {
             if proxy_field(field.name) == Some(ProxyField::Site)
                 && !field.name.eq_ignore_ascii_case("x-forwarded-proto")
             {
-                key::append_told(field.name, field.value, &mut key);
+                key::append_proxy_field(field.name, field.value, &mut key);
             }
         }
         if key.len() > KEY_LIMIT_BYTES {
@@ -71,7 +71,7 @@ impl Asked {
         }
         let mut asked = Self {
             key,
-            directives: RequestDirectives::of(request.fields),
+            directives: RequestDirectives::from_fields(request.fields),
             has_cookie: false,
             // A certificate, or a name that we have found out ourselves, tells the application as
             // well who it is.

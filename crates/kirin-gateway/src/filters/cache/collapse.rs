@@ -118,8 +118,8 @@ impl Fetch {
         match reuse(&cached.policy, &self.asked.directives, now, found.item.is_stale()) {
             Reuse::Fresh | Reuse::Stale | Reuse::StaleWhileRevalidate => {}
             // It has just come from the place, after this was asked.
-            Reuse::ValidateAsked if collapsed => {}
-            Reuse::ValidateAsked | Reuse::ValidateStale => return None,
+            Reuse::ValidateRequested if collapsed => {}
+            Reuse::ValidateRequested | Reuse::ValidateStale => return None,
         }
         let ttl = ttl(cached, &found.item, now);
         let status = match collapsed {
@@ -149,7 +149,7 @@ impl Fetch {
         match collapse(policy, &self.asked.directives, now, is_earlier) {
             // What it was made from has changed before this was asked, perhaps.
             _ if keep.check_unpurged(&self.cache.store).is_err() => return Along::TooOld,
-            Collapse::AskAnew => return Along::TooOld,
+            Collapse::Forward => return Along::TooOld,
             Collapse::WaitUntilStored => return Along::WhenStored,
             Collapse::Share => {}
         }

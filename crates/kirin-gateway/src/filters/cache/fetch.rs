@@ -313,8 +313,8 @@ impl Fetch {
         head.map_or(StatusCode::OK, |head| head.status)
     }
 
-    fn storable_request(&self) -> kirin_cache::Asked<'static> {
-        kirin_cache::Asked {
+    fn storable_request(&self) -> kirin_cache::StorableRequest<'static> {
+        kirin_cache::StorableRequest {
             method: &Method::GET,
             has_authorization: self.asked.has_authorization,
             has_cookie: self.asked.has_cookie,
@@ -414,7 +414,7 @@ impl FoundResponse {
 
     fn is_meant_by(&self, not_modified: &FieldLines) -> bool {
         self.cached().is_some_and(|cached| {
-            validation::is_about(&cached.stored_fields(&self.item), not_modified)
+            validation::applies_to(&cached.stored_fields(&self.item), not_modified)
         })
     }
 }

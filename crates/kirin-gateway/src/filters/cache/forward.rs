@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
-use kirin_cache::invalidation::{self, Requested};
+use kirin_cache::invalidation::{self, RequestTarget};
 use kirin_cache::{CacheStatus, Forwarded, key, surrogate};
 use kirin_http::{Answer, FieldLines, Origin, RequestHead, Response};
 use kirin_store::Invalidation;
@@ -109,7 +109,7 @@ impl Cache {
             return;
         }
         let Target { path, query, secure, host, .. } = target;
-        let requested = Requested { path, query: query.as_deref(), secure: *secure, host };
+        let requested = RequestTarget { path, query: query.as_deref(), secure: *secure, host };
         for target in invalidation::targets(&requested, response) {
             let text = match &target.query {
                 Some(query) => format!("{}?{query}", target.path),
@@ -125,7 +125,7 @@ impl Cache {
 
 /// The response as clients see it that was not stored.
 pub(super) fn said(mut response: Response, status: CacheStatus) -> Response {
-    surrogate::remove_ours(&mut response.fields);
+    surrogate::remove_consumed(&mut response.fields);
     response.fields.push("Cache-Status", status.to_string());
     response
 }

@@ -59,7 +59,7 @@ impl Keep {
         status: StatusCode,
         fields: &FieldLines,
     ) -> Option<Self> {
-        let Vary::By(mut names) = Vary::of(fields) else { return None };
+        let Vary::By(mut names) = Vary::from_fields(fields) else { return None };
         if settings.rules.ignore_cookies {
             // The place has not seen them.
             names.retain(|name| name != "cookie");
@@ -81,8 +81,9 @@ impl Keep {
         head.extend_from_slice(format!("HTTP/1.1 {}\r\n", status.as_u16()).as_bytes());
         fields.write_to(&mut head);
         head.extend_from_slice(b"\r\n");
-        let useless_at = policy.useless_at(storable::has_validator(fields), VALIDATABLE_SECONDS);
-        let expires = Expires::at(Now::from_unix_seconds(useless_at));
+        let useful_until =
+            policy.useful_until(storable::has_validator(fields), VALIDATABLE_SECONDS);
+        let expires = Expires::at(Now::from_unix_seconds(useful_until));
         let primary_key = primary_key.to_vec();
         Some(Self {
             key,

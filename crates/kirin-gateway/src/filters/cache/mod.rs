@@ -147,7 +147,7 @@ impl Cache {
                         return Looked::Hit(response);
                     }
                     Reuse::ValidateStale => (found.item.key().to_vec(), Forwarded::Stale),
-                    Reuse::ValidateAsked => (found.item.key().to_vec(), Forwarded::Request),
+                    Reuse::ValidateRequested => (found.item.key().to_vec(), Forwarded::Request),
                 }
             }
             Found::Nothing { key, why } => (key, why),

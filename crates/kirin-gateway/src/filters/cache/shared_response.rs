@@ -37,7 +37,7 @@ impl SharedResponse {
         (policy, keep): (Policy, Keep),
         length: Option<u64>,
     ) -> (Arc<Self>, Filler, Body) {
-        surrogate::remove_ours(&mut fields);
+        surrogate::remove_consumed(&mut fields);
         let (body, filler, reader) = FillingBody::new(length, keep.limit_bytes() as u64);
         let response = Self { status, fields: fields.prepare(), policy, keep, body };
         (Arc::new(response), filler, Body::Stream(Box::new(reader)))
