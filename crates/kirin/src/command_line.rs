@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
+use kirin_config::target::{self, Entrances};
+use kirin_config::{ConfigErrors, Site, Source};
 
 use crate::admin::client::Target;
-use crate::config::default::Entrances;
-use crate::config::load::Source;
-use crate::config::{self, ConfigError, Site, default};
 
 /// Where `kirin serve TARGET` listens if nobody says.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
@@ -169,19 +168,19 @@ impl Serve {
             }
             return Source::read(path).map_err(|error| error.to_string());
         };
-        let kind = default::classify(target)?;
+        let kind = target::classify(target)?;
         let path = Path::new(target);
         let directory = match kind {
-            default::Target::Directory => path,
-            default::Target::Server => Path::new("."),
-            default::Target::Psgi { .. } => {
+            target::Target::Directory => path,
+            target::Target::Server => Path::new("."),
+            target::Target::Psgi { .. } => {
                 path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
             }
         };
         Ok(Source {
             name: "command line".into(),
             directory: directory.to_owned(),
-            text: default::configuration(path, &kind, &self.entrances(), self.workers),
+            text: target::configuration(path, &kind, &self.entrances(), self.workers),
         })
     }
 
@@ -216,6 +215,6 @@ impl Serve {
 }
 
 /// Reads and checks.
-pub fn site(source: &Source) -> Result<Site, ConfigError> {
-    config::check(&config::load(source)?, source)
+pub fn site(source: &Source) -> Result<Site, ConfigErrors> {
+    kirin_config::read(source)
 }

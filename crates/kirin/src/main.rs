@@ -4,7 +4,6 @@
 
 mod admin;
 mod command_line;
-mod config;
 mod entrance;
 mod life;
 mod memcached;
@@ -15,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
+use kirin_config::Source;
 use kirin_gateway::purge::command::Purge;
 use kirin_sockets::Inherited;
 
 use command_line::{Command, CommandLine};
-use config::load::Source;
 use life::launch::Launch;
 use life::program;
 use life::{panics, program_log, run_directory};
@@ -68,7 +67,7 @@ fn run(command_line: CommandLine) -> ExitCode {
         Command::Status { at } => {
             at.target().and_then(|target| target.status()).and_then(|status| print(&status))
         }
-        Command::ConfigReference => print(&config::reference::reference()),
+        Command::ConfigReference => print(&kirin_config::reference::reference()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

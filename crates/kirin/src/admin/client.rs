@@ -10,14 +10,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use kirin_cache::key::target_prefix;
+use kirin_config::{ConfigErrors, Source};
 use kirin_gateway::purge::command::{Purge, Purged};
 use kirin_http::ListenAddress;
 use kirin_http::response_head::{self, Field};
-
-use crate::config::admin::check_admin;
-use crate::config::check::check_memcached;
-use crate::config::load;
-use crate::config::load::Source;
 
 /// How long Kirin may be silent.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,12 +39,8 @@ impl Target {
 
     /// What a configuration file says.
     pub fn of_config(path: &Path) -> Result<Self, String> {
-        let read = || {
-            let source = Source::read(path)?;
-            let config = load::load(&source)?;
-            Ok((check_admin(&config, &source)?, check_memcached(&config, &source)?))
-        };
-        let (admin, memcached) = read().map_err(|error: load::ConfigError| error.to_string())?;
+        let read = || kirin_config::read_command_addresses(&Source::read(path)?);
+        let (admin, memcached) = read().map_err(|errors: ConfigErrors| errors.to_string())?;
         Ok(Self { admin, memcached, named_by: path.display().to_string() })
     }
 

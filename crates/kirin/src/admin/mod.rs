@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::{Method, StatusCode};
+use kirin_config::Site;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_http::host::without_port;
 use kirin_http::media_type::essence;
@@ -29,7 +30,6 @@ use kirin_workers::App;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::config::Site;
 use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::sockets::{SocketError, Sockets};
 use crate::serve::stage::{Stage, drain_limit};

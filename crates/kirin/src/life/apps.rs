@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use kirin_config::Site;
 use kirin_workers::{App, AppConfig, AppError, LoadedParent};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-use crate::config::check::{AppSite, Site};
 use crate::life::run_directory::RunDirectory;
 
 /// Starts all applications of `site`, with their connections on `loops`.
@@ -16,10 +16,7 @@ pub fn start(
     run_directory: &RunDirectory,
     loops: Vec<Handle>,
 ) -> Result<Vec<Arc<App>>, AppError> {
-    let start = |app| {
-        let config = AppConfig { loaded: loaded.cloned(), ..app_config(app, run_directory) };
-        App::start(config, loops.clone())
-    };
+    let start = |app| App::start(app_config(app, loaded, run_directory), loops.clone());
     site.apps.iter().map(start).collect()
 }
 
@@ -44,25 +41,18 @@ pub async fn first_failure(apps: &[Arc<App>]) -> AppError {
     }
 }
 
-fn app_config(app: &AppSite, run_directory: &RunDirectory) -> AppConfig {
-    let mut env = app.env.clone();
-    env.entry("KIRIN_STORE".into())
-        .or_insert_with(|| format!("unix:{}", run_directory.store_socket().display()));
-    AppConfig {
-        directory: Some(app.directory.clone()),
-        run_directory: Some(run_directory.path().to_owned()),
-        workers: app.workers,
-        preload: app.preload,
-        env: env.into_iter().collect(),
-        queue_length: app.queue,
-        queue_wait: app.queue_wait,
-        request_deadline: app.deadline,
-        start_limit: app.start_limit,
-        max_requests: (app.max_requests > 0).then_some(app.max_requests),
-        max_age: app.max_age,
-        max_memory_bytes: app.max_memory_bytes,
-        body_limit_bytes: app.body_limit_bytes,
-        sendfile_roots: app.sendfile.clone(),
-        ..AppConfig::new(&app.name, &app.load)
+/// Returns the configuration of `app` with what only the running program knows.
+fn app_config(
+    app: &AppConfig,
+    loaded: Option<&LoadedParent>,
+    run_directory: &RunDirectory,
+) -> AppConfig {
+    let mut app = app.clone();
+    app.loaded = loaded.cloned();
+    app.run_directory = Some(run_directory.path().to_owned());
+    if !app.env.iter().any(|(name, _)| name == "KIRIN_STORE") {
+        let socket = format!("unix:{}", run_directory.store_socket().display());
+        app.env.push(("KIRIN_STORE".into(), socket));
     }
+    app
 }

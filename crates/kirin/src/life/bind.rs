@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use kirin_acme::{Acme, AcmeConfig};
+use kirin_config::{ListenerSite, Site};
 use kirin_server::{ConnectionCount, Tls};
 use tokio::sync::watch;
 
 use crate::admin;
-use crate::config::check::{ListenerSite, Site};
 use crate::life::descriptor_limit::default_connections;
 use crate::life::error::ProgramError;
 use crate::life::launch::Launch;

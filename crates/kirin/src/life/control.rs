@@ -4,11 +4,11 @@ use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use kirin_config::Site;
 use kirin_store::Store;
 use kirin_workers::App;
 use tokio::sync::Notify;
 
-use crate::config::check::Site;
 use crate::life::ending::Ending;
 use crate::life::signals::{Command, Signals};
 use crate::life::systemd::Systemd;

@@ -4,9 +4,9 @@
 
 use std::path::Path;
 
+use kirin_config::Site;
 use kirin_workers::LoadedParent;
 
-use crate::config::check::Site;
 use crate::life::bind::bind;
 use crate::life::descriptor_limit;
 use crate::life::drain::drain;

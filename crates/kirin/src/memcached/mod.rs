@@ -1,5 +1,5 @@
-//! `kirin memcached`: the program with a store and its memcached port only, and with memcached's own
-//! command line.
+//! `kirin memcached`: the program with a store and its memcached port only, and with memcached's
+//! own command line.
 
 mod option_names;
 mod options;

@@ -1,10 +1,11 @@
-//! The configuration that the options of `kirin memcached` stand for: a site without HTTP listeners,
-//! applications and routes.
+//! The configuration that the options of `kirin memcached` stand for: a site without HTTP
+//! listeners, applications and routes.
 
 use std::io;
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
+use kirin_config::{Site, StoreSite};
 use kirin_gateway::routing::settings::SiteConfig;
 use kirin_http::{ListenAddress, TrustedPeers};
 use kirin_memcache::codec::Limits;
@@ -13,7 +14,6 @@ use kirin_server::BindOptions;
 use kirin_store::StoreConfig;
 use kirin_user::User;
 
-use crate::config::check::{Site, StoreSite};
 use crate::memcached::options::{HostAndPort, Options};
 
 /// The host to listen on when there is no `-l`.
@@ -54,8 +54,8 @@ pub enum SiteError {
     },
 }
 
-/// Returns the configuration that `options` stand for. The path of the snapshot is absolute, since a
-/// program in the background leaves the working directory.
+/// Returns the configuration that `options` stand for. The path of the snapshot is absolute, since
+/// a program in the background leaves the working directory.
 pub fn site(options: &Options) -> Result<Site, SiteError> {
     Ok(Site {
         threads: options.threads,

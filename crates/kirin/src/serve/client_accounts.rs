@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
+use kirin_config::{ListenerSite, Site};
 use kirin_http::{ClientBytes, ListenerBytes};
-
-use crate::config::Site;
 
 /// All accounts, for who serves and for who reports.
 #[derive(Clone)]
@@ -19,7 +18,7 @@ impl ClientAccounts {
     /// Accounts with the limits of `site`.
     pub fn new(site: &Site) -> Self {
         let all = ClientBytes::new(site.client_memory_bytes, site.client_disk_bytes);
-        let of_listener = |listener: &crate::config::check::ListenerSite| {
+        let of_listener = |listener: &ListenerSite| {
             ListenerBytes::new(&all, listener.client_memory_bytes, listener.client_disk_bytes)
         };
         let listeners = site.listeners.iter().map(of_listener).collect();

@@ -9,6 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use kirin_acme::Challenges;
+use kirin_config::Site;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::routing::route::PlaceError;
 use kirin_gateway::routing::router::Router;
@@ -21,7 +22,6 @@ use tokio::sync::{Barrier, oneshot, watch};
 use tokio::task::spawn_local;
 
 use crate::admin::{self, Admin};
-use crate::config::check::Site;
 use crate::entrance::Entrance;
 use crate::serve::listeners::{BoundListener, LoopListeners};
 use crate::serve::memcached;

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use kirin_config::{ListenerSite, Site};
 use kirin_http::ListenAddress;
 use kirin_server::listener::ListenError;
 use kirin_server::{
@@ -14,7 +15,6 @@ use kirin_server::{
 };
 use tokio::sync::watch;
 
-use crate::config::check::{ListenerSite, Site};
 use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::logs::{self, LogError, Logs};
 use crate::serve::sockets::{SocketError, Sockets};

@@ -8,10 +8,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use kirin_config::LogTarget;
 use kirin_server::LogFile;
 use kirin_user::{ParentDirectory, User};
-
-use crate::config::check::LogTarget;
 
 /// The access logs that are open.
 pub type Logs = HashMap<LogTarget, Arc<LogFile>>;

@@ -6,13 +6,13 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::Config;
-use super::cache::CacheConfig;
+use crate::cache::CacheSection;
+use crate::file::ConfigFile;
 
 const INTRODUCTION: &str = "\
 # Configuration reference
 
-<!-- Generated from crates/kirin/src/config/mod.rs: `kirin config-reference > docs/configuration.md`. -->
+<!-- Generated from crates/kirin-config/src: `kirin config-reference > docs/configuration.md`. -->
 
 `kirin serve --config kirin.toml` reads one TOML file; `kirin check --config kirin.toml` only checks it, and
 `kirin serve --print-config app.psgi` shows the file that a command line stands for. Relative paths are relative to the
@@ -24,31 +24,31 @@ Everything is one of: a listener, the store, an app, an upstream, a route; and `
 
 /// The reference.
 pub fn reference() -> String {
-    let schema = schemars::schema_for!(Config).to_value();
+    let schema = schemars::schema_for!(ConfigFile).to_value();
     let mut out = String::from(INTRODUCTION);
     write_section(&mut out, "Top level", &schema, "");
     for (heading, definition, prefix) in [
-        ("`[[listener]]`: an address", "ListenerConfig", "listener."),
-        ("`[listener.tls]`: https on a listener", "TlsConfig", "listener.tls."),
+        ("`[[listener]]`: an address", "ListenerSection", "listener."),
+        ("`[listener.tls]`: https on a listener", "TlsSection", "listener.tls."),
         (
             "`acme` of `[listener.tls]`: certificates from an authority",
-            "AcmeConfig",
+            "AcmeSection",
             "listener.tls.acme.",
         ),
-        ("`[limits]`: bytes held for clients", "LimitsConfig", "limits."),
-        ("`[store]`: items in memory", "StoreConfig", "store."),
-        ("`[admin]`: a listener for operators", "AdminConfig", "admin."),
-        ("`[[app]]`: an application", "AppConfig", "app."),
-        ("`[lua]`: what scripts may take", "LuaConfig", "lua."),
-        ("`[[upstream]]`: other HTTP servers", "UpstreamConfig", "upstream."),
-        ("`health` of an upstream", "UpstreamHealthConfig", "upstream.health."),
-        ("`tls` of an upstream", "UpstreamTlsConfig", "upstream.tls."),
-        ("`[[route]]`: which request goes where", "RouteConfig", "route."),
-        ("`rate_limit` of a route", "RateLimitConfig", "route.rate_limit."),
+        ("`[limits]`: bytes held for clients", "LimitsSection", "limits."),
+        ("`[store]`: items in memory", "StoreSection", "store."),
+        ("`[admin]`: a listener for operators", "AdminSection", "admin."),
+        ("`[[app]]`: an application", "AppSection", "app."),
+        ("`[lua]`: what scripts may take", "LuaSection", "lua."),
+        ("`[[upstream]]`: other HTTP servers", "UpstreamSection", "upstream."),
+        ("`health` of an upstream", "HealthSection", "upstream.health."),
+        ("`tls` of an upstream", "UpstreamTlsSection", "upstream.tls."),
+        ("`[[route]]`: which request goes where", "RouteSection", "route."),
+        ("`rate_limit` of a route", "RateLimitSection", "route.rate_limit."),
     ] {
         write_section(&mut out, heading, &schema["$defs"][definition], prefix);
     }
-    let cache = schemars::schema_for!(CacheConfig).to_value();
+    let cache = schemars::schema_for!(CacheSection).to_value();
     write_section(&mut out, "`cache` of a route", &cache, "route.cache.");
     out
 }

@@ -1,4 +1,4 @@
-//! What a route says of the files of its directories.
+//! The `follow_links` key of a route.
 
 use kirin_files::FollowLinks;
 use serde::de::{self, Visitor};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// `follow_links`: `true`, `false` or `"owner"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FollowLinksConfig(pub FollowLinks);
+pub struct FollowLinksKey(pub FollowLinks);
 
-impl<'de> Deserialize<'de> for FollowLinksConfig {
+impl<'de> Deserialize<'de> for FollowLinksKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(FollowLinksVisitor)
     }
 }
 
-impl Serialize for FollowLinksConfig {
+impl Serialize for FollowLinksKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             FollowLinks::Inside => serializer.serialize_bool(false),
@@ -27,19 +27,19 @@ impl Serialize for FollowLinksConfig {
 struct FollowLinksVisitor;
 
 impl Visitor<'_> for FollowLinksVisitor {
-    type Value = FollowLinksConfig;
+    type Value = FollowLinksKey;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("true, false or \"owner\"")
     }
 
     fn visit_bool<E: de::Error>(self, all: bool) -> Result<Self::Value, E> {
-        Ok(FollowLinksConfig(if all { FollowLinks::All } else { FollowLinks::Inside }))
+        Ok(FollowLinksKey(if all { FollowLinks::All } else { FollowLinks::Inside }))
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
         match text {
-            "owner" => Ok(FollowLinksConfig(FollowLinks::SameOwner)),
+            "owner" => Ok(FollowLinksKey(FollowLinks::SameOwner)),
             _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
         }
     }

@@ -1,4 +1,4 @@
-//! A server of an upstream: its address, or a table with more.
+//! A server of an upstream: its address, or a table that says more.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -7,24 +7,24 @@ use kirin_proxy::{ServerAddress, ServerConfig};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_spanned::Spanned;
 
-use super::check::absolute;
-use super::load::{ConfigError, Source};
+use crate::source::{ConfigError, Source};
+use crate::written::Written;
 
 /// The largest weight of a server.
 const MAX_WEIGHT: u32 = 1000;
 
-/// A server: its address, or a table.
+/// A server.
 #[derive(Debug)]
 pub struct ServerEntry {
     address: String,
     weight: Option<u32>,
     backup: bool,
-    max_in_flight: Option<NonZeroU32>,
+    /// The most requests at the same time, if the server has a limit of its own.
+    pub max_in_flight: Option<NonZeroU32>,
 }
 
-/// A server as a table.
+/// A server that is written as a table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServerTable {
@@ -66,17 +66,17 @@ impl<'de> Deserialize<'de> for ServerEntry {
     }
 }
 
-/// Checks `entry`, whose limit is `max_in_flight` if it has none of its own.
-pub fn server(
-    entry: &Spanned<ServerEntry>,
+/// Checks `entry`. Without a limit of its own it has the limit `max_in_flight`.
+pub fn check_server(
+    entry: &Written<ServerEntry>,
     max_in_flight: Option<NonZeroU32>,
     source: &Source,
 ) -> Result<ServerConfig, ConfigError> {
-    let ServerEntry { address, weight, backup, max_in_flight: own } = entry.get_ref();
+    let ServerEntry { address, weight, backup, max_in_flight: own } = &**entry;
     let mut address: ServerAddress =
         address.parse().map_err(|error| source.error(entry.span(), format!("{error}")))?;
     if let kirin_proxy::Location::Unix(path) = &mut address.location {
-        *path = absolute(&source.directory.join(&path));
+        *path = source.path(&path);
     }
     let weight = weight.unwrap_or(1);
     if !(1..=MAX_WEIGHT).contains(&weight) {

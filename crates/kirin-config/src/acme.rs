@@ -1,63 +1,71 @@
-//! `acme` of `[listener.tls]`: what a user writes, and what it means.
+//! `acme` of `[listener.tls]`: the certificate that Kirin gets from an authority.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
-use kirin_acme::AcmeConfig as Settings;
+use kirin_acme::AcmeConfig;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_spanned::Spanned;
+use serde::{Deserialize, Serialize};
 
-use super::check::absolute;
-use super::default;
-use super::load::{ConfigError, Source};
+use crate::source::{ConfigError, Source};
+use crate::written::Written;
 
-/// Names in a certificate at most; Let's Encrypt's limit.
+/// The most names in a certificate: the limit of Let's Encrypt.
 const MAX_DOMAINS: usize = 100;
 
-/// Where root keeps what programs need to remember, if systemd does not say it.
+/// The parent of root's ACME directory, if systemd names none.
 const STATE_OF_ROOT: &str = "/var/lib/kirin";
 
 /// A certificate from an authority that speaks ACME.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AcmeConfig {
-    /// The names that the certificate is for, such as `["example.org", "www.example.org"]`. All
-    /// must lead to this Kirin in the DNS. No wildcards: they cannot be proven by HTTP.
-    #[schemars(with = "Vec<String>")]
-    pub domains: Vec<Spanned<String>>,
-    /// Where the authority may write to when something is wrong. Default: no address, which Let's
-    /// Encrypt is content with.
-    #[schemars(with = "Option<String>")]
-    pub email: Option<Spanned<String>>,
-    /// The authority: the address of its ACME directory. Default: Let's Encrypt. To use an
-    /// authority is to agree to its terms of service.
-    #[serde(default = "default::acme_directory")]
-    #[schemars(with = "String", default = "default::acme_directory_plain")]
-    pub directory: Spanned<String>,
-    /// Where the account's key and the certificates are kept, in a directory that only Kirin's user
-    /// can read. Default: `acme` in systemd's `$STATE_DIRECTORY`, or else in `/var/lib/kirin` for
-    /// root and in `~/.local/state/kirin` for others.
-    #[schemars(with = "Option<String>")]
-    pub state: Option<Spanned<String>>,
+pub struct AcmeSection {
+    /// The names that the certificate is for, such as `["example.org", "www.example.org"]`. In the
+    /// DNS all of them must lead to this Kirin. Wildcards are not allowed: HTTP cannot prove them.
+    pub domains: Vec<Written<String>>,
+    /// The address to which the authority writes when something is wrong. Default: no address,
+    /// which Let's Encrypt accepts.
+    pub email: Option<Written<String>>,
+    /// The authority: the address of its ACME directory. Default: Let's Encrypt. Whoever uses an
+    /// authority agrees to its terms of service.
+    #[serde(default)]
+    pub directory: Written<AcmeDirectory>,
+    /// The directory for the account's key and the certificates. Only Kirin's user can read it.
+    /// Default: `acme` in systemd's `$STATE_DIRECTORY`, or else in `/var/lib/kirin` for root and in
+    /// `~/.local/state/kirin` for others.
+    pub state: Option<String>,
 }
 
-/// Checks `config`.
-pub fn check_acme(config: &Spanned<AcmeConfig>, source: &Source) -> Result<Settings, ConfigError> {
-    let span = config.span();
-    let config = config.get_ref();
-    if !(1..=MAX_DOMAINS).contains(&config.domains.len()) {
+/// The address of an authority's ACME directory (RFC 8555 section 7.1.1).
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct AcmeDirectory(String);
+
+impl Default for AcmeDirectory {
+    fn default() -> Self {
+        Self("https://acme-v02.api.letsencrypt.org/directory".into())
+    }
+}
+
+/// Checks `section`.
+pub fn check_acme(
+    section: &Written<AcmeSection>,
+    source: &Source,
+) -> Result<AcmeConfig, ConfigError> {
+    let span = section.span();
+    if !(1..=MAX_DOMAINS).contains(&section.domains.len()) {
         return Err(
             source.error(span, format!("`acme.domains`: allowed are 1 to {MAX_DOMAINS} names"))
         );
     }
     let mut domains = Vec::new();
-    for domain in &config.domains {
-        let name = domain.get_ref().to_ascii_lowercase();
+    for domain in &section.domains {
+        let name = domain.to_ascii_lowercase();
         if !is_dns_name(&name) {
             let message = format!(
-                "`{name}` is not a name that ACME can prove here: allowed are names in the DNS such as www.example.org, \
-                 without wildcards, ports and addresses"
+                "`{name}` is not a name that ACME can prove here: allowed are names in the DNS such \
+                 as www.example.org, without wildcards, ports and addresses"
             );
             return Err(source.error(domain.span(), message));
         }
@@ -65,22 +73,19 @@ pub fn check_acme(config: &Spanned<AcmeConfig>, source: &Source) -> Result<Setti
             domains.push(name);
         }
     }
-    if let Some(email) = &config.email
-        && !email
-            .get_ref()
-            .split_once('@')
-            .is_some_and(|(user, host)| !user.is_empty() && is_dns_name(host))
+    if let Some(email) = &section.email
+        && !email.split_once('@').is_some_and(|(user, host)| !user.is_empty() && is_dns_name(host))
     {
-        let message = format!("`{}` is not an address of e-mail", email.get_ref());
+        let message = format!("`{}` is not an e-mail address", email.as_str());
         return Err(source.error(email.span(), message));
     }
-    let directory = config.directory.get_ref();
+    let directory = &section.directory.0;
     if directory.strip_prefix("https://").is_none_or(str::is_empty) {
         let message = format!("`{directory}`: the authority's directory is an https:// address");
-        return Err(source.error(config.directory.span(), message));
+        return Err(source.error(section.directory.span(), message));
     }
-    let state = match &config.state {
-        Some(state) => absolute(&source.directory.join(state.get_ref())),
+    let state = match &section.state {
+        Some(state) => source.path(state),
         None => default_state().ok_or_else(|| {
             source.error(
                 span,
@@ -88,8 +93,8 @@ pub fn check_acme(config: &Spanned<AcmeConfig>, source: &Source) -> Result<Setti
             )
         })?,
     };
-    let email = config.email.as_ref().map(|email| email.get_ref().clone());
-    Ok(Settings { domains, email, directory: directory.clone(), state })
+    let email = section.email.as_ref().map(|email| email.to_string());
+    Ok(AcmeConfig { domains, email, directory: directory.clone(), state })
 }
 
 fn default_state() -> Option<PathBuf> {
@@ -102,7 +107,10 @@ fn default_state() -> Option<PathBuf> {
         let state = state.or_else(|| Some(Path::new(&set("HOME")?).join(".local/state")));
         state.map(|state| state.join("kirin"))
     };
-    of_systemd.or_else(of_root).or_else(of_user).map(|directory| absolute(&directory.join("acme")))
+    of_systemd.or_else(of_root).or_else(of_user).map(|directory| {
+        let directory = directory.join("acme");
+        std::path::absolute(&directory).unwrap_or(directory)
+    })
 }
 
 /// A name as RFC 1123 section 2.1 has it, of two labels at least, the last of which is not a

@@ -6,9 +6,9 @@ use serde::{Deserialize, Deserializer};
 
 /// `true`, `false` or `"auto"`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PreloadChoice(pub Preload);
+pub struct PreloadKey(pub Preload);
 
-impl<'de> Deserialize<'de> for PreloadChoice {
+impl<'de> Deserialize<'de> for PreloadKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(PreloadVisitor)
     }
@@ -17,19 +17,19 @@ impl<'de> Deserialize<'de> for PreloadChoice {
 struct PreloadVisitor;
 
 impl Visitor<'_> for PreloadVisitor {
-    type Value = PreloadChoice;
+    type Value = PreloadKey;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("true, false or \"auto\"")
     }
 
-    fn visit_bool<E: Error>(self, always: bool) -> Result<PreloadChoice, E> {
-        Ok(PreloadChoice(if always { Preload::Always } else { Preload::Never }))
+    fn visit_bool<E: Error>(self, always: bool) -> Result<PreloadKey, E> {
+        Ok(PreloadKey(if always { Preload::Always } else { Preload::Never }))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<PreloadChoice, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<PreloadKey, E> {
         match text {
-            "auto" => Ok(PreloadChoice(Preload::Auto)),
+            "auto" => Ok(PreloadKey(Preload::Auto)),
             _ => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
         }
     }

@@ -1,8 +1,9 @@
 //! What configurations come to, and what is said of wrong ones.
 
+use std::time::Duration;
+
 use kirin_gateway::routing::settings::PlaceSite;
 
-use super::super::load;
 use super::*;
 
 pub(in super::super) fn check_text(text: &str) -> Result<Site, String> {
@@ -11,7 +12,7 @@ pub(in super::super) fn check_text(text: &str) -> Result<Site, String> {
     std::fs::create_dir(directory.path().join("public")).unwrap();
     let source =
         Source { name: "kirin.toml".into(), directory: directory.path().into(), text: text.into() };
-    load(&source).and_then(|config| check(&config, &source)).map_err(|error| error.to_string())
+    read(&source).map_err(|error| error.to_string())
 }
 
 pub(in super::super) const LISTENER: &str = "[[listener]]\naddress = \"8080\"\n";
@@ -88,7 +89,7 @@ fn a_route_says_what_is_cached() {
     for (key, expected) in [
         ("cache = \"yes\"", "true, false or a table"),
         ("cache = { tl = \"1s\" }", "unknown field `tl`"),
-        ("cache = { cookies = \"drop\" }", "allowed are pass and ignore"),
+        ("cache = { cookies = \"drop\" }", "allowed are \"pass\" and \"ignore\""),
         ("cache = { bypass = [\"cookies:a\"] }", "allowed are cookie:NAME"),
         ("cache = { bypass = [\"cookie:\"] }", "allowed are cookie:NAME"),
         (
@@ -217,4 +218,78 @@ fn errors_name_line_value_and_what_is_allowed() {
             assert!(error.contains(part), "{text}\ngave: {error}\nwithout: {part}");
         }
     }
+}
+
+#[test]
+fn all_errors_of_a_file_are_reported_at_once_in_its_order() {
+    let text = "threads = 0\n[[listener]]\nadress = \"x\"\naddress = \"8080\"\nmin_rate = \"5\"\n\
+                [[upstream]]\nname = \"api\"\nservers = [\"ftp://x\"]\n[[route]]\npath = \"/\"\n\
+                try = [\"shop\", \"proxy:ap\"]\n[[route]]\npath = \"x\"\ntri = [\"store\"]\n";
+    let said = check_text(text).unwrap_err();
+    let places: Vec<&str> =
+        said.lines().filter_map(|line| line.strip_prefix("kirin.toml:")).collect();
+    let expected = [
+        ("1:11: ", "`threads` is 0: allowed is 1 to 1024"),
+        ("3:1: ", "did you mean `address`?"),
+        ("5:12: ", "`5` is not a size"),
+        ("8:12: ", "`ftp://x` is not a server"),
+        ("11:8: ", "`shop` is not a place"),
+        ("11:16: ", "there is no upstream `ap`; upstreams: api; did you mean `api`?"),
+        ("14:1: ", "did you mean `try`?"),
+    ];
+    assert_eq!(places.len(), expected.len(), "{said}");
+    for (place, (position, message)) in places.iter().zip(expected) {
+        assert!(place.starts_with(position) && place.contains(message), "{place}");
+    }
+}
+
+#[test]
+fn an_error_that_follows_from_another_is_not_reported() {
+    // Without the wrong key, `try` would be missing and the route would have no path.
+    let route = "[[route]]\npath = \"/\"\ntry = \"store\"\nssi = 1\n";
+    let said = check_text(&format!("{LISTENER}{route}")).unwrap_err();
+    assert_eq!(said.matches("kirin.toml:").count(), 2, "{said}");
+    assert!(!said.contains("is empty"), "{said}");
+    let said =
+        check_text(&format!("{LISTENER}[[route]]\ntry = [\"app:a\"]\nesi = 2\n")).unwrap_err();
+    assert_eq!(said.matches("kirin.toml:").count(), 2, "{said}");
+    assert!(said.contains("missing field `path`") && !said.contains("no app"), "{said}");
+}
+
+#[test]
+fn all_errors_of_syntax_are_reported_without_errors_in_values() {
+    let said = check_text("a = \n[[listener]\naddress = 5\n").unwrap_err();
+    assert!(said.contains("kirin.toml:1:5") && said.contains("kirin.toml:2:12"), "{said}");
+    assert!(!said.contains("kirin.toml:3"), "{said}");
+}
+
+#[test]
+fn many_errors_end_and_cost_no_more_than_their_number() {
+    let text: String = (0..1000).map(|number| format!("key{number} = 1\n")).collect();
+    let said = check_text(&text).unwrap_err();
+    assert!((50..=51).contains(&said.matches("kirin.toml:").count()), "{said}");
+}
+
+#[test]
+fn keys_have_the_defaults_of_the_crates_that_they_configure() {
+    let text = format!(
+        "{LISTENER}[[upstream]]\nname = \"api\"\nservers = [\"a:1\"]\n[[app]]\nname = \"web\"\n\
+         load = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n"
+    );
+    let site = check_text(&text).unwrap();
+    let (written, own) = (&site.listeners[0].limits, kirin_server::Limits::default());
+    assert_eq!(format!("{written:?}"), format!("{own:?}"));
+    let upstream = &site.upstreams[0];
+    let balancing = kirin_proxy::Balancing::default();
+    assert_eq!(format!("{:?}", upstream.balancing), format!("{balancing:?}"));
+    assert_eq!(
+        format!("{:?}", upstream.timeouts),
+        format!("{:?}", kirin_proxy::Timeouts::default())
+    );
+    assert_eq!(format!("{:?}", upstream.pool), format!("{:?}", kirin_proxy::PoolLimits::default()));
+    let app = kirin_workers::AppConfig::new("web", "app.psgi");
+    assert_eq!(
+        (site.apps[0].workers, site.apps[0].queue_length, site.apps[0].request_deadline),
+        (app.workers, app.queue_length, app.request_deadline)
+    );
 }

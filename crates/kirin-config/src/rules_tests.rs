@@ -1,6 +1,4 @@
-//! Tests of the rules of a route in the configuration.
-
-use crate::config::check::tests::{LISTENER, check_text};
+use crate::check::tests::{LISTENER, check_text};
 
 #[test]
 fn errors_in_rules_and_proxies_name_line_value_and_what_is_allowed() {

@@ -1,8 +1,12 @@
 //! Sizes and times as a user writes them: a number and a unit in a string.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error};
+use serde::{Serialize, Serializer};
+
+use crate::schema::schema_of_string;
 
 /// Bytes, written as `"512KB"`, `"64MB"`, `"2GB"`; 1 KB is 1,024 bytes, as in nginx and memcached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,21 +20,65 @@ pub struct Seconds(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Milliseconds(pub u64);
 
+/// A whole number from `MIN` to `MAX`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number<const MIN: u64, const MAX: u64>(u64);
+
 /// A number of requests in a time, written as `"10/s"`, `"100/m"`, `"1000/h"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestRate {
-    /// How many.
+    /// The number of requests.
     pub requests: u64,
-    /// In which time, in seconds.
+    /// The time in seconds.
     pub seconds: u64,
 }
 
-/// More would be no limit, and are more than a nanosecond can tell apart.
+/// The highest rate. A higher one would not limit anything, and one nanosecond cannot hold it.
 const MAX_RATE: u64 = 1_000_000;
 
 const SIZE_UNITS: &[(&str, u64)] = &[("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
 const SHORT_TIME_UNITS: &[(&str, u64)] = &[("ms", 1), ("s", 1000)];
 const TIME_UNITS: &[(&str, u64)] = &[("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
+
+impl<const MIN: u64, const MAX: u64> Number<MIN, MAX> {
+    /// Makes the number; one that is too large or small is the nearest that is allowed.
+    pub const fn new(value: u64) -> Self {
+        Self(if value < MIN {
+            MIN
+        } else if value > MAX {
+            MAX
+        } else {
+            value
+        })
+    }
+
+    /// Returns the number.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the number as a length. `MAX` fits into 64 bits, as a length does on Linux.
+    pub fn length(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Number<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = i64::deserialize(deserializer)?;
+        match u64::try_from(value) {
+            Ok(number) if (MIN..=MAX).contains(&number) => Ok(Self(number)),
+            // The key is put before the message.
+            _ => Err(D::Error::custom(format!("is {value}: allowed is {MIN} to {MAX}"))),
+        }
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> Serialize for Number<MIN, MAX> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
 
 impl std::str::FromStr for ByteSize {
     type Err = String;
@@ -76,8 +124,8 @@ impl From<Milliseconds> for Duration {
     }
 }
 
-impl serde::Serialize for Milliseconds {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+impl Serialize for Milliseconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{}ms", self.0))
     }
 }
@@ -126,46 +174,65 @@ impl<'de> Deserialize<'de> for RequestRate {
     }
 }
 
+impl ByteSize {
+    /// Returns the size as a length. A larger one than can be addressed is the largest length.
+    pub fn length(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
 impl From<Seconds> for Duration {
     fn from(seconds: Seconds) -> Self {
         Duration::from_secs(seconds.0)
     }
 }
 
-impl std::fmt::Display for ByteSize {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_in(f, self.0, SIZE_UNITS)
     }
 }
 
-impl std::fmt::Display for Seconds {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_in(f, self.0, TIME_UNITS)
     }
 }
 
 /// Writes `value` in the largest unit that divides it.
-fn write_in(
-    f: &mut std::fmt::Formatter<'_>,
-    value: u64,
-    units: &[(&str, u64)],
-) -> std::fmt::Result {
+fn write_in(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let whole = units.iter().find(|(_, factor)| value.is_multiple_of(*factor) && value >= *factor);
     let (unit, factor) = whole.or(units.last()).copied().unwrap_or(("", 1));
     write!(f, "{}{unit}", value / factor)
 }
 
-impl serde::Serialize for ByteSize {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+impl Serialize for ByteSize {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl serde::Serialize for Seconds {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
+
+impl<const MIN: u64, const MAX: u64> schemars::JsonSchema for Number<MIN, MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        u64::json_schema(generator)
+    }
+}
+
+schema_of_string!(ByteSize, Seconds, Milliseconds, RequestRate);
 
 #[cfg(test)]
 mod tests {

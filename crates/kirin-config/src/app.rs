@@ -1,0 +1,119 @@
+//! `[[app]]`: an application and its workers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kirin_workers::{AppConfig, MAX_WORKERS};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::default::{megabytes, number, seconds};
+use crate::name::check_name;
+use crate::preload::PreloadKey;
+use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::units::{ByteSize, Number, Seconds};
+use crate::written::Written;
+
+/// An application and its workers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AppSection {
+    /// The name that routes use: `app:NAME`.
+    pub name: Written<String>,
+    /// The PSGI file.
+    pub load: Written<String>,
+    /// The directory in which the application runs. Default: the directory of the configuration
+    /// file.
+    pub directory: Option<Written<String>>,
+    /// The number of worker processes. Each serves one request at a time.
+    #[serde(default = "number::<5, 1, { MAX_WORKERS as u64 }>")]
+    pub workers: Number<1, { MAX_WORKERS as u64 }>,
+    /// Whether Kirin loads the application once before it forks the workers, so that they share its
+    /// memory: `true`, `false` or `"auto"`. `"auto"` does so unless the application opens
+    /// connections or databases while it is loaded, because processes cannot share these. Without
+    /// preloading each worker loads the application itself ([perl.md](perl.md#preloading)).
+    /// Default: `"auto"`.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub preload: PreloadKey,
+    /// Environment variables for the application.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The most requests that wait for an idle worker. A further one is answered 503. Clients take
+    /// turns: a client with many requests in the queue delays another one by one request.
+    #[serde(default = "queue")]
+    pub queue: usize,
+    /// How long a request may wait for an idle worker. Then it is answered 503.
+    #[serde(default = "seconds::<30>")]
+    pub queue_wait: Seconds,
+    /// How long a worker may take for a request. Then the client gets 504, the worker logs where it
+    /// is (a Perl stack), and a second later Kirin kills it.
+    #[serde(default = "seconds::<60>")]
+    pub deadline: Seconds,
+    /// How long the application may take to load.
+    #[serde(default = "seconds::<60>")]
+    pub start_limit: Seconds,
+    /// The number of requests after which Kirin replaces a worker; 0 for never. Each worker draws
+    /// up to a tenth less, so that workers do not all end at once.
+    #[serde(default)]
+    pub max_requests: u64,
+    /// The age at which Kirin replaces a worker, such as `"1h"`. Each worker draws up to a tenth
+    /// less. Kirin looks every second, and never while the worker has a request. Default: never.
+    pub max_age: Option<Seconds>,
+    /// The resident memory at which Kirin replaces a worker, such as `"300MB"`. It is the figure
+    /// that `ps` shows: memory that the worker shares with its parent counts. Kirin looks every
+    /// second, and never while the worker has a request. Default: never.
+    pub max_memory: Option<ByteSize>,
+    /// The largest request body. A larger one is answered 413.
+    #[serde(default = "megabytes::<64>")]
+    pub body_limit: ByteSize,
+    /// The directories from which the application may send files by name, with `X-Sendfile`. Files
+    /// that the application has opened itself and returns as its response need none. Default: none.
+    #[serde(default)]
+    pub sendfile: Vec<Written<String>>,
+}
+
+fn queue() -> usize {
+    1024
+}
+
+/// Checks `section`.
+pub fn check_app(
+    section: &AppSection,
+    source: &Source,
+    errors: &mut ErrorCollector,
+) -> Option<AppConfig> {
+    let name = errors.keep(check_name("app", &section.name, source));
+    let directory = match &section.directory {
+        Some(directory) => errors.keep(source.existing_directory(directory)),
+        None => Some(source.absolute_directory()),
+    };
+    let load = source.path(section.load.as_str());
+    if !load.is_file() {
+        let message = format!(
+            "`load` of app `{}`: there is no file {}",
+            section.name.as_str(),
+            load.display()
+        );
+        errors.push(source.error(section.load.span(), message));
+    }
+    let sendfile_roots = section.sendfile.iter().map(|root| source.existing_directory(root));
+    let sendfile_roots = errors.keep(sendfile_roots.collect::<Result<_, ConfigError>>());
+    name?;
+    Some(AppConfig {
+        directory: Some(directory?),
+        workers: section.workers.length(),
+        preload: section.preload.0,
+        env: section.env.clone().into_iter().collect(),
+        queue_length: section.queue,
+        queue_wait: section.queue_wait.into(),
+        request_deadline: section.deadline.into(),
+        start_limit: section.start_limit.into(),
+        max_requests: (section.max_requests > 0).then_some(section.max_requests),
+        max_age: section.max_age.map(Duration::from),
+        max_memory_bytes: section.max_memory.map(|size| size.0),
+        body_limit_bytes: section.body_limit.0,
+        sendfile_roots: sendfile_roots?,
+        ..AppConfig::new(section.name.as_str(), load)
+    })
+}

@@ -1,0 +1,230 @@
+//! From the keys of a file to what the program runs: all names found, all paths there, all values
+//! in range.
+
+use std::sync::Arc;
+
+use kirin_gateway::routing::password_checks::PasswordChecks;
+use kirin_gateway::routing::settings::{RouteSite, SiteConfig};
+use kirin_http::ListenAddress;
+use kirin_proxy::UpstreamConfig;
+use kirin_user::User;
+use kirin_workers::AppConfig;
+
+use crate::admin::check_admin;
+use crate::app::check_app;
+use crate::file::ConfigFile;
+use crate::listener::{ListenerSite, check_acme_listeners, check_listener, too_small_for_clients};
+use crate::load::load;
+use crate::lua::check_lua;
+use crate::peers::peers;
+use crate::place::Named;
+use crate::route::{RouteContext, check_route};
+use crate::rules::check_together;
+use crate::source::{ConfigError, ConfigErrors, ErrorCollector, Source};
+use crate::store::{StoreSite, check_session_cookie, check_store};
+use crate::units::Number;
+use crate::upstream::{UpstreamSection, check_upstream};
+use crate::written::Written;
+
+/// A checked configuration.
+#[derive(Debug)]
+pub struct Site {
+    /// The number of event loops.
+    pub threads: usize,
+    /// The user to run as.
+    pub user: Option<User>,
+    /// The most client connections. `None`: as many as the limit on open files allows.
+    pub connections: Option<usize>,
+    /// The most memory that is held for clients, in bytes.
+    pub client_memory_bytes: u64,
+    /// The most space in files that is held for clients, in bytes.
+    pub client_disk_bytes: u64,
+    /// The listeners, in the order of the file.
+    pub listeners: Vec<ListenerSite>,
+    /// The store.
+    pub store: StoreSite,
+    /// The address of the admin listener.
+    pub admin: Option<ListenAddress>,
+    /// The applications, in the order of the file.
+    pub apps: Vec<AppConfig>,
+    /// The upstreams, in the order of the file.
+    pub upstreams: Vec<UpstreamConfig>,
+    /// The routes, and what holds for all of them.
+    pub gateway: SiteConfig,
+}
+
+/// Reads and checks a configuration. The errors are all that it has.
+pub fn read(source: &Source) -> Result<Site, ConfigErrors> {
+    let loaded = load(source);
+    let mut errors = ErrorCollector::default();
+    let mut later = ErrorCollector::default();
+    let site = loaded.file.as_ref().and_then(|file| check(file, source, &mut later));
+    for error in &loaded.errors {
+        errors.push(error.clone());
+    }
+    for error in later.into_errors() {
+        loaded.keep_own(error, &mut errors);
+    }
+    errors.finish(site, source)
+}
+
+/// Returns the addresses of the admin listener and of the memcached port, by which commands reach a
+/// running Kirin. The rest of the file is not checked.
+pub fn read_command_addresses(
+    source: &Source,
+) -> Result<(Option<ListenAddress>, Vec<ListenAddress>), ConfigErrors> {
+    let loaded = load(source);
+    let mut errors = ErrorCollector::default();
+    for error in &loaded.errors {
+        errors.push(error.clone());
+    }
+    let addresses = loaded.file.as_ref().and_then(|file| {
+        let admin = file.admin.as_ref().map(|admin| check_admin(admin, source)).transpose();
+        let admin = errors.keep(admin)?;
+        let memcached = crate::store::check_memcached(&file.store, source);
+        Some((admin, errors.keep(memcached)?))
+    });
+    errors.finish(addresses, source)
+}
+
+/// Checks `file`, which was read from `source`.
+fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Option<Site> {
+    let threads = match file.threads {
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+        Some(threads) => threads.length(),
+    };
+    if file.listener.is_empty() {
+        let message = "no [[listener]]: add one with `address = \"127.0.0.1:8080\"`";
+        errors.push(source.error_in_all(message));
+    }
+    if file.route.is_empty() {
+        let message = "no [[route]]: add one with `path = \"/\"` and `try = [\"files:public\"]`";
+        errors.push(source.error_in_all(message));
+    }
+    let listeners = file.listener.iter().map(|section| check_listener(section, source, errors));
+    let listeners = complete(listeners.collect());
+    if let Some(listeners) = &listeners {
+        errors.keep(check_acme_listeners(&file.listener, listeners, source));
+    }
+    let apps = file.app.iter().map(|section| check_app(section, source, errors));
+    let apps = complete(apps.collect());
+    check_unique("app", "name", file.app.iter().map(|app| &app.name), source, errors);
+    let upstreams = file.upstream.iter().map(|section| check_upstream(section, source, errors));
+    let upstreams = complete(upstreams.collect());
+    let names = file.upstream.iter().map(|upstream| &upstream.name);
+    check_unique("upstream", "name", names, source, errors);
+    let store = check_store(&file.store, source, errors);
+    let cookie = file.store.session_cookie.as_ref();
+    let cookie = cookie.map(|name| check_session_cookie(name, source)).transpose();
+    let session_cookie = errors.keep(cookie);
+    let purge_from = errors.keep(peers(&file.store.purge_from, "purge_from", source));
+    let lua = errors.keep(check_lua(&file.lua, source));
+    let user = errors.keep(file.user.as_ref().map(|name| check_user(name, source)).transpose());
+    let admin = file.admin.as_ref().map(|admin| check_admin(admin, source)).transpose();
+    let admin = errors.keep(admin);
+    let limits = &file.limits;
+    for (key, size) in
+        [("limits.client_memory", limits.client_memory), ("limits.client_disk", limits.client_disk)]
+    {
+        if let Some(message) = too_small_for_clients(key, size) {
+            errors.push(source.error_in_all(message));
+        }
+    }
+    let routes = check_routes(file, threads, source, errors);
+    let upstreams = upstreams?;
+    Some(Site {
+        threads,
+        user: user?,
+        connections: file.connections.map(Number::length),
+        client_memory_bytes: limits.client_memory.0,
+        client_disk_bytes: limits.client_disk.0,
+        listeners: listeners?,
+        store: store?,
+        admin: admin?,
+        apps: apps?,
+        gateway: SiteConfig {
+            routes: routes?,
+            session_cookie: session_cookie?,
+            purge_from: purge_from?,
+            lua: lua?,
+            script_extensions: script_extensions(&upstreams),
+        },
+        upstreams,
+    })
+}
+
+/// Checks the routes. Returns them sorted by descending length of their paths.
+fn check_routes(
+    file: &ConfigFile,
+    threads: usize,
+    source: &Source,
+    errors: &mut ErrorCollector,
+) -> Option<Vec<RouteSite>> {
+    let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error));
+    let checks = Arc::new(errors.keep(checks)?);
+    let context = RouteContext {
+        named: Named {
+            apps: file.app.iter().map(|app| app.name.as_str()).collect(),
+            upstreams: file.upstream.iter().map(|upstream| upstream.name.as_str()).collect(),
+        },
+        is_limited: file.upstream.iter().map(UpstreamSection::is_limited).collect(),
+        checks: &checks,
+        item_limit_bytes: file.store.item_limit.length(),
+    };
+    let routes = file.route.iter().map(|section| check_route(section, &context, source, errors));
+    let mut routes = complete(routes.collect())?;
+    check_unique("route", "path", file.route.iter().map(|route| &route.path), source, errors);
+    routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
+    check_together(&routes, &file.route, source, errors);
+    Some(routes)
+}
+
+/// Returns the items if all of them could be made.
+fn complete<T>(items: Vec<Option<T>>) -> Option<Vec<T>> {
+    items.into_iter().collect()
+}
+
+/// Refuses a second section of the same name. A slash at the end of a path makes no difference.
+fn check_unique<'a>(
+    section: &str,
+    key: &str,
+    names: impl Iterator<Item = &'a Written<String>>,
+    source: &Source,
+    errors: &mut ErrorCollector,
+) {
+    let mut seen: Vec<&str> = Vec::new();
+    for name in names {
+        let same = name.trim_end_matches('/');
+        if seen.contains(&same) {
+            let message = format!("a second [[{section}]] with the {key} `{}`", name.as_str());
+            errors.push(source.error(name.span(), message));
+        }
+        seen.push(same);
+    }
+}
+
+/// The extensions of all FastCGI upstreams. They count for every directory: scripts include files
+/// from directories beside their root, and a second copy of an application has the passwords of the
+/// first.
+fn script_extensions(upstreams: &[UpstreamConfig]) -> Vec<String> {
+    let mut extensions: Vec<String> = Vec::new();
+    for fastcgi in upstreams.iter().filter_map(|upstream| upstream.fastcgi.as_ref()) {
+        if !extensions.contains(&fastcgi.extension) {
+            extensions.push(fastcgi.extension.clone());
+        }
+    }
+    extensions
+}
+
+fn check_user(name: &Written<String>, source: &Source) -> Result<User, ConfigError> {
+    let message = match User::find(name) {
+        Ok(Some(user)) => return Ok(user),
+        Ok(None) => format!("there is no user `{}` on this machine", name.as_str()),
+        Err(error) => format!("the user `{}` cannot be looked up: {error}", name.as_str()),
+    };
+    Err(source.error(name.span(), message))
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+pub(super) mod tests;

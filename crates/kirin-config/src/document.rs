@@ -1,0 +1,126 @@
+//! The parsed TOML of a configuration: where a value is, and the document without it.
+
+use serde_spanned::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+/// The tables, keys and values of a file.
+#[derive(Clone, Debug)]
+pub struct Document<'a>(Spanned<DeTable<'a>>);
+
+/// The way to a value: keys and numbers in arrays, from the outside in.
+pub type ValuePath = Vec<Step>;
+
+/// One step of the way to a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The key in a table.
+    Key(String),
+    /// The number in an array, from 0.
+    Item(usize),
+}
+
+impl<'a> Document<'a> {
+    /// Parses `text`. The errors are those of the syntax.
+    pub fn parse(text: &'a str) -> (Self, Vec<toml::de::Error>) {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        (Self(table), errors)
+    }
+
+    /// Returns what serde reads the document with.
+    pub fn deserializer(&self) -> toml::de::Deserializer<'a> {
+        self.0.clone().into()
+    }
+
+    /// Returns the way to the innermost key or value at `offset` of the text, in bytes. It is empty
+    /// if there is none.
+    pub fn path_at(&self, offset: usize) -> ValuePath {
+        let mut path = path_in_table(self.0.get_ref(), offset).unwrap_or_default();
+        path.reverse();
+        path
+    }
+
+    /// Takes the value at `path` out of the document. Returns whether there was one.
+    pub fn remove(&mut self, path: &[Step]) -> bool {
+        remove_from_table(self.0.get_mut(), path)
+    }
+}
+
+/// Returns the way from the inside out, which is the order in which it is found.
+fn path_in_table(table: &DeTable<'_>, offset: usize) -> Option<ValuePath> {
+    for (key, value) in table {
+        let inside = path_in_value(value.get_ref(), offset);
+        let inside = inside.or_else(|| {
+            let is_here = key.span().contains(&offset) || value.span().contains(&offset);
+            is_here.then(ValuePath::new)
+        });
+        if let Some(mut path) = inside {
+            path.push(Step::Key(key.get_ref().to_string()));
+            return Some(path);
+        }
+    }
+    None
+}
+
+fn path_in_value(value: &DeValue<'_>, offset: usize) -> Option<ValuePath> {
+    match value {
+        DeValue::Table(table) => path_in_table(table, offset),
+        DeValue::Array(array) => array.iter().enumerate().find_map(|(index, item)| {
+            let inside = path_in_value(item.get_ref(), offset);
+            let inside = inside.or_else(|| item.span().contains(&offset).then(ValuePath::new));
+            let mut path = inside?;
+            path.push(Step::Item(index));
+            Some(path)
+        }),
+        _ => None,
+    }
+}
+
+fn remove_from_table(table: &mut DeTable<'_>, path: &[Step]) -> bool {
+    let Some((Step::Key(key), rest)) = path.split_first() else { return false };
+    match rest {
+        [] => table.remove(key.as_str()).is_some(),
+        _ => table
+            .get_mut(key.as_str())
+            .is_some_and(|value| remove_from_value(value.get_mut(), rest)),
+    }
+}
+
+fn remove_from_value(value: &mut DeValue<'_>, path: &[Step]) -> bool {
+    match (value, path.split_first()) {
+        (DeValue::Table(table), _) => remove_from_table(table, path),
+        (DeValue::Array(array), Some((Step::Item(index), []))) => {
+            let mut others = DeArray::new();
+            for (_, item) in array.iter().enumerate().filter(|(other, _)| other != index) {
+                others.push(item.clone());
+            }
+            let was_there = others.len() < array.len();
+            *array = others;
+            was_there
+        }
+        (DeValue::Array(array), Some((Step::Item(index), rest))) => {
+            array.get_mut(*index).is_some_and(|item| remove_from_value(item.get_mut(), rest))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_the_innermost_key_and_removes_it() {
+        let text = "a = 1\n[[b]]\nc = [1, { d = 2 }]\n[[b]]\ne = 3\n";
+        let (mut document, errors) = Document::parse(text);
+        assert!(errors.is_empty());
+        let key = |name: &str| Step::Key(name.into());
+        let inner = document.path_at(text.find("2 }").unwrap());
+        let steps = [key("b"), Step::Item(0), key("c"), Step::Item(1), key("d")];
+        assert_eq!(inner, steps);
+        let at_key = document.path_at(text.find("e =").unwrap());
+        assert_eq!(at_key, [key("b"), Step::Item(1), key("e")]);
+        assert!(document.remove(&at_key) && !document.remove(&at_key));
+        assert!(document.remove(&inner[..4]) && !document.remove(&inner));
+        assert!(document.remove(&inner[..3]) && document.remove(&inner[..1]));
+    }
+}

@@ -1,0 +1,80 @@
+//! The keys of a configuration file, as a user writes them.
+//!
+//! The doc comment of each key is its entry in `docs/configuration.md`, which is made from here.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::admin::AdminSection;
+use crate::app::AppSection;
+use crate::listener::ListenerSection;
+use crate::lua::LuaSection;
+use crate::route::RouteSection;
+use crate::store::StoreSection;
+use crate::units::{ByteSize, Number};
+use crate::upstream::UpstreamSection;
+use crate::written::Written;
+
+/// The largest number of event loops: more than any machine has cores.
+const MAX_THREADS: u64 = 1024;
+
+/// The largest number of connections: more than Linux has descriptors for.
+pub(super) const MAX_CONNECTIONS: u64 = 1 << 30;
+
+/// The complete file.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigFile {
+    /// The number of event loops. Each is a thread that serves its own connections. Default: the
+    /// number of cores that the process may use.
+    pub threads: Option<Number<1, MAX_THREADS>>,
+    /// The user that Kirin and its applications run as, once Kirin has opened its ports and logs.
+    /// Only root can become another user. Default: the user that starts Kirin.
+    pub user: Option<Written<String>>,
+    /// The most client connections of all listeners together. Further connections wait until others
+    /// end. Default: the limit on open files (`ulimit -n`) minus an eighth of it, but at most minus
+    /// 512. These descriptors remain for files and workers.
+    pub connections: Option<Number<1, MAX_CONNECTIONS>>,
+    /// The most bytes that Kirin holds for its clients.
+    #[serde(default)]
+    pub limits: LimitsSection,
+    /// The addresses that Kirin listens on.
+    #[serde(default)]
+    pub listener: Vec<ListenerSection>,
+    /// The store: items in memory, which any memcached client can write.
+    #[serde(default)]
+    pub store: StoreSection,
+    /// The admin listener, for operators: purging and status. Default: none.
+    pub admin: Option<AdminSection>,
+    /// The applications, each with its own workers.
+    #[serde(default)]
+    pub app: Vec<AppSection>,
+    /// The limits of scripts.
+    #[serde(default)]
+    pub lua: LuaSection,
+    /// Other HTTP servers.
+    #[serde(default)]
+    pub upstream: Vec<UpstreamSection>,
+    /// Which request goes where. Kirin takes the route with the longest matching `path`.
+    #[serde(default)]
+    pub route: Vec<RouteSection>,
+}
+
+/// The most bytes that Kirin holds for its clients: request bodies, responses that clients have not
+/// taken yet, and the files in which either waits. No address may hold more than what is left for
+/// all others. A request that finds no room is answered 503, and a response that finds none is cut.
+/// When three quarters are taken, Kirin cuts the connections of the address that holds most.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsSection {
+    /// Memory. Pages and files that clients share are not counted.
+    pub client_memory: ByteSize,
+    /// Space in temporary files.
+    pub client_disk: ByteSize,
+}
+
+impl Default for LimitsSection {
+    fn default() -> Self {
+        Self { client_memory: ByteSize(256 << 20), client_disk: ByteSize(4 << 30) }
+    }
+}

@@ -1,0 +1,48 @@
+#![forbid(unsafe_code)]
+//! The configuration: what a user writes, checked into what the program runs.
+//!
+//! There are two layers. The `…Section` types are the keys of a file: a key is declared once, with
+//! its type, its default and its documentation. [`read`] checks them and makes the values that
+//! configure the other crates; those types belong to the crates.
+
+mod acme;
+mod admin;
+mod app;
+mod balancing;
+mod cache;
+mod check;
+mod compress;
+mod default;
+mod document;
+mod fastcgi;
+mod file;
+mod follow_links;
+mod health_check;
+mod listener;
+mod load;
+mod lua;
+mod name;
+mod peers;
+mod place;
+mod preload;
+mod rate_limit;
+pub mod reference;
+mod route;
+mod rules;
+mod schema;
+mod source;
+mod store;
+mod suggestion;
+pub mod target;
+mod tls;
+mod units;
+mod upstream;
+mod upstream_server;
+mod word;
+mod written;
+
+pub use check::{Site, read, read_command_addresses};
+pub use listener::{ListenerSite, LogTarget};
+pub use source::{ConfigErrors, Source};
+pub use store::StoreSite;
+pub use tls::TlsSite;

@@ -1,0 +1,283 @@
+//! `[[listener]]`: an address, what its clients may take, and the proxies in front of it.
+
+use std::path::PathBuf;
+
+use kirin_acme::AcmeConfig;
+use kirin_http::request::HeadLimits;
+use kirin_http::{ForwardedFields, Forwarding, ListenAddress};
+use kirin_server::Limits;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::default::{bytes, kilobytes, seconds};
+use crate::file::MAX_CONNECTIONS;
+use crate::peers::peers;
+use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::tls::{TlsSection, TlsSite, check_tls};
+use crate::units::{ByteSize, Number, Seconds};
+use crate::word::{Word, Words};
+use crate::written::Written;
+
+/// The largest request head that a listener may allow, in bytes.
+const MAX_HEAD_BYTES: usize = 1024 * 1024;
+
+/// The smallest limit on what clients hold, in bytes. Below it a single upload would find no room.
+const MIN_CLIENT_BYTES: u64 = 1 << 20;
+
+/// An address to listen on.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListenerSection {
+    /// `HOST:PORT`, `PORT` (on 127.0.0.1), `*:PORT` (all addresses) or `unix:PATH`. Port 0 takes a
+    /// free port.
+    pub address: Written<String>,
+    /// Where Kirin writes a line for each response: a file, `stdout` or `stderr`. The line is the
+    /// combined format, then the place that answered and the seconds it took, and `cut` if the
+    /// client did not get the complete response. Default: no log.
+    pub access_log: Option<String>,
+    /// How long Kirin keeps an idle connection, such as `"75s"`.
+    #[serde(default = "seconds::<75>")]
+    pub keep_alive: Seconds,
+    /// TLS: clients of this listener use https.
+    pub tls: Option<TlsSection>,
+    /// The port to which clients of this listener are redirected for https on the same host, such
+    /// as `443` (308). The listener itself has no TLS. Paths below `/.well-known/acme-challenge/`
+    /// are served without a redirect. Default: no redirect.
+    pub redirect_to_https: Option<Written<u16>>,
+    /// How long a request head may take from its first byte to its last. For a new connection the
+    /// time starts when the client connects.
+    #[serde(default = "seconds::<60>")]
+    pub head_timeout: Seconds,
+    /// How long a client may be silent inside a request body.
+    #[serde(default = "seconds::<60>")]
+    pub body_timeout: Seconds,
+    /// How long a client may take nothing of a response.
+    #[serde(default = "seconds::<60>")]
+    pub write_timeout: Seconds,
+    /// The bytes a second that a client must send of a body and take of a response. Kirin takes the
+    /// average over the time that it waits for the client, after the first `body_timeout` or
+    /// `write_timeout`. `"0B"` is no minimum.
+    #[serde(default = "bytes::<240>")]
+    pub min_rate: ByteSize,
+    /// The largest request head. A larger one is answered 431.
+    #[serde(default = "kilobytes::<32>")]
+    pub head_limit: ByteSize,
+    /// The longest request line, with its line end. A longer one is answered 414.
+    #[serde(default = "kilobytes::<8>")]
+    pub request_line_limit: ByteSize,
+    /// The most connections from one address (for IPv6, from one /64). Kirin closes a further one
+    /// at once. A connection of a trusted proxy counts for the client that its PROXY header names;
+    /// without that header it does not count. Default: no limit.
+    pub connections_per_address: Option<Number<1, MAX_CONNECTIONS>>,
+    /// The most memory that Kirin holds for clients of this listener. Default:
+    /// `limits.client_memory`.
+    pub client_memory: Option<Written<ByteSize>>,
+    /// The most space in temporary files that Kirin holds for clients of this listener. Default:
+    /// `limits.client_disk`.
+    pub client_disk: Option<Written<ByteSize>>,
+    /// The proxies and load balancers in front of Kirin: addresses, networks such as
+    /// `"10.0.0.0/8"`, and `"unix:"` for all peers on a unix socket. Kirin believes only these
+    /// about who the client is. It removes such fields of all other peers, so that applications do
+    /// not see them.
+    #[serde(default)]
+    pub trusted: Vec<Written<String>>,
+    /// The fields that these proxies write: `"X-Forwarded-For"` (with `X-Forwarded-Proto`) or
+    /// `"Forwarded"`. Kirin ignores the other kind, because proxies pass on what clients write
+    /// there.
+    #[serde(default)]
+    pub forwarded: Word<ForwardedFields>,
+    /// Whether the host that the proxies name (`X-Forwarded-Host`, or `host` in `Forwarded`)
+    /// replaces `Host`.
+    #[serde(default)]
+    pub forwarded_host: bool,
+    /// Whether each connection starts with a PROXY protocol header, of version 1 or 2. Kirin then
+    /// closes connections that do not come from `trusted`.
+    #[serde(default)]
+    pub proxy_protocol: bool,
+}
+
+impl Words for ForwardedFields {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("X-Forwarded-For", Self::X), ("Forwarded", Self::Forwarded)];
+    const IGNORES_CASE: bool = true;
+}
+
+/// A listener as the program opens it.
+#[derive(Clone, Debug)]
+pub struct ListenerSite {
+    /// The address.
+    pub address: ListenAddress,
+    /// Where its access log goes.
+    pub access_log: Option<LogTarget>,
+    /// The limits of its clients.
+    pub limits: Limits,
+    /// The most memory that is held for its clients, in bytes. `None`: as for all clients.
+    pub client_memory_bytes: Option<u64>,
+    /// The most space in files that is held for its clients, in bytes. `None`: as for all clients.
+    pub client_disk_bytes: Option<u64>,
+    /// The most connections from one address.
+    pub connections_per_address: Option<u32>,
+    /// Its certificates, if clients use https.
+    pub tls: Option<TlsSite>,
+    /// The port of https to which clients are redirected.
+    pub redirect_to_https: Option<u16>,
+    /// The proxies in front of it.
+    pub forwarding: Option<Forwarding>,
+    /// Whether the proxies start connections with a PROXY header.
+    pub proxy_protocol: bool,
+}
+
+/// Where log lines go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LogTarget {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Appended to a file.
+    File(PathBuf),
+}
+
+/// Checks `section` and reads the certificates that it names.
+pub fn check_listener(
+    section: &ListenerSection,
+    source: &Source,
+    errors: &mut ErrorCollector,
+) -> Option<ListenerSite> {
+    let tls = section.tls.as_ref().map(|tls| errors.keep(check_tls(tls, source)));
+    if let Some(port) = &section.redirect_to_https
+        && (tls.is_some() || **port == 0)
+    {
+        let message = "`redirect_to_https` is a port, 1 to 65535, on a listener without `tls`";
+        errors.push(source.error(port.span(), message));
+    }
+    let address = errors.keep(check_address(&section.address, source));
+    let limits = errors.keep(limits(section, source));
+    let client_memory = errors.keep(client_limit(&section.client_memory, "client_memory", source));
+    let client_disk = errors.keep(client_limit(&section.client_disk, "client_disk", source));
+    let forwarding = errors.keep(forwarding(section, source));
+    Some(ListenerSite {
+        address: address?,
+        access_log: section.access_log.as_deref().map(|target| match target {
+            "stdout" => LogTarget::Stdout,
+            "stderr" => LogTarget::Stderr,
+            path => LogTarget::File(source.path(path)),
+        }),
+        limits: limits?,
+        client_memory_bytes: client_memory?,
+        client_disk_bytes: client_disk?,
+        connections_per_address: section
+            .connections_per_address
+            .map(|limit| u32::try_from(limit.get()).unwrap_or(u32::MAX)),
+        tls: match tls {
+            Some(tls) => Some(tls?),
+            None => None,
+        },
+        redirect_to_https: section.redirect_to_https.as_deref().copied(),
+        forwarding: forwarding?,
+        proxy_protocol: section.proxy_protocol,
+    })
+}
+
+/// Returns the address that `text` names.
+pub fn check_address(
+    text: &Written<String>,
+    source: &Source,
+) -> Result<ListenAddress, ConfigError> {
+    let address = text.parse().map_err(|error: kirin_http::InvalidListenAddress| {
+        source.error(text.span(), error.to_string())
+    })?;
+    Ok(match address {
+        ListenAddress::Unix(path) => ListenAddress::Unix(source.path(path)),
+        tcp => tcp,
+    })
+}
+
+/// Checks what the listeners say together: an authority of certificates looks for Kirin by plain
+/// HTTP, and certificates are kept under the first of their names.
+pub fn check_acme_listeners(
+    sections: &[ListenerSection],
+    listeners: &[ListenerSite],
+    source: &Source,
+) -> Result<(), ConfigError> {
+    let mut seen: Vec<&AcmeConfig> = Vec::new();
+    for (section, listener) in sections.iter().zip(listeners) {
+        let written = section.tls.as_ref().and_then(|tls| tls.acme.as_ref());
+        let acme = listener.tls.as_ref().and_then(|tls| tls.acme.as_ref());
+        let (Some(written), Some(acme)) = (written, acme) else { continue };
+        if listeners.iter().all(|listener| listener.tls.is_some()) {
+            let message = "an authority looks for Kirin by plain HTTP: add a [[listener]] with \
+                           `address = \"*:80\"` and `redirect_to_https = 443`";
+            return Err(source.error(written.span(), message));
+        }
+        if seen.iter().any(|other| *other != acme && other.domains.first() == acme.domains.first())
+        {
+            let message = "listeners whose `domains` begin with the same name must have all of \
+                           `acme` in common";
+            return Err(source.error(written.span(), message));
+        }
+        seen.push(acme);
+    }
+    Ok(())
+}
+
+/// Returns why a limit on what clients hold is too small, if it is.
+pub fn too_small_for_clients(key: &str, size: ByteSize) -> Option<String> {
+    (size.0 < MIN_CLIENT_BYTES).then(|| format!("`{key}` is {size}: at least 1MB is needed"))
+}
+
+fn client_limit(
+    size: &Option<Written<ByteSize>>,
+    key: &str,
+    source: &Source,
+) -> Result<Option<u64>, ConfigError> {
+    let Some(size) = size else { return Ok(None) };
+    match too_small_for_clients(key, **size) {
+        None => Ok(Some(size.0)),
+        Some(message) => Err(source.error(size.span(), message)),
+    }
+}
+
+fn limits(section: &ListenerSection, source: &Source) -> Result<Limits, ConfigError> {
+    let head = HeadLimits {
+        head_bytes: section.head_limit.length(),
+        request_line_bytes: section.request_line_limit.length(),
+    };
+    if head.head_bytes > MAX_HEAD_BYTES
+        || !(64..=head.head_bytes).contains(&head.request_line_bytes)
+    {
+        let message = format!(
+            "`head_limit` is {} and `request_line_limit` {}: allowed is 64B up to `head_limit` \
+             for the line and up to 1MB for the head",
+            section.head_limit, section.request_line_limit
+        );
+        return Err(source.error(section.address.span(), message));
+    }
+    Ok(Limits {
+        head,
+        keep_alive: section.keep_alive.into(),
+        head_time: section.head_timeout.into(),
+        body_time: section.body_timeout.into(),
+        write_time: section.write_timeout.into(),
+        min_rate_bytes: section.min_rate.0,
+        admission: None,
+        client_bytes: None,
+    })
+}
+
+/// Returns which peers the listener believes, and in which fields. `None` if it believes nobody.
+fn forwarding(
+    section: &ListenerSection,
+    source: &Source,
+) -> Result<Option<Forwarding>, ConfigError> {
+    let trusted = peers(&section.trusted, "trusted", source)?;
+    if section.trusted.is_empty() {
+        if section.proxy_protocol || section.forwarded_host {
+            let message = "`proxy_protocol` and `forwarded_host` need `trusted`: the addresses of \
+                           the proxies";
+            return Err(source.error(section.address.span(), message));
+        }
+        return Ok(None);
+    }
+    Ok(Some(Forwarding { trusted, fields: section.forwarded.0, host: section.forwarded_host }))
+}

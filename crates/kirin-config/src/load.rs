@@ -1,0 +1,109 @@
+//! From the text of a configuration to its keys.
+//!
+//! serde stops at the first wrong value. So [`load`] takes a wrong key out of the document and
+//! reads it again, until only good keys are left. That way a user sees all errors at once.
+
+use serde::Deserialize;
+
+use crate::document::{Document, Step, ValuePath};
+use crate::file::ConfigFile;
+use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::suggestion::closest;
+
+/// The most errors that are looked for. Each of them reads the document once more.
+const MAX_ERRORS: usize = 50;
+
+/// The good keys of a file, and the errors in the others.
+#[derive(Debug)]
+pub struct Loaded<'a> {
+    /// The good keys. `None` if a table lacks a key that it must have: the rest cannot be checked.
+    pub file: Option<ConfigFile>,
+    /// The errors in the keys that were left out.
+    pub errors: Vec<ConfigError>,
+    /// The tables from which a key was left out.
+    damaged: Vec<ValuePath>,
+    /// The document as it is written.
+    document: Document<'a>,
+}
+
+/// Reads the keys of a file. Unknown keys, wrong types and bad values are errors.
+pub fn load(source: &Source) -> Loaded<'_> {
+    let (written, syntax_errors) = Document::parse(&source.text);
+    let mut good = written.clone();
+    let mut loaded =
+        Loaded { file: None, errors: Vec::new(), damaged: Vec::new(), document: written };
+    if !syntax_errors.is_empty() {
+        // A key after such an error may be in another table than its writer meant.
+        loaded.errors = syntax_errors.iter().map(|error| describe(error, &[], source)).collect();
+        return loaded;
+    }
+    let mut is_complete = true;
+    while loaded.errors.len() < MAX_ERRORS {
+        let error = match ConfigFile::deserialize(good.deserializer()) {
+            Ok(file) => {
+                loaded.file = is_complete.then_some(file);
+                return loaded;
+            }
+            Err(error) => error,
+        };
+        let start = error.span().map_or(0, |span| span.start);
+        let path = good.path_at(start);
+        loaded.errors.push(describe(&error, &path, source));
+        is_complete &= !error.message().contains("missing field");
+        if !good.remove(&path) {
+            return loaded;
+        }
+        loaded.damaged.push(table_of(&path));
+    }
+    loaded
+}
+
+impl Loaded<'_> {
+    /// Keeps `error`, unless it follows from a key that was left out: `try` is not missing if its
+    /// value was wrong.
+    pub fn keep_own(&self, error: ConfigError, errors: &mut ErrorCollector) {
+        let table = error.offset().map(|offset| table_of(&self.document.path_at(offset)));
+        if !table.is_some_and(|table| self.damaged.contains(&table)) {
+            errors.push(error);
+        }
+    }
+}
+
+/// Returns the way to the table of the file that the value at `path` belongs to.
+fn table_of(path: &[Step]) -> ValuePath {
+    let end = match path {
+        [_, Step::Item(_), ..] => 2,
+        _ => path.len().min(1),
+    };
+    path[..end].to_vec()
+}
+
+/// Returns the error of the parser with the key, and with the key that was probably meant.
+fn describe(error: &toml::de::Error, path: &[Step], source: &Source) -> ConfigError {
+    let mut message = error.message().trim().replace('\n', "; ");
+    // Bounds do not know the key that they are for.
+    if message.starts_with("is ")
+        && let Some(key) = path.iter().rev().find_map(|step| match step {
+            Step::Key(key) => Some(key),
+            Step::Item(_) => None,
+        })
+    {
+        message.insert_str(0, &format!("`{key}` "));
+    }
+    if let Some(meant) = meant_key(&message) {
+        message.push_str(&format!("; did you mean `{meant}`?"));
+    }
+    match error.span() {
+        Some(span) => source.error(span.start..span.end.max(span.start + 1), message),
+        None => source.error_in_all(message),
+    }
+}
+
+/// Returns the allowed key that is closest to the unknown one. serde writes: unknown field `a`,
+/// expected one of `b`, `c`.
+fn meant_key(message: &str) -> Option<&str> {
+    let mut quoted = message.strip_prefix("unknown field `")?.split('`');
+    let unknown = quoted.next()?;
+    // Between two names in quotes is `, `.
+    closest(unknown, quoted.skip(1).step_by(2))
+}

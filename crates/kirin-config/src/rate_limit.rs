@@ -1,0 +1,66 @@
+//! `rate_limit` of a route.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kirin_gateway::routing::rate_limit::{RateKey, RateLimit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::default::number;
+use crate::source::{ConfigError, Source};
+use crate::units::{Number, RequestRate};
+use crate::written::Written;
+
+/// The most requests that a rate limit may let pass at once.
+const MAX_BURST: u64 = 1_000_000;
+
+/// A limit on the rate of requests.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateLimitSection {
+    /// What requests are counted by: `address` (of IPv6 the /64), `header:NAME` or `cookie:NAME`. A
+    /// request without the field or cookie counts for its address.
+    #[serde(default)]
+    pub key: Written<RateKeyText>,
+    /// The number of requests in each `s`, `m` or `h` in the long run, such as `"10/s"`.
+    pub rate: RequestRate,
+    /// The most requests that may come at once after a pause.
+    #[serde(default = "number::<10, 1, MAX_BURST>")]
+    pub burst: Number<1, MAX_BURST>,
+}
+
+/// What requests are counted by, as it is written.
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct RateKeyText(String);
+
+impl Default for RateKeyText {
+    fn default() -> Self {
+        Self("address".into())
+    }
+}
+
+/// Checks `section`.
+pub fn check_rate_limit(
+    section: &RateLimitSection,
+    source: &Source,
+) -> Result<Arc<RateLimit>, ConfigError> {
+    let text = section.key.0.as_str();
+    let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+    let key = match text.split_once(':') {
+        None if text == "address" => Some(RateKey::Address),
+        Some(("header", name)) => named(name).map(RateKey::Header),
+        Some(("cookie", name)) => named(name).map(RateKey::Cookie),
+        _ => None,
+    };
+    let Some(key) = key else {
+        let message =
+            format!("rate limit key `{text}`: allowed are address, header:NAME and cookie:NAME");
+        return Err(source.error(section.key.span(), message));
+    };
+    let per = Duration::from_secs(section.rate.seconds);
+    let burst = section.burst.get();
+    Ok(Arc::new(RateLimit::new(key, section.rate.requests, per, burst, Instant::now())))
+}

@@ -1,0 +1,260 @@
+//! `[[route]]`: which request goes where, and what holds for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kirin_files::FollowLinks;
+use kirin_gateway::routing::password_checks::PasswordChecks;
+use kirin_gateway::routing::settings::{PlaceSite, RouteSite};
+use kirin_proxy::BodyBuffering;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::cache::{CacheKey, check_cache};
+use crate::compress::CompressKey;
+use crate::follow_links::FollowLinksKey;
+use crate::place::{Named, check_place};
+use crate::rate_limit::{RateLimitSection, check_rate_limit};
+use crate::rules::{Realm, RedirectStatus, check_rules};
+use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::units::ByteSize;
+use crate::written::Written;
+
+/// The largest body that is read completely before an upstream gets it, if no key says otherwise.
+const BUFFERED_BODY_LIMIT: ByteSize = ByteSize(64 << 20);
+
+/// Which request goes where.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RouteSection {
+    /// The path and everything below it: `/static` means `/static` and `/static/…`, not `/statics`.
+    pub path: Written<String>,
+    /// The places that Kirin asks, in this order. The first place that has the answer gives it.
+    /// `store`: the item whose key is the request target. `files:DIR`: the file of that path below
+    /// the directory. `lua:FILE`: the script ([lua.md](lua.md)). `app:NAME`: the application, which
+    /// always answers. `proxy:NAME`: the upstream, which always answers, too. Required, unless
+    /// there is a `redirect`.
+    #[serde(default, rename = "try")]
+    pub places: Vec<Written<String>>,
+    /// Fields of all responses, errors included, such as `{ "X-Frame-Options" = "DENY" }`. They
+    /// replace fields of the same name. `""` removes a field.
+    #[serde(default)]
+    pub headers: BTreeMap<Written<String>, Written<String>>,
+    /// The path or site that clients are redirected to: `"/new"` or `"https://example.org/"`. Kirin
+    /// appends the rest of the path after the route's own, and the query. It asks no place, and no
+    /// password.
+    pub redirect: Option<Written<String>>,
+    /// The status of a redirect: 301, 302, 303, 307 or 308.
+    #[serde(default)]
+    pub redirect_status: Written<RedirectStatus>,
+    /// The path, written decoded, that places see instead of the route's own. With `path = "/shop"`
+    /// and `rewrite = "/v2"` they look for `/v2/cart` when a client asks for `/shop/cart`. `rewrite
+    /// = "/"` mounts an application there: `SCRIPT_NAME` has the route's path.
+    pub rewrite: Option<Written<String>>,
+    /// Pages that replace Kirin's own error texts, by status: `{ 404 = "/errors/404.html", 5xx =
+    /// "/errors/sorry.html" }`. They are paths of this site that are in the store or in files. The
+    /// status stays.
+    #[serde(default)]
+    pub error_pages: BTreeMap<Written<String>, Written<String>>,
+    /// Whether `error_pages` also replace errors of an application or a stored response.
+    #[serde(default)]
+    pub intercept_errors: bool,
+    /// A file of names and passwords, as `htpasswd -B` makes it (bcrypt, SHA-crypt or Argon2).
+    /// Visitors must give one of them. Applications find the name in `REMOTE_USER`. Kirin reads the
+    /// file again when it has changed.
+    pub basic_auth: Option<Written<String>>,
+    /// What the password is for, as browsers show it.
+    #[serde(default)]
+    pub basic_auth_realm: Realm,
+    /// Whether a directory without an index page shows a list of its files.
+    #[serde(default)]
+    pub listing: bool,
+    /// Which symbolic links out of a directory of `files:` Kirin follows. `"owner"`: links whose
+    /// owner also owns their target. `true`: all. `false`: none
+    /// ([files.md](files.md#symbolic-links)).
+    #[serde(default)]
+    #[schemars(with = "bool")]
+    pub follow_links: FollowLinksKey,
+    /// The largest request body. A larger one is answered 413. Default: the `body_limit` of the
+    /// application; for an upstream no limit.
+    pub body_limit: Option<ByteSize>,
+    /// Whether Kirin reads a request's body completely before it sends the request to an upstream,
+    /// so that its servers do not wait for slow clients. Otherwise Kirin passes the body on as it
+    /// arrives. Applications always get complete bodies. With `true`, `body_limit` is `"64MB"`
+    /// unless it is set. Default: `true` except for gRPC if a server of the upstream has
+    /// `max_in_flight`; otherwise `false`.
+    pub request_buffering: Option<bool>,
+    /// Limits on the rate of requests, such as `[{ rate = "10/s", burst = 20 }]`. A request above
+    /// any of them is answered 429 with `Retry-After`. They count requests to all places of the
+    /// route.
+    #[serde(default)]
+    pub rate_limit: Vec<RateLimitSection>,
+    /// Whether Kirin runs the directives in `text/html`: includes, variables, conditions
+    /// ([ssi.md](ssi.md)). `true` and `false` are for all places of the route. Default: only in
+    /// pages that a program has written into the store. Files do not run them, nor do responses of
+    /// applications, upstreams and scripts, stored or not.
+    pub ssi: Option<bool>,
+    /// Whether Kirin runs the tags of ESI in `text/html`: includes, variables ([esi.md](esi.md)).
+    /// It is for all places of the route. Default: `false`.
+    #[serde(default)]
+    pub esi: bool,
+    /// Compression for clients that accept it: `true`, `false`, or the codings to use, such as
+    /// `["br", "gzip"]`. `true` and a list are for all places of the route. Read
+    /// [compression.md](compression.md) about BREACH before you use it for an application. Default:
+    /// on for the store and files, off for applications.
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    pub compress: CompressKey,
+    /// Whether Kirin stores responses of the route's application or upstream and reuses them, as
+    /// their `Cache-Control` allows: `true`, or a table with the keys below ([cache.md](cache.md)).
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    pub cache: CacheKey,
+}
+
+/// What the routes of a file share while they are checked.
+pub struct RouteContext<'a> {
+    /// The apps and upstreams of the file.
+    pub named: Named<'a>,
+    /// For each upstream whether a server takes only so many requests at the same time.
+    pub is_limited: Vec<bool>,
+    /// The checks of passwords, which all routes share.
+    pub checks: &'a Arc<PasswordChecks>,
+    /// The size of the store's largest item in bytes.
+    pub item_limit_bytes: usize,
+}
+
+/// Checks `section`.
+pub fn check_route(
+    section: &RouteSection,
+    context: &RouteContext<'_>,
+    source: &Source,
+    errors: &mut ErrorCollector,
+) -> Option<RouteSite> {
+    let path = section.path.as_str();
+    if !path.starts_with('/') || path.contains(['?', '#', '%']) {
+        let message = format!(
+            "route path `{path}`: it must begin with `/` and is written decoded, without `%`, `?` \
+             and `#`"
+        );
+        errors.push(source.error(section.path.span(), message));
+    }
+    let rules = check_rules(section, context.checks, source, errors);
+    let places = places(section, &context.named, source, errors);
+    if let Some(places) = &places {
+        check_keys_of_places(section, places, source, errors);
+    }
+    let rate_limits = section.rate_limit.iter().map(|limit| check_rate_limit(limit, source));
+    let rate_limits = errors.keep(rate_limits.collect::<Result<_, ConfigError>>());
+    let cache = errors.keep(check_cache(&section.cache, context.item_limit_bytes, source));
+    let places = places?;
+    let body_limit_bytes = section
+        .body_limit
+        .or((section.request_buffering == Some(true)).then_some(BUFFERED_BODY_LIMIT))
+        .map(|size| size.0);
+    Some(RouteSite {
+        path: path.trim_end_matches('/').to_owned(),
+        request_buffering: request_buffering(section, &places, context, body_limit_bytes),
+        places,
+        listing: section.listing,
+        follow_links: section.follow_links.0,
+        rules: Arc::new(rules?),
+        body_limit_bytes,
+        rate_limits: rate_limits?,
+        compress: section.compress.0,
+        cache: cache?,
+        ssi: section.ssi,
+        esi: section.esi,
+    })
+}
+
+fn places(
+    section: &RouteSection,
+    named: &Named<'_>,
+    source: &Source,
+    errors: &mut ErrorCollector,
+) -> Option<Vec<PlaceSite>> {
+    if section.places.is_empty() && section.redirect.is_none() {
+        let message = format!(
+            "`try` of route `{}` is empty: name at least one of store, files:DIR, lua:FILE, \
+             app:NAME, proxy:NAME, or a `redirect`",
+            section.path.as_str()
+        );
+        errors.push(source.error(section.path.span(), message));
+    }
+    let mut places = Vec::new();
+    for (index, place) in section.places.iter().enumerate() {
+        let Some(checked) = errors.keep(check_place(place, named, source)) else { continue };
+        if matches!(checked, PlaceSite::App(_) | PlaceSite::Proxy(_))
+            && index + 1 < section.places.len()
+        {
+            let message =
+                format!("`{}` always answers: it must be the last in `try`", place.as_str());
+            errors.push(source.error(place.span(), message));
+        }
+        places.push(checked);
+    }
+    (places.len() == section.places.len()).then_some(places)
+}
+
+/// A key that would be ignored is an error: it needs a place of its kind.
+fn check_keys_of_places(
+    section: &RouteSection,
+    places: &[PlaceSite],
+    source: &Source,
+    errors: &mut ErrorCollector,
+) {
+    let has_files = places.iter().any(|place| matches!(place, PlaceSite::Files(_)));
+    let has_proxy = matches!(places.last(), Some(PlaceSite::Proxy(_)));
+    let has_app = matches!(places.last(), Some(PlaceSite::App(_)));
+    let missing_files = "there is no files:DIR in `try`";
+    for (key, is_ignored, why) in [
+        ("listing", section.listing && !has_files, missing_files),
+        (
+            "follow_links",
+            section.follow_links.0 != FollowLinks::Inside && !has_files,
+            missing_files,
+        ),
+        (
+            "esi",
+            section.esi && section.ssi == Some(false),
+            "pages of the store with ESI have SSI, too; leave out `ssi = false`",
+        ),
+        (
+            "request_buffering",
+            section.request_buffering == Some(true) && !has_proxy,
+            "there is no proxy:NAME in `try`",
+        ),
+        (
+            "cache",
+            section.cache.0.is_some() && !has_proxy && !has_app,
+            "there is no app:NAME or proxy:NAME in `try`",
+        ),
+    ] {
+        if is_ignored {
+            let message = format!("`{key}` of route `{}`: {why}", section.path.as_str());
+            errors.push(source.error(section.path.span(), message));
+        }
+    }
+}
+
+/// Returns whether bodies are read completely first. Where servers have `max_in_flight`, a few slow
+/// uploads would otherwise take all of their slots.
+fn request_buffering(
+    section: &RouteSection,
+    places: &[PlaceSite],
+    context: &RouteContext<'_>,
+    body_limit_bytes: Option<u64>,
+) -> BodyBuffering {
+    let is_limited = match places.last() {
+        Some(PlaceSite::Proxy(index)) => context.is_limited[*index],
+        _ => false,
+    };
+    match section.request_buffering {
+        Some(true) => BodyBuffering::On,
+        None if is_limited => BodyBuffering::UnlessGrpc {
+            limit_bytes: body_limit_bytes.unwrap_or(BUFFERED_BODY_LIMIT.0),
+        },
+        Some(false) | None => BodyBuffering::Off,
+    }
+}

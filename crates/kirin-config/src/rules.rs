@@ -1,0 +1,149 @@
+//! What a route says besides its places: redirects, passwords, paths, error pages and fields.
+
+use std::sync::Arc;
+
+use kirin_gateway::routing::basic_auth::BasicAuth;
+use kirin_gateway::routing::password_checks::PasswordChecks;
+use kirin_gateway::routing::redirect::Redirect;
+use kirin_gateway::routing::rewrite::Rewrite;
+use kirin_gateway::routing::rules::Rules;
+use kirin_gateway::routing::settings::{PlaceSite, RouteSite};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::route::RouteSection;
+use crate::source::{ErrorCollector, Source};
+use crate::written::Written;
+
+/// The status of a redirect.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct RedirectStatus(u16);
+
+impl Default for RedirectStatus {
+    fn default() -> Self {
+        Self(308)
+    }
+}
+
+/// What a password is for.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct Realm(String);
+
+impl Default for Realm {
+    fn default() -> Self {
+        Self("Restricted".into())
+    }
+}
+
+/// Checks the rules of a route. All password files share `checks`.
+pub fn check_rules(
+    section: &RouteSection,
+    checks: &Arc<PasswordChecks>,
+    source: &Source,
+    errors: &mut ErrorCollector,
+) -> Option<Rules> {
+    let mut rules = Rules::default();
+    let mut is_good = true;
+    let mut refuse = |span, message: String| {
+        is_good = false;
+        errors.push(source.error(span, message));
+    };
+    match check_redirect(section) {
+        Ok(redirect) => rules.redirect = redirect,
+        Err((span, message)) => refuse(span, message),
+    }
+    if let Some(prefix) = &section.rewrite {
+        match Rewrite::new(prefix) {
+            Ok(rewrite) => rules.rewrite = Some(rewrite),
+            Err(message) => refuse(prefix.span(), message),
+        }
+    }
+    if let Some(file) = &section.basic_auth {
+        let path = source.directory.join(file.as_str());
+        match BasicAuth::open(&path, &section.basic_auth_realm.0, Arc::clone(checks)) {
+            Ok(basic_auth) => rules.basic_auth = Some(basic_auth),
+            Err(error) => refuse(file.span(), format!("`basic_auth`: {error}")),
+        }
+    }
+    for (statuses, path) in &section.error_pages {
+        if let Err(error) = rules.error_pages.add(statuses, path) {
+            refuse(path.span(), format!("`error_pages`: {error}"));
+        }
+    }
+    rules.error_pages.intercept = section.intercept_errors;
+    for (name, value) in &section.headers {
+        if let Err(message) = rules.response_fields.add(name, value) {
+            refuse(value.span(), message);
+        }
+    }
+    is_good.then_some(rules)
+}
+
+/// Returns the redirect of a route. An error has the place that it points at.
+fn check_redirect(
+    section: &RouteSection,
+) -> Result<Option<Redirect>, (std::ops::Range<usize>, String)> {
+    let Some(target) = &section.redirect else { return Ok(None) };
+    if let Some(place) = section.places.first() {
+        return Err((place.span(), "a route has either `try` or `redirect`".into()));
+    }
+    let status = &section.redirect_status;
+    Redirect::new(target, status.0).map(Some).map_err(|error| {
+        let is_about_status = error.starts_with("redirect_status");
+        (if is_about_status { status.span() } else { target.span() }, error)
+    })
+}
+
+/// Checks what the rules of routes say about other routes. `routes` must be sorted by descending
+/// length of their paths. `sections` may have any order.
+pub fn check_together(
+    routes: &[RouteSite],
+    sections: &[RouteSection],
+    source: &Source,
+    errors: &mut ErrorCollector,
+) {
+    let leads_to = |path: &str| routes.iter().find(|route| is_below(path, &route.path));
+    for section in sections {
+        for page in section.error_pages.values() {
+            let has_pages = |route: &RouteSite| {
+                let is_asked =
+                    |place: &PlaceSite| matches!(place, PlaceSite::Store | PlaceSite::Files(_));
+                route.places.iter().any(is_asked)
+            };
+            if !leads_to(page).is_some_and(has_pages) {
+                let message = format!(
+                    "error page `{}`: no route has it with `store` or `files:DIR` in `try`",
+                    page.as_str()
+                );
+                errors.push(source.error(page.span(), message));
+            }
+        }
+        if let Some(target) = &section.redirect
+            && target.starts_with('/')
+            && leads_to(target).is_some_and(|route| is_route(route, &section.path))
+        {
+            let message = format!(
+                "redirect `{}` leads back to its own route `{}`",
+                target.as_str(),
+                section.path.as_str()
+            );
+            errors.push(source.error(target.span(), message));
+        }
+    }
+}
+
+fn is_below(path: &str, route: &str) -> bool {
+    path.strip_prefix(route).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn is_route(route: &RouteSite, path: &Written<String>) -> bool {
+    route.path == path.trim_end_matches('/')
+}
+
+#[cfg(test)]
+#[path = "rules_tests.rs"]
+mod tests;

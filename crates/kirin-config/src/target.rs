@@ -1,0 +1,134 @@
+//! The configurations behind `kirin serve app.psgi`, `kirin serve DIR` and `kirin serve http://…`.
+
+use std::path::Path;
+
+use crate::store::StoreSection;
+
+/// What `kirin serve TARGET` serves.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A PSGI file; with a `public` directory beside it, if there is one.
+    Psgi {
+        /// Whether there is.
+        has_public: bool,
+    },
+    /// A directory.
+    Directory,
+    /// Another HTTP server.
+    Server,
+}
+
+/// Says what `target` is.
+pub fn classify(target: &str) -> Result<Target, String> {
+    if target.contains("://") {
+        return target
+            .parse::<kirin_proxy::ServerAddress>()
+            .map(|_| Target::Server)
+            .map_err(|error| error.to_string());
+    }
+    let path = Path::new(target);
+    if path.is_dir() {
+        return Ok(Target::Directory);
+    }
+    if !path.is_file() {
+        return Err(format!(
+            "`{target}`: no such file or directory; give a PSGI file, a directory or an http:// address"
+        ));
+    }
+    let is_configuration = path.extension().is_some_and(|extension| extension == "toml");
+    if is_configuration {
+        return Err(format!(
+            "`{target}` is a configuration file: use `kirin serve --config {target}`"
+        ));
+    }
+    let has_public = path.parent().is_some_and(|parent| parent.join("public").is_dir());
+    Ok(Target::Psgi { has_public })
+}
+
+/// The configuration that `kirin serve TARGET` stands for, as a user could write it. Paths in it
+/// are relative to the directory of the target.
+pub fn configuration(
+    target: &Path,
+    kind: &Target,
+    entrances: &Entrances,
+    workers: usize,
+) -> String {
+    let listener = format!(
+        "{}\n[store]\nmemory = \"{}\"\n",
+        entrances.listeners(),
+        StoreSection::default().memory
+    );
+    match kind {
+        Target::Directory => format!("{listener}\n[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n"),
+        Target::Server => format!(
+            "{listener}\n[[upstream]]\nname = \"web\"\nservers = [{}]\n\n[[route]]\npath = \"/\"\n\
+             try = [\"store\", \"proxy:web\"]\n",
+            quoted(&target.to_string_lossy())
+        ),
+        Target::Psgi { has_public } => {
+            let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+            let files = if *has_public { "\"files:public\", " } else { "" };
+            format!(
+                "{listener}\n[[app]]\nname = \"web\"\nload = {}\nworkers = {workers}\n\n[[route]]\npath = \"/\"\n\
+                 try = [\"store\", {files}\"app:web\"]\n",
+                quoted(&name)
+            )
+        }
+    }
+}
+
+/// Where `kirin serve TARGET` listens.
+#[derive(Debug)]
+pub enum Entrances<'a> {
+    /// At one address, without TLS.
+    Plain(&'a str),
+    /// By https, with a certificate from an authority, and by HTTP, which is sent to https.
+    Https {
+        /// The address of https.
+        https: &'a str,
+        /// That of HTTP.
+        http: &'a str,
+        /// The names of the certificate.
+        domains: &'a [String],
+        /// The address of the account.
+        email: Option<&'a str>,
+        /// The authority, if not the default.
+        directory: Option<&'a str>,
+    },
+}
+
+impl Entrances<'_> {
+    fn listeners(&self) -> String {
+        let listener = |address: &str| {
+            format!("[[listener]]\naddress = {}\naccess_log = \"stderr\"\n", quoted(address))
+        };
+        match self {
+            Self::Plain(address) => listener(address),
+            Self::Https { https, http, domains, email, directory } => {
+                let domains: Vec<_> = domains.iter().map(|domain| quoted(domain)).collect();
+                let mut acme = format!("domains = [{}]", domains.join(", "));
+                for (key, value) in [("email", email), ("directory", directory)] {
+                    if let Some(value) = value {
+                        acme.push_str(&format!(", {key} = {}", quoted(value)));
+                    }
+                }
+                let port = https
+                    .rsplit(':')
+                    .next()
+                    .and_then(|port| port.parse().ok())
+                    .filter(|port| *port != 0);
+                let port: u16 = port.unwrap_or(443);
+                format!(
+                    "{}\n[listener.tls]\nacme = {{ {acme} }}\n\n{}redirect_to_https = {port}\n",
+                    listener(https),
+                    listener(http)
+                )
+            }
+        }
+    }
+}
+
+/// A TOML basic string.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.into()).to_string()
+}

@@ -1,0 +1,123 @@
+//! `[listener.tls]`: certificates, and what clients must show.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kirin_acme::AcmeConfig;
+use kirin_server::{CertificateFiles, ClientAuthorities, Tls, TlsSettings};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::acme::{AcmeSection, check_acme};
+use crate::default::seconds;
+use crate::source::{ConfigError, Source};
+use crate::units::Seconds;
+use crate::written::Written;
+
+/// TLS on a listener.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TlsSection {
+    /// Certificates and their keys, such as `[{ chain = "example.org.pem", key = "example.org.key"
+    /// }]`. A client gets the certificate for the name that it asks for (wildcards count), or else
+    /// the first one. On HUP Kirin reads the files again.
+    #[serde(default)]
+    pub certificates: Written<Vec<CertificateSection>>,
+    /// Gets a certificate from an authority and renews it, such as `{ domains = ["example.org"] }`.
+    /// It replaces `certificates`. The authority looks for Kirin on port 80 of the names, so there
+    /// must also be a listener without TLS.
+    pub acme: Option<Written<AcmeSection>>,
+    /// How long a handshake may take.
+    #[serde(default = "seconds::<10>")]
+    pub handshake_time: Seconds,
+    /// Certificates, in PEM, of the authorities whose certificates clients may show. Applications
+    /// find the result in `SSL_CLIENT_VERIFY` and the name in `SSL_CLIENT_S_DN`. Default: Kirin
+    /// does not ask clients.
+    pub client_ca: Option<String>,
+    /// `required`: Kirin refuses a client without a certificate of `client_ca` in the handshake.
+    /// `optional`: a client may have no certificate. Kirin refuses a wrong certificate in both
+    /// cases.
+    #[serde(default)]
+    pub client_verify: ClientVerify,
+    /// How long browsers shall use https only (Strict-Transport-Security), such as `"365d"`.
+    /// Default: Kirin does not send that field.
+    pub hsts: Option<Seconds>,
+    /// Whether `hsts` is also for all names below this one.
+    #[serde(default)]
+    pub hsts_subdomains: bool,
+}
+
+/// A certificate and its key.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CertificateSection {
+    /// A PEM file: the certificate, then those that lead to its authority.
+    pub chain: String,
+    /// A PEM file with the private key of the certificate.
+    pub key: String,
+}
+
+impl CertificateSection {
+    /// Returns the paths of the chain and of the key.
+    pub fn paths(&self, source: &Source) -> (PathBuf, PathBuf) {
+        (source.path(&self.chain), source.path(&self.key))
+    }
+}
+
+/// Whether clients must show a certificate.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientVerify {
+    /// They must.
+    #[default]
+    Required,
+    /// They may.
+    Optional,
+}
+
+/// TLS of a checked listener.
+#[derive(Clone, Debug)]
+pub struct TlsSite {
+    /// The certificates, as they were read.
+    pub tls: Arc<Tls>,
+    /// The value of Strict-Transport-Security.
+    pub hsts: Option<String>,
+    /// The certificate that the listener gets from an authority.
+    pub acme: Option<AcmeConfig>,
+}
+
+/// Checks `section` and reads the files that it names.
+pub fn check_tls(section: &TlsSection, source: &Source) -> Result<TlsSite, ConfigError> {
+    let span = section.certificates.span();
+    let certificates: Vec<_> = (section.certificates.iter())
+        .map(|files| files.paths(source))
+        .map(|(chain, key)| CertificateFiles { chain, key })
+        .collect();
+    let acme = section.acme.as_ref().map(|acme| check_acme(acme, source)).transpose()?;
+    match (&section.acme, certificates.is_empty()) {
+        (None, true) => {
+            let message = "TLS needs `certificates`, each with a chain and a key, or `acme` with \
+                           the domains to get one for";
+            return Err(source.error(span, message));
+        }
+        (Some(acme), false) => {
+            let message = "a listener has either `certificates` or `acme`; put the other names on \
+                           a listener of their own";
+            return Err(source.error(acme.span(), message));
+        }
+        _ => {}
+    }
+    let client_authorities = section.client_ca.as_ref().map(|file| ClientAuthorities {
+        file: source.path(file),
+        required: section.client_verify == ClientVerify::Required,
+    });
+    let settings = TlsSettings {
+        certificates,
+        client_authorities,
+        handshake_time: section.handshake_time.into(),
+    };
+    let tls = Tls::load(settings).map_err(|error| source.error(span, error.to_string()))?;
+    let subdomains = if section.hsts_subdomains { "; includeSubDomains" } else { "" };
+    let hsts = section.hsts.map(|time| format!("max-age={}{subdomains}", time.0));
+    Ok(TlsSite { tls: Arc::new(tls), hsts, acme })
+}
