@@ -1,4 +1,4 @@
-//! Finding the Perl half of Kirin.
+//! Finds the Perl adapter, which is Kirin's other half in the worker process.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::config::AppConfig;
 use crate::error::AppError;
 
-/// The command that starts an app parent, up to its own options.
+/// The command that starts an app parent, without its own options.
 #[derive(Debug)]
 pub(crate) struct Adapter {
     pub(crate) perl: OsString,
@@ -15,8 +15,8 @@ pub(crate) struct Adapter {
 }
 
 impl Adapter {
-    /// The adapter that `config` names, or the first of: beside the program, in the source tree
-    /// that it was built in, installed in Perl's `@INC`.
+    /// Returns the adapter that `config` names. Otherwise, returns the first one found: beside the
+    /// program, in its source tree, or in Perl's `@INC`.
     pub(crate) fn find(config: &AppConfig) -> Result<Self, AppError> {
         let perl =
             config.perl.clone().map_or_else(|| OsString::from("perl"), PathBuf::into_os_string);
@@ -44,8 +44,9 @@ impl Adapter {
     }
 }
 
-/// `PREFIX/share/kirin/adapters/perl` for `PREFIX/bin/kirin`, and `adapters/perl` in a directory
-/// above the program, as in `target/release/kirin` (tests are a directory deeper).
+/// Returns the directories to search: `PREFIX/share/kirin/adapters/perl` for `PREFIX/bin/kirin`,
+/// and `adapters/perl` in a directory above the program. The second finds the source tree from
+/// `target/release/kirin`, and from tests, which are one directory deeper.
 fn beside(program: &Path) -> Vec<PathBuf> {
     let mut candidates = Vec::new();
     if let Some(prefix) = program.ancestors().nth(2) {

@@ -1,4 +1,4 @@
-//! What becomes of a worker when its response has been read, or when nobody reads it any more.
+//! What happens to a worker when its response has been read, or when the client no longer reads it.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::worker::WorkerConnection;
 use crate::worker_response::Afterwards;
 
-/// Gives a worker back whose response has been read, now or when it has cleaned up. Call on an
+/// Gives a worker back after its response: at once, or when it has cleaned up. Call this on an
 /// event loop.
 pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, afterwards: Afterwards) {
     match afterwards {
@@ -19,8 +19,8 @@ pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, after
     }
 }
 
-/// Waits until a worker has cleaned up, for as long as a request may take. One that leaves then
-/// says nothing more.
+/// Waits until a worker has cleaned up, for as long as a request may take. A worker that leaves
+/// instead says nothing more.
 async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
     app.begin_deadline(&connection.handle);
     while connection.buffered().is_empty() {
@@ -41,8 +41,8 @@ async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
     }
 }
 
-/// A worker whose response nobody reads any more. It ends at its next write; if it does not come to
-/// one, its deadline does.
+/// A worker whose response nobody may read any more. The worker ends at its next write, or when its
+/// deadline passes.
 pub(crate) struct Abandoned<'a> {
     pub(crate) app: &'a App,
     pub(crate) connection: Option<WorkerConnection>,

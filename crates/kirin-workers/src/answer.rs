@@ -1,5 +1,5 @@
-//! The way of one request through an application: body, queue, worker, and other workers if that one
-//! fails.
+//! The way of one request through an application: body, queue, worker, and another worker if the
+//! first one fails.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,17 +13,16 @@ use kirin_http::{
 };
 
 use crate::app::App;
-use crate::exchange::{Call, Failure, exchange};
+use crate::exchange::{Failure, WorkerRequest, exchange};
 use crate::parsed;
-use crate::pool::{Refused, Taken};
+use crate::pool::{Acquired, Refused};
 use crate::worker::WorkerConnection;
 
-/// Workers at most that a request is tried on again after the first, as long as none of them has
-/// read it.
+/// The most retries of a request that no worker has read yet.
 const UNREAD_TRIES: u32 = 3;
 
 impl App {
-    /// Answers one request. Call on an event loop, from a task of it; `files` is that loop's.
+    /// Answers one request. Call this in a task of an event loop, with the `files` of that loop.
     pub fn answer(
         self: &Arc<Self>,
         request: &RequestHead<'_>,
@@ -43,18 +42,26 @@ impl App {
             && request.version == Version::Http11
             && request.body == BodyLength::None;
         let files = Rc::clone(files);
-        let call = Call { block, is_get, is_head, upgrade, informational: None, idempotent, files };
+        let outgoing = WorkerRequest {
+            block,
+            is_get,
+            is_head,
+            upgrade,
+            informational: None,
+            idempotent,
+            files,
+        };
         let (app, address) = (Arc::clone(self), address_key(origin.peer));
-        Answer::later(move |body| app.answer_later(call, address, body))
+        Answer::later(move |body| app.answer_later(outgoing, address, body))
     }
 
     async fn answer_later(
         self: Arc<Self>,
-        mut call: Call,
+        mut outgoing: WorkerRequest,
         address: ClientKey,
         mut body: RequestBody,
     ) -> Response {
-        call.informational = body.informational();
+        outgoing.informational = body.informational();
         let client = body.client();
         let share = body.share().clone();
         body.limit(self.config().body_limit_bytes);
@@ -66,36 +73,36 @@ impl App {
             && let SpooledBody::Memory { bytes: form, .. } = &body
             && !form.is_empty()
         {
-            parsed::add_form(&mut call.block, form);
+            parsed::add_form(&mut outgoing.block, form);
         }
-        call.block.finish(body.length());
+        outgoing.block.finish(body.length());
         let (mut tries, mut files_refused) = (0, false);
         loop {
             let connection = match self.take_worker(address, client.as_ref()).await {
                 Ok(connection) => connection,
                 Err(refused) => return self.refuse(refused),
             };
-            let failure = match exchange(&self, connection, &call, &body, &share).await {
+            let failure = match exchange(&self, connection, &outgoing, &body, &share).await {
                 Ok(response) => return response,
                 Err(failure) => failure,
             };
             tries += 1;
-            // A worker may be told to leave in the moment in which it is given a request, so that
-            // more tries are allowed when the application has not seen it.
+            // A worker may be told to leave at the moment in which it gets a request. So there are
+            // more retries while the application has not seen the request.
             let may_try = match failure {
                 Failure::NotRead { .. } => tries <= UNREAD_TRIES,
                 Failure::File { .. } => !std::mem::replace(&mut files_refused, true),
                 _ => tries <= 1,
             };
-            if may_try && failure.may_be_retried(&call) {
+            if may_try && failure.may_be_retried(&outgoing) {
                 self.counters.retried.add(1);
                 match failure {
                     Failure::File { .. } => {
-                        call.block.add("KIRIN_SENDFILE", "0");
-                        call.block.finish(body.length());
-                        self.log_failure(&failure, &call, "a worker is to send it itself");
+                        outgoing.block.add("KIRIN_SENDFILE", "0");
+                        outgoing.block.finish(body.length());
+                        self.log_failure(&failure, &outgoing, "a worker is to send it itself");
                     }
-                    // An everyday event when workers leave.
+                    // This happens regularly when workers leave.
                     Failure::NotRead { pid } => {
                         tracing::debug!(
                             app = self.name(),
@@ -103,7 +110,7 @@ impl App {
                             "worker left before it read the request"
                         );
                     }
-                    _ => self.log_failure(&failure, &call, "another worker tries"),
+                    _ => self.log_failure(&failure, &outgoing, "another worker tries"),
                 }
                 continue;
             }
@@ -113,13 +120,13 @@ impl App {
                 &self.counters.failed
             };
             counter.add(1);
-            self.log_failure(&failure, &call, "request failed");
+            self.log_failure(&failure, &outgoing, "request failed");
             return Response::error(failure.status());
         }
     }
 
-    /// An idle worker, or the next that becomes idle when it is this request's turn. The turn does
-    /// not come when the client goes before.
+    /// Returns an idle worker, or waits for one when it is this request's turn. The wait ends if
+    /// the client goes.
     async fn take_worker(
         &self,
         address: ClientKey,
@@ -128,8 +135,8 @@ impl App {
         let here = std::thread::current().id();
         loop {
             let mut connection = match self.pool.take(here, address)? {
-                Taken::Worker(connection) => connection,
-                Taken::Wait(wait) => {
+                Acquired::Worker(connection) => connection,
+                Acquired::Wait(wait) => {
                     self.counters.queued.add(1);
                     match client {
                         None => wait.await?,
@@ -154,7 +161,7 @@ impl App {
             Refused::Closed => {}
             Refused::ClientGone => {
                 self.counters.clients_gone.add(1);
-                // For the access log: nobody gets this response.
+                // Only the access log sees this status.
                 return Response::error(Response::client_gone_status());
             }
         }
@@ -171,9 +178,10 @@ impl App {
         error.response()
     }
 
-    fn log_failure(&self, failure: &Failure, call: &Call, what: &str) {
-        let value =
-            |name| String::from_utf8_lossy(call.block.value(name).unwrap_or_default()).into_owned();
+    fn log_failure(&self, failure: &Failure, outgoing: &WorkerRequest, what: &str) {
+        let value = |name| {
+            String::from_utf8_lossy(outgoing.block.value(name).unwrap_or_default()).into_owned()
+        };
         let request = format!("{} {}", value("REQUEST_METHOD"), value("REQUEST_URI"));
         tracing::warn!(app = self.name(), %failure, request, "{what}");
     }

@@ -1,4 +1,4 @@
-//! A running application: what the event loops share of it.
+//! A running application, as the event loops and the supervisor share it.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ use crate::event::Event;
 use crate::parsed::WantedByWorkers;
 use crate::pool::Pool;
 use crate::read_ahead::ReadAhead;
+use crate::replacement::ReplaceReason;
 use crate::sendfile::SendfileRoots;
-use crate::wear::Wear;
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 
-/// An application and its workers. One for each application, shared by all event loops.
+/// An application and its workers, shared by all event loops.
 pub struct App {
     config: AppConfig,
     pub(crate) spool_directory: PathBuf,
@@ -30,28 +30,28 @@ pub struct App {
     pub(crate) pool: Arc<Pool<WorkerConnection>>,
     /// Workers that have greeted, by process id.
     workers: Mutex<HashMap<u32, Arc<WorkerHandle>>>,
-    /// What the front parses for them.
+    /// The parts of a request that Kirin parses for the workers.
     pub(crate) wanted: WantedByWorkers,
     pub(crate) counters: Counters,
     started: Instant,
     state: watch::Sender<AppState>,
-    /// Reloads that have been asked for.
+    /// Reloads that have been requested.
     reloads_asked: AtomicU64,
-    /// How many of them have come to their end.
+    /// Reloads that have succeeded or failed.
     reloads_done: watch::Sender<u64>,
     supervisor: mpsc::UnboundedSender<Event>,
 }
 
-/// Where an application is in its life.
+/// The state of an application.
 #[derive(Clone, Debug)]
 pub enum AppState {
-    /// It is being loaded.
+    /// The application is being loaded.
     Starting,
     /// A worker has taken a connection.
     Ready,
-    /// It could not be started, and is not tried again.
+    /// The application could not be started. Kirin does not try again.
     Failed(AppError),
-    /// It has been stopped.
+    /// The application has been stopped.
     Stopped,
 }
 
@@ -80,7 +80,7 @@ impl App {
         })
     }
 
-    /// Waits until a worker is there.
+    /// Waits for the first worker.
     pub async fn ready(&self) -> Result<(), AppError> {
         let mut state = self.state.subscribe();
         let state = state.wait_for(|state| !matches!(state, AppState::Starting)).await;
@@ -91,7 +91,7 @@ impl App {
         }
     }
 
-    /// Waits until the application has failed for good, which may never be.
+    /// Waits until the application has failed for good. That may never happen.
     pub async fn failed(&self) -> AppError {
         let mut state = self.state.subscribe();
         let state = state.wait_for(|state| matches!(state, AppState::Failed(_))).await;
@@ -101,80 +101,80 @@ impl App {
         }
     }
 
-    /// Stops the application: no further request is taken, requests in progress may end within
-    /// `limit`, then every process is killed. Returns when none is left.
+    /// Stops the application. It takes no more requests, and requests in progress may end within
+    /// `limit`. Then all processes are killed. Returns when none is left.
     pub async fn stop(&self, limit: Duration) {
         let (done, stopped) = oneshot::channel();
         if self.supervisor.send(Event::Stop { limit, done }).is_ok() {
-            // An error means that the supervisor has ended, which is what we wait for.
+            // An error means that the supervisor has ended.
             let _ = stopped.await;
         }
     }
 
-    /// Loads the application anew, beside the one that runs. It takes over when all of its workers
-    /// are there; if it cannot be loaded, or not within the start limit, the old one goes on and
-    /// the log says why.
+    /// Loads the application again, while the present generation serves. The new generation takes
+    /// over when all its workers have greeted. If it cannot be loaded within the start limit, the
+    /// present one keeps serving and the log says why.
     pub fn reload(&self) {
         self.reloads_asked.fetch_add(1, Ordering::Relaxed);
         // An error means that the application has ended.
         let _ = self.supervisor.send(Event::Reload);
     }
 
-    /// Waits until the reloads that have been asked for are done, or have failed.
+    /// Waits until the requested reloads have succeeded or failed.
     pub async fn reloaded(&self) {
         let asked = self.reloads_asked.load(Ordering::Relaxed);
-        // The sender is here.
+        // This cannot fail, because the sender is in this struct.
         let _ = self.reloads_done.subscribe().wait_for(|done| *done >= asked).await;
     }
 
-    /// One worker more, up to [`MAX_WORKERS`](crate::MAX_WORKERS).
+    /// Adds a worker, up to [`MAX_WORKERS`](crate::MAX_WORKERS).
     pub fn add_worker(&self) {
         let _ = self.supervisor.send(Event::Resize { more: true });
     }
 
-    /// One worker less, down to one. It finishes its request.
+    /// Removes a worker when it has finished its request. At least one stays.
     pub fn remove_worker(&self) {
         let _ = self.supervisor.send(Event::Resize { more: false });
     }
 
-    /// The application's name.
+    /// Returns the application's name.
     pub fn name(&self) -> &str {
         &self.config.name
     }
 
-    /// Where it is in its life.
+    /// Returns the application's state.
     pub fn state(&self) -> AppState {
         self.state.borrow().clone()
     }
 
-    /// What has happened since the start.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> CounterValues {
         self.counters.values()
     }
 
-    /// Workers that wait for a request now.
+    /// Returns how many workers are idle.
     pub fn idle_workers(&self) -> usize {
         self.pool.idle()
     }
 
-    /// Requests that wait for a worker now.
+    /// Returns how many requests wait for a worker.
     pub fn waiting_requests(&self) -> usize {
         self.pool.waiting()
     }
 
-    /// Process ids of the workers that have a connection.
+    /// Returns the process ids of the workers with a connection.
     pub fn worker_pids(&self) -> Vec<u32> {
         self.workers.lock().keys().copied().collect()
     }
 }
 
-/// What the exchange and the pump need.
+/// Functions for the exchange and the response pump.
 impl App {
     pub(crate) fn release(&self, connection: WorkerConnection) {
         self.pool.release(connection);
     }
 
-    /// The worker has said that it leaves.
+    /// Counts a worker that has said that it leaves.
     pub(crate) fn count_leaving(&self) {
         self.counters.workers_left.add(1);
     }
@@ -197,8 +197,8 @@ impl App {
         );
     }
 
-    /// Moves what has been read of a response to its spool file; false if that cannot be written,
-    /// so that the worker waits for the client.
+    /// Moves the bytes read from a response into its spool file. Returns false if the file cannot
+    /// be written; then the worker must wait for the client.
     pub(crate) fn spill_response(&self, ahead: &mut ReadAhead) -> Result<bool, NoRoom> {
         let spilled = ahead.spill(&self.spool_directory)?;
         if let Err(error) = &spilled {
@@ -219,7 +219,7 @@ impl App {
     }
 }
 
-/// What the supervisor needs.
+/// Functions for the supervisor.
 impl App {
     pub(crate) fn config(&self) -> &AppConfig {
         &self.config
@@ -229,8 +229,8 @@ impl App {
         self.supervisor.clone()
     }
 
-    /// Keeps the worker in mind from its greeting to its end.
-    pub(crate) fn remember_worker(&self, worker: &Arc<WorkerHandle>) {
+    /// Registers a worker that has greeted.
+    pub(crate) fn register_worker(&self, worker: &Arc<WorkerHandle>) {
         let mut workers = self.workers.lock();
         workers.insert(worker.pid, Arc::clone(worker));
         self.wanted.set(workers.values().map(|worker| worker.wanted));
@@ -244,8 +244,8 @@ impl App {
         self.state.send_replace(AppState::Ready);
     }
 
-    /// Has workers that have served long enough leave.
-    pub(crate) fn retire_worn_workers(&self, now: Instant) {
+    /// Replaces workers that are too old or use too much memory.
+    pub(crate) fn retire_old_workers(&self, now: Instant) {
         if self.config.max_age.is_none() && self.config.max_memory_bytes.is_none() {
             return;
         }
@@ -253,14 +253,16 @@ impl App {
             self.workers.lock().values().filter(|worker| !worker.is_leaving()).cloned().collect();
         let mut retired = false;
         for worker in workers {
-            let Some(wear) = worker.wear(now, self.config.max_memory_bytes) else { continue };
+            let Some(reason) = worker.replace_reason(now, self.config.max_memory_bytes) else {
+                continue;
+            };
             let (app, pid) = (&self.config.name, worker.pid);
-            match wear {
-                Wear::Age(age) => {
+            match reason {
+                ReplaceReason::Age(age) => {
                     self.counters.replaced_by_age.add(1);
                     tracing::debug!(app, pid, ?age, "worker is replaced because of its age");
                 }
-                Wear::Memory(bytes) => {
+                ReplaceReason::Memory(bytes) => {
                     self.counters.replaced_by_memory.add(1);
                     tracing::info!(
                         app,
@@ -278,7 +280,7 @@ impl App {
         }
     }
 
-    /// The workers of a generation get no further request; the idle ones are let go.
+    /// Sends no more requests to the workers of a generation, and lets its idle workers go.
     pub(crate) fn retire_generation(&self, generation: u64) {
         let workers = self.workers.lock();
         workers
@@ -289,9 +291,10 @@ impl App {
         drop(self.pool.remove_idle(|connection| connection.handle.is_leaving()));
     }
 
-    /// Workers that have lost their parent get no further request; the idle ones are let go. A
-    /// process that one of them has left behind may keep its socket open, so that its end is not
-    /// seen.
+    /// Sends no more requests to workers that have lost their parent, and lets the idle ones go.
+    ///
+    /// A background process that a worker has started may keep the worker's socket open. So the end
+    /// of the connection may not be seen.
     pub(crate) fn retire_workers(&self, pids: &HashSet<u32>) {
         let workers = self.workers.lock();
         pids.iter().filter_map(|pid| workers.get(pid)).for_each(|worker| worker.leave());
@@ -299,24 +302,24 @@ impl App {
         drop(self.pool.remove_idle(|connection| connection.handle.is_leaving()));
     }
 
-    /// Ends the connections that a generation still has.
-    pub(crate) fn cut_generation(&self, generation: u64) {
+    /// Ends the connections of a generation.
+    pub(crate) fn disconnect_generation(&self, generation: u64) {
         self.workers.lock().retain(|_, worker| {
             let other = worker.generation != generation;
             if !other {
-                worker.cut();
+                worker.disconnect();
             }
             other
         });
     }
 
-    /// The worker's process has ended. Its socket may still be open in a process that it left
-    /// behind.
-    pub(crate) fn forget_worker(&self, pid: u32) {
+    /// Unregisters a worker whose process has ended. A background process of it may keep its socket
+    /// open.
+    pub(crate) fn unregister_worker(&self, pid: u32) {
         self.counters.workers_ended.add(1);
         let mut workers = self.workers.lock();
         if let Some(worker) = workers.remove(&pid) {
-            worker.cut();
+            worker.disconnect();
         }
         if !workers.is_empty() {
             self.wanted.set(workers.values().map(|worker| worker.wanted));
@@ -325,7 +328,7 @@ impl App {
         drop(self.pool.remove_idle(|connection| connection.handle.pid == pid));
     }
 
-    /// The workers whose request is overdue; each is told once.
+    /// Returns the workers whose request is overdue. Each worker is returned once.
     pub(crate) fn condemn_overdue(&self) -> Vec<Arc<WorkerHandle>> {
         let now = self.now_ms();
         self.workers
@@ -347,15 +350,14 @@ impl App {
         }
     }
 
-    /// Ends the application's service: requests that wait and come are refused, idle workers let
-    /// go.
+    /// Ends the service: refuses present and future requests, and lets idle workers go.
     pub(crate) fn close(&self, state: AppState) {
         self.state.send_replace(state);
         drop(self.pool.close());
     }
 
-    /// Ends every worker's connection, busy ones too.
-    pub(crate) fn cut_all(&self) {
-        self.workers.lock().drain().for_each(|(_, worker)| worker.cut());
+    /// Ends the connections of all workers, including busy ones.
+    pub(crate) fn disconnect_all(&self) {
+        self.workers.lock().drain().for_each(|(_, worker)| worker.disconnect());
     }
 }

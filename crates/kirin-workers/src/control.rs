@@ -1,26 +1,26 @@
-//! The control channel: lines from the app parent to the front.
+//! The control channel: lines from the app parent to Kirin.
 
-/// A line in bytes at most; what is longer is cut.
+/// The longest line in bytes. A longer one is cut.
 pub(crate) const MAX_LINE_BYTES: usize = 16 * 1024;
 
-/// What the parent says.
+/// A line from the parent.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ControlLine {
     /// The application is loaded.
     Ready,
     /// A worker has been forked.
     Started { pid: u32 },
-    /// A worker has ended, with this wait status.
+    /// A worker has ended with this wait status.
     Exited { pid: u32, status: i32 },
-    /// It keeps this number of workers from now on.
+    /// The parent keeps this number of workers from now on.
     Workers { count: usize },
     /// The application cannot be loaded.
     Failed { message: String },
-    /// Something that this version does not know.
+    /// A line that this version does not know.
     Unknown,
 }
 
-/// Reads a line without its line end.
+/// Parses a line without its line end.
 pub(crate) fn parse(line: &[u8]) -> ControlLine {
     let line = String::from_utf8_lossy(line);
     let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
@@ -44,7 +44,7 @@ pub(crate) fn parse(line: &[u8]) -> ControlLine {
     }
 }
 
-/// `\n` and `\\` stand for a line end and a backslash.
+/// Replaces `\n` and `\\` by a line end and a backslash.
 fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut escaped = false;
@@ -63,7 +63,7 @@ fn unescape(text: &str) -> String {
     out
 }
 
-/// A wait status in words (wait(2)).
+/// Describes a wait status (wait(2)) in words.
 pub(crate) fn describe_wait_status(status: i32) -> String {
     use std::os::unix::process::ExitStatusExt;
     std::process::ExitStatus::from_raw(status).to_string()

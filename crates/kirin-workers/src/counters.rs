@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counts, kept by all event loops.
+        /// The counters, shared by all event loops.
         #[derive(Default)]
         pub(crate) struct Counters {
             $(pub(crate) $name: Counter,)*
         }
 
-        /// The counts at one moment.
+        /// The counters at one moment.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct CounterValues {
@@ -18,7 +18,7 @@ macro_rules! counters {
         }
 
         impl CounterValues {
-            /// The counts with their names.
+            /// Returns the counters with their names.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }
@@ -33,38 +33,38 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Requests that came for the application.
+    /// Requests to the application.
     requests,
     /// Requests that had to wait for a worker.
     queued,
-    /// Requests refused because the queue was full.
+    /// Requests that were refused because the queue was full.
     refused_full,
-    /// Requests refused because they had waited too long.
+    /// Requests that were refused because they had waited too long.
     refused_waited,
-    /// Requests whose clients had gone before there was a worker.
+    /// Requests whose clients had gone before a worker was free.
     clients_gone,
-    /// Requests given to a second worker because the first was lost.
+    /// Requests that were given to another worker because the first was lost.
     retried,
-    /// Requests answered 502: their worker was lost or did not keep to the protocol.
+    /// Requests that were answered with 502, because their worker was lost or broke the protocol.
     failed,
-    /// Requests answered 504: their worker took too long and was killed.
+    /// Requests that were answered with 504, because their worker took too long and was killed.
     overdue,
-    /// Workers killed because their cleanup after a response took too long.
+    /// Workers that were killed because their cleanup after a response took too long.
     overdue_cleanups,
-    /// Workers that said that they leave after a response: their number of requests was over, or
-    /// the application wished it.
+    /// Workers that left after a response, because they had served enough requests or the
+    /// application wished it.
     workers_left,
-    /// Workers replaced because of their age.
+    /// Workers that were replaced because of their age.
     replaced_by_age,
-    /// Workers replaced because of their resident memory.
+    /// Workers that were replaced because of their resident memory.
     replaced_by_memory,
     /// Workers that have ended.
     workers_ended,
-    /// Request bodies, and responses to slow clients, that could not be written to a spool file.
+    /// Request bodies and responses that could not be written to a spool file.
     spool_failed,
 }
 
-/// One count.
+/// One counter.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 

@@ -1,34 +1,34 @@
-//! Why an application cannot be run.
+//! Why an application does not run.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// An application that is not running.
+/// Why an application does not run.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AppError {
-    /// There is nothing to load.
+    /// The file to load cannot be read.
     #[error("app `{app}`: {} cannot be read: {reason}", path.display())]
     NoSuchFile {
         /// The application's name.
         app: String,
-        /// What was to be loaded.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
-    /// There is no Perl.
+    /// Perl is not installed, or not where the configuration says.
     #[error(
         "app `{app}`: there is no `{perl}` in PATH; install perl, or set `perl` to where it is"
     )]
     NoPerl {
         /// The application's name.
         app: String,
-        /// What was looked for.
+        /// The Perl that was looked for.
         perl: String,
     },
-    /// The Perl half of Kirin is missing.
+    /// The Perl adapter was not found.
     #[error(
         "app `{app}`: the Perl adapter was not found in {searched}, nor is Kirin::AppParent in Perl's @INC; \
          set `adapter` to the directory `adapters/perl` of Kirin's sources"
@@ -36,17 +36,17 @@ pub enum AppError {
     NoAdapter {
         /// The application's name.
         app: String,
-        /// The directories looked at.
+        /// The directories that were searched.
         searched: String,
     },
-    /// The socket or the process could not be made.
+    /// A system call failed while the application was started.
     #[error("app `{app}`: {what}: {reason}")]
     System {
         /// The application's name.
         app: String,
-        /// What was attempted.
+        /// The action that failed.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// The application died while it was loaded.
@@ -54,18 +54,18 @@ pub enum AppError {
     Load {
         /// The application's name.
         app: String,
-        /// What it died with.
+        /// The message with which it died.
         message: String,
     },
-    /// The parent process ended before the application was loaded, or nobody can start it again.
+    /// The parent ended before the application was loaded, or cannot be started again.
     #[error("app `{app}`: its parent process ended: {status}")]
     Ended {
         /// The application's name.
         app: String,
-        /// How it ended.
+        /// The exit status of the parent.
         status: ExitStatus,
     },
-    /// Loading took too long.
+    /// The application was not loaded in time.
     #[error("app `{app}` was not ready within {limit:?}")]
     TooSlow {
         /// The application's name.
@@ -73,7 +73,7 @@ pub enum AppError {
         /// The limit.
         limit: Duration,
     },
-    /// A second start of what only the process that has become Kirin could load.
+    /// The application was loaded before Kirin started, and cannot be loaded again.
     #[error(
         "app `{app}` was loaded before Kirin started, by a process that was forked or has changed its name; it cannot be loaded anew: start the server again"
     )]
@@ -81,7 +81,7 @@ pub enum AppError {
         /// The application's name.
         app: String,
     },
-    /// It has been stopped.
+    /// The application has been stopped.
     #[error("app `{app}` has been stopped")]
     Stopped {
         /// The application's name.

@@ -1,4 +1,4 @@
-//! What happens in the life of an application, as its supervisor hears of it.
+//! The events that the supervisor of an application receives.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use tokio::sync::oneshot;
 use crate::control::ControlLine;
 use crate::worker::WorkerConnection;
 
-/// What happens in the life of an application.
+/// An event in the life of an application.
 pub(crate) enum Event {
-    /// A parent said something.
-    Control { life: u64, line: ControlLine },
-    /// A parent's end of the control channel is closed: it has ended.
-    ControlClosed { life: u64 },
-    /// A worker has taken a connection and said who it is.
+    /// A parent has sent a line.
+    Control { incarnation: u64, line: ControlLine },
+    /// A parent has closed its end of the control channel, because it has ended.
+    ControlClosed { incarnation: u64 },
+    /// A worker has taken a connection and sent its greeting.
     Greeted { connection: Box<WorkerConnection> },
-    /// The connection in a slot is gone.
+    /// The connection in a slot has ended.
     Lost { generation: u64, slot: usize },
-    /// The time is over in which a worker that took too long could say where it was.
+    /// A worker that took too long has had its time to log a stack trace.
     GraceOver { generation: u64, pid: u32 },
-    /// [`crate::App::reload`].
+    /// [`crate::App::reload`] was called.
     Reload,
-    /// [`crate::App::add_worker`] and [`crate::App::remove_worker`].
+    /// [`crate::App::add_worker`] or [`crate::App::remove_worker`] was called.
     Resize { more: bool },
-    /// [`crate::App::stop`].
+    /// [`crate::App::stop`] was called.
     Stop { limit: Duration, done: oneshot::Sender<()> },
 }

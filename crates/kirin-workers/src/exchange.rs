@@ -1,4 +1,4 @@
-//! One request on one worker: send it, read the response. The hot path of the crate.
+//! One request on one worker: sends it and reads the response. This is the hot path of the crate.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -26,56 +26,56 @@ use crate::tunnel::WorkerTunnel;
 use crate::worker::WorkerConnection;
 use crate::worker_response::{Afterwards, ProtocolError, WorkerHead, read_head};
 
-/// Responses of up to this size are taken from the worker whole, before the client gets a byte.
+/// Responses of up to this size are read completely before the client gets a byte.
 const WHOLE_BYTES: u64 = 1024 * 1024;
 
-/// Bytes of a spooled body sent with one system call.
+/// Bytes of a spooled body that are sent with one system call.
 const SENDFILE_BYTES: u64 = 256 * 1024;
 
-/// A request as far as it matters for sending it to a worker.
-pub(crate) struct Call {
+/// A request without its body, as a worker gets it.
+pub(crate) struct WorkerRequest {
     pub(crate) block: RequestBlock,
     pub(crate) is_get: bool,
     pub(crate) is_head: bool,
     /// Whether the client wants to switch to another protocol.
     pub(crate) upgrade: bool,
-    /// Where informational responses go.
+    /// Takes the informational responses for the client.
     pub(crate) informational: Option<Informational>,
     /// Whether the method may be repeated (RFC 9110 section 9.2.2).
     pub(crate) idempotent: bool,
-    /// The loop's open files.
+    /// The open files of the event loop.
     pub(crate) files: Rc<AppFiles>,
 }
 
-/// Why there is no response from this worker.
+/// Why there is no response from a worker.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// It went before it had read the whole request, so the application has not seen it.
+    /// The worker ended before it had read the complete request. The application has not seen it.
     #[error("worker {pid} was lost before it read the request")]
     NotRead { pid: u32 },
-    /// It went before it answered.
+    /// The worker ended before it responded.
     #[error("worker {pid} was lost while it worked on the request")]
     NoResponse { pid: u32 },
-    /// It went inside the response.
+    /// The worker ended inside the response.
     #[error("worker {pid} was lost inside its response")]
     Truncated { pid: u32 },
-    /// It took too long and was killed.
+    /// The worker took too long and was killed.
     #[error("worker {pid} took too long and is killed")]
     Overdue { pid: u32 },
-    /// What it sent is no response.
+    /// The worker broke the protocol.
     #[error("worker {pid}: {error}")]
     Protocol { pid: u32, error: ProtocolError },
-    /// The file that it handed back cannot be sent by the front; it can send it itself.
+    /// Kirin cannot send the file that the worker handed back. The worker can send it itself.
     #[error("worker {pid} handed back {}: {error}", path.display())]
     File { pid: u32, path: PathBuf, error: NotThatFile },
 }
 
 impl Failure {
-    /// Whether another worker may try.
-    pub(crate) fn may_be_retried(&self, call: &Call) -> bool {
+    /// Returns whether another worker may get the request.
+    pub(crate) fn may_be_retried(&self, request: &WorkerRequest) -> bool {
         match self {
             Failure::NotRead { .. } => true,
-            Failure::NoResponse { .. } | Failure::File { .. } => call.idempotent,
+            Failure::NoResponse { .. } | Failure::File { .. } => request.idempotent,
             Failure::Truncated { .. } | Failure::Overdue { .. } | Failure::Protocol { .. } => false,
         }
     }
@@ -88,20 +88,22 @@ impl Failure {
     }
 }
 
-/// Has `connection` answer `call`. Gives the worker back as soon as its response is read; for a
-/// large response that goes on after this has returned.
+/// Sends `request` to a worker and returns the response.
+///
+/// The worker is given back as soon as its response has been read. For a large response, that is
+/// after this function has returned.
 pub(crate) async fn exchange(
     app: &Arc<App>,
     mut connection: WorkerConnection,
-    call: &Call,
+    request: &WorkerRequest,
     body: &SpooledBody,
     share: &ClientShare,
 ) -> Result<Response, Failure> {
     let pid = connection.handle.pid;
     app.begin_deadline(&connection.handle);
-    let result = send(&mut connection, call, body).await;
+    let result = send(&mut connection, request, body).await;
     let result = match result {
-        Ok(()) => receive(&mut connection, call).await,
+        Ok(()) => receive(&mut connection, request).await,
         Err(_) => Err(Failure::NotRead { pid }),
     };
     let (mut head, reading) = match result {
@@ -120,18 +122,18 @@ pub(crate) async fn exchange(
         Err(failure) => return Err(failure),
     };
     if !connection.handle.end() {
-        // It was condemned in the moment in which its response came.
+        // The worker was condemned at the moment in which its response came.
         head.afterwards = Afterwards::Leaves;
     }
     let file = head.file.take();
     match (reading, file) {
-        // The file takes the place of the body, whatever that is.
+        // The file replaces the body.
         (reading, Some(file)) => {
             let is_ours = connection.handle.is_same_user();
             if let Reading::Whole(_) = reading {
                 after_response(app, connection, head.afterwards);
             }
-            file_response(app, call, head, file, pid, is_ours)
+            file_response(app, request, head, file, pid, is_ours)
         }
         (Reading::Whole(data), None) => {
             after_response(app, connection, head.afterwards);
@@ -153,13 +155,14 @@ pub(crate) async fn exchange(
     }
 }
 
-/// Sends head and body; in one system call if both are in memory and fit into the socket's buffer.
+/// Sends head and body. Needs one system call if both are in memory and fit into the socket's
+/// buffer.
 async fn send(
     connection: &mut WorkerConnection,
-    call: &Call,
+    request: &WorkerRequest,
     body: &SpooledBody,
 ) -> io::Result<()> {
-    let head = call.block.as_bytes();
+    let head = request.block.as_bytes();
     let memory: &[u8] = match body {
         SpooledBody::Memory { bytes, .. } => bytes,
         SpooledBody::File { .. } => &[],
@@ -190,23 +193,26 @@ async fn send(
     Ok(())
 }
 
-/// What has come from a worker.
+/// What a worker has sent.
 enum Received {
     Response(WorkerHead, Reading),
-    /// It speaks another protocol from now on, with these fields of a 101.
+    /// The worker has switched to another protocol, with these fields of its 101.
     Switched(FieldLines),
 }
 
-/// How much of a response's body has been read.
+/// How much of a response body has been read.
 enum Reading {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// This much, and it goes on.
+    /// A part of the body. The decoder knows what is missing.
     Begun(BodyDecoder, BytesMut),
 }
 
 /// Reads the head, and the body if it is small.
-async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Received, Failure> {
+async fn receive(
+    connection: &mut WorkerConnection,
+    request: &WorkerRequest,
+) -> Result<Received, Failure> {
     let pid = connection.handle.pid;
     let protocol = |error| Failure::Protocol { pid, error };
     let (mut received, mut informational) = (false, InformationalBudget::default());
@@ -216,16 +222,16 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Recei
         }
         match poll_fn(|context| connection.poll_fill(context)).await {
             Ok(1..) => received = true,
-            // Linux resets a unix socket whose other end was closed with something unread in it
-            // (unix_release_sock). An adapter reads the whole request before it calls the
-            // application.
+            // Linux resets a unix socket if the other end is closed with unread bytes in it
+            // (unix_release_sock). An adapter reads the complete request before it calls the
+            // application. So the application has not seen this one.
             Err(error) if !received && error.kind() == io::ErrorKind::ConnectionReset => {
                 return Err(Failure::NotRead { pid });
             }
             _ if received => return Err(Failure::Truncated { pid }),
             _ => return Err(Failure::NoResponse { pid }),
         }
-        match next_head(connection, call, &mut informational).await.map_err(protocol)? {
+        match next_head(connection, request, &mut informational).await.map_err(protocol)? {
             Some(Next::Final(head)) => break head,
             Some(Next::Switched(fields)) => return Ok(Received::Switched(fields)),
             None => {}
@@ -251,26 +257,26 @@ async fn receive(connection: &mut WorkerConnection, call: &Call) -> Result<Recei
     Ok(Received::Response(head, reading))
 }
 
-/// A head that ends the waiting for one.
+/// A head that ends the exchange of heads.
 enum Next {
     Final(WorkerHead),
     Switched(FieldLines),
 }
 
-/// Takes the final head out of what has been read, if it is there. Informational ones before it go
-/// on to the client.
+/// Takes the final head out of what has been read, if it is complete. Informational responses
+/// before it go on to the client.
 async fn next_head(
     connection: &mut WorkerConnection,
-    call: &Call,
+    request: &WorkerRequest,
     informational: &mut InformationalBudget,
 ) -> Result<Option<Next>, ProtocolError> {
-    while let Some((head, length)) = read_head(connection.buffered(), call.is_head)? {
+    while let Some((head, length)) = read_head(connection.buffered(), request.is_head)? {
         connection.consume(length);
-        head.check(length, call.upgrade, informational)?;
-        match (head, &call.informational) {
+        head.check(length, request.upgrade, informational)?;
+        match (head, &request.informational) {
             (ReceivedHead::Final(head), _) => return Ok(Some(Next::Final(head))),
             (ReceivedHead::Switched { fields }, _) => return Ok(Some(Next::Switched(fields))),
-            // The front has said that itself.
+            // Kirin has sent its own `100 Continue`.
             (ReceivedHead::Informational { status: StatusCode::CONTINUE, .. }, _)
             | (ReceivedHead::Informational { .. }, None) => {}
             (ReceivedHead::Informational { status, fields }, Some(client)) => {
@@ -282,7 +288,7 @@ async fn next_head(
     Ok(None)
 }
 
-/// Reads a body of `length` bytes. Most have come with the head.
+/// Reads a body of `length` bytes. Most bodies have come with the head.
 async fn read_whole(connection: &mut WorkerConnection, length: usize) -> Result<Bytes, Failure> {
     let pid = connection.handle.pid;
     let buffered = connection.buffered();
@@ -304,10 +310,10 @@ async fn read_whole(connection: &mut WorkerConnection, length: usize) -> Result<
     Ok(Bytes::from(data))
 }
 
-/// The response to a request whose worker has handed back `file`.
+/// Returns the response for a request whose worker has handed back `file`.
 fn file_response(
     app: &App,
-    call: &Call,
+    request: &WorkerRequest,
     head: WorkerHead,
     file: HandedFile,
     pid: u32,
@@ -315,16 +321,16 @@ fn file_response(
 ) -> Result<Response, Failure> {
     let now = Instant::now();
     let file = match file {
-        // What another user has open, this one may be allowed to read where that one is not.
+        // A worker of another user could name a file that Kirin may read and that user may not.
         HandedFile::Opened { path, seen } => {
             let found = if is_ours {
-                call.files.opened(&path, &seen, now)
+                request.files.opened(&path, &seen, now)
             } else {
                 Err(NotThatFile::AnotherUser)
             };
             found.map_err(|error| Failure::File { pid, path, error })?
         }
-        HandedFile::Named(path) => match find_named(app, &call.files, &path, now) {
+        HandedFile::Named(path) => match find_named(app, &request.files, &path, now) {
             Ok(file) => file,
             Err(error) => {
                 tracing::error!(app = app.name(), %error, "file is not sent");
@@ -332,14 +338,14 @@ fn file_response(
             }
         },
     };
-    if head.status == StatusCode::OK && (call.is_get || call.is_head) {
-        let request = RequestFields::of_cgi(call.block.variables());
-        return Ok(file.respond(head.fields, &request, call.is_head));
+    if head.status == StatusCode::OK && (request.is_get || request.is_head) {
+        let fields = RequestFields::of_cgi(request.block.variables());
+        return Ok(file.respond(head.fields, &fields, request.is_head));
     }
-    Ok(file.whole(head.status, head.fields, call.is_head))
+    Ok(file.whole(head.status, head.fields, request.is_head))
 }
 
-/// The file that the application itself has named.
+/// Opens the file that the application has named.
 fn find_named(
     app: &App,
     files: &AppFiles,
@@ -354,7 +360,7 @@ fn find_named(
     }
 }
 
-/// The response to a request whose worker is free again.
+/// Returns a response that has been read completely.
 fn whole_response(head: WorkerHead, data: Bytes) -> Response {
     let body = head.body.withheld().unwrap_or(Body::Bytes(data));
     response(head, body)

@@ -1,9 +1,9 @@
-//! A generation of an application: its code loaded once, the parent process, and a connection for
+//! A generation of an application: its code loaded once, the parent process, and a connection to
 //! each worker.
 //!
-//! The supervisor owns one that serves, and beside it one that starts and those that leave. What
-//! happens to a generation by itself is here; which of them gets the requests is the supervisor's
-//! affair.
+//! The supervisor owns one generation that serves. Beside it there may be one that starts, and some
+//! that leave. This file handles one generation; the supervisor decides which of them gets the
+//! requests.
 
 use std::collections::HashSet;
 use std::process::ExitStatus;
@@ -19,110 +19,116 @@ use crate::control::{ControlLine, describe_wait_status};
 use crate::error::AppError;
 use crate::event::Event;
 use crate::launch::Launch;
-use crate::parent::{Birth, Parent, WorkerSocket, has_workers, signal_workers};
+use crate::parent::{Parent, ParentSpec, WorkerSocket, has_workers, signal_workers};
 use crate::worker::{Slot, WorkerConnection, connect};
 
-/// A parent that lived shorter than this is restarted with a pause, which doubles from the first
-/// value to the second.
+/// A parent that lived shorter than this is restarted after a pause. The pause doubles from the
+/// first value to the longest.
 const SHORT_LIFE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Pause after a connection that no worker took.
+/// The pause after a connection that no worker took.
 const CONNECT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a parent that has closed its control channel may take to end.
+/// How long a parent may take to end after it has closed its control channel.
 const EXIT_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long the end of the control channel may come behind the end of the parent.
-const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+/// How long after the end of the parent its control channel may still deliver lines.
+const CONTROL_DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
-/// Where a generation is in its life.
+/// The state of a generation.
 pub(crate) enum Role {
-    /// It is being loaded. It takes over with all these connections, or is given up at the
+    /// The generation is being loaded. It takes over with these connections, or is abandoned at the
     /// deadline.
     Starting { greeted: Vec<WorkerConnection>, deadline: Instant },
     /// Requests go to its workers.
     Serving,
-    /// Its workers finish their requests and leave; what is left at the deadline is killed.
+    /// Its workers finish their requests and leave. At the deadline the rest is killed.
     Leaving { deadline: Instant },
 }
 
-/// Code that was loaded once.
+/// Code that was loaded once, with its processes.
 pub(crate) struct Generation {
     pub(crate) number: u64,
     pub(crate) role: Role,
-    /// Of the parent that runs or ran last.
-    pub(crate) life: u64,
+    /// The incarnation of the present or last parent.
+    pub(crate) incarnation: u64,
     parent: Option<Parent>,
     socket: WorkerSocket,
-    born: Instant,
-    /// When the parent was found to have ended without a word.
+    started_at: Instant,
+    /// When the parent was first found to have ended without closing its control channel.
     ended_at: Option<Instant>,
     /// When to start the next parent.
     restart_at: Option<Instant>,
     pause: Duration,
-    /// Why the application cannot be loaded, as it said itself.
+    /// The parent's own message on why the application cannot be loaded.
     failure: Option<String>,
-    /// Processes that the parent has forked: the only ones that are ever killed by number.
+    /// Processes that the parent has forked. Kirin kills only these by number.
     children: HashSet<u32>,
-    /// Workers among them whose request took too long.
+    /// Those of them whose request took too long.
     condemned: HashSet<u32>,
-    /// Workers that the parent is to keep.
+    /// How many workers the parent should keep.
     workers: usize,
-    /// Workers that it was started with.
-    workers_at_birth: usize,
-    /// Workers that it keeps by what it has said; `None` while it cannot be told another number.
-    told_workers: Option<usize>,
+    /// How many workers the parent was started with.
+    initial_workers: usize,
+    /// How many workers the parent keeps, as it has confirmed. `None` while a change is not
+    /// confirmed.
+    acknowledged_workers: Option<usize>,
     /// Connections to workers, by slot.
     slots: Vec<SlotState>,
 }
 
-/// What is in a slot.
+/// The state of a slot.
 enum SlotState {
-    /// No connection, because there are enough.
+    /// The slot has no connection, because there are enough workers.
     Closed,
-    /// A connection, or the task that waits for a worker to take one.
+    /// The slot has a connection, or a task that waits for a worker to take one.
     Open(JoinHandle<()>),
 }
 
 impl Generation {
-    /// Starts the parent. Connections are opened with [`Generation::open_missing`].
-    pub(crate) fn start(app: &App, launch: &Launch, birth: Birth) -> Result<Self, AppError> {
+    /// Starts the parent. [`Generation::open_missing`] opens the connections.
+    pub(crate) fn start(app: &App, launch: &Launch, spec: ParentSpec) -> Result<Self, AppError> {
         let config = app.config();
         let now = Instant::now();
         let mut generation = Self {
-            number: birth.generation,
+            number: spec.generation,
             role: Role::Starting { greeted: Vec::new(), deadline: now + config.start_limit },
-            life: birth.life,
+            incarnation: spec.incarnation,
             parent: None,
-            socket: launch.socket(config, birth.generation)?,
-            born: now,
+            socket: launch.socket(config, spec.generation)?,
+            started_at: now,
             ended_at: None,
             restart_at: None,
             pause: FIRST_PAUSE,
             failure: None,
             children: HashSet::new(),
             condemned: HashSet::new(),
-            workers: birth.workers,
-            workers_at_birth: birth.workers,
-            told_workers: None,
+            workers: spec.workers,
+            initial_workers: spec.workers,
+            acknowledged_workers: None,
             slots: Vec::new(),
         };
-        generation.spawn_parent(app, launch, birth.life)?;
+        generation.spawn_parent(app, launch, spec.incarnation)?;
         Ok(generation)
     }
 
-    fn spawn_parent(&mut self, app: &App, launch: &Launch, life: u64) -> Result<(), AppError> {
-        self.life = life;
-        self.born = Instant::now();
+    fn spawn_parent(
+        &mut self,
+        app: &App,
+        launch: &Launch,
+        incarnation: u64,
+    ) -> Result<(), AppError> {
+        self.incarnation = incarnation;
+        self.started_at = Instant::now();
         self.children.clear();
         self.condemned.clear();
-        self.workers_at_birth = self.workers;
-        self.told_workers = None;
-        let birth = Birth { generation: self.number, life, workers: self.workers };
+        self.initial_workers = self.workers;
+        self.acknowledged_workers = None;
+        let spec = ParentSpec { generation: self.number, incarnation, workers: self.workers };
         let parent =
-            launch.parent(app.config(), &self.socket, app.sendfile_roots(), birth, app.events())?;
+            launch.parent(app.config(), &self.socket, app.sendfile_roots(), spec, app.events())?;
         let pid = parent.pid().as_raw_nonzero();
         tracing::info!(app = app.name(), generation = self.number, pid, "app parent started");
         self.parent = Some(parent);
@@ -146,8 +152,8 @@ impl Generation {
         }
     }
 
-    /// The connection in a slot is gone; another takes its place if one is wanted.
-    pub(crate) fn lost(&mut self, slot: usize, app: &Arc<App>, loops: &[Handle]) {
+    /// Frees a slot whose connection has ended, and opens another connection if one is needed.
+    pub(crate) fn reopen_slot(&mut self, slot: usize, app: &Arc<App>, loops: &[Handle]) {
         if let Some(slot) = self.slots.get_mut(slot) {
             *slot = SlotState::Closed;
         }
@@ -158,23 +164,23 @@ impl Generation {
     pub(crate) fn resize(&mut self, workers: usize, app: &Arc<App>, loops: &[Handle]) {
         self.workers = workers;
         self.open_missing(app, loops);
-        self.tell_workers();
+        self.send_worker_count();
     }
 
-    /// Tells the parent to keep another number of workers. Signals of one kind are not counted, so
-    /// that each waits until the parent has answered the one before.
-    fn tell_workers(&mut self) {
+    /// Tells the parent to add or remove a worker. Pending signals of one kind merge into one. So
+    /// each waits until the parent has confirmed the one before.
+    fn send_worker_count(&mut self) {
         if matches!(self.role, Role::Leaving { .. }) {
             return;
         }
-        let (Some(parent), Some(told)) = (&self.parent, self.told_workers) else { return };
+        let (Some(parent), Some(told)) = (&self.parent, self.acknowledged_workers) else { return };
         if told != self.workers {
             parent.signal(if told < self.workers { Signal::TTIN } else { Signal::TTOU });
-            self.told_workers = None;
+            self.acknowledged_workers = None;
         }
     }
 
-    /// Opens a connection on the slot's home loop. It waits there until a worker is free to take
+    /// Opens a connection on the slot's home loop. The connection waits there until a worker takes
     /// it.
     fn connect(&self, slot: usize, app: &Arc<App>, loops: &[Handle]) -> JoinHandle<()> {
         let home = &loops[slot % loops.len()];
@@ -191,12 +197,12 @@ impl Generation {
                     );
                     let connection =
                         Box::new(WorkerConnection::new(worker, slot, app.config().max_age));
-                    // Nobody listens when the application is being stopped.
+                    // Nobody receives this while the application is being stopped.
                     let _ = app.events().send(Event::Greeted { connection });
                 }
                 Err(error) => {
                     tracing::debug!(app = app.name(), %error, "no worker took the connection");
-                    // The slot is reported as lost only then.
+                    // Dropping the slot reports it as lost, so that happens after the pause.
                     tokio::time::sleep(CONNECT_PAUSE).await;
                     drop(slot);
                 }
@@ -204,20 +210,20 @@ impl Generation {
         })
     }
 
-    /// What the parent says.
-    pub(crate) fn heard(&mut self, app: &App, line: ControlLine) {
+    /// Handles a line from the parent.
+    pub(crate) fn handle_control_line(&mut self, app: &App, line: ControlLine) {
         let (name, generation) = (app.name(), self.number);
         match line {
             ControlLine::Ready => {
-                let seconds = self.born.elapsed().as_secs_f32();
+                let seconds = self.started_at.elapsed().as_secs_f32();
                 tracing::info!(app = name, generation, seconds, "app is loaded");
-                // Only now does it listen to signals for sure.
-                self.told_workers = Some(self.workers_at_birth);
-                self.tell_workers();
+                // The parent handles signals from now on.
+                self.acknowledged_workers = Some(self.initial_workers);
+                self.send_worker_count();
             }
             ControlLine::Workers { count } => {
-                self.told_workers = Some(count);
-                self.tell_workers();
+                self.acknowledged_workers = Some(count);
+                self.send_worker_count();
             }
             ControlLine::Failed { message } => self.failure = Some(message),
             ControlLine::Started { pid } => {
@@ -225,12 +231,12 @@ impl Generation {
             }
             ControlLine::Exited { pid, status } => {
                 self.children.remove(&pid);
-                app.forget_worker(pid);
+                app.unregister_worker(pid);
                 if let Role::Starting { greeted, .. } = &mut self.role {
                     greeted.retain(|connection| connection.handle.pid != pid);
                 }
                 let text = describe_wait_status(status);
-                // What we have brought about ourselves is no news.
+                // Kirin has caused such an end itself, or the worker has left normally.
                 let expected = self.condemned.remove(&pid)
                     || status == 0
                     || status == Signal::TERM.as_raw() && matches!(self.role, Role::Leaving { .. });
@@ -244,18 +250,19 @@ impl Generation {
         }
     }
 
-    /// Whether the parent has ended while something that the application has started in the
-    /// background keeps the control channel open.
-    pub(crate) fn has_ended_unheard(&mut self, now: Instant) -> bool {
+    /// Returns whether the parent has ended while a background process of the application keeps the
+    /// control channel open.
+    pub(crate) fn has_ended_silently(&mut self, now: Instant) -> bool {
         if !self.parent.as_mut().is_some_and(Parent::has_ended) {
             self.ended_at = None;
             return false;
         }
-        // What it said last may still be on its way.
-        *self.ended_at.get_or_insert(now) + LAST_WORDS_LIMIT <= now
+        // The parent's last lines may still arrive.
+        *self.ended_at.get_or_insert(now) + CONTROL_DRAIN_LIMIT <= now
     }
 
-    /// The parent's end of the control channel is closed: waits for its end. Workers may be left.
+    /// Waits for the end of a parent that has closed its control channel. Some of its workers may
+    /// be left.
     pub(crate) async fn parent_ended(&mut self, app: &App) -> Option<ParentEnd> {
         let mut parent = self.parent.take()?;
         let group = parent.pid();
@@ -266,7 +273,7 @@ impl Generation {
                 parent.wait().await
             }
         };
-        // Workers that are left finish their request.
+        // These workers finish their requests.
         let orphans = Orphans { group, workers: std::mem::take(&mut self.children) };
         app.retire_workers(&orphans.workers);
         orphans.signal(Signal::TERM);
@@ -274,9 +281,9 @@ impl Generation {
         Some(ParentEnd { orphans, reason: EndReason { status, failure: self.failure.take() } })
     }
 
-    /// Has a parent that ended by itself started again, after a pause.
+    /// Schedules the restart of a parent that has ended by itself.
     pub(crate) fn restart_later(&mut self, app: &App, end: &EndReason) {
-        self.pause = match self.born.elapsed() {
+        self.pause = match self.started_at.elapsed() {
             lived if lived > SHORT_LIFE => FIRST_PAUSE,
             _ => (self.pause * 2).min(LONGEST_PAUSE),
         };
@@ -285,25 +292,25 @@ impl Generation {
         tracing::error!(app = app.name(), status, failure, pause = ?self.pause, "app parent ended; it is started again");
     }
 
-    /// Starts a parent again when it is time to.
+    /// Starts a parent again when its pause is over.
     pub(crate) fn restart_if_due(
         &mut self,
         app: &App,
         launch: &Launch,
-        lives: &mut u64,
+        incarnations: &mut u64,
         now: Instant,
     ) {
         if self.restart_at.is_some_and(|at| at <= now) {
             self.restart_at = None;
-            *lives += 1;
-            if let Err(error) = self.spawn_parent(app, launch, *lives) {
+            *incarnations += 1;
+            if let Err(error) = self.spawn_parent(app, launch, *incarnations) {
                 tracing::error!(app = app.name(), %error, "app parent cannot be started");
                 self.restart_at = Some(now + LONGEST_PAUSE);
             }
         }
     }
 
-    /// Opens no more connections and gives up those that no worker has taken.
+    /// Opens no more connections, and drops those that no worker has taken.
     pub(crate) fn stop_connecting(&self) {
         for slot in &self.slots {
             if let SlotState::Open(connecting) = slot {
@@ -316,11 +323,12 @@ impl Generation {
         self.parent.is_some()
     }
 
-    /// Has workers leave by themselves: the parent forks no more, and a worker whose connection
-    /// ends leaves. Connections go on being opened, so that one that waits for its first is found
-    /// and let go as well. No signal reaches a worker, which would interrupt what its application
-    /// is waiting for.
-    pub(crate) fn let_go(&self) {
+    /// Lets all workers leave: the parent forks no more, and a worker leaves when its connection
+    /// ends.
+    ///
+    /// Connections are still opened, so that a worker that waits for its first one leaves too.
+    /// Workers get no signal, because it would interrupt what their application waits for.
+    pub(crate) fn quit(&self) {
         if let Some(parent) = &self.parent {
             parent.signal(Signal::QUIT);
         }
@@ -333,27 +341,27 @@ impl Generation {
         }
     }
 
-    /// Ends the parent and the workers. What the application has started in the background goes on.
+    /// Kills the parent and its workers. Background processes of the application go on.
     pub(crate) async fn kill(&mut self, app: &App) {
         self.stop_connecting();
         if let Some(mut parent) = self.parent.take() {
-            // Before its workers, so that it does not fork others.
+            // The parent must end first, so that it does not fork other workers.
             parent.signal(Signal::KILL);
             if let Err(error) = parent.wait().await {
                 tracing::error!(app = app.name(), %error, "app parent");
             }
             signal_workers(parent.pid(), &self.children, Signal::KILL);
         }
-        app.cut_generation(self.number);
+        app.disconnect_generation(self.number);
     }
 
-    /// Asks a worker whose request took too long to log where it is.
+    /// Asks a worker whose request took too long to log a stack trace.
     pub(crate) fn condemn_worker(&mut self, pid: u32) {
         self.condemned.insert(pid);
         self.signal_worker(pid, Signal::USR2);
     }
 
-    /// Whether a worker is about to be killed.
+    /// Returns whether a worker is about to be killed.
     pub(crate) fn is_condemned(&self, pid: u32) -> bool {
         self.condemned.contains(&pid)
     }
@@ -365,7 +373,7 @@ impl Generation {
         }
     }
 
-    /// Only if it is one of ours.
+    /// Signals a process, but only if the parent has forked it.
     fn signal_worker(&self, pid: u32, signal: Signal) {
         if let (true, Some(pid)) = (self.children.contains(&pid), Pid::from_raw(pid.cast_signed()))
         {
@@ -378,12 +386,12 @@ impl Generation {
 pub(crate) struct Orphans {
     /// The process group of the parent.
     group: Pid,
-    /// By process id.
+    /// The process ids.
     workers: HashSet<u32>,
 }
 
 impl Orphans {
-    /// Returns whether there were any.
+    /// Signals the workers. Returns whether there were any.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         signal_workers(self.group, &self.workers, signal)
     }
@@ -392,9 +400,9 @@ impl Orphans {
         has_workers(self.group, &self.workers)
     }
 
-    /// None of them is left.
+    /// Unregisters the workers, when none of them is left.
     pub(crate) fn forget(&self, app: &App) {
-        self.workers.iter().for_each(|pid| app.forget_worker(*pid));
+        self.workers.iter().for_each(|pid| app.unregister_worker(*pid));
     }
 }
 
@@ -407,7 +415,7 @@ pub(crate) struct ParentEnd {
 /// How a parent has ended.
 pub(crate) struct EndReason {
     status: Result<ExitStatus, AppError>,
-    /// What it said before.
+    /// The message that the parent had sent before.
     failure: Option<String>,
 }
 
@@ -419,7 +427,7 @@ impl EndReason {
         }
     }
 
-    /// Why a generation that was starting does not.
+    /// Returns the error for a generation that could not start.
     pub(crate) fn into_error(self, app: &App) -> AppError {
         let app = app.name().to_owned();
         match (self.failure, self.status) {

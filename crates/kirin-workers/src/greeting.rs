@@ -1,21 +1,21 @@
-//! The line with which a worker opens its connection: `KIRIN/1 pid=123 generation=1
+//! The line that a worker sends first on its connection: `KIRIN/1 pid=123 generation=1
 //! adapter=perl/0.001`.
 
 use crate::parsed::Wanted;
 
-/// A greeting line in bytes at most.
+/// The longest greeting line in bytes.
 pub(crate) const MAX_GREETING_BYTES: usize = 256;
 
-/// Who is at the other end.
+/// What a worker says about itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Greeting {
     pub(crate) pid: u32,
     pub(crate) adapter: String,
-    /// `parsed=query,form,cookies`.
+    /// The parts of a request that Kirin should parse: `parsed=query,form,cookies`.
     pub(crate) wanted: Wanted,
 }
 
-/// Why the other end is no worker of ours.
+/// Why a greeting is not that of a worker.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadGreeting {
     #[error("worker speaks another protocol: {0:?} (expected KIRIN/1)")]
@@ -24,8 +24,8 @@ pub(crate) enum BadGreeting {
     Missing(&'static str),
 }
 
-/// Reads a greeting without its line end. Words that are not known are ignored, so that adapters
-/// can say more.
+/// Parses a greeting without its line end. Unknown words are ignored, so that adapters can say
+/// more.
 pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
     let mut words = line.split_ascii_whitespace();
     let protocol = words.next().unwrap_or("");
@@ -70,7 +70,7 @@ mod tests {
         {
             assert!(parse(line).is_err(), "{line}");
         }
-        // Process 1 and 0 are never workers; signals must not reach them.
+        // Processes 0 and 1 are never workers. Signals must not reach them.
         for pid in ["0", "1", "-5", "x", "99999999999"] {
             assert!(parse(&format!("KIRIN/1 pid={pid} adapter=x")).is_err(), "{pid}");
         }

@@ -1,5 +1,4 @@
-//! Files that a worker hands back for the front to send in place of a body, as its response head
-//! names them. No I/O.
+//! Files that a worker hands back in its response head, for Kirin to send as the body. No I/O.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,26 +9,26 @@ use kirin_files::SeenFile;
 /// A file to send.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HandedFile {
-    /// `X-Sendfile`: the application has written the name. It must be below a root that the
+    /// `X-Sendfile`: the application has written the path. It must be below a root that the
     /// configuration allows.
     Named(PathBuf),
-    /// `Kirin-File`: the adapter has found the application's own open handle to be this file. The
-    /// adapter has the content too.
+    /// `Kirin-File`: the adapter has found that the application's open handle is this file. The
+    /// adapter can also send the content.
     Opened { path: PathBuf, seen: SeenFile },
 }
 
-/// A `Kirin-File` that is none.
+/// A malformed value of `Kirin-File`.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("Kirin-File is not DEVICE INODE SIZE MODIFIED CHANGED /PATH: {0:?}")]
 pub(crate) struct BadHandedFile(String);
 
 impl HandedFile {
-    /// The value of an `X-Sendfile`.
+    /// Returns the file of an `X-Sendfile` value.
     pub(crate) fn named(value: &[u8]) -> Self {
         Self::Named(path(value))
     }
 
-    /// The value of a `Kirin-File`: five decimal numbers and an absolute path, which may hold
+    /// Parses a `Kirin-File` value: five decimal numbers and an absolute path, which may contain
     /// spaces.
     pub(crate) fn parse(value: &[u8]) -> Result<Self, BadHandedFile> {
         let bad = || BadHandedFile(String::from_utf8_lossy(value).into_owned());

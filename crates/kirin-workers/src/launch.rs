@@ -1,10 +1,12 @@
-//! An app parent that was there before Kirin: a process has loaded the application, forked, and
-//! become Kirin with exec(2), while its child serves as the app parent. `Plack::Handler::Kirin`
-//! does that.
+//! How the parents of an application are launched.
 //!
-//! Everything is as with a parent that Kirin has started, for it is Kirin's child and leads a
-//! process group. Parents of later generations come of the command that the first process was
-//! started with: run again with `KIRIN_APP_PARENT` set, it loads the application and becomes one.
+//! Usually Kirin starts them. But a process may have loaded the application before Kirin: it forks,
+//! its child becomes the app parent, and the process itself becomes Kirin with exec(2).
+//! `Plack::Handler::Kirin` does that.
+//!
+//! Such a parent is Kirin's child and leads a process group, like one that Kirin has started. The
+//! parents of later generations run the command of the first process again, with `KIRIN_APP_PARENT`
+//! set. Then the command loads the application and becomes the parent.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -17,17 +19,17 @@ use crate::adapter::Adapter;
 use crate::config::{AppConfig, LoadedParent};
 use crate::error::AppError;
 use crate::event::Event;
-use crate::parent::{Birth, Parent, WorkerSocket};
+use crate::parent::{Parent, ParentSpec, WorkerSocket};
 use crate::sendfile::SendfileRoots;
 
-/// The generation that is there.
+/// The generation of a parent that was loaded before Kirin.
 const FIRST: u64 = 1;
 
-/// Where an application's parents come from.
+/// How the parents of an application are launched.
 pub(crate) enum Launch {
-    /// Kirin starts them: one for each generation, and again when one has ended.
+    /// Kirin starts a parent for each generation, and again when one has ended.
     Spawn(Adapter),
-    /// The first is there.
+    /// The first parent runs already.
     Adopt(LoadedParent),
 }
 
@@ -39,7 +41,7 @@ impl Launch {
         }
     }
 
-    /// The socket on which a generation's workers accept.
+    /// Returns the socket on which a generation's workers accept connections.
     pub(crate) fn socket(
         &self,
         config: &AppConfig,
@@ -53,7 +55,7 @@ impl Launch {
         }
     }
 
-    /// Whether a generation can have another parent after its first.
+    /// Returns whether a generation can get another parent after its first.
     pub(crate) fn is_repeatable(&self, generation: u64) -> bool {
         matches!(self, Self::Spawn(_)) || generation != FIRST
     }
@@ -63,20 +65,20 @@ impl Launch {
         config: &AppConfig,
         socket: &WorkerSocket,
         sendfile: &SendfileRoots,
-        birth: Birth,
+        spec: ParentSpec,
         events: UnboundedSender<Event>,
     ) -> Result<Parent, AppError> {
         let loaded = match self {
             Self::Spawn(adapter) => {
-                return Parent::spawn(config, adapter, socket, sendfile, birth, events);
+                return Parent::spawn(config, adapter, socket, sendfile, spec, events);
             }
             Self::Adopt(loaded) => loaded,
         };
-        if birth.generation != FIRST {
+        if spec.generation != FIRST {
             let invocation = loaded.invocation.as_ref();
             let invocation =
                 invocation.ok_or_else(|| AppError::LoadedBefore { app: config.name.clone() })?;
-            return Parent::invoke(config, invocation, socket, birth, events);
+            return Parent::invoke(config, invocation, socket, spec, events);
         }
         let failed =
             |error: io::Error| AppError::system(&config.name, "control channel on STDIN", &error);
@@ -84,6 +86,6 @@ impl Launch {
             .ok_or_else(|| failed(io::Error::other("the process id of the app parent is 0")))?;
         let control = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
         let control = pipe::Receiver::from_owned_fd(control).map_err(failed)?;
-        Ok(Parent::adopt(pid, control, birth.life, events))
+        Ok(Parent::adopt(pid, control, spec.incarnation, events))
     }
 }

@@ -1,12 +1,13 @@
 #![forbid(unsafe_code)]
-//! Application workers: the front's half of the worker protocol, the queue, and supervision.
+//! Application workers: Kirin's half of the worker protocol, the queue, and supervision.
 //!
-//! [`App::start`] starts an application's parent process and a task that watches over it;
-//! [`App::answer`] is what a route calls for each request. `docs/worker-protocol.md` is the
-//! protocol, `adapters/perl` its other half.
+//! [`App::start`] starts an application's parent process and its supervisor. A route calls
+//! [`App::answer`] for each request. `docs/worker-protocol.md` describes the protocol, and
+//! `adapters/perl` implements the other half.
 //!
-//! A request's way: [`App::answer`] encodes the head, kirin-http spools the body, `pool` finds a
-//! worker, `exchange` sends the request and reads the response.
+//! The way of a request: `answer` encodes the head, kirin-http spools the body, `pool` finds a
+//! worker, `exchange` sends the request and reads the response. `response_pump` reads a large body,
+//! and `after_response` gives the worker back.
 
 mod adapter;
 mod after_response;
@@ -26,11 +27,11 @@ mod parent;
 mod parsed;
 mod pool;
 mod read_ahead;
+mod replacement;
 mod response_pump;
 mod sendfile;
 mod supervisor;
 mod tunnel;
-mod wear;
 mod worker;
 mod worker_response;
 

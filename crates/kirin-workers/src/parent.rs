@@ -1,5 +1,5 @@
-//! The app parent as the front sees it: a process, its control channel, and the socket that its
-//! workers accept on.
+//! The app parent, as Kirin sees it: a process, its control channel, and the socket on which its
+//! workers accept connections.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -25,14 +25,14 @@ use crate::error::AppError;
 use crate::event::Event;
 use crate::sendfile::SendfileRoots;
 
-/// How often an end that the control channel has announced is looked for.
+/// The pause between two checks whether a process has ended.
 const WAIT_PAUSE: Duration = Duration::from_millis(10);
 
-/// The socket of one generation, in a directory that only this user can enter. It stays when the
-/// parent dies: what waits on it is accepted by the next one's workers.
+/// The socket of one generation, in a directory that only this user can enter. It outlives the
+/// parent: the workers of the next parent accept the connections that wait on it.
 pub(crate) struct WorkerSocket {
     path: PathBuf,
-    /// Unless the parent has made it.
+    /// The listener and its directory; `None` if the parent has made the socket.
     bound: Option<(UnixListener, tempfile::TempDir)>,
 }
 
@@ -51,7 +51,7 @@ impl WorkerSocket {
         Ok(Self { path, bound: Some((listener, directory)) })
     }
 
-    /// One that a parent has which was there before Kirin.
+    /// Returns the socket of a parent that was loaded before Kirin.
     pub(crate) fn of_parent(path: &Path) -> Self {
         Self { path: path.to_owned(), bound: None }
     }
@@ -68,39 +68,39 @@ impl WorkerSocket {
     }
 }
 
-/// Which parent this is.
+/// What identifies a parent, and the size of its work force.
 #[derive(Clone, Copy)]
-pub(crate) struct Birth {
-    /// Of the application's code.
+pub(crate) struct ParentSpec {
+    /// The generation of the application's code.
     pub(crate) generation: u64,
-    /// Counts parents, so that what an earlier one said is not taken for the present one's.
-    pub(crate) life: u64,
-    /// How many workers it is to keep.
+    /// The number of this parent. It tells the lines of a parent from those of an earlier one.
+    pub(crate) incarnation: u64,
+    /// How many workers the parent keeps.
     pub(crate) workers: usize,
 }
 
-/// A running app parent and the process group of it and its workers.
+/// A running app parent, and the process group of the parent and its workers.
 pub(crate) struct Parent {
     process: Process,
     group: Pid,
 }
 
-/// Who has started it.
+/// The origin of the process.
 enum Process {
-    /// Kirin.
+    /// Kirin has started it.
     Spawned(Child),
-    /// The program that has become Kirin; see [`crate::launch`].
+    /// The program that has become Kirin had started it; see [`crate::launch`].
     Adopted,
 }
 
 impl Parent {
-    /// Starts it; what it says arrives as events marked with `life`.
+    /// Starts a parent. Its lines arrive as events with its incarnation.
     pub(crate) fn spawn(
         config: &AppConfig,
         adapter: &Adapter,
         socket: &WorkerSocket,
         sendfile: &SendfileRoots,
-        Birth { generation, life, workers }: Birth,
+        ParentSpec { generation, incarnation, workers }: ParentSpec,
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
         let failed =
@@ -138,8 +138,9 @@ impl Parent {
         }
         command.envs(config.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::from(OwnedFd::from(listener))).stdout(Stdio::piped());
-        // A group of its own: an interrupt from the terminal reaches Kirin alone, which then stops
-        // the application in order; and by the group a worker is known when its parent has ended.
+        // The process has a group of its own. So an interrupt from the terminal reaches only Kirin,
+        // which then stops the application in order. The group also identifies workers whose parent
+        // has ended.
         command.process_group(0).kill_on_drop(true);
 
         let mut child = command.spawn().map_err(|error| match error.kind() {
@@ -153,17 +154,17 @@ impl Parent {
         let group =
             child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or_else(no_pid)?;
         if let Some(control) = child.stdout.take() {
-            tokio::spawn(read_control(control, life, events));
+            tokio::spawn(read_control(control, incarnation, events));
         }
         Ok(Self { process: Process::Spawned(child), group })
     }
 
-    /// Starts it with a command that becomes one; what it says arrives as with [`Parent::spawn`].
+    /// Starts a parent by a command that becomes one. Its lines arrive as with [`Parent::spawn`].
     pub(crate) fn invoke(
         config: &AppConfig,
         invocation: &ParentInvocation,
         socket: &WorkerSocket,
-        Birth { generation, life, workers }: Birth,
+        ParentSpec { generation, incarnation, workers }: ParentSpec,
         events: UnboundedSender<Event>,
     ) -> Result<Self, AppError> {
         let failed =
@@ -172,8 +173,8 @@ impl Parent {
         let (control, its_end) = std::io::pipe().map_err(cannot_start)?;
         let listener =
             socket.listener().map_err(|error| failed("socket for the workers", error))?;
-        // Copies that are not closed on exec(2); they are gone when this function ends. Standard
-        // streams are the application's own, which may print and read while it is loaded.
+        // These copies are not closed on exec(2); this process closes them when the function ends.
+        // The standard streams belong to the application, which may use them while it is loaded.
         let listener = rustix::io::dup(&listener).map_err(|error| cannot_start(error.into()))?;
         let its_end = rustix::io::dup(&its_end).map_err(|error| cannot_start(error.into()))?;
         let seat = format!(
@@ -195,18 +196,18 @@ impl Parent {
         let group =
             child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or_else(no_pid)?;
         let control = pipe::Receiver::from_owned_fd(control.into()).map_err(cannot_start)?;
-        tokio::spawn(read_control(control, life, events));
+        tokio::spawn(read_control(control, incarnation, events));
         Ok(Self { process: Process::Spawned(child), group })
     }
 
-    /// Takes over a child process that has the application loaded already.
+    /// Adopts a child process that has loaded the application already.
     pub(crate) fn adopt(
         pid: Pid,
         control: impl AsyncRead + Unpin + Send + 'static,
-        life: u64,
+        incarnation: u64,
         events: UnboundedSender<Event>,
     ) -> Self {
-        tokio::spawn(read_control(control, life, events));
+        tokio::spawn(read_control(control, incarnation, events));
         Self { process: Process::Adopted, group: pid }
     }
 
@@ -216,11 +217,11 @@ impl Parent {
 
     /// Signals the parent alone.
     pub(crate) fn signal(&self, signal: Signal) {
-        // Fails when it has ended.
+        // This fails if the parent has ended.
         let _ = rustix::process::kill_process(self.group, signal);
     }
 
-    /// Whether the process has ended. The status is left for [`Parent::wait`].
+    /// Returns whether the process has ended. [`Parent::wait`] can still get the status.
     pub(crate) fn has_ended(&mut self) -> bool {
         match &mut self.process {
             Process::Spawned(child) => !matches!(child.try_wait(), Ok(None)),
@@ -239,11 +240,11 @@ impl Parent {
     }
 }
 
-/// Signals the workers of a parent that has ended: those of `workers` that are still in its process
-/// group. Another process may have the number of one that has gone, but not in this group. What the
-/// application has started in the background is in the group too, and is not signalled.
+/// Signals the workers of a parent that has ended. Returns whether there were any.
 ///
-/// Returns whether there were any.
+/// Only processes of `workers` in the parent's process group are signalled. A process id may have
+/// been reused, but not in this group. Background processes of the application are in the group
+/// too, but not in `workers`.
 pub(crate) fn signal_workers(group: Pid, workers: &HashSet<u32>, signal: Signal) -> bool {
     let mut found = false;
     for worker in workers_in(group, workers) {
@@ -252,7 +253,7 @@ pub(crate) fn signal_workers(group: Pid, workers: &HashSet<u32>, signal: Signal)
     found
 }
 
-/// Whether workers of a parent that has ended are left.
+/// Returns whether workers of a parent that has ended are left.
 pub(crate) fn has_workers(group: Pid, workers: &HashSet<u32>) -> bool {
     workers_in(group, workers).next().is_some()
 }
@@ -262,7 +263,11 @@ fn workers_in(group: Pid, workers: &HashSet<u32>) -> impl Iterator<Item = Pid> {
     pids.filter(move |pid| rustix::process::getpgid(Some(*pid)) == Ok(group))
 }
 
-async fn read_control(control: impl AsyncRead + Unpin, life: u64, events: UnboundedSender<Event>) {
+async fn read_control(
+    control: impl AsyncRead + Unpin,
+    incarnation: u64,
+    events: UnboundedSender<Event>,
+) {
     let mut control = BufReader::new(control);
     let mut line = Vec::new();
     loop {
@@ -275,19 +280,20 @@ async fn read_control(control: impl AsyncRead + Unpin, life: u64, events: Unboun
         if parsed == ControlLine::Unknown {
             tracing::debug!(line = %String::from_utf8_lossy(&line), "control line is not known");
         }
-        if events.send(Event::Control { life, line: parsed }).is_err() {
+        if events.send(Event::Control { incarnation, line: parsed }).is_err() {
             return;
         }
     }
-    let _ = events.send(Event::ControlClosed { life });
+    let _ = events.send(Event::ControlClosed { incarnation });
 }
 
-/// Waits for the end of a child that the runtime does not know. May be dropped and called again.
+/// Waits for the end of a child that the runtime does not manage. The future may be dropped and
+/// created again.
 async fn wait_for_child(pid: Pid) -> std::io::Result<ExitStatus> {
     loop {
         match waitpid(Some(pid), WaitOptions::NOHANG) {
             Ok(Some((_, status))) => return Ok(ExitStatus::from_raw(status.as_raw())),
-            // It has been waited for before.
+            // The status has been collected before.
             Err(Errno::CHILD) => return Ok(ExitStatus::default()),
             Ok(None) | Err(Errno::INTR) => tokio::time::sleep(WAIT_PAUSE).await,
             Err(error) => return Err(error.into()),

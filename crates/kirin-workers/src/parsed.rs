@@ -1,10 +1,11 @@
-//! What the front parses so that an application need not: the query, a form and the cookies.
+//! The parts of a request that Kirin parses for an application: the query, a form and the cookies.
 //!
-//! Pure: called by [`crate::App::answer`] for requests to applications whose workers have asked for
-//! it in their greeting. The results are those of the Perl modules that Plack::Request parses with
-//! (WWW::Form::UrlEncoded::PP 0.26, Cookie::Baker 0.11, both without their XS companions), quirks
-//! included; `adapters/perl/t/parsed_differential.t` compares them. What cannot be said in a value
-//! of a header block is not sent, and the worker parses it as ever.
+//! This is done for applications whose workers have asked for it in their greeting. No I/O.
+//!
+//! The results are those of the Perl modules with which Plack::Request parses:
+//! WWW::Form::UrlEncoded::PP 0.26 and Cookie::Baker 0.11, both without their XS companions, with
+//! all their peculiarities. `adapters/perl/t/parsed_differential.t` compares them. What does not
+//! fit into a value of a header block is not sent, and the worker parses it as usual.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -14,19 +15,19 @@ use kirin_cgi::RequestBlock;
 use kirin_http::media_type::is_form_like_plack;
 use kirin_http::{cookies, form, percent};
 
-/// Between the parts of a value: US, the unit separator. Perl's `split` finds a single byte faster
-/// than `unpack` reads lengths (0.46 µs against 1.06 µs for five parameters), and form fields
-/// hardly ever hold it.
+/// Separates the parts of a value: US, the unit separator. Perl's `split` finds a single byte
+/// faster than `unpack` reads lengths: 0.46 µs against 1.06 µs for five parameters. Form fields
+/// rarely contain it.
 const SEPARATOR: u8 = 0x1f;
 
-/// Longer ones are not parsed: they would be sent two times over in a head that has a limit.
+/// Longer texts are not parsed. They would be sent twice in a head whose length is limited.
 const MAX_PARSED_BYTES: usize = 8 * 1024;
 
-/// A part that no value can hold; the whole parse is left out.
+/// A part that no value can hold. Then nothing that was parsed is sent.
 #[derive(Debug)]
-struct CannotBeSaid;
+struct Unsendable;
 
-/// Which parses a worker has asked for.
+/// The parts that a worker has asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) query: bool,
@@ -35,7 +36,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Reads the list of a greeting; names that are not known ask for nothing.
+    /// Parses the list of a greeting. Unknown names are ignored.
     pub(crate) fn from_list(list: &str) -> Self {
         let has = |name| list.split(',').any(|word| word == name);
         Self { query: has("query"), form: has("form"), cookies: has("cookies") }
@@ -50,8 +51,8 @@ impl Wanted {
     }
 }
 
-/// What the workers of an application have asked for, all together: a head is made before it is
-/// known which worker gets it, and each can do without.
+/// The parts that any worker of an application has asked for. A head is encoded before its worker
+/// is known, and a worker can ignore the parts.
 #[derive(Debug, Default)]
 pub(crate) struct WantedByWorkers(AtomicU8);
 
@@ -60,13 +61,13 @@ impl WantedByWorkers {
         Wanted::from_bits(self.0.load(Ordering::Relaxed))
     }
 
-    /// These are the workers there are now.
+    /// Sets the parts from what the present workers have asked for.
     pub(crate) fn set(&self, workers: impl Iterator<Item = Wanted>) {
         self.0.store(workers.fold(0, |bits, wanted| bits | wanted.bits()), Ordering::Relaxed);
     }
 }
 
-/// Adds to a request's block what can be said before its body is there.
+/// Adds the parts that do not depend on the body to a request's block.
 pub(crate) fn add_to_head(block: &mut RequestBlock, query: Option<&str>, wanted: Wanted) {
     if !wanted.query && !wanted.cookies {
         return;
@@ -82,13 +83,13 @@ pub(crate) fn add_to_head(block: &mut RequestBlock, query: Option<&str>, wanted:
     });
 }
 
-/// Adds the form that the body is, if it is one.
+/// Adds the form, if the body is one.
 pub(crate) fn add_form(block: &mut RequestBlock, body: &[u8]) {
     let Some(content_type) = block.value("CONTENT_TYPE").map(<[u8]>::to_vec) else { return };
     block.append(|block| push_form(block, &content_type, body));
 }
 
-/// Appends `kirin.query` to a header block: the query as it was, then names and values.
+/// Appends `kirin.query` to a header block: the original query, then names and values.
 fn push_query(block: &mut Vec<u8>, query: &str) {
     if !query.is_empty() {
         push_value(block, b"kirin.query", query.as_bytes(), |block| {
@@ -97,8 +98,8 @@ fn push_query(block: &mut Vec<u8>, query: &str) {
     }
 }
 
-/// Appends `kirin.form`: the length of the body, then names and values. Nothing if the body is no
-/// form.
+/// Appends `kirin.form`: the length of the body, then names and values. Appends nothing if the body
+/// is not a form.
 fn push_form(block: &mut Vec<u8>, content_type: &[u8], body: &[u8]) {
     if is_form_like_plack(content_type) && body.len() <= MAX_PARSED_BYTES {
         let mut length = itoa::Buffer::new();
@@ -107,44 +108,44 @@ fn push_form(block: &mut Vec<u8>, content_type: &[u8], body: &[u8]) {
     }
 }
 
-/// Appends `kirin.cookies`: the field's value, then names and values, each name once. Nothing if
-/// there is no cookie.
+/// Appends `kirin.cookies`: the value of the field, then names and values, each name once. Appends
+/// nothing if there is no cookie.
 fn push_cookies(block: &mut Vec<u8>, field: &[u8]) {
     if memchr::memchr(b'=', field).is_some() {
         push_value(block, b"kirin.cookies", field, |block| push_cookie_pairs(block, field));
     }
 }
 
-/// Appends a name, and a value of which `first` is the first part. Takes all back if it is too long
-/// or cannot be said.
+/// Appends a name, and a value that starts with `first`. Removes both again if the value is too
+/// long or cannot be sent.
 fn push_value(
     block: &mut Vec<u8>,
     name: &[u8],
     first: &[u8],
-    push_rest: impl FnOnce(&mut Vec<u8>) -> Result<(), CannotBeSaid>,
+    push_rest: impl FnOnce(&mut Vec<u8>) -> Result<(), Unsendable>,
 ) {
-    if first.len() > MAX_PARSED_BYTES || first.iter().any(|byte| cannot_be_said(*byte)) {
+    if first.len() > MAX_PARSED_BYTES || first.iter().any(|byte| is_unsendable(*byte)) {
         return;
     }
     let start = block.len();
-    // What was parsed, and the same again in parts.
+    // The value contains the original text, and the same again in parts.
     block.reserve(name.len() + 2 * first.len() + 64);
     block.extend_from_slice(name);
     block.push(0);
     block.extend_from_slice(first);
     match push_rest(block) {
         Ok(()) => block.push(0),
-        Err(CannotBeSaid) => block.truncate(start),
+        Err(Unsendable) => block.truncate(start),
     }
 }
 
-/// NUL ends a value of the header block.
-fn cannot_be_said(byte: u8) -> bool {
+/// Returns whether a part must not contain this byte. NUL ends a value of the header block.
+fn is_unsendable(byte: u8) -> bool {
     byte == 0 || byte == SEPARATOR
 }
 
 /// Appends the pairs as WWW::Form::UrlEncoded::PP finds them.
-fn push_urlencoded(block: &mut Vec<u8>, text: &[u8]) -> Result<(), CannotBeSaid> {
+fn push_urlencoded(block: &mut Vec<u8>, text: &[u8]) -> Result<(), Unsendable> {
     for pair in form::pairs_like_plack(text) {
         let (name, value) = form::name_and_value(pair);
         push_decoded(block, name, form::decode_into)?;
@@ -153,10 +154,10 @@ fn push_urlencoded(block: &mut Vec<u8>, text: &[u8]) -> Result<(), CannotBeSaid>
     Ok(())
 }
 
-/// Appends the cookies as Cookie::Baker::pp_crush_cookie finds them: of cookies with the same
-/// decoded name the first counts. Perl's `\s` around a pair also matches characters that no field
-/// value has.
-fn push_cookie_pairs(block: &mut Vec<u8>, field: &[u8]) -> Result<(), CannotBeSaid> {
+/// Appends the cookies as Cookie::Baker::pp_crush_cookie finds them. Of cookies with the same
+/// decoded name the first one counts. Perl's `\s` around a pair also matches characters that no
+/// field value has.
+fn push_cookie_pairs(block: &mut Vec<u8>, field: &[u8]) -> Result<(), Unsendable> {
     let mut names = Names::default();
     for (name, value) in cookies::pairs(field) {
         let start = block.len();
@@ -171,21 +172,21 @@ fn push_cookie_pairs(block: &mut Vec<u8>, field: &[u8]) -> Result<(), CannotBeSa
     Ok(())
 }
 
-/// Cookies that are compared one by one: browsers send a handful. With more of them, every name
-/// would be compared with every other, so a set takes over.
+/// The most cookies that are compared one by one. Browsers send a handful. With more cookies, a set
+/// is faster than comparing every name with every other.
 const FEW_COOKIES: usize = 16;
 
 /// Decoded names of cookies.
 #[derive(Default)]
 struct Names {
-    /// The first ones, as ranges of the block.
+    /// The first names, as ranges of the block.
     few: Vec<Range<usize>>,
-    /// All of them, if there are more than a few.
+    /// All names, if there are more than a few.
     many: HashSet<Vec<u8>>,
 }
 
 impl Names {
-    /// Adds the name at this place of the block; false if it is there already.
+    /// Adds the name in this range of the block. Returns false if it was added before.
     fn add(&mut self, block: &[u8], name: Range<usize>) -> bool {
         if self.few.len() < FEW_COOKIES {
             let is_new = !self.few.iter().any(|known| block[known.clone()] == block[name.clone()]);
@@ -201,16 +202,16 @@ impl Names {
     }
 }
 
-/// Appends the separator and `text` as `decode_into` decodes it.
+/// Appends the separator, and `text` as `decode_into` decodes it.
 fn push_decoded(
     block: &mut Vec<u8>,
     text: &[u8],
     decode_into: fn(&[u8], &mut Vec<u8>),
-) -> Result<(), CannotBeSaid> {
+) -> Result<(), Unsendable> {
     block.push(SEPARATOR);
     let start = block.len();
     decode_into(text, block);
-    if block[start..].iter().any(|byte| cannot_be_said(*byte)) { Err(CannotBeSaid) } else { Ok(()) }
+    if block[start..].iter().any(|byte| is_unsendable(*byte)) { Err(Unsendable) } else { Ok(()) }
 }
 
 #[cfg(test)]

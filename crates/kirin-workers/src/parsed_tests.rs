@@ -1,10 +1,10 @@
-//! Tests of the parameters and cookies that workers get parsed.
+//! Tests of the parameters and cookies that Kirin parses for workers.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The parts of a value that was appended, or nothing if there is none.
+/// Returns the parts of the appended value; `None` if there is none.
 fn parts(push: impl FnOnce(&mut Vec<u8>)) -> Option<Vec<String>> {
     let mut block = b"BEFORE\0".to_vec();
     push(&mut block);
@@ -19,7 +19,7 @@ fn parts(push: impl FnOnce(&mut Vec<u8>)) -> Option<Vec<String>> {
     Some(value.split(|byte| *byte == SEPARATOR).map(text_of).collect())
 }
 
-/// Bytes as the characters of these numbers.
+/// Returns bytes as the characters with these numbers.
 fn text_of(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }

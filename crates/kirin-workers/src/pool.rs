@@ -1,8 +1,8 @@
-//! The workers that wait for a request and the requests that wait for a worker. At most one of the
-//! two at a time. Clients take turns in the queue ([`FairQueue`]).
+//! The idle workers of an application, and the requests that wait for a worker. At any time there
+//! are only the one or the other. Clients take turns in the queue ([`FairQueue`]).
 //!
-//! Shared by all event loops; the lock is held for a few instructions. Generic over what a worker
-//! is, so that its rules are tested without processes.
+//! All event loops share the pool and lock it for a few instructions. It is generic over the
+//! worker, so that its rules can be tested without processes.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,33 +14,33 @@ use kirin_balance::{ClientKey, FairQueue, Ticket};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// A request may be overtaken by those that came at most this much later, if they are at home where
-/// the worker is: a worker of another event loop costs two wake-ups between threads.
+/// How much later a request may have come and still overtake another one, if the worker belongs to
+/// its event loop. A worker of another loop costs two wake-ups between threads.
 const OVERTAKING: Duration = Duration::from_millis(5);
 
-/// Waiting requests looked at for one that is at home.
+/// How many waiting requests are checked for one of the worker's loop.
 const LOOKED_AT: usize = 16;
 
-/// What the pool must know of a worker.
+/// The properties of a worker that the pool needs.
 pub(crate) trait Pooled {
     /// An event loop.
     type Home: Copy + PartialEq;
 
-    /// Where it is at home: cheaper to use than elsewhere.
+    /// Returns the loop on which using the worker is cheapest.
     fn home(&self) -> Self::Home;
 
-    /// Whether it is to get no further request.
+    /// Returns whether the worker must not get another request.
     fn is_leaving(&self) -> bool;
 }
 
-/// The queue of one application. `W` is a worker's connection.
+/// The pool of one application. `W` is a worker's connection.
 pub(crate) struct Pool<W: Pooled> {
     state: Mutex<State<W>>,
 }
 
 struct State<W: Pooled> {
-    /// The one that worked last is last: its memory is warm, and those that are not needed stay
-    /// idle.
+    /// The worker that was used last is last. Its memory is warm, and workers that are not needed
+    /// stay idle.
     idle: Vec<W>,
     waiting: FairQueue<Waiter<W>>,
     closed: bool,
@@ -55,43 +55,43 @@ struct Waiter<W: Pooled> {
 /// Why a request gets no worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// The queue is full, and the client has no smaller share of it than others.
+    /// The queue is full, and the client does not have a smaller share of it than others.
     Full,
-    /// It has waited as long as it may.
+    /// The request has waited too long.
     WaitedTooLong,
     /// The application is not running.
     Closed,
-    /// Its client has gone while it waited.
+    /// The client has gone while the request waited.
     ClientGone,
 }
 
-/// What asking for a worker came to.
-pub(crate) enum Taken<W: Pooled> {
+/// The result of asking for a worker.
+pub(crate) enum Acquired<W: Pooled> {
     Worker(W),
     Wait(Wait<W>),
 }
 
 impl<W: Pooled> Pool<W> {
-    /// A pool in which at most `limit` requests wait.
+    /// Returns a pool in which at most `limit` requests wait.
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         let state = State { idle: Vec::new(), waiting: FairQueue::new(limit), closed: false };
         Arc::new(Self { state: Mutex::new(state) })
     }
 
-    /// Takes an idle worker, preferably one that is at home `here`, or a place in the queue, where
-    /// `client` has its turns.
+    /// Takes an idle worker, preferably one of the loop `here`. If there is none, enters the queue
+    /// in the turn of `client`.
     pub(crate) fn take(
         self: &Arc<Self>,
         here: W::Home,
         client: ClientKey,
-    ) -> Result<Taken<W>, Refused> {
+    ) -> Result<Acquired<W>, Refused> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(Refused::Closed);
         }
         if let Some(last) = state.idle.len().checked_sub(1) {
             let index = state.idle.iter().rposition(|worker| worker.home() == here).unwrap_or(last);
-            return Ok(Taken::Worker(state.idle.remove(index)));
+            return Ok(Acquired::Worker(state.idle.remove(index)));
         }
         let (sender, receiver) = oneshot::channel();
         let waiter = Waiter { home: here, since: Instant::now(), sender };
@@ -100,22 +100,22 @@ impl<W: Pooled> Pool<W> {
             let _ = displaced.sender.send(Err(Refused::Full));
         }
         let ticket = place.ticket;
-        Ok(Taken::Wait(Wait { pool: Arc::clone(self), ticket, receiver, answered: false }))
+        Ok(Acquired::Wait(Wait { pool: Arc::clone(self), ticket, receiver, answered: false }))
     }
 
-    /// Gives a worker to a request that waits, or keeps it. A closed pool drops it, and a worker
-    /// that is leaving is dropped.
+    /// Gives a worker to a waiting request, or keeps it as idle. A worker that is leaving is
+    /// dropped, and so is any worker of a closed pool.
     pub(crate) fn release(&self, worker: W) {
         let mut state = self.state.lock();
-        // Under the lock: who marks a worker and then takes it out of the idle ones does not miss
-        // it.
+        // This is checked under the lock. A caller marks a worker and then removes it from the idle
+        // ones, so one of the two sees the mark.
         if worker.is_leaving() {
             drop(state);
             return;
         }
         let mut worker = worker;
         while let Some(waiter) = state.next_for(worker.home()) {
-            // A receiver leaves the queue before it goes, so this does not fail.
+            // A receiver leaves the queue before it is dropped, so this does not fail.
             match waiter.sender.send(Ok(worker)) {
                 Ok(()) => return,
                 Err(Ok(returned)) => worker = returned,
@@ -126,17 +126,17 @@ impl<W: Pooled> Pool<W> {
             state.idle.push(worker);
             return;
         }
-        // Outside the lock: dropping a worker has consequences.
+        // Dropping a worker calls other code, so the lock is released first.
         drop(state);
         drop(worker);
     }
 
-    /// Takes out the idle workers that `is_lost` names.
+    /// Removes the idle workers for which `is_lost` is true.
     pub(crate) fn remove_idle(&self, is_lost: impl Fn(&W) -> bool) -> Vec<W> {
         self.state.lock().idle.extract_if(.., |worker| is_lost(worker)).collect()
     }
 
-    /// Refuses the requests that have waited longer than `limit`; returns how many.
+    /// Refuses the requests that have waited longer than `limit`. Returns how many.
     pub(crate) fn expire(&self, now: Instant, limit: Duration) -> usize {
         let is_overdue = |waiter: &Waiter<W>| now.duration_since(waiter.since) > limit;
         let expired = self.state.lock().waiting.leave_if(is_overdue);
@@ -147,7 +147,7 @@ impl<W: Pooled> Pool<W> {
         count
     }
 
-    /// Refuses all requests from now on and gives up the idle workers.
+    /// Refuses all requests from now on. Returns the idle workers.
     pub(crate) fn close(&self) -> Vec<W> {
         let mut state = self.state.lock();
         state.closed = true;
@@ -157,20 +157,20 @@ impl<W: Pooled> Pool<W> {
         std::mem::take(&mut state.idle)
     }
 
-    /// Workers that wait.
+    /// Returns how many workers are idle.
     pub(crate) fn idle(&self) -> usize {
         self.state.lock().idle.len()
     }
 
-    /// Requests that wait.
+    /// Returns how many requests wait.
     pub(crate) fn waiting(&self) -> usize {
         self.state.lock().waiting.len()
     }
 }
 
 impl<W: Pooled> State<W> {
-    /// The request whose turn it is, or one that came at nearly the same time and is at home
-    /// `here`.
+    /// Takes the next request out of the queue: the one whose turn it is, or a nearly as old one of
+    /// the loop `here`.
     fn next_for(&mut self, here: W::Home) -> Option<Waiter<W>> {
         let first = self.waiting.get(0)?.since;
         let near = |waiter: &&Waiter<W>| {
@@ -183,8 +183,8 @@ impl<W: Pooled> State<W> {
     }
 }
 
-/// A request's place in the queue. Dropping it leaves the queue; a worker that was on its way goes
-/// to the next.
+/// A request's place in the queue. Dropping it leaves the queue. A worker that was already assigned
+/// goes to the next request.
 pub(crate) struct Wait<W: Pooled> {
     pool: Arc<Pool<W>>,
     ticket: Ticket,
@@ -196,7 +196,7 @@ impl<W: Pooled> Future for Wait<W> {
     type Output = Result<W, Refused>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // The sender is dropped unused only with the pool itself.
+        // The sender is dropped unused only with the pool.
         let result =
             ready!(Pin::new(&mut self.receiver).poll(context)).unwrap_or(Err(Refused::Closed));
         self.answered = true;
@@ -214,7 +214,7 @@ impl<W: Pooled> Drop for Wait<W> {
             return;
         }
         drop(state);
-        // Senders send under the lock: what this request was given is here already.
+        // Senders send under the lock, so an assigned worker has arrived here.
         if let Ok(Ok(worker)) = self.receiver.try_recv() {
             self.pool.release(worker);
         }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Workers are numbers; even ones and odd ones are at home in different places.
+/// Workers are numbers. Even and odd ones have different homes.
 impl Pooled for u32 {
     type Home = u32;
 
@@ -15,7 +15,7 @@ impl Pooled for u32 {
         self % 2
     }
 
-    /// Numbers from 1,000 are leaving.
+    /// Workers from 1,000 on are leaving.
     fn is_leaving(&self) -> bool {
         *self >= 1000
     }
@@ -28,8 +28,8 @@ fn poll(wait: &mut Wait<u32>) -> Poll<Result<u32, Refused>> {
 
 fn wait(pool: &Arc<Pool<u32>>, here: u32) -> Wait<u32> {
     match pool.take(here, None) {
-        Ok(Taken::Wait(wait)) => wait,
-        Ok(Taken::Worker(_)) => panic!("there was an idle worker"),
+        Ok(Acquired::Wait(wait)) => wait,
+        Ok(Acquired::Worker(_)) => panic!("there was an idle worker"),
         Err(refused) => panic!("{refused:?}"),
     }
 }
@@ -39,7 +39,7 @@ fn the_worker_that_worked_last_is_taken_first_unless_another_is_at_home() {
     let pool = Pool::new(8);
     (1..=5).for_each(|worker| pool.release(worker));
     for (here, expected) in [(0, 4), (0, 2), (0, 5), (1, 3)] {
-        let Ok(Taken::Worker(worker)) = pool.take(here, None) else { panic!("all are idle") };
+        let Ok(Acquired::Worker(worker)) = pool.take(here, None) else { panic!("all are idle") };
         assert_eq!(worker, expected);
     }
 }
@@ -70,7 +70,7 @@ fn the_request_that_has_waited_longest_gets_the_worker() {
 fn a_worker_goes_to_a_request_at_its_home_that_came_at_nearly_the_same_time() {
     let pool = Pool::new(8);
     let (mut other, mut at_home) = (wait(&pool, 0), wait(&pool, 1));
-    // Had the machine paused between the two, the first would be served first.
+    // If the machine paused between the two, the first would be served first.
     let near = {
         let state = pool.state.lock();
         state.waiting.get(1).unwrap().since - state.waiting.get(0).unwrap().since <= OVERTAKING
@@ -131,7 +131,7 @@ fn a_closed_pool_refuses_those_who_wait_and_come_and_keeps_no_worker() {
     assert_eq!(pool.idle(), 0);
 }
 
-/// Something that happens to a pool. Numbers choose among what is there, modulo its count.
+/// An event in a pool. Numbers choose among what is there, modulo its count.
 #[derive(Clone, Debug)]
 enum Step {
     Take,
@@ -165,8 +165,8 @@ proptest! {
         for step in steps {
             match step {
                 Step::Take => match pool.take({ turn += 1; turn % 2 }, None) {
-                    Ok(Taken::Worker(worker)) => held.push(worker),
-                    Ok(Taken::Wait(wait)) => {
+                    Ok(Acquired::Worker(worker)) => held.push(worker),
+                    Ok(Acquired::Wait(wait)) => {
                         prop_assert_eq!(pool.idle(), 0, "nobody waits beside an idle worker");
                         waits.push(wait);
                     }
@@ -219,16 +219,16 @@ fn loops_that_take_wait_and_give_up_at_once_neither_lose_nor_share_a_worker() {
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                 let work = |request: usize| async move {
                     let worker = match pool.take(thread % 2, None) {
-                        Ok(Taken::Worker(worker)) => worker,
-                        // Some requests leave while they wait; a worker may be on its way to them
-                        // by then.
-                        Ok(Taken::Wait(wait)) if request.is_multiple_of(3) => {
+                        Ok(Acquired::Worker(worker)) => worker,
+                        // Some requests leave while they wait. A worker may be assigned to them by
+                        // then.
+                        Ok(Acquired::Wait(wait)) if request.is_multiple_of(3) => {
                             tokio::task::yield_now().await;
                             drop(wait);
                             given_up.fetch_add(1, Ordering::Relaxed);
                             return;
                         }
-                        Ok(Taken::Wait(wait)) => wait.await.unwrap(),
+                        Ok(Acquired::Wait(wait)) => wait.await.unwrap(),
                         Err(refused) => panic!("{refused:?}"),
                     };
                     assert!(
@@ -264,7 +264,7 @@ fn loops_that_take_wait_and_give_up_at_once_neither_lose_nor_share_a_worker() {
 fn a_client_that_fills_the_queue_keeps_no_other_waiting_or_out() {
     let pool = Pool::<u32>::new(3);
     let wait_as = |client| match pool.take(0, Some(client)) {
-        Ok(Taken::Wait(wait)) => wait,
+        Ok(Acquired::Wait(wait)) => wait,
         _ => panic!("no place in the queue"),
     };
     let [mut first, mut second, mut third] = [0; 3].map(|_| wait_as(1));

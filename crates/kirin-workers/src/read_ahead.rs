@@ -1,5 +1,5 @@
-//! What has been read from a worker and not yet been taken by the client: in memory, and past that,
-//! for clients that are slow, in a file without a name. `response_pump` fills and drains it.
+//! Bytes of a response that have been read from a worker and not been taken by the client. They are
+//! in memory, and for slow clients in a file without a name. `response_pump` fills and drains this.
 
 use std::fs::File;
 use std::io;
@@ -10,13 +10,13 @@ use bytes::{Bytes, BytesMut};
 use kirin_http::{ClientShare, NoRoom, Reservation, Resource};
 use rustix::fs::FallocateFlags;
 
-/// Bytes kept in memory (and one read more).
+/// The most bytes in memory, not counting the last read.
 const MEMORY_BYTES: usize = 1024 * 1024;
 
-/// The same for a client that is slow, whose bytes are in a file already.
+/// The same limit for a slow client, part of whose bytes are in a file already.
 const SLOW_MEMORY_BYTES: usize = 64 * 1024;
 
-/// Space of the file that is given back at once, when it has been taken.
+/// The space of the file is given back in steps of this size.
 const GIVE_BACK_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Bytes taken from the file at once.
@@ -25,17 +25,17 @@ const TAKE_BYTES: u64 = 256 * 1024;
 /// Bytes in their order: first those in the file, then those in memory.
 pub(crate) struct ReadAhead {
     memory: BytesMut,
-    file: Option<Spilled>,
+    file: Option<SpillFile>,
     share: ClientShare,
     /// Counts `memory`.
     in_memory: Option<Reservation>,
-    /// Counts `file`, as far as its space has not been given back.
+    /// Counts the space that `file` takes.
     on_disk: Option<Reservation>,
 }
 
-/// The part of the file that is not taken yet is from `taken` to `written`. What is before
-/// `given_back` takes no space.
-struct Spilled {
+/// A file with bytes of a response. Those from `taken` to `written` have not been taken yet. The
+/// space before `given_back` has been given back.
+struct SpillFile {
     file: File,
     taken: u64,
     written: u64,
@@ -43,12 +43,13 @@ struct Spilled {
 }
 
 impl ReadAhead {
-    /// Begins with what has been read already, for the client whose `share` it is counted in.
+    /// Starts with bytes that have been read already. All bytes are counted in the client's
+    /// `share`.
     pub(crate) fn new(memory: BytesMut, share: &ClientShare) -> Self {
         Self { memory, file: None, share: share.clone(), in_memory: None, on_disk: None }
     }
 
-    /// Counts what is in memory now; false if there is no room for it.
+    /// Counts the bytes in memory. Returns false if there is no room for them.
     pub(crate) fn count(&mut self) -> bool {
         let bytes = self.memory.len() as u64;
         match &mut self.in_memory {
@@ -60,25 +61,26 @@ impl ReadAhead {
         }
     }
 
-    /// Where more is to be appended.
+    /// Returns the memory, to append to it.
     pub(crate) fn memory(&mut self) -> &mut BytesMut {
         &mut self.memory
     }
 
-    /// Whether memory has its share.
+    /// Returns whether memory holds as much as it may.
     pub(crate) fn is_full(&self) -> bool {
         let limit = if self.file.is_some() { SLOW_MEMORY_BYTES } else { MEMORY_BYTES };
         self.memory.len() >= limit
     }
 
-    /// Bytes in the file.
+    /// Returns how many bytes are in the file.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.file.as_ref().map_or(0, |file| file.written - file.taken)
     }
 
-    /// Makes room in memory by writing it to the file, which is made in `directory`. If that fails,
-    /// everything is as it was. Writing is left to the page cache: it blocks the loop for as long
-    /// as a copy takes.
+    /// Moves the bytes in memory to the file, which is created in `directory`. If that fails,
+    /// nothing changes.
+    ///
+    /// Writing goes to the page cache. It blocks the event loop for as long as a copy takes.
     pub(crate) fn spill(&mut self, directory: &Path) -> Result<io::Result<()>, NoRoom> {
         if self.memory.is_empty() {
             return Ok(Ok(()));
@@ -92,13 +94,13 @@ impl ReadAhead {
             self.count_file();
             return Ok(Err(error));
         }
-        // A buffer that is kept would be memory that nobody counts.
+        // Memory that is kept here would not be counted.
         self.memory = BytesMut::new();
         self.in_memory = None;
         Ok(Ok(()))
     }
 
-    /// Space that the file takes.
+    /// Returns the space that the file takes.
     fn file_bytes(&self) -> u64 {
         self.file.as_ref().map_or(0, |file| file.written - file.given_back)
     }
@@ -106,7 +108,7 @@ impl ReadAhead {
     fn count_file(&mut self) {
         let bytes = self.file_bytes();
         if let Some(on_disk) = &mut self.on_disk {
-            // It is less than before.
+            // Making a reservation smaller does not fail.
             let _ = on_disk.resize(bytes);
         }
     }
@@ -116,7 +118,7 @@ impl ReadAhead {
             Some(file) => file,
             None => {
                 let file = tempfile::tempfile_in(directory)?;
-                self.file.insert(Spilled { file, taken: 0, written: 0, given_back: 0 })
+                self.file.insert(SpillFile { file, taken: 0, written: 0, given_back: 0 })
             }
         };
         file.file.write_all_at(&self.memory, file.written)?;
@@ -124,9 +126,9 @@ impl ReadAhead {
         Ok(())
     }
 
-    /// The oldest bytes; none if there are none.
+    /// Takes the oldest bytes. Returns none if there are none.
     pub(crate) fn take(&mut self) -> io::Result<Bytes> {
-        // A file that could not be written to may be there and empty.
+        // A file that could not be written may exist and be empty.
         let Some(file) = self.file.as_mut().filter(|file| file.taken < file.written) else {
             self.in_memory = None;
             return Ok(std::mem::take(&mut self.memory).freeze());
@@ -135,7 +137,8 @@ impl ReadAhead {
         file.file.read_exact_at(&mut data, file.taken)?;
         file.taken += data.len() as u64;
         if file.taken == file.written {
-            // Closing gives the space back. A client that is slow again gets another file.
+            // Closing the file gives its space back. If the client is slow again, it gets another
+            // file.
             self.file = None;
             self.on_disk = None;
         } else if file.taken - file.given_back >= GIVE_BACK_BYTES {
@@ -146,8 +149,8 @@ impl ReadAhead {
     }
 }
 
-impl Spilled {
-    /// Gives the space of what has been taken back, where the file system can do that.
+impl SpillFile {
+    /// Gives back the space of the taken bytes, if the file system supports that.
     fn give_back(&mut self) {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let length = self.taken - self.given_back;

@@ -1,6 +1,8 @@
-//! Response bodies that are too large or too slow to be read whole: a task reads from the worker
-//! ahead of the client, the client's connection drains what it has read. When the client is slow
-//! the rest goes to a file, so that the worker is held only by what that may not take.
+//! Response bodies that are too large or too slow to be read at once.
+//!
+//! A task reads from the worker ahead of the client, and the client's connection takes what has
+//! been read. If the client is slow, the bytes go to a file. So a slow client holds a worker only
+//! when the file may not grow.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -20,7 +22,7 @@ use crate::read_ahead::ReadAhead;
 use crate::worker::WorkerConnection;
 use crate::worker_response::{Afterwards, ProtocolError};
 
-/// A client that has made no room for this long is slow. Others are not worth a file.
+/// A client that has made no room for this long is slow. Faster clients do not need a file.
 const SLOW_AFTER: Duration = Duration::from_millis(200);
 
 /// A body that a worker is still sending. Dropping it ends the worker's connection.
@@ -30,7 +32,7 @@ pub(crate) struct PumpedBody {
     task: AbortHandle,
 }
 
-/// Between the task that reads and the connection that drains, on one loop.
+/// The state that the reading task and the client's connection share, on one event loop.
 struct Shared {
     ahead: ReadAhead,
     end: Option<Result<(), StreamError>>,
@@ -39,7 +41,8 @@ struct Shared {
 }
 
 impl PumpedBody {
-    /// Starts to read the rest of a body, of which `ahead` has been read. Call on an event loop.
+    /// Starts to read the rest of a body. `ahead` holds what has been read. Call this on an event
+    /// loop.
     pub(crate) fn start(
         app: Arc<App>,
         connection: WorkerConnection,
@@ -160,16 +163,17 @@ async fn read_to_end(
     }
 }
 
-/// Waits until there is room in memory: the client has taken what was there, or it is slow and that
-/// has gone to the file. A client that holds too much to be given more is cut off: its worker is
-/// needed for others.
+/// Waits until there is room in memory: either the client has taken bytes, or the client is slow
+/// and the bytes have gone to the file.
+///
+/// A client for which too many bytes are held already is cut off, because others need its worker.
 async fn make_room(app: &App, shared: &RefCell<Shared>) -> Result<(), NoRoom> {
     let is_counted = shared.borrow_mut().ahead.count();
     if is_counted && !shared.borrow().ahead.is_full() {
         return Ok(());
     }
     let room = poll_fn(|context| poll_room(shared, context));
-    // Who has not caught up with the file is still slow.
+    // A client that has not caught up with the file is still slow.
     let is_slow = !is_counted || shared.borrow().ahead.spilled_bytes() > 0;
     if !is_slow && timeout(SLOW_AFTER, room).await.is_ok() {
         return Ok(());
@@ -181,7 +185,7 @@ async fn make_room(app: &App, shared: &RefCell<Shared>) -> Result<(), NoRoom> {
     Ok(())
 }
 
-/// Makes room by the file, unless that has its share or cannot be written.
+/// Makes room by the file. Returns false if the file is full or cannot be written.
 fn spill(app: &App, ahead: &mut ReadAhead) -> Result<bool, NoRoom> {
     Ok(ahead.spilled_bytes() < app.config().response_spool_bytes && app.spill_response(ahead)?)
 }

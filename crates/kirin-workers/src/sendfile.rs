@@ -1,4 +1,4 @@
-//! Where files may be that an application names for the front to send (`X-Sendfile`).
+//! The directories for files that an application names in `X-Sendfile`.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use kirin_http::{StatusCode, is_out_of_descriptors};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-/// The directories below which such files may be.
+/// The open directories.
 pub(crate) struct SendfileRoots(Vec<Root>);
 
 struct Root {
@@ -39,7 +39,7 @@ impl NotSent {
 }
 
 impl SendfileRoots {
-    /// Opens the roots.
+    /// Opens the directories.
     pub(crate) fn open(paths: &[PathBuf]) -> io::Result<Self> {
         let open = |path: &PathBuf| {
             let path = path.canonicalize()?;
@@ -50,22 +50,22 @@ impl SendfileRoots {
         paths.iter().map(open).collect::<io::Result<Vec<Root>>>().map(Self)
     }
 
-    /// Their paths, without symbolic links.
+    /// Returns the paths of the directories, without symbolic links.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(|root| root.path.as_path())
     }
 
-    /// Opens `path` if it is below a root.
+    /// Opens `path` if it is below one of the directories.
     pub(crate) fn open_below(&self, path: &Path) -> Result<File, NotSent> {
         let unreadable = |error: io::Error| NotSent::Unreadable { path: path.to_owned(), error };
-        // Roots are canonical, so that a path through a link to the same place is found to be
-        // below.
+        // The directories are canonical. So a path through a symbolic link to the same place is
+        // found to be below.
         let canonical = path.canonicalize().map_err(unreadable)?;
         let below =
             self.0.iter().find_map(|root| Some((root, canonical.strip_prefix(&root.path).ok()?)));
         let Some((root, relative)) = below else { return Err(NotSent::Outside(path.to_owned())) };
-        // A link put there since the look above does not lead out either. NONBLOCK: a named pipe
-        // must not hold the loop.
+        // A symbolic link that was created since the check above cannot lead out either. With
+        // NONBLOCK, a named pipe does not block the event loop.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let file = rustix::fs::openat2(&root.directory, relative, flags, Mode::empty(), resolve)

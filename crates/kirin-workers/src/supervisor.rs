@@ -1,12 +1,13 @@
-//! Watches over one application: which generation of it gets the requests, and what takes too long.
+//! The supervisor of one application. It decides which generation gets the requests, and ends what
+//! takes too long.
 //!
-//! One task a running application. Everything that happens reaches it as an [`Event`] through one
-//! channel.
+//! Each running application has one such task. Everything that happens reaches it as an [`Event`]
+//! through one channel.
 //!
-//! The queue belongs to the application, workers to a generation: a request that waits is served by
-//! a worker of whichever generation is serving when one is free. A reload starts a generation
-//! beside the one that serves; with all its workers there it takes over, before that nobody sees
-//! it.
+//! The queue belongs to the application, the workers belong to a generation. A waiting request gets
+//! a worker of the generation that serves at that moment. A reload starts a new generation beside
+//! the present one. The new one takes over when all its workers have greeted; no request sees it
+//! before.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,18 +22,18 @@ use crate::error::AppError;
 use crate::event::Event;
 use crate::generation::{Generation, Orphans, Role};
 use crate::launch::Launch;
-use crate::parent::Birth;
+use crate::parent::ParentSpec;
 use crate::worker::WorkerConnection;
 
-/// How long workers whose parent has been killed may take to end.
+/// How long workers may take to end after their parent has been killed.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a worker that took too long may say where it is, before it is killed. Its client has
-/// been answered.
+/// How long a worker that took too long may take to log a stack trace, before it is killed. Its
+/// client has been answered.
 const TRACE_GRACE: Duration = Duration::from_secs(1);
 
-/// How often workers' age and memory are looked at, at most.
-const WEAR_INTERVAL: Duration = Duration::from_millis(900);
+/// The shortest time between two checks of the workers' age and memory.
+const REPLACEMENT_INTERVAL: Duration = Duration::from_millis(900);
 
 /// The state of the task.
 pub(crate) struct Supervisor {
@@ -40,30 +41,29 @@ pub(crate) struct Supervisor {
     events: mpsc::UnboundedReceiver<Event>,
     loops: Vec<Handle>,
     launch: Launch,
-    /// Oldest first. At most one serves and at most one starts.
+    /// The generations, oldest first. At most one serves, and at most one starts.
     generations: Vec<Generation>,
-    /// Parents that have been started.
-    lives: u64,
-    /// The number of the generation that was started last.
+    /// How many parents have been started.
+    incarnations: u64,
+    /// The number of the latest generation.
     newest: u64,
-    /// Workers that each generation is to have.
+    /// How many workers each generation should have.
     workers: usize,
-    /// A reload that came while a generation was starting.
+    /// Whether a reload was requested while a generation was starting.
     reload_again: bool,
-    /// Reloads that have been asked for.
+    /// How many reloads have been requested.
     reloads: u64,
-    /// When workers' age and memory were looked at last.
-    worn_at: Instant,
-    /// Workers whose parents have died, and when those that are left are killed.
+    /// When the workers' age and memory were checked last.
+    replacement_checked_at: Instant,
+    /// Workers whose parents have died, each group with the time at which it is killed.
     orphans: Vec<(Orphans, Instant)>,
 }
 
 impl App {
-    /// Starts an application: its parent process, and a task on the current runtime that watches
-    /// over it. Workers' connections are spread over `loops`, the runtimes that will call
-    /// [`App::answer`].
+    /// Starts an application: its parent process, and its supervisor on the current runtime. The
+    /// workers' connections are spread over `loops`, the runtimes that will call [`App::answer`].
     ///
-    /// Returns when the process has been started; [`App::ready`] tells when the application is
+    /// Returns when the process has been started. [`App::ready`] waits until the application is
     /// loaded.
     pub fn start(config: AppConfig, loops: Vec<Handle>) -> Result<Arc<Self>, AppError> {
         let (sender, events) = mpsc::unbounded_channel();
@@ -90,19 +90,19 @@ impl Supervisor {
             loops,
             launch,
             generations: Vec::new(),
-            lives: 0,
+            incarnations: 0,
             newest: 0,
             workers,
             reload_again: false,
             reloads: 0,
-            worn_at: Instant::now(),
+            replacement_checked_at: Instant::now(),
             orphans: Vec::new(),
         };
         supervisor.start_generation()?;
         Ok(supervisor)
     }
 
-    /// Until the application is stopped or cannot be started.
+    /// Runs until the application is stopped or cannot be started.
     pub(crate) async fn run(mut self) {
         let mut tick = tokio::time::interval(self.tick());
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -111,15 +111,15 @@ impl Supervisor {
                 event = self.events.recv() => match event {
                     Some(Event::Stop { limit, done }) => {
                         self.stop(limit, AppState::Stopped).await;
-                        // The sockets' directories go before anyone is told that all is gone.
+                        // This removes the directories of the sockets before the caller is told.
                         drop(self);
                         let _ = done.send(());
                         return;
                     }
-                    Some(event) => self.happened(event).await,
+                    Some(event) => self.handle_event(event).await,
                     None => return,
                 },
-                _ = tick.tick() => self.keep_house().await,
+                _ = tick.tick() => self.enforce_limits().await,
             };
             if let Err(error) = result {
                 tracing::error!(%error, "app is not running");
@@ -128,27 +128,27 @@ impl Supervisor {
         }
     }
 
-    /// How often time limits are looked at: often enough for the shortest.
+    /// Returns how often time limits are checked, which is often enough for the shortest one.
     fn tick(&self) -> Duration {
         let config = self.app.config();
         let shortest = config.request_deadline.min(config.queue_wait).min(config.start_limit);
         (shortest / 4).clamp(Duration::from_millis(20), Duration::from_secs(1))
     }
 
-    async fn happened(&mut self, event: Event) -> Result<(), AppError> {
+    async fn handle_event(&mut self, event: Event) -> Result<(), AppError> {
         match event {
-            Event::Control { life, line } => {
-                if let Some(generation) = self.by_life(life) {
-                    self.generations[generation].heard(&self.app, line);
+            Event::Control { incarnation, line } => {
+                if let Some(generation) = self.by_incarnation(incarnation) {
+                    self.generations[generation].handle_control_line(&self.app, line);
                 }
             }
-            Event::ControlClosed { life } => return self.parent_ended(life).await,
-            Event::Greeted { connection } => self.greeted(*connection),
+            Event::ControlClosed { incarnation } => return self.parent_ended(incarnation).await,
+            Event::Greeted { connection } => self.handle_greeting(*connection),
             Event::Lost { generation, slot } => {
                 if let Some(generation) =
                     self.generations.iter_mut().find(|known| known.number == generation)
                 {
-                    generation.lost(slot, &self.app, &self.loops);
+                    generation.reopen_slot(slot, &self.app, &self.loops);
                 }
             }
             Event::GraceOver { generation, pid } => self.grace_over(generation, pid),
@@ -157,23 +157,22 @@ impl Supervisor {
                 self.reload();
             }
             Event::Resize { more } => self.resize(more),
-            // Said to one that is stopping already; `run` takes the first.
+            // The application is being stopped already. `run` handles the first such event.
             Event::Stop { done, .. } => drop(done),
         }
         Ok(())
     }
 
-    /// The index of the generation whose present parent this is.
-    fn by_life(&self, life: u64) -> Option<usize> {
-        self.generations.iter().position(|generation| generation.life == life)
+    /// Returns the index of the generation with this parent.
+    fn by_incarnation(&self, incarnation: u64) -> Option<usize> {
+        self.generations.iter().position(|generation| generation.incarnation == incarnation)
     }
 
-    /// The lives of parents that have ended without having closed their control channel.
-    fn ended_unheard(&mut self, now: Instant) -> Vec<u64> {
-        let ended = self
-            .generations
-            .iter_mut()
-            .filter_map(|generation| generation.has_ended_unheard(now).then_some(generation.life));
+    /// Returns the incarnations of parents that have ended without closing their control channel.
+    fn silently_ended(&mut self, now: Instant) -> Vec<u64> {
+        let ended = self.generations.iter_mut().filter_map(|generation| {
+            generation.has_ended_silently(now).then_some(generation.incarnation)
+        });
         ended.collect()
     }
 
@@ -188,17 +187,21 @@ impl Supervisor {
     }
 
     fn start_generation(&mut self) -> Result<(), AppError> {
-        self.lives += 1;
+        self.incarnations += 1;
         self.newest += 1;
-        let birth = Birth { generation: self.newest, life: self.lives, workers: self.workers };
-        let mut generation = Generation::start(&self.app, &self.launch, birth)?;
+        let spec = ParentSpec {
+            generation: self.newest,
+            incarnation: self.incarnations,
+            workers: self.workers,
+        };
+        let mut generation = Generation::start(&self.app, &self.launch, spec)?;
         generation.open_missing(&self.app, &self.loops);
         self.generations.push(generation);
         Ok(())
     }
 
-    /// Starts a generation with new code, or remembers to when the one that is starting has come to
-    /// its end: what that has read of the code may be older than the wish.
+    /// Starts a generation with new code. If one is starting already, this waits for its end,
+    /// because it may have read older code.
     fn reload(&mut self) {
         if self.starting().is_some() {
             self.reload_again = true;
@@ -211,8 +214,8 @@ impl Supervisor {
         }
     }
 
-    /// A generation that was starting has come to its end, one way or the other.
-    fn started(&mut self) {
+    /// Handles the end of a start, whether it succeeded or failed.
+    fn finish_start(&mut self) {
         if self.reload_again {
             self.reload();
         } else {
@@ -220,26 +223,26 @@ impl Supervisor {
         }
     }
 
-    /// A worker is there. The first generation serves from its first worker on, another one when
-    /// all are there.
-    fn greeted(&mut self, connection: WorkerConnection) {
+    /// Adds a worker. The first generation serves from its first worker on. Later ones take over
+    /// when all their workers have greeted.
+    fn handle_greeting(&mut self, connection: WorkerConnection) {
         let number = connection.handle.generation;
         let is_first = self.serving().is_none();
         let Some(index) = self.generations.iter().position(|known| known.number == number) else {
             return;
         };
-        // One that took too long may come to its end after all, and would go on.
+        // A condemned worker may finish its request after all. It must not get another one.
         if self.generations[index].is_condemned(connection.handle.pid) {
             return;
         }
         match &mut self.generations[index].role {
             Role::Leaving { .. } => {}
             Role::Serving => {
-                self.app.remember_worker(&connection.handle);
+                self.app.register_worker(&connection.handle);
                 self.app.release(connection);
             }
             Role::Starting { greeted, .. } => {
-                self.app.remember_worker(&connection.handle);
+                self.app.register_worker(&connection.handle);
                 greeted.push(connection);
                 if is_first || greeted.len() >= self.workers {
                     self.take_over(index);
@@ -270,7 +273,7 @@ impl Supervisor {
         }
     }
 
-    /// The generation that was starting serves from now on, and the one that served leaves.
+    /// Lets the generation that was starting serve, and the one that served leave.
     fn take_over(&mut self, index: usize) {
         let old = self.serving();
         let role = std::mem::replace(&mut self.generations[index].role, Role::Serving);
@@ -285,33 +288,33 @@ impl Supervisor {
                 self.retire(old);
             }
         }
-        self.started();
+        self.finish_start();
     }
 
-    /// The generation's workers finish their requests and leave. They may take as long as a request
-    /// may.
+    /// Lets the workers of a generation finish their requests and leave. They may take as long as a
+    /// request.
     fn retire(&mut self, index: usize) {
         let generation = &mut self.generations[index];
         let deadline = Instant::now() + self.app.config().request_deadline;
         generation.role = Role::Leaving { deadline };
         self.app.retire_generation(generation.number);
-        generation.let_go();
+        generation.quit();
         if !generation.has_parent() {
             generation.stop_connecting();
             self.generations.remove(index);
         }
     }
 
-    /// A parent has ended by itself or has been killed.
-    async fn parent_ended(&mut self, life: u64) -> Result<(), AppError> {
-        let Some(index) = self.by_life(life) else { return Ok(()) };
+    /// Handles the end of a parent that has ended by itself or has been killed.
+    async fn parent_ended(&mut self, incarnation: u64) -> Result<(), AppError> {
+        let Some(index) = self.by_incarnation(incarnation) else { return Ok(()) };
         let Some(end) = self.generations[index].parent_ended(&self.app).await else {
             return Ok(());
         };
         self.orphans.push((end.orphans, Instant::now() + ORPHAN_LIMIT));
         match self.generations[index].role {
             Role::Starting { .. } => {
-                return self.give_up(index, end.reason.into_error(&self.app)).await;
+                return self.abandon_start(index, end.reason.into_error(&self.app)).await;
             }
             Role::Serving if !self.launch.is_repeatable(self.generations[index].number) => {
                 return Err(end.reason.into_error(&self.app));
@@ -320,7 +323,7 @@ impl Supervisor {
             Role::Leaving { .. } => {
                 let generation = self.generations.remove(index);
                 generation.stop_connecting();
-                self.app.cut_generation(generation.number);
+                self.app.disconnect_generation(generation.number);
                 tracing::debug!(
                     app = self.app.name(),
                     generation = generation.number,
@@ -331,8 +334,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// A generation that was starting does not. Without another one that is the application's end.
-    async fn give_up(&mut self, index: usize, error: AppError) -> Result<(), AppError> {
+    /// Abandons a generation that was starting. If no other one serves, the application has failed.
+    async fn abandon_start(&mut self, index: usize, error: AppError) -> Result<(), AppError> {
         let Some(serving) = self.serving() else { return Err(error) };
         let keeps = self.generations[serving].number;
         let mut generation = self.generations.remove(index);
@@ -343,18 +346,18 @@ impl Supervisor {
             %error,
             "reload failed; generation {keeps} keeps serving"
         );
-        self.started();
+        self.finish_start();
         Ok(())
     }
 
-    /// What takes too long is ended here.
-    async fn keep_house(&mut self) -> Result<(), AppError> {
+    /// Ends what takes too long, and restarts what has ended.
+    async fn enforce_limits(&mut self) -> Result<(), AppError> {
         let now = Instant::now();
         self.condemn_overdue();
         self.app.expire_waiting();
-        if self.worn_at + WEAR_INTERVAL <= now {
-            self.worn_at = now;
-            self.app.retire_worn_workers(now);
+        if self.replacement_checked_at + REPLACEMENT_INTERVAL <= now {
+            self.replacement_checked_at = now;
+            self.app.retire_old_workers(now);
         }
         self.orphans.retain(|(orphans, deadline)| {
             let wait = orphans.are_left() && (*deadline > now || !orphans.signal(Signal::KILL));
@@ -363,12 +366,12 @@ impl Supervisor {
             }
             wait
         });
-        for life in self.ended_unheard(now) {
-            self.parent_ended(life).await?;
+        for incarnation in self.silently_ended(now) {
+            self.parent_ended(incarnation).await?;
         }
         let mut late = None;
         for (index, generation) in self.generations.iter_mut().enumerate() {
-            generation.restart_if_due(&self.app, &self.launch, &mut self.lives, now);
+            generation.restart_if_due(&self.app, &self.launch, &mut self.incarnations, now);
             match generation.role {
                 Role::Starting { deadline, .. } if deadline <= now => late = Some(index),
                 Role::Leaving { deadline } if deadline <= now => {
@@ -384,7 +387,7 @@ impl Supervisor {
         }
         if let Some(index) = late {
             let (app, limit) = (self.app.name().to_owned(), self.app.config().start_limit);
-            self.give_up(index, AppError::TooSlow { app, limit }).await?;
+            self.abandon_start(index, AppError::TooSlow { app, limit }).await?;
         }
         self.generations.retain(|generation| {
             !matches!(generation.role, Role::Leaving { .. }) || generation.has_parent()
@@ -392,8 +395,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Answers 504 for requests that took too long. Their workers are asked where they are, and
-    /// killed a little later.
+    /// Answers overdue requests with 504. Their workers are asked for a stack trace, and killed a
+    /// little later.
     fn condemn_overdue(&mut self) {
         for worker in self.app.condemn_overdue() {
             let (number, pid) = (worker.generation, worker.pid);
@@ -404,11 +407,11 @@ impl Supervisor {
                 let events = self.app.events();
                 tokio::spawn(async move {
                     tokio::time::sleep(TRACE_GRACE).await;
-                    // Nobody listens when the application has been stopped.
+                    // Nobody receives this when the application has been stopped.
                     let _ = events.send(Event::GraceOver { generation: number, pid });
                 });
             }
-            worker.cut();
+            worker.disconnect();
         }
     }
 
@@ -420,7 +423,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends every process, by force after `limit`.
+    /// Ends all processes; by force after `limit`.
     async fn stop(&mut self, limit: Duration, state: AppState) {
         self.app.close(state);
         let deadline = Instant::now() + limit;
@@ -430,7 +433,7 @@ impl Supervisor {
             generation.role = Role::Leaving { deadline };
         }
         let is_patient = !limit.is_zero();
-        if is_patient && tokio::time::timeout(limit, self.all_ended()).await.is_err() {
+        if is_patient && tokio::time::timeout(limit, self.wait_for_parents()).await.is_err() {
             tracing::warn!(
                 app = self.app.name(),
                 "workers are killed: they did not end within {limit:?}"
@@ -439,40 +442,41 @@ impl Supervisor {
         for generation in &mut self.generations {
             generation.kill(&self.app).await;
         }
-        self.app.cut_all();
+        self.app.disconnect_all();
         for (orphans, _) in self.orphans.drain(..) {
             orphans.signal(Signal::KILL);
         }
         tracing::info!(app = self.app.name(), "app has ended");
     }
 
-    /// Waits for the end of all parents and goes on to end what is overdue.
-    async fn all_ended(&mut self) {
+    /// Waits for the end of all parents, and ends what is overdue in the meantime.
+    async fn wait_for_parents(&mut self) {
         let mut tick = tokio::time::interval(self.tick());
         while self.generations.iter().any(Generation::has_parent) {
             tokio::select! {
                 event = self.events.recv() => match event {
-                    Some(Event::Control { life, line }) => if let Some(index) = self.by_life(life) {
-                        self.generations[index].heard(&self.app, line);
+                    Some(Event::Control { incarnation, line }) => if let Some(index) = self.by_incarnation(incarnation) {
+                        self.generations[index].handle_control_line(&self.app, line);
                     },
-                    Some(Event::ControlClosed { life }) => self.parent_left(life).await,
+                    Some(Event::ControlClosed { incarnation }) => self.reap_parent(incarnation).await,
                     Some(Event::GraceOver { generation, pid }) => self.grace_over(generation, pid),
                     Some(_) => {}
                     None => return,
                 },
                 _ = tick.tick() => {
                     self.condemn_overdue();
-                    for life in self.ended_unheard(Instant::now()) {
-                        self.parent_left(life).await;
+                    for incarnation in self.silently_ended(Instant::now()) {
+                        self.reap_parent(incarnation).await;
                     }
                 }
             }
         }
     }
 
-    /// A parent has ended as it was told to. Workers that it has left are killed with the orphans.
-    async fn parent_left(&mut self, life: u64) {
-        if let Some(index) = self.by_life(life)
+    /// Handles the end of a parent that was told to end. Workers that it has left are killed with
+    /// the orphans.
+    async fn reap_parent(&mut self, incarnation: u64) {
+        if let Some(index) = self.by_incarnation(incarnation)
             && let Some(end) = self.generations[index].parent_ended(&self.app).await
         {
             self.orphans.push((end.orphans, Instant::now()));

@@ -40,8 +40,7 @@ impl Tunnel for WorkerTunnel {
 }
 
 impl Drop for WorkerTunnel {
-    /// From here on the worker has as long as for a request. One that does not come back for
-    /// another is killed.
+    /// From now on the worker has as long as for a request. If it does not come back, it is killed.
     fn drop(&mut self) {
         self.app.begin_deadline(&self.connection.handle);
     }

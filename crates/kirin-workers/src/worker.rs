@@ -1,4 +1,4 @@
-//! One worker's connection: the only file that reads from or writes to a worker.
+//! The connection to one worker. Only this file reads from and writes to workers.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -21,13 +21,13 @@ use crate::event::Event;
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
 use crate::parsed::Wanted;
 use crate::pool::Pooled;
-use crate::wear::{self, Wear};
+use crate::replacement::{self, ReplaceReason};
 
-/// Bytes read from a worker at once, and the longest response head.
+/// Bytes read from a worker at once. No response head may be longer.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A generation's place for one worker. When the connection in it is dropped, whoever does it, the
-/// supervisor hears of it and opens a new one.
+/// A generation's place for one worker. When the connection in it is dropped, the supervisor is
+/// told and opens another one.
 pub(crate) struct Slot {
     pub(crate) generation: u64,
     pub(crate) index: usize,
@@ -36,71 +36,77 @@ pub(crate) struct Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // Nobody listens when the application is being stopped.
+        // Nobody receives this while the application is being stopped.
         let _ = self.lost.send(Event::Lost { generation: self.generation, slot: self.index });
     }
 }
 
-/// A connection to a worker. Whoever holds it has the worker for itself.
+/// A connection to a worker. Its holder has the worker for itself.
 pub(crate) struct WorkerConnection {
     stream: UnixStream,
     buffer: ReadBuffer,
-    /// The thread of the event loop that the socket is registered with. It may be used on another,
-    /// which costs a wake-up.
+    /// The thread of the event loop with which the socket is registered. Using it on another loop
+    /// costs a wake-up.
     home: ThreadId,
     pub(crate) handle: Arc<WorkerHandle>,
     _slot: Slot,
 }
 
-/// What the supervisor keeps of a worker while somebody else uses its connection.
+/// The part of a worker that the supervisor keeps while a request uses the connection.
 pub(crate) struct WorkerHandle {
     pub(crate) pid: u32,
     pub(crate) generation: u64,
-    /// What it would have the front parse for it.
+    /// The parts of a request that Kirin parses for the worker.
     pub(crate) wanted: Wanted,
-    /// When it greeted.
-    born: Instant,
-    /// Its age at which it is to be replaced.
+    /// When the worker greeted.
+    started_at: Instant,
+    /// The age at which the worker is replaced.
     lifetime: Option<Duration>,
-    /// Whether it ran as the front's own user when it greeted.
+    /// Whether the worker ran as Kirin's user when it greeted.
     greeted_as_same_user: bool,
-    /// The same, looked at when it first matters.
+    /// Whether the worker runs as Kirin's user. Checked when that first matters.
     same_user: OnceLock<bool>,
-    /// It is to end when its request has ended.
+    /// Whether the worker ends after its present request.
     leaving: AtomicBool,
     socket: OwnedFd,
-    /// Milliseconds on the application's clock at which the request in progress is overdue; 0 for
-    /// none, `KILLED` after that.
+    /// Milliseconds on the application's clock at which the present request is overdue; 0 for no
+    /// request, `KILLED` after the deadline.
     deadline: AtomicU64,
 }
 
 const KILLED: u64 = u64::MAX;
 
 impl WorkerHandle {
-    /// Ends the worker's connection: who reads from it sees the end.
-    pub(crate) fn cut(&self) {
-        // Fails only when it has ended already.
+    /// Ends the worker's connection. A reader sees the end.
+    pub(crate) fn disconnect(&self) {
+        // Fails only if the connection has ended already.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 
-    /// Why it is to be replaced, if it is.
-    pub(crate) fn wear(&self, now: Instant, max_memory_bytes: Option<u64>) -> Option<Wear> {
-        let age = now.saturating_duration_since(self.born);
+    /// Returns why the worker must be replaced, if so.
+    pub(crate) fn replace_reason(
+        &self,
+        now: Instant,
+        max_memory_bytes: Option<u64>,
+    ) -> Option<ReplaceReason> {
+        let age = now.saturating_duration_since(self.started_at);
         if self.lifetime.is_some_and(|lifetime| age >= lifetime) {
-            return Some(Wear::Age(age));
+            return Some(ReplaceReason::Age(age));
         }
         let limit = max_memory_bytes?;
-        wear::resident_bytes(self.pid).filter(|resident| *resident > limit).map(Wear::Memory)
+        replacement::resident_bytes(self.pid)
+            .filter(|resident| *resident > limit)
+            .map(ReplaceReason::Memory)
     }
 
-    /// Whether it runs as the front's own user: then it may read what the front may read.
+    /// Returns whether the worker runs as Kirin's user. Then it may read the same files.
     pub(crate) fn is_same_user(&self) -> bool {
-        // One that has ended after its answer was what it had been.
+        // If the worker has ended since its response, the answer of its greeting counts.
         *self.same_user.get_or_init(|| runs_as_us(self.pid).unwrap_or(self.greeted_as_same_user))
     }
 
-    /// It gets no further request. To be followed by taking it out of the pool, where it may be
-    /// idle.
+    /// Marks the worker as leaving: it gets no further request. The caller must then remove it from
+    /// the pool, where it may be idle.
     pub(crate) fn leave(&self) {
         self.leaving.store(true, Ordering::Relaxed);
     }
@@ -109,23 +115,23 @@ impl WorkerHandle {
         self.leaving.load(Ordering::Relaxed)
     }
 
-    /// A request has begun.
+    /// Sets the deadline of a new request.
     pub(crate) fn begin(&self, deadline_ms: u64) {
         self.deadline.store(deadline_ms.max(1), Ordering::Relaxed);
     }
 
-    /// The response has come. False when the worker has been killed for it.
+    /// Removes the deadline. Returns false if the worker has been killed for it.
     pub(crate) fn end(&self) -> bool {
         self.deadline.swap(0, Ordering::Relaxed) != KILLED
     }
 
-    /// Whether the worker has been killed because it took too long.
+    /// Returns whether the worker has been killed because it took too long.
     pub(crate) fn is_killed(&self) -> bool {
         self.deadline.load(Ordering::Relaxed) == KILLED
     }
 
-    /// Marks the worker as killed if its request is overdue. The request cannot end between this
-    /// and the kill.
+    /// Marks the worker as killed if its request is overdue. The request cannot end between the
+    /// mark and the kill.
     pub(crate) fn condemn_if_overdue(&self, now_ms: u64) -> bool {
         let deadline = self.deadline.load(Ordering::Relaxed);
         let overdue = deadline != 0 && deadline != KILLED && deadline < now_ms;
@@ -137,13 +143,13 @@ impl WorkerHandle {
     }
 }
 
-/// Whether a process runs as the front's user; `None` if it has ended.
+/// Returns whether a process runs as Kirin's user; `None` if it has ended.
 fn runs_as_us(pid: u32) -> Option<bool> {
     effective_user(pid).map(|user| user == rustix::process::geteuid().as_raw())
 }
 
-/// The effective user id of a process (proc_pid_status(5): `Uid:`, then the real and the effective
-/// one).
+/// Returns the effective user id of a process. `Uid:` in proc_pid_status(5) has the real one and
+/// then the effective one.
 fn effective_user(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
@@ -163,14 +169,15 @@ impl Pooled for WorkerConnection {
 }
 
 impl Drop for WorkerConnection {
-    /// The handle keeps the socket open, so that the end must be told to the worker.
+    /// Ends the connection. Dropping the stream is not enough, because the handle keeps the socket
+    /// open.
     fn drop(&mut self) {
-        self.handle.cut();
+        self.handle.disconnect();
     }
 }
 
 impl WorkerConnection {
-    /// The connection in `slot`. Call on the loop that is to be its home.
+    /// Returns the connection in `slot`. Call this on the loop that becomes its home.
     pub(crate) fn new(worker: GreetedWorker, slot: Slot, max_age: Option<Duration>) -> Self {
         let GreetedWorker { stream, socket, greeting } = worker;
         Self {
@@ -181,8 +188,9 @@ impl WorkerConnection {
                 pid: greeting.pid,
                 generation: slot.generation,
                 wanted: greeting.wanted,
-                born: Instant::now(),
-                lifetime: max_age.map(|age| wear::lifetime(age, wear::draw())),
+                started_at: Instant::now(),
+                lifetime: max_age
+                    .map(|age| replacement::lifetime(age, replacement::random_fraction())),
                 greeted_as_same_user: runs_as_us(greeting.pid).unwrap_or(false),
                 same_user: OnceLock::new(),
                 leaving: AtomicBool::new(false),
@@ -193,14 +201,14 @@ impl WorkerConnection {
         }
     }
 
-    /// Whether the worker waits for a request: nothing has come from it, not even the end. Costs no
-    /// system call as long as nothing has.
+    /// Returns whether the worker waits for a request: nothing has arrived, not even the end. Makes
+    /// no system call while that is so.
     fn poll_is_waiting(&mut self, context: &mut Context<'_>) -> Poll<bool> {
         loop {
             match self.stream.poll_read_ready(context) {
                 Poll::Pending => return Poll::Ready(self.buffer.is_empty()),
                 Poll::Ready(Err(_)) => return Poll::Ready(false),
-                // Readiness may be left over from a read that took exactly what was there.
+                // The socket may look ready after a read that took exactly what was there.
                 Poll::Ready(Ok(())) => match self.stream.try_read(&mut [0]) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     _ => return Poll::Ready(false),
@@ -209,7 +217,7 @@ impl WorkerConnection {
         }
     }
 
-    /// Waits for the answer of [`WorkerConnection::poll_is_waiting`].
+    /// Returns whether the worker waits for a request. It may have ended while it was idle.
     pub(crate) async fn is_waiting(&mut self) -> bool {
         poll_fn(|context| self.poll_is_waiting(context)).await
     }
@@ -224,11 +232,11 @@ impl WorkerConnection {
 
     /// Tells the worker that nothing more will be sent.
     pub(crate) fn end_writing(&self) {
-        // Fails only when the worker has gone already.
+        // Fails only if the worker has gone already.
         let _ = rustix::net::shutdown(&self.handle.socket, Shutdown::Write);
     }
 
-    /// Lets the kernel copy a part of `file` to the worker; 0 at the file's end.
+    /// Copies a part of `file` to the worker inside the kernel. Returns 0 at the end of the file.
     pub(crate) async fn send_file(
         &self,
         file: &std::fs::File,
@@ -239,9 +247,9 @@ impl WorkerConnection {
         self.stream.async_io(Interest::WRITABLE, send).await
     }
 
-    /// Reads what has come behind what is buffered; 0 at the end. Must not be called with a full
-    /// buffer. A short read tells tokio that the socket is empty, so that no second `read` is
-    /// needed to find out.
+    /// Appends to the buffer, which must not be full. Returns 0 at the end.
+    ///
+    /// A short read tells tokio that the socket is empty, so that no second `read` is needed.
     pub(crate) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut read = ReadBuf::new(self.buffer.room());
         debug_assert!(read.remaining() > 0, "a full buffer reads as the end");
@@ -251,7 +259,7 @@ impl WorkerConnection {
         Poll::Ready(Ok(count))
     }
 
-    /// Reads into the caller's memory; 0 at the end. Only when nothing is buffered.
+    /// Reads into the caller's memory, if nothing is buffered. Returns 0 at the end.
     pub(crate) fn poll_read(
         &mut self,
         context: &mut Context<'_>,
@@ -283,7 +291,7 @@ impl WorkerConnection {
     }
 }
 
-/// A worker that has taken a connection and said who it is.
+/// A worker that has taken a connection and sent its greeting.
 pub(crate) struct GreetedWorker {
     pub(crate) greeting: Greeting,
     stream: UnixStream,

@@ -6,7 +6,7 @@ use kirin_http::{FieldLines, NoRoom, ReceivedBody, ReceivedHead, StatusCode};
 
 use crate::handed_file::{BadHandedFile, HandedFile};
 
-/// A response head, and what comes after it.
+/// The head of a final response.
 #[derive(Debug)]
 pub(crate) struct WorkerHead {
     pub(crate) status: StatusCode,
@@ -14,25 +14,25 @@ pub(crate) struct WorkerHead {
     pub(crate) body: ReceivedBody,
     /// What the worker does after this response.
     pub(crate) afterwards: Afterwards,
-    /// The file that the front is to send in place of the body.
+    /// The file that Kirin sends in place of the body.
     pub(crate) file: Option<HandedFile>,
 }
 
 /// What a worker does after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Afterwards {
-    /// It waits for the next request.
+    /// The worker waits for the next request.
     Waits,
-    /// It goes on with work that the client does not wait for, and says with a line end when that
-    /// is done.
+    /// The worker does work for which the client does not wait. It sends a line end when that is
+    /// done.
     CleansUp,
-    /// It leaves.
+    /// The worker leaves.
     Leaves,
 }
 
 impl Afterwards {
-    /// What is left over behind a response must be nothing, or the word of a worker that has
-    /// cleaned up already.
+    /// Checks the bytes after a response. There must be none, except the line end of a worker that
+    /// has cleaned up already.
     pub(crate) fn check_left(self, left: &[u8]) -> Result<(), ProtocolError> {
         match (self, left) {
             (_, []) | (Afterwards::CleansUp, [b'\n']) => Ok(()),
@@ -41,7 +41,7 @@ impl Afterwards {
     }
 }
 
-/// A worker that does not keep to the protocol. Its connection is closed and the client gets 502.
+/// Why a worker has broken the protocol. Its connection is closed, and the client gets 502.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProtocolError {
     #[error(transparent)]
@@ -60,7 +60,8 @@ pub(crate) enum ProtocolError {
     NoRoom(#[from] NoRoom),
 }
 
-/// Reads the head at the start of `input`; `None` when it is not all there.
+/// Parses the head at the start of `input`. Returns it with its length; `None` if it is not
+/// complete.
 pub(crate) fn read_head(
     input: &[u8],
     is_head: bool,
@@ -69,7 +70,7 @@ pub(crate) fn read_head(
     let mut cleans_up = false;
     let parsed = response_head::parse(input, |name, value| {
         if name.eq_ignore_ascii_case("x-sendfile") {
-            // The adapter's own word counts for more.
+            // What the adapter says takes precedence.
             file.get_or_insert_with(|| Ok(HandedFile::named(value)));
             return Field::Take;
         }
@@ -110,7 +111,7 @@ mod tests {
     use bytes::BytesMut;
     use proptest::prelude::*;
 
-    /// A head that is not informational.
+    /// Returns a final head.
     fn head(text: &str, is_head: bool) -> Result<Option<(WorkerHead, usize)>, ProtocolError> {
         Ok(read_head(text.as_bytes(), is_head)?.map(|(head, length)| match head {
             ReceivedHead::Final(head) => (head, length),
