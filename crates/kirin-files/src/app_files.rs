@@ -1,10 +1,9 @@
 //! Files that applications hand back for the front to send.
 //!
-//! The application has opened the file, so there is no question of whether it may be sent; the
-//! question is whether what the front finds at the path is what the application has opened. Its
-//! worker tells what `fstat` says of its handle, and the front compares. A worker sees whole
-//! seconds, so that a file that was changed within the last one or two is read anew for each
-//! request.
+//! The application has opened the file, so it may be sent. But the file at the path may no longer
+//! be the file that the application has opened. So the worker reports the `fstat` of its handle,
+//! and the front compares. A worker sees only whole seconds. So a file that was changed within the
+//! last one or two seconds is read again for each request.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -27,18 +26,18 @@ pub struct AppFiles {
     cache: RefCell<OpenFileCache<Rc<AppFile>>>,
 }
 
-/// What a worker sees of a file that its application has opened.
+/// The state of a file as a worker sees it after the application has opened it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenFile {
-    /// Device.
+    /// Number of the device.
     pub device: u64,
-    /// Inode.
+    /// Number of the inode.
     pub inode: u64,
     /// Size in bytes.
     pub size: u64,
     /// Last change of the contents, in seconds since the epoch.
     pub modified: i64,
-    /// Last change of the contents or of what is known of the file, likewise.
+    /// Last change of the contents or the metadata, in seconds since the epoch.
     pub changed: i64,
 }
 
@@ -48,18 +47,18 @@ pub struct AppFile {
     pub(crate) entity_tag: EntityTag,
 }
 
-/// Why the front cannot send the file that the application has opened.
+/// The reason why the front cannot send the file that the application has opened.
 #[derive(Debug, thiserror::Error)]
 pub enum NotThatFile {
-    /// It cannot be opened or read.
+    /// The file cannot be opened or read.
     #[error("{0}")]
     Unreadable(#[from] io::Error),
-    /// Another file, or another state of it, is at the path.
+    /// The path has another file, or another state of the file.
     #[error(
         "the file at this path is not the one that the application has opened, or has changed since"
     )]
     Another,
-    /// The worker does not run as the user that the front runs as, and might be allowed less.
+    /// The worker runs as another user than the front, who may have fewer rights.
     #[error("the worker runs as another user than Kirin")]
     AnotherUser,
 }
@@ -72,7 +71,7 @@ impl Default for AppFiles {
 }
 
 impl AppFiles {
-    /// The file at `path`, which an application has open in the state `seen`.
+    /// Returns the file at `path`, which an application has open in the state `seen`.
     pub fn opened(
         &self,
         path: &Path,
@@ -94,8 +93,8 @@ impl AppFiles {
         if file.file.state().is_seen(seen) { Ok(file) } else { Err(NotThatFile::Another) }
     }
 
-    /// The file at `path`, which an application has named and the caller has opened; `None` if it
-    /// is not a regular file.
+    /// Returns the file at `path`, which an application has named and the caller has opened.
+    /// Returns `None` if it is not a regular file.
     pub fn named(&self, path: &Path, file: File, now: Instant) -> io::Result<Option<Rc<AppFile>>> {
         let previous = match self.cache.borrow_mut().get(path.as_os_str().as_bytes(), now) {
             Some(Known::Fresh(file) | Known::Stale(file)) => Some(file),
@@ -108,7 +107,7 @@ impl AppFiles {
         }
     }
 
-    /// Reads what was opened, unless that would come to the same as before.
+    /// Reads the opened file, unless the result would equal the previous one.
     fn keep(
         &self,
         path: &Path,
@@ -136,7 +135,7 @@ impl AppFile {
         Ok(Self { file, entity_tag })
     }
 
-    /// Whether these are the contents of the file that a worker has just seen.
+    /// Returns whether these are the contents of the file that a worker has just seen.
     fn is_seen(&self, seen: &SeenFile) -> bool {
         let state = self.file.state();
         state.is_settled_in_seconds(self.file.read_at()) && state.is_seen(seen)

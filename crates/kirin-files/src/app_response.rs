@@ -1,5 +1,5 @@
-//! From an application's response and the file that it has handed back to what the client gets:
-//! what a file server would add, and nothing that the application has said otherwise.
+//! The client's response from an application's response and the file that it has handed back. It
+//! has the fields of a file server, unless the application has set them itself.
 
 use http::StatusCode;
 use kirin_http::byte_range::{ByteRange, Part, part_of};
@@ -14,15 +14,15 @@ use crate::read_file::http_date;
 /// The label of responses by applications: the file is the body of one.
 pub const ANSWERED_BY_APP: AnsweredBy = AnsweredBy::new("app");
 
-/// What the application has said of what it sends.
+/// The fields of the application's response that decide which fields may be added.
 #[derive(Default)]
 struct Said<'a> {
     entity_tag: Option<&'a [u8]>,
     last_modified: Option<&'a [u8]>,
     accept_ranges: Option<&'a [u8]>,
-    /// `Content-Encoding`: the file holds encoded bytes, of one representation of several.
+    /// `Content-Encoding`: the file has encoded bytes, which are one of several representations.
     is_encoded: bool,
-    /// `Content-Range`: the file holds a part.
+    /// `Content-Range`: the file has a part.
     is_part: bool,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Said<'a> {
 }
 
 impl AppFile {
-    /// The whole file with the application's status and fields.
+    /// Returns the complete file with the application's status and fields.
     pub fn whole(&self, status: StatusCode, fields: FieldLines, is_head: bool) -> Response {
         let size = self.file.size();
         let body = if is_head {
@@ -59,7 +59,8 @@ impl AppFile {
         Response { status, fields, body, answered_by: ANSWERED_BY_APP }
     }
 
-    /// The answer to a GET or HEAD that the application has answered 200 with `fields`.
+    /// Returns the response to a GET or HEAD that the application has answered with 200 and
+    /// `fields`.
     pub fn respond(
         &self,
         mut fields: FieldLines,
@@ -70,8 +71,8 @@ impl AppFile {
         if said.is_part {
             return self.whole(StatusCode::OK, fields, is_head);
         }
-        // A tag of ours would be the same for two codings of one file that happen to be of the same
-        // size.
+        // An entity tag from here would be the same for two codings of one file that happen to have
+        // the same size.
         let adds_tag = said.entity_tag.is_none() && !said.is_encoded;
         let adds_date = self.file.last_modified().filter(|_| said.last_modified.is_none());
         let adds_ranges = said.accept_ranges.is_none() && !said.is_encoded;
@@ -113,7 +114,7 @@ impl AppFile {
     }
 }
 
-/// A 304 with what the application has said, but for what describes a body that is not sent.
+/// Returns a 304 with the application's fields, without those that describe the missing body.
 fn not_modified(fields: &FieldLines) -> Response {
     let mut response = Response::new(ANSWERED_BY_APP, StatusCode::NOT_MODIFIED, Body::Empty);
     for (name, value) in fields.iter() {
@@ -124,7 +125,7 @@ fn not_modified(fields: &FieldLines) -> Response {
             b"content-language",
         ];
         if !of_body.iter().any(|other| name.eq_ignore_ascii_case(other)) {
-            // It was a field line before.
+            // This was a field line before, so it is valid.
             let _ = response.fields.try_push(name, value);
         }
     }

@@ -1,4 +1,4 @@
-//! What `files:DIR` can be told, and why a directory cannot be served.
+//! The settings of a `files:DIR` place, and the reasons why a directory cannot be served.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,52 +17,54 @@ pub(crate) const SMALL_FILE_BYTES: usize = 64 * 1024;
 /// Default of [`FilesConfig::compressed_file_bytes`].
 const COMPRESSED_FILE_BYTES: u64 = 2 * 1024 * 1024;
 
-/// Which symbolic links are followed. Relative links that stay inside the root always are.
+/// The symbolic links that Kirin follows. It always follows relative links that stay inside the
+/// root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FollowLinks {
-    /// None that lead out of the root.
+    /// No links that lead out of the root.
     #[default]
     Inside,
-    /// Those that belong to the owner of what they lead to.
+    /// Links whose owner also owns their target.
     SameOwner,
-    /// All.
+    /// All links.
     All,
 }
 
-/// One `files:DIR` place. All limits are per event loop.
+/// The settings of one `files:DIR` place. All limits are for one event loop.
 #[derive(Clone, Debug)]
 pub struct FilesConfig {
-    /// The directory. No path leads out of it; symbolic links only as `follow_links` says.
+    /// The directory. No path leads out of it, except by symbolic links that `follow_links` allows.
     pub root: PathBuf,
-    /// Which symbolic links that lead out of the directory are followed. Default: none.
+    /// The symbolic links out of the directory that Kirin follows. Default: none.
     pub follow_links: FollowLinks,
-    /// Names tried in order for a path that ends in `/`. Default: `index.html`.
+    /// Names that Kirin tries in order for a path that ends in `/`. Default: `index.html`.
     pub index: Vec<String>,
     /// Whether a directory without an index is shown as a list of its files. Default: no.
     pub listing: bool,
-    /// How long an answer from the cache is given without looking at the file system, absence
-    /// included. Default: 1 s, so that a changed file shows at the next look while a busy one costs
-    /// a few system calls a second; more gains nothing that can be measured. 0 looks at every
+    /// How long Kirin uses a cache entry, or a cached absence, without a look at the file system.
+    /// Default: 1 s. So a change shows at the next look, and a busy file costs a few system calls a
+    /// second. A longer time gains nothing that can be measured. With 0 Kirin looks at every
     /// request.
     pub validity: Duration,
-    /// Paths kept in the open-file cache. An open descriptor counts as one, so this bounds those
-    /// too. Default: 1000.
+    /// The number of paths in the open-file cache. Each open descriptor belongs to one, so this
+    /// bounds descriptors too. Default: 1000.
     pub cache_entries: usize,
     /// Memory of the open-file cache in bytes: contents, heads and paths. Default: 32 MiB.
     pub cache_bytes: usize,
-    /// Files up to this size in bytes are kept in memory and need no descriptor; larger ones are
-    /// kept open and sent by the kernel (sendfile). Default: 64 KiB.
+    /// The largest file, in bytes, whose contents stay in memory without a descriptor. Larger files
+    /// stay open, and the kernel sends them (sendfile). Default: 64 KiB.
     pub small_file_bytes: usize,
-    /// Codings in which variants are made of files that have none beside them. Default: none.
+    /// Codings of the variants that Kirin makes for files without variants beside them. Default:
+    /// none.
     pub compress: Codings,
-    /// Files up to this size in bytes are compressed; the variants count among `cache_bytes`.
-    /// Default: 2 MiB, above the size of scripts; what is larger should have its variants beside
-    /// it.
+    /// The largest file, in bytes, that Kirin compresses. The variants count towards `cache_bytes`.
+    /// Default: 2 MiB, which is more than scripts have. Larger files should have variants beside
+    /// them.
     pub compressed_file_bytes: u64,
 }
 
 impl FilesConfig {
-    /// The defaults for `root`.
+    /// Returns the defaults for `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -79,30 +81,30 @@ impl FilesConfig {
     }
 }
 
-/// Why a directory cannot be served.
+/// The reason why a directory cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// It is not there, or may not be read.
+    /// The directory does not exist, or may not be read.
     #[error("cannot open directory {}: {error}", path.display())]
     Root {
-        /// The directory as configured.
+        /// The directory from the configuration.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         error: io::Error,
     },
-    /// It is a file.
+    /// The path is a file.
     #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// The kernel (before Linux 5.6) or a sandbox has no openat2, without which a symbolic link
-    /// could lead outside.
+    /// The kernel (before Linux 5.6) or a sandbox has no openat2. Without it a symbolic link could
+    /// lead outside.
     #[error("cannot serve {}: openat2 is not available (Linux 5.6 or later): {error}", path.display())]
     OpenAt2 {
-        /// The directory as configured.
+        /// The directory from the configuration.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         error: io::Error,
     },
-    /// An index name that is a path.
+    /// An index name is a path.
     #[error("index {0:?} is not a file name: it must not be empty, contain `/` or start with `.`")]
     IndexName(String),
 }

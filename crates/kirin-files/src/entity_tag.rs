@@ -7,19 +7,19 @@ use kirin_http::entity_tag::Tag;
 
 use crate::root::FileState;
 
-/// A strong entity tag of ours, with its quotes.
+/// A strong entity tag of a file, with its quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntityTag(Box<str>);
 
 impl EntityTag {
-    /// Time of the last change in nanoseconds and size: the same on every machine that a deployment
-    /// copies the files to with their times. The coding tells a variant from the plain file; `~`
-    /// marks a file that was changed in the same tick of the clock in which it was read, because
-    /// the next state may have the same time and size.
+    /// Builds the tag from the time of the last change in nanoseconds and the size. These are the
+    /// same on every machine to which a deployment copies the files with their times. The coding
+    /// distinguishes a variant from the plain file. `~` marks a file that was changed in the same
+    /// clock tick in which it was read, because its next state may have the same time and size.
     pub(crate) fn of(state: &FileState, settled: bool, coding: Option<Coding>) -> Self {
         let (seconds, nanoseconds) = state.modified;
         let mut tag = String::with_capacity(40);
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = write!(tag, "\"{seconds:x}.{nanoseconds:x}-{:x}", state.size);
         if let Some(coding) = coding {
             let _ = write!(tag, "-{}", coding.name());

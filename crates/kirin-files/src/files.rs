@@ -1,4 +1,4 @@
-//! The place itself: asks the cache, then the file system, and answers.
+//! The place itself: it asks the cache, then the file system, and answers.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::open_file_cache::{Known, OpenFileCache, Weight};
 use crate::respond::refusal;
 use crate::root::{OpenError, Root};
 
-/// How often "no descriptor left" is logged at most.
+/// The shortest time between two log lines about missing descriptors.
 const EXHAUSTION_LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One `files:DIR` place on one event loop.
@@ -24,7 +24,7 @@ pub struct Files {
     config: FilesConfig,
     root: Root,
     cache: Rc<RefCell<OpenFileCache<Found>>>,
-    /// Variants that threads are making.
+    /// The number of variants that threads are making.
     underway: Rc<Cell<usize>>,
     exhaustion_logged: Cell<Option<Instant>>,
 }
@@ -57,8 +57,8 @@ impl Files {
         &self.underway
     }
 
-    /// Answers `request`, or `None`: it is for the next place. So is every method but GET and HEAD;
-    /// see [`Files::has`]. Call on an event loop if files are to be compressed.
+    /// Answers `request`. Returns `None` if the next place must answer it, as for every method but
+    /// GET and HEAD (see [`Files::has`]). Call this on an event loop if files are to be compressed.
     pub fn answer(&self, request: &RequestHead<'_>, now: Instant) -> Option<Response> {
         if !request.is_get_or_head() {
             return None;
@@ -73,8 +73,8 @@ impl Files {
         }
     }
 
-    /// Whether a GET of this path would be answered with a file or a redirect. When no place
-    /// answered a request with another method, this makes the difference between 404 and 405.
+    /// Returns whether a GET of this path would be answered with a file or a redirect. If no place
+    /// answered a request with another method, this decides between 404 and 405.
     pub fn has(&self, request: &RequestHead<'_>, now: Instant) -> bool {
         match self.find(request.path, now) {
             Ok(Found::File(_) | Found::Redirect(_)) => true,
@@ -85,7 +85,7 @@ impl Files {
         }
     }
 
-    /// What `path` leads to; or the status code of a refusal that is not worth remembering.
+    /// Returns what `path` leads to, or the status code of a refusal that the cache does not keep.
     fn find(&self, path: &str, now: Instant) -> Result<Found, StatusCode> {
         let previous = match self.cache.borrow_mut().get(path.as_bytes(), now) {
             Some(Known::Fresh(found)) => return Ok(found),
@@ -109,7 +109,7 @@ impl Files {
             }
             Err(OpenError::Exhausted(error)) => {
                 self.log_exhaustion(&error, now);
-                // What we hold is better than nothing.
+                // An old entry is better than nothing.
                 return previous.ok_or(StatusCode::SERVICE_UNAVAILABLE);
             }
             Err(OpenError::Failed(error)) => {

@@ -1,4 +1,4 @@
-//! What a path leads to; the value of the open-file cache.
+//! The result of looking up a path: the value type of the open-file cache.
 
 use std::io;
 use std::rc::Rc;
@@ -13,15 +13,15 @@ use crate::redirect::Redirect;
 use crate::representation::Representation;
 use crate::root::OpenFile;
 
-/// What a path leads to, for as long as the validity time lasts.
+/// The result of looking up a path. It holds until the validity time is over.
 #[derive(Clone)]
 pub(crate) enum Found {
     File(Rc<StaticFile>),
-    /// A directory, asked for without the `/` at its end.
+    /// A directory that was requested without the `/` at its end.
     Redirect(Rc<Redirect>),
-    /// Nothing of ours: the next place in the route may have it.
+    /// No file. The next place of the route may have one.
     Absent,
-    /// Something that is not for visitors: 403.
+    /// A file that visitors must not see: 403.
     Refused,
 }
 
@@ -29,13 +29,13 @@ pub(crate) enum Found {
 pub(crate) struct StaticFile {
     content_type: String,
     original: Representation,
-    /// In the order of [`Coding::ALL`].
+    /// The variants beside the file, in the order of [`Coding::ALL`].
     variants: [Option<Representation>; 3],
-    /// Used only if there are no variants beside it.
+    /// The variants that Kirin makes. They are used only if there are none beside the file.
     pub(crate) made: MadeVariants,
 }
 
-/// The same, opened and not read.
+/// The same file with its variants, opened but not read.
 pub(crate) struct OpenedFile {
     pub(crate) content_type: String,
     pub(crate) original: OpenFile,
@@ -66,7 +66,7 @@ impl Kept for Found {
 }
 
 impl StaticFile {
-    /// Reads what was opened.
+    /// Reads the opened file and its variants.
     pub(crate) fn read(opened: OpenedFile, config: &FilesConfig) -> io::Result<Self> {
         let OpenedFile { content_type, original, variants } = opened;
         let size = original.state.size;
@@ -97,7 +97,7 @@ impl StaticFile {
         Ok(Self { content_type, original, variants, made: MadeVariants::of(allowed) })
     }
 
-    /// Whether reading `opened` would come to the same.
+    /// Returns whether reading `opened` would give the same result.
     pub(crate) fn is_unchanged(&self, opened: &OpenedFile) -> bool {
         let same = |ours: &Representation, theirs: &OpenFile| ours.file.is_still(&theirs.state);
         let variants = self.variants.iter().zip(&opened.variants);
@@ -110,28 +110,28 @@ impl StaticFile {
             })
     }
 
-    /// Whether clients get different representations.
+    /// Returns whether clients get different representations.
     pub(crate) fn varies(&self) -> bool {
         self.made.are_possible() || self.variants.iter().any(Option::is_some)
     }
 
-    /// The file as it is.
+    /// Returns the file without a coding.
     pub(crate) fn original(&self) -> &Representation {
         &self.original
     }
 
-    /// The media type.
+    /// Returns the media type.
     pub(crate) fn content_type(&self) -> &str {
         &self.content_type
     }
 
-    /// The tag that the variant in `coding` has, or will have when it is made.
+    /// Returns the tag of the variant in `coding`, even if the variant does not exist yet.
     pub(crate) fn made_tag(&self, coding: Coding) -> EntityTag {
         let file = &self.original.file;
         EntityTag::of(file.state(), file.is_settled(), Some(coding))
     }
 
-    /// The variant that lies beside the file.
+    /// Returns the variant that lies beside the file.
     pub(crate) fn variant(&self, wanted: Coding) -> Option<&Representation> {
         let (_, variant) =
             Coding::ALL.iter().zip(&self.variants).find(|(coding, _)| **coding == wanted)?;

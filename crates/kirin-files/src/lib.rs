@@ -1,20 +1,20 @@
 #![forbid(unsafe_code)]
 //! Static files: the `files:DIR` place of a route, and files that applications hand back.
 //!
-//! One [`Files`] a directory and event loop; it shares nothing with the other loops, so it needs no
-//! lock. The router asks [`Files::answer`] for each request; what was asked for within the validity
-//! time is answered from the open-file cache without a system call.
+//! Each directory has one [`Files`] on each event loop. It shares nothing with the other loops, so
+//! it needs no lock. The router calls [`Files::answer`] for each request. A path that was requested
+//! within the validity time is answered from the open-file cache, without a system call.
 //!
-//! File system calls are made inline, as nginx makes them without `aio`: a cold page cache or a
-//! slow network file system holds up the loop. Open, stat and read of what the kernel has in memory
-//! take microseconds, and a thread pool would cost every request more than that.
+//! File system calls run on the event loop, as in nginx without `aio`. A cold page cache or a slow
+//! network file system delays the loop. Open, stat and read take microseconds for data that the
+//! kernel has in memory. A thread pool would cost every request more than that.
 //!
-//! In the order in which a request passes them: [`file_name`] (what file is meant),
-//! `open_file_cache`, `root` and `lookup` (the file system), `respond` (which variant, and how much
-//! of it), `made_variants` (compression). docs/files.md is the same for users.
+//! A request passes these modules in order: [`file_name`] (the file that the path means),
+//! `open_file_cache`, `root` and `lookup` (the file system), `respond` (the variant and its
+//! ranges), `made_variants` (compression). docs/files.md describes the same for users.
 //!
-//! [`AppFiles`] is the same cache for files that an application has opened; its worker tells path
-//! and state.
+//! [`AppFiles`] is the same cache for files that an application has opened. The worker reports
+//! their path and state.
 
 mod app_files;
 mod app_response;

@@ -1,11 +1,11 @@
-//! Symbolic links that leave the root, for places that follow those whose owner owns the target as
-//! well.
+//! Symbolic links that leave the root, for places that follow a link if its owner also owns the
+//! target.
 //!
-//! `follow_links = "owner"` is what nginx calls `disable_symlinks if_not_owner` and Apache
-//! `SymLinksIfOwnerMatch`: somebody who may write below the root cannot show files of others by a
-//! link. Every component of the path is opened by itself and stays open while the next is looked
-//! for, and owners are read from what has been opened. So a link that is exchanged meanwhile is
-//! either followed and checked, or not followed.
+//! `follow_links = "owner"` is `disable_symlinks if_not_owner` in nginx and `SymLinksIfOwnerMatch`
+//! in Apache. A user who may write below the root cannot use a link to show files of other users.
+//! Every component of the path is opened by itself, and stays open while the next one is looked up.
+//! The owners are read from the open descriptors. So a link that is swapped in this time is either
+//! followed and checked, or not followed.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,13 +18,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// As many links as the kernel follows on one path (path_resolution(7)).
+/// The number of links that the kernel follows on one path (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
 const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens `name` below `directory` with `flags`. Follows a link only if it belongs to the owner of
-/// what it leads to.
+/// Opens `name` below `directory` with `flags`. Follows a link only if the owner of the link also
+/// owns the target.
 pub(crate) fn open_of_same_owner(
     directory: impl AsFd,
     name: &Path,
@@ -48,12 +48,12 @@ fn walk(start: OwnedFd, path: &Path, flags: OFlags, links: &mut usize) -> Result
             Component::ParentDir => openat(&here, "..", wanted, Mode::empty())?,
             Component::Normal(name) => {
                 match openat(&here, name, wanted | OFlags::NOFOLLOW, Mode::empty()) {
-                    // A link, unless it is a file where a directory is wanted.
+                    // This is a link, or a file where a directory is wanted.
                     Err(error @ (Errno::LOOP | Errno::NOTDIR)) => {
                         let link = openat(&here, name, STEP, Mode::empty())?;
                         let stat = fstat(&link)?;
                         if fstatfs(&link)?.f_type == PROC_SUPER_MAGIC {
-                            // What such a link shows is not what it leads to.
+                            // The text of such a link is not its target.
                             return Err(Errno::LOOP);
                         }
                         if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
@@ -79,7 +79,7 @@ fn walk(start: OwnedFd, path: &Path, flags: OFlags, links: &mut usize) -> Result
     if is_opened { Ok(here) } else { openat(&here, ".", flags, Mode::empty()) }
 }
 
-/// Whether `path` is a link that does not belong to the owner of what it leads to.
+/// Returns whether `path` is a link whose owner does not own the target.
 pub(crate) fn has_other_owner(path: &Path) -> bool {
     match (std::fs::symlink_metadata(path), std::fs::metadata(path)) {
         (Ok(link), Ok(target)) => link.is_symlink() && link.uid() != target.uid(),
@@ -87,7 +87,8 @@ pub(crate) fn has_other_owner(path: &Path) -> bool {
     }
 }
 
-/// Says for the log which link on the way to `name` below `directory` it is that `is_refused`.
+/// Describes for the log the first link on the way to `name` below `directory` that `is_refused`
+/// matches.
 pub(crate) fn describe(
     directory: &Path,
     name: &Path,

@@ -1,8 +1,8 @@
-//! Lists of what is in a directory, for places that are told to show them.
+//! Lists of the files in a directory, for places with `listing`.
 //!
-//! Asked by [`crate::Files`] when a directory has no index page. Every name is escaped; hidden
-//! files, and what could not be served, are left out. Nothing is kept: a list is as new as the
-//! request.
+//! [`crate::Files`] calls this when a directory has no index page. Every name is escaped. Hidden
+//! files, and files that could not be served, are left out. No list is cached, so each list is as
+//! new as its request.
 
 use std::fmt::Write;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,20 +16,20 @@ use crate::file_name::FileName;
 use crate::redirect::Redirect;
 use crate::root::{OpenError, Opened, Root};
 
-/// Files in a list at most: the loop waits while they are looked at, some microseconds each.
+/// The most files in a list. The event loop waits some microseconds for each of them.
 const MAX_ENTRIES: usize = 5000;
 
-/// Something in a directory.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     name: Vec<u8>,
-    /// None for a directory.
+    /// The size in bytes. None for a directory.
     size_bytes: Option<u64>,
-    /// Seconds since the epoch.
+    /// The last change, in seconds since the epoch.
     modified: i64,
 }
 
-/// The list of the directory that `request` asks for, if it is one.
+/// Returns the list of the directory that `request` asks for, if it is a directory.
 pub(crate) fn answer(root: &Root, request: &RequestHead<'_>) -> Option<Response> {
     let path = FileName::parse(request.path).ok().filter(|path| !path.is_hidden())?;
     let directory = match root.open_directory_beneath(&path.name) {
@@ -51,7 +51,7 @@ pub(crate) fn answer(root: &Root, request: &RequestHead<'_>) -> Option<Response>
     Some(response)
 }
 
-/// The entries in the order of the page, and whether these are all.
+/// Returns the entries in the order of the page, and whether these are all.
 fn read(
     root: &Root,
     path: &FileName,
@@ -75,7 +75,7 @@ fn read(
     Ok((entries, is_whole))
 }
 
-/// Whether a request for it could be answered.
+/// Returns whether a request for this entry could be answered.
 fn is_shown(path: &FileName, name: &[u8]) -> bool {
     let is_well_known = path.name.is_empty() && name == b".well-known";
     (!name.starts_with(b".") || is_well_known) && !name.iter().any(u8::is_ascii_control)
@@ -90,7 +90,8 @@ fn look_at(root: &Root, path: &FileName, directory: impl AsFd, name: Vec<u8>) ->
         }
         FileType::Directory => Some(Entry { name, size_bytes: None, modified }),
         FileType::Symlink => {
-            // Only one that stays below the root can be served, or tells what it leads to.
+            // A link can be served only if it stays below the root. So only such a link shows its
+            // target.
             let whole = [&path.name[..], b"/", &name].concat();
             match root.open_beneath(whole.strip_prefix(b"/").unwrap_or(&whole)).ok()? {
                 Opened::File(file) => Some(Entry {
@@ -120,7 +121,8 @@ fn page(path: &FileName, entries: &[Entry], is_whole: bool) -> String {
     for entry in entries {
         let slash = if entry.size_bytes.is_none() { "/" } else { "" };
         let size = entry.size_bytes.map_or("-".to_owned(), |size| size.to_string());
-        // `./` keeps a name with a colon from being a scheme. Writing to a String does not fail.
+        // `./` prevents that a name with a colon is read as a scheme. Writing to a String cannot
+        // fail.
         let _ = writeln!(
             page,
             "<tr><td><a href=\"./{}{slash}\">{}{slash}</a></td><td>{size}</td><td>{}</td></tr>",
@@ -140,16 +142,16 @@ fn page(path: &FileName, entries: &[Entry], is_whole: bool) -> String {
     page
 }
 
-/// Returns `text` as HTML. What is not UTF-8 shows as replacement characters.
+/// Returns `text` as HTML. Bytes that are not UTF-8 become replacement characters.
 fn as_html(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     String::from_utf8_lossy(&html::escape(text.as_bytes())).into_owned()
 }
 
-/// `06 Nov 1994 08:49`, in UTC.
+/// Formats a time in UTC: `06 Nov 1994 08:49`.
 fn date(seconds: i64) -> String {
     let time = UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-    // httpdate has the calendar, up to the year 9999: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    // httpdate knows the calendar up to the year 9999: `Sun, 06 Nov 1994 08:49:37 GMT`.
     match seconds {
         0..253_402_300_800 => httpdate::fmt_http_date(time).get(5..22).unwrap_or("-").to_owned(),
         _ => "-".to_owned(),

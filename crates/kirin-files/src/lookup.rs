@@ -1,4 +1,4 @@
-//! From a path to what is there, by asking the file system.
+//! Looks up a path in the file system.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::media_type::content_type;
 use crate::redirect::Redirect;
 use crate::root::{OpenError, OpenFile, Opened, Root};
 
-/// Looks up `path`. What is known already (`previous`) is kept if it has not changed.
+/// Looks up `path`. Keeps the known result (`previous`) if the file has not changed.
 pub(crate) fn look_up(
     root: &Root,
     config: &FilesConfig,
@@ -27,8 +27,8 @@ pub(crate) fn look_up(
     }
     match open(root, &path.name)? {
         Some(Opened::File(original)) => read(root, config, &path.name, original, previous),
-        // Only a directory that we have a page for is ours: a route of an application may share its
-        // name.
+        // Only a directory with an index page or a list belongs to this place, because a route of
+        // an application may have the same name.
         Some(Opened::Directory) => Ok(match open_index(root, config, path)? {
             Some(_) => Found::Redirect(Rc::new(Redirect::to(path))),
             None => Found::Absent,
@@ -38,7 +38,7 @@ pub(crate) fn look_up(
     }
 }
 
-/// The first index file in the directory `path`, with its name.
+/// Returns the first index file in the directory `path`, with its name.
 fn open_index(
     root: &Root,
     config: &FilesConfig,
@@ -68,7 +68,8 @@ fn read(
     previous: Option<&Found>,
 ) -> Result<Found, OpenError> {
     let mut variants = [None, None, None];
-    // A file asked for by the name of a variant is an original, and seldom has variants of its own.
+    // A file that is requested by the name of a variant is an original, and seldom has its own
+    // variants.
     if !Coding::ALL.iter().any(|coding| name.ends_with(file_suffix(*coding))) {
         for (variant, coding) in variants.iter_mut().zip(Coding::ALL) {
             *variant = open_variant(root, name, coding, &original)?;
@@ -86,8 +87,8 @@ fn read(
     }
 }
 
-/// The variant of `name` in `coding`, unless it is older than the file: then the file was changed
-/// and the variant forgotten.
+/// Returns the variant of `name` in `coding`, unless it is older than the file. An older one was
+/// not updated when the file changed.
 fn open_variant(
     root: &Root,
     name: &[u8],
@@ -100,12 +101,12 @@ fn open_variant(
             Ok(Some(variant))
         }
         Err(error @ OpenError::Exhausted(_)) => Err(error),
-        // Whatever else is there is no reason not to send the original.
+        // Any other error is no reason not to send the original.
         Ok(_) | Err(_) => Ok(None),
     }
 }
 
-/// What the name of a variant ends in.
+/// Returns the extension of a variant's name.
 fn file_suffix(coding: Coding) -> &'static [u8] {
     match coding {
         Coding::Brotli => b".br",
@@ -114,7 +115,7 @@ fn file_suffix(coding: Coding) -> &'static [u8] {
     }
 }
 
-/// `None` when there is nothing.
+/// Returns `None` for a missing file.
 fn open(root: &Root, name: &[u8]) -> Result<Option<Opened>, OpenError> {
     match root.open_beneath(name) {
         Ok(opened) => Ok(Some(opened)),

@@ -1,9 +1,9 @@
-//! Variants that nobody has laid beside a file: compressed when they are first asked for, and kept
-//! with the file in the open-file cache. They go when the file has changed, as it is read anew
-//! then.
+//! Variants of files that have none beside them. Kirin compresses such a file at the first request,
+//! and keeps the variant with the file in the open-file cache. A variant goes when its file
+//! changes, because the file is then read again.
 //!
-//! What is small is compressed at once; for the rest a thread does it, and until then clients get
-//! the original.
+//! Small files are compressed at once. A thread compresses the others. Until it has finished,
+//! clients get the original.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,11 +15,11 @@ use crate::files::Files;
 use crate::found::{Found, StaticFile};
 use crate::representation::Representation;
 
-/// Files that are compressed at a time, for each place and event loop. Nobody waits for one, so few
-/// are enough.
+/// The most files that each place and event loop compresses at the same time. No client waits for a
+/// variant, so a few are enough.
 const MAX_UNDERWAY: usize = 2;
 
-/// The variants of one file. In the order of [`Coding::ALL`].
+/// The variants of one file, in the order of [`Coding::ALL`].
 pub(crate) struct MadeVariants {
     allowed: Codings,
     variants: RefCell<[Made; 3]>,
@@ -27,21 +27,21 @@ pub(crate) struct MadeVariants {
 
 #[derive(Clone)]
 enum Made {
-    /// Nobody has asked.
+    /// No client has asked for this variant.
     Not,
     Underway,
-    /// It would be no smaller.
+    /// The variant would not be smaller.
     Useless,
     Is(Rc<Representation>),
 }
 
 impl MadeVariants {
-    /// None yet; `allowed` may be.
+    /// Starts without variants. `allowed` are the codings that may be made.
     pub(crate) fn of(allowed: Codings) -> Self {
         Self { allowed, variants: RefCell::new([Made::Not, Made::Not, Made::Not]) }
     }
 
-    /// The codings that are worth it for a file of this type and size.
+    /// Returns the codings that are worth it for a file of this type and size.
     pub(crate) fn worthwhile(
         allowed: Codings,
         content_type: &str,
@@ -53,17 +53,17 @@ impl MadeVariants {
         if is_worthwhile { allowed } else { Codings::NONE }
     }
 
-    /// Whether `coding` may be made, or has been.
+    /// Returns whether `coding` exists or may be made.
     pub(crate) fn may_have(&self, coding: Coding) -> bool {
         self.allowed.has(coding) && !matches!(self.at(coding), Made::Useless)
     }
 
-    /// Whether there may be any.
+    /// Returns whether any variant may exist.
     pub(crate) fn are_possible(&self) -> bool {
         !self.allowed.is_empty()
     }
 
-    /// Memory taken.
+    /// Returns the memory of the variants in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let bytes = |made: &Made| match made {
             Made::Is(variant) => variant.bytes(),
@@ -82,8 +82,8 @@ impl MadeVariants {
 }
 
 impl Files {
-    /// The variant of `file`, which was found at `path`; `None` if there is none yet, or it would
-    /// be no smaller.
+    /// Returns the variant of `file`, which was found at `path`. Returns `None` if it does not
+    /// exist yet, or would not be smaller.
     pub(crate) fn make_variant(
         &self,
         path: &str,
@@ -132,7 +132,8 @@ impl Files {
 }
 
 impl StaticFile {
-    /// Takes what was encoded; `None` if that has failed. Gives the variant if it is of use.
+    /// Stores the encoded bytes, which are `None` after a failure. Returns the variant if it is
+    /// useful.
     fn keep_variant(&self, coding: Coding, encoded: Option<Vec<u8>>) -> Option<Rc<Representation>> {
         let smaller =
             encoded.filter(|encoded| (encoded.len() as u64) < self.original().file.size());

@@ -1,8 +1,8 @@
 //! `Content-Type` by file name.
 
-/// Extensions that mime_guess does not know or has an outdated type for.
+/// Extensions that mime_guess does not know, or has an outdated type for.
 const OVERRIDES: &[(&str, &str)] = &[
-    // RFC 9239 made text/javascript the one name.
+    // RFC 9239 made text/javascript the only name.
     ("mjs", "text/javascript"),
     ("cjs", "text/javascript"),
     // Source maps.
@@ -10,11 +10,11 @@ const OVERRIDES: &[(&str, &str)] = &[
     ("zst", "application/zstd"),
 ];
 
-/// The media type of a file of this name, with `charset=utf-8` where text without it would be
-/// guessed at.
+/// Returns the media type of a file with this name. It has `charset=utf-8` where clients would
+/// otherwise guess the encoding of text.
 ///
-/// XML says its encoding itself, and a charset here would overrule it (RFC 7303 section 3), so XML
-/// types have none.
+/// XML declares its own encoding, and a charset here would overrule that (RFC 7303 section 3). So
+/// XML types have no charset.
 pub(crate) fn content_type(name: &[u8]) -> String {
     let file_name = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
     let media_type = extension(file_name)

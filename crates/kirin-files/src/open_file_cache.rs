@@ -1,9 +1,9 @@
-//! The open-file cache: what each path led to when we last looked. Of a `files:DIR` place, and of
-//! what applications hand back.
+//! The open-file cache: the last lookup result of each path. A `files:DIR` place has one, and so
+//! have the files that applications hand back.
 //!
-//! Bounded by entries (an open descriptor counts as one) and by bytes. Evicts by CLOCK: one bit a
-//! slot says whether it was asked for since the hand last came by, so that a sweep over names that
-//! nobody asks for twice pushes out itself and not what is in demand.
+//! The cache is bounded by entries (an open descriptor belongs to one) and by bytes. It evicts by
+//! CLOCK: one bit in each slot records whether the path was requested since the hand last passed.
+//! So a scan over names that are requested only once evicts its own entries, not those in demand.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-/// What a slot and its place in the map take besides path and value, about.
+/// The approximate memory of a slot and its map entry in bytes, without path and value.
 const SLOT_BYTES: usize = 128;
 
-/// What a path can lead to.
+/// A value of the cache.
 pub(crate) trait Kept: Clone {
-    /// Memory taken.
+    /// Returns the memory in bytes.
     fn bytes(&self) -> usize;
-    /// Descriptors kept open.
+    /// Returns the number of open descriptors.
     fn descriptors(&self) -> usize;
 }
 
-/// Paths and what they led to.
+/// Paths and their last lookup results.
 pub(crate) struct OpenFileCache<V> {
     slots: Vec<Option<Slot<V>>>,
     free: Vec<usize>,
@@ -33,18 +33,18 @@ pub(crate) struct OpenFileCache<V> {
     validity: Duration,
 }
 
-/// What the limits count.
+/// The quantities that the limits bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weight {
     pub(crate) entries: usize,
     pub(crate) bytes: usize,
 }
 
-/// What the cache knows of a path.
+/// The state of a cached result.
 pub(crate) enum Known<V> {
-    /// It was looked at within the validity time.
+    /// The path was looked up within the validity time.
     Fresh(V),
-    /// It has to be looked at again.
+    /// The path must be looked up again.
     Stale(V),
 }
 
@@ -77,9 +77,9 @@ impl<V: Kept> OpenFileCache<V> {
         Some(if fresh { Known::Fresh(found) } else { Known::Stale(found) })
     }
 
-    /// Remembers what was found at `now`. What alone is over a limit is not kept.
+    /// Stores the result of a lookup at `now`. Does not keep a result that alone exceeds a limit.
     pub(crate) fn put(&mut self, path: &[u8], found: V, now: Instant) {
-        // It was in demand before if it was known before.
+        // A path that was cached before was requested before.
         let wanted = self.remove(path);
         let weight = Weight {
             entries: found.descriptors().max(1),
@@ -110,26 +110,26 @@ impl<V: Kept> OpenFileCache<V> {
         self.used.bytes += weight.bytes;
     }
 
-    /// Memory taken.
+    /// Returns the memory in bytes.
     #[cfg(test)]
     pub(crate) fn used_bytes(&self) -> usize {
         self.used.bytes
     }
 
-    /// What is known of a path, old or not, without asking for it.
+    /// Returns the result for a path, old or not, without marking it as requested.
     pub(crate) fn peek(&self, path: &[u8]) -> Option<&V> {
         self.slots.get(*self.by_path.get(path)?)?.as_ref().map(|slot| &slot.found)
     }
 
-    /// Takes notice that what `path` led to takes more memory than when it was put; others leave
-    /// for it.
+    /// Updates the memory of the value at `path`, which has grown since it was stored. Evicts
+    /// others if needed.
     pub(crate) fn weigh(&mut self, path: &[u8]) {
         let Some(&at) = self.by_path.get(path) else { return };
         let Some(slot) = &mut self.slots[at] else { return };
         let bytes = slot.found.bytes() + path.len() + SLOT_BYTES;
         let added = bytes.saturating_sub(slot.weight.bytes);
         slot.weight.bytes += added;
-        // It was asked for just now.
+        // It was requested just now.
         slot.wanted = true;
         self.used.bytes += added;
         if bytes > self.limit.bytes {
@@ -150,9 +150,9 @@ impl<V: Kept> OpenFileCache<V> {
         }
     }
 
-    /// Moves the hand on to a slot that was not asked for since it last came by, and empties it.
-    /// Ends, because what the hand passes is not wanted any more; called only while something is
-    /// there.
+    /// Moves the hand on to a slot that was not requested since the hand last passed, and empties
+    /// it. The loop ends, because each pass clears the bits. Called only while the cache has an
+    /// entry.
     fn evict_one(&mut self) {
         loop {
             self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };

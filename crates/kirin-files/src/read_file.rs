@@ -1,5 +1,5 @@
-//! A file that has been opened and read: contents or descriptor, and what tells this state of it
-//! from the next.
+//! A file that has been opened and read: its contents or descriptor, and the state that identifies
+//! them.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -14,17 +14,17 @@ use kirin_http::{Body, FileRange};
 
 use crate::root::{FileClock, FileState, OpenFile};
 
-/// How often a small file that changes while it is read is read again.
+/// How often a small file is read again if it changes while it is read.
 const READ_ATTEMPTS: usize = 3;
 
-/// One file as the open-file cache keeps it.
+/// One file in the open-file cache.
 pub(crate) struct ReadFile {
     state: FileState,
     read_at: Cell<FileClock>,
     contents: Contents,
 }
 
-/// What was read of a file, or where to read it.
+/// The contents of a file, or the descriptor to read them from.
 #[derive(Clone)]
 pub(crate) enum Contents {
     Memory(Bytes),
@@ -32,7 +32,7 @@ pub(crate) enum Contents {
 }
 
 impl Contents {
-    /// The contents, if they have been read.
+    /// Returns the contents, if they have been read.
     pub(crate) fn in_memory(&self) -> Option<&[u8]> {
         match self {
             Contents::Memory(bytes) => Some(bytes),
@@ -40,7 +40,7 @@ impl Contents {
         }
     }
 
-    /// The contents, read now; an error if they are not the same any more.
+    /// Reads the contents now. Returns an error if they have changed.
     pub(crate) fn read(self) -> io::Result<Bytes> {
         let (file, state) = match self {
             Contents::Memory(bytes) => return Ok(bytes),
@@ -56,7 +56,7 @@ impl Contents {
 }
 
 impl ReadFile {
-    /// Reads a small file; keeps a large one open.
+    /// Reads a small file. Keeps a large one open.
     pub(crate) fn of(open: OpenFile, small_file_bytes: usize) -> io::Result<Self> {
         let OpenFile { file, mut state } = open;
         let read_at = Cell::new(FileClock::now());
@@ -67,13 +67,13 @@ impl ReadFile {
         Ok(Self { state, read_at, contents })
     }
 
-    /// `bytes`, made from this file.
+    /// Returns `bytes`, which were made from this file, as a file.
     pub(crate) fn coded(&self, bytes: Bytes) -> Self {
         let state = FileState { size: bytes.len() as u64, ..self.state };
         Self { state, read_at: self.read_at.clone(), contents: Contents::Memory(bytes) }
     }
 
-    /// What was read, or where to read it.
+    /// Returns the contents, or the descriptor to read them from.
     pub(crate) fn contents(&self) -> Contents {
         self.contents.clone()
     }
@@ -82,44 +82,44 @@ impl ReadFile {
         &self.state
     }
 
-    /// Whether an equal state later means equal contents.
+    /// Returns whether an equal state later means equal contents.
     pub(crate) fn is_settled(&self) -> bool {
         self.state.is_settled(self.read_at.get())
     }
 
-    /// Whether a file in `state` has these contents.
+    /// Returns whether a file in `state` has these contents.
     pub(crate) fn is_still(&self, state: &FileState) -> bool {
         self.is_settled() && self.state == *state
     }
 
-    /// When it was read, on the clock that files are stamped with.
+    /// Returns when the file was read, on the clock of its time stamps.
     pub(crate) fn read_at(&self) -> FileClock {
         self.read_at.get()
     }
 
-    /// What is known of a settled file has been found to be so still, as if it had been read at
-    /// `looked_at`.
+    /// Records that the file was unchanged at `looked_at`, as if it had been read then. The file
+    /// must be settled.
     pub(crate) fn confirm(&self, looked_at: FileClock) {
         self.read_at.set(looked_at);
     }
 
-    /// `Last-Modified`, in seconds since the epoch. None when the file claims to be from the future
-    /// (RFC 9110 section 8.8.2.1).
+    /// Returns `Last-Modified` in seconds since the epoch. Returns `None` if the file's time is in
+    /// the future (RFC 9110 section 8.8.2.1).
     pub(crate) fn last_modified(&self) -> Option<u64> {
         let (seconds, _) = self.state.modified;
         u64::try_from(seconds).ok().filter(|_| seconds <= self.read_at.get().seconds())
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.state.size
     }
 
-    /// The bytes of `range`, which is inside.
+    /// Returns the bytes of `range`, which must be inside the file.
     pub(crate) fn body(&self, range: ByteRange) -> Body {
         match &self.contents {
             Contents::Memory(bytes) => {
-                // Inside `bytes`, so both fit a usize.
+                // The range is inside `bytes`, so both ends fit a usize.
                 let at = |byte| usize::try_from(byte).unwrap_or(usize::MAX).min(bytes.len());
                 Body::Bytes(bytes.slice(at(range.start)..at(range.end())))
             }
@@ -131,12 +131,12 @@ impl ReadFile {
         }
     }
 
-    /// Whether it keeps a descriptor open.
+    /// Returns whether the file keeps a descriptor open.
     pub(crate) fn holds_descriptor(&self) -> bool {
         matches!(self.contents, Contents::Descriptor { .. })
     }
 
-    /// Memory taken by the contents.
+    /// Returns the memory of the contents in bytes.
     pub(crate) fn contents_bytes(&self) -> usize {
         match &self.contents {
             Contents::Memory(bytes) => bytes.len(),
@@ -145,13 +145,13 @@ impl ReadFile {
     }
 }
 
-/// An HTTP-date.
+/// Formats an HTTP-date.
 pub(crate) fn http_date(seconds: u64) -> String {
     httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
-/// The contents of a file of up to `limit_bytes`, which are those of `state`: a file that changes
-/// while it is read is read again, and its newer state taken. One that keeps changing is not kept.
+/// Reads the contents of a file of up to `limit_bytes` in `state`. Reads a file again that changes
+/// while it is read, and then takes its newer state. Gives up if it keeps changing.
 fn read_small(file: &File, state: &mut FileState, limit_bytes: usize) -> io::Result<Option<Bytes>> {
     for _ in 0..READ_ATTEMPTS {
         let Some(size) = usize::try_from(state.size).ok().filter(|size| *size <= limit_bytes)
@@ -186,7 +186,7 @@ mod tests {
             (&b"123"[..], Some(&b"123"[..])),
             (b"", Some(b"")),
             (b"1234567890", Some(b"1234567890")),
-            // Over the limit by now.
+            // The file is larger than the limit now.
             (b"1234567890+", None),
         ] {
             fs::write(&path, "before").unwrap();

@@ -1,4 +1,4 @@
-//! `dir` → `dir/`, so that relative links in its index page lead where they should.
+//! The redirect from `dir` to `dir/`, so that relative links in its index page are correct.
 
 use http::StatusCode;
 use kirin_http::{Body, Response};
@@ -15,8 +15,9 @@ impl Redirect {
         Self { path: path.to_directory_uri() }
     }
 
-    /// The response. `Location` is a path without a host: the one the client used stays right
-    /// behind any proxy, and no `Host` of a stranger's choice comes back.
+    /// Returns the response. `Location` is a path without a host. So the host that the client used
+    /// stays correct behind any proxy, and the response never contains a `Host` that an attacker
+    /// chose.
     pub(crate) fn respond(&self, query: Option<&str>) -> Response {
         let mut location = self.path.clone();
         if let Some(query) = query {

@@ -1,4 +1,4 @@
-//! A file as it is sent: what was read of it, validators, and the response head made once.
+//! A file as Kirin sends it: its contents, its validators, and the prepared response heads.
 
 use std::io;
 
@@ -11,18 +11,18 @@ use crate::entity_tag::EntityTag;
 use crate::read_file::{ReadFile, http_date};
 use crate::root::OpenFile;
 
-/// One file of the file system, the original or a coded variant.
+/// One file of the file system: the original or a coded variant.
 pub(crate) struct Representation {
     pub(crate) file: ReadFile,
     entity_tag: EntityTag,
-    /// Of a 200 or 206.
+    /// The head of a 200 or 206.
     pub(crate) fields: FieldLines,
-    /// Of a 304.
+    /// The head of a 304.
     pub(crate) not_modified: FieldLines,
 }
 
 impl Representation {
-    /// Reads a small file; keeps a large one open. `varies` says that the file has more than one
+    /// Reads a small file. Keeps a large one open. `varies` states that the file has more than one
     /// representation.
     pub(crate) fn of(
         open: OpenFile,
@@ -38,8 +38,8 @@ impl Representation {
         Ok(Self::new(file, entity_tag, content_type, coding, varies, fields))
     }
 
-    /// A variant that was made from this one. It has no parts to give: a range is one of the
-    /// original.
+    /// Makes a variant from this representation. A variant has no ranges, because a range is one of
+    /// the original.
     pub(crate) fn coded(&self, content_type: &str, coding: Coding, bytes: Bytes) -> Self {
         let entity_tag = EntityTag::of(self.file.state(), self.file.is_settled(), Some(coding));
         Self::new(
@@ -71,7 +71,7 @@ impl Representation {
         Self { file, entity_tag, fields: fields.prepare(), not_modified }
     }
 
-    /// What a client can compare its copy with.
+    /// Returns the validators that clients compare their copies with.
     pub(crate) fn validators(&self) -> Validators<'_> {
         Validators {
             entity_tag: self.entity_tag.as_tag(),
@@ -79,7 +79,7 @@ impl Representation {
         }
     }
 
-    /// Memory taken.
+    /// Returns the memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.file.contents_bytes()
@@ -88,7 +88,7 @@ impl Representation {
     }
 }
 
-/// The fields of a 304: what RFC 9110 section 15.4.5 wants there.
+/// Writes the fields of a 304 that RFC 9110 section 15.4.5 requires.
 pub(crate) fn not_modified(entity_tag: &EntityTag, file: &ReadFile, varies: bool) -> FieldLines {
     let mut fields = FieldLines::new();
     fields.push("ETag", entity_tag.as_str());

@@ -1,4 +1,4 @@
-//! From a file and a request to the response.
+//! Makes the response from a file and a request.
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::files::Files;
 use crate::found::StaticFile;
 use crate::representation::{Representation, not_modified};
 
-/// A representation of a file that a client can have.
+/// A representation of a file that a client can get.
 enum Selected<'a> {
     /// The original, or a variant beside it.
     Lying(&'a Representation),
@@ -33,7 +33,7 @@ impl Deref for Selected<'_> {
 }
 
 impl Files {
-    /// The response to a GET or HEAD for `file`.
+    /// Returns the response to a GET or HEAD for `file`.
     pub(crate) fn respond(&self, file: &Rc<StaticFile>, request: &RequestHead<'_>) -> Response {
         let fields = RequestFields::of(request);
         let is_head = request.method == Method::HEAD;
@@ -43,7 +43,7 @@ impl Files {
             return respond(original, &fields, is_head, verdict);
         }
         let accept = AcceptEncoding::parse(fields.accept_encoding.as_deref());
-        // The parts of a variant that is made anew some day would not fit together.
+        // A later variant may have other bytes, and the parts would not fit together.
         let may_be_made = fields.range.is_none() || is_head;
         let chosen = accept
             .choose(&Coding::ALL, |coding| {
@@ -62,18 +62,18 @@ impl Files {
     }
 }
 
-/// What a client may hold.
+/// The representation that a client may have.
 #[derive(Clone, Copy)]
 enum Held<'a> {
-    /// What we would send.
+    /// The representation that Kirin would send.
     Chosen,
     There(&'a Representation),
-    /// A variant that is not there any more, or not yet.
+    /// The tag of a variant that no longer exists, or does not exist yet.
     Tag(&'a EntityTag),
 }
 
-/// The response to a client that compares tags, and may hold another representation than we would
-/// send.
+/// Returns the response to a client that compares tags. The client may have another representation
+/// than the one that Kirin would send.
 fn respond_to_holder(
     file: &StaticFile,
     fields: &RequestFields<'_>,
@@ -102,7 +102,7 @@ fn respond_to_holder(
     }
 }
 
-/// The response with `representation`, after the conditions.
+/// Returns the response with `representation`, after the conditions.
 fn respond(
     representation: &Representation,
     fields: &RequestFields<'_>,
@@ -131,7 +131,7 @@ fn response_304(fields: FieldLines) -> Response {
     }
 }
 
-/// A refusal, with a short text.
+/// Returns a refusal with a short text.
 pub(crate) fn refusal(status: StatusCode) -> Response {
     let mut response = Response::error(status);
     response.answered_by = crate::ANSWERED_BY;

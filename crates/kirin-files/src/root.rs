@@ -1,8 +1,9 @@
-//! The directory that is served. The only file that opens anything for a `files:DIR` place.
+//! The directory that a place serves. Only this file opens anything for a `files:DIR` place.
 //!
-//! Every open goes through openat2(2) with RESOLVE_BENEATH: the kernel itself refuses to leave the
-//! directory, by `..`, by an absolute symbolic link, or by one that is swapped in while we look.
-//! Symbolic links that stay inside work; others only if the configuration says so (`follow_links`).
+//! Every open uses openat2(2) with RESOLVE_BENEATH. The kernel itself refuses to leave the
+//! directory: by `..`, by an absolute symbolic link, or by a link that is swapped in during the
+//! call. Symbolic links that stay inside work. Others work only if the configuration allows it
+//! (`follow_links`).
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
@@ -20,22 +21,23 @@ use rustix::io::Errno;
 use crate::config::{FilesError, FollowLinks};
 use crate::links;
 
-/// A link without these cannot be followed beneath a directory.
+/// Flags for every open: no path leads out of the directory, and the kernel follows no magic link.
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
-/// NONBLOCK: opening a FIFO does not wait for a writer. NOCTTY: a terminal does not become ours.
+/// NONBLOCK: opening a FIFO does not wait for a writer. NOCTTY: a terminal does not become Kirin's
+/// controlling terminal.
 pub(crate) const OPEN: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// openat2 fails with EAGAIN while something is renamed elsewhere, when a link with `..` is on the
-/// way.
+/// How often an open is retried. openat2 fails with EAGAIN if something is renamed elsewhere while
+/// it follows a link with `..`.
 const RENAME_RETRIES: usize = 4;
 
-/// A change this close to our look may be followed by another with the same time stamp: the kernel
-/// stamps by ticks of up to 10 ms. (Git calls such files racily clean.)
+/// The time after a change in which another change may get the same time stamp. The kernel's clock
+/// for time stamps has ticks of up to 10 ms. (Git calls such files racily clean.)
 const TICK: Duration = Duration::from_millis(20);
 
-/// The opened root directory.
+/// The open root directory.
 pub(crate) struct Root {
     path: PathBuf,
     follow_links: FollowLinks,
@@ -44,13 +46,13 @@ pub(crate) struct Root {
     checked: Cell<Instant>,
 }
 
-/// A regular file, opened.
+/// An open regular file.
 pub(crate) struct OpenFile {
     pub(crate) file: File,
     pub(crate) state: FileState,
 }
 
-/// What tells one state of a file from the next.
+/// The state of a file, which differs after each change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileState {
     pub(crate) device: u64,
@@ -59,12 +61,12 @@ pub(crate) struct FileState {
     pub(crate) size: u64,
     /// Last change of the contents, in seconds and nanoseconds since the epoch.
     pub(crate) modified: (i64, i64),
-    /// Last change of the contents or of what is known of the file, likewise. No program can set
-    /// it.
+    /// Last change of the contents or the metadata, in seconds and nanoseconds since the epoch. No
+    /// program can set it.
     pub(crate) changed: (i64, i64),
 }
 
-/// What is at a path.
+/// The result of opening a path.
 pub(crate) enum Opened {
     File(OpenFile),
     Directory,
@@ -72,14 +74,14 @@ pub(crate) enum Opened {
     Special,
 }
 
-/// Why nothing was opened.
+/// The reason why nothing was opened.
 #[derive(Debug)]
 pub(crate) enum OpenError {
-    /// There is nothing of that name.
+    /// There is no such name.
     Absent,
-    /// It may not be read, or is outside of the root.
+    /// The file may not be read, or is outside of the root.
     Refused(Errno),
-    /// No descriptor or memory is left, for now.
+    /// No descriptor or memory is left at the moment.
     Exhausted(Errno),
     /// The file system failed.
     Failed(Errno),
@@ -88,7 +90,7 @@ pub(crate) enum OpenError {
 impl Root {
     pub(crate) fn open(path: &Path, follow_links: FollowLinks) -> Result<Self, FilesError> {
         let failed = |error| FilesError::Root { path: path.to_owned(), error };
-        // The working directory may change later.
+        // The working directory may change later, so the path is made absolute.
         let path = std::path::absolute(path).map_err(failed)?;
         let (directory, identity) = open_directory(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotADirectory => FilesError::NotADirectory(path.clone()),
@@ -109,8 +111,8 @@ impl Root {
         &self.path
     }
 
-    /// Opens the root anew if another directory has taken its place: a build made it again, or a
-    /// deployment turned the link that it is. While there is none, the old one stays.
+    /// Reopens the root if another directory has taken its place. A build may have made it again,
+    /// or a deployment may have changed the link. While there is none, the old one stays.
     pub(crate) fn follow_replacement(&self, now: Instant, validity: Duration) {
         if now.saturating_duration_since(self.checked.get()) < validity {
             return;
@@ -134,7 +136,7 @@ impl Root {
         Opened::of(file.into()).map_err(|error| OpenError::of_io(&error))
     }
 
-    /// Opens `name` with `flags`, and follows the links that the configuration allows.
+    /// Opens `name` with `flags`. Follows the links that the configuration allows.
     fn open_with(&self, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let directory = self.directory.borrow();
         let resolve = match self.follow_links {
@@ -158,7 +160,7 @@ impl Root {
         }
     }
 
-    /// Says for the log why `name` was refused.
+    /// Describes for the log why `name` was refused.
     pub(crate) fn why_refused(&self, name: &[u8], error: Errno) -> String {
         let leaves = |name: &Path| {
             let directory = self.directory.borrow();
@@ -186,7 +188,7 @@ impl Root {
 }
 
 impl Opened {
-    /// What has been opened.
+    /// Returns the kind of the open file.
     pub(crate) fn of(file: File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if metadata.is_file() {
@@ -201,7 +203,7 @@ impl Opened {
 }
 
 impl Root {
-    /// Opens the directory `name`, relative to the root, to be listed.
+    /// Opens the directory `name`, relative to the root, for a list.
     pub(crate) fn open_directory_beneath(&self, name: &[u8]) -> Result<OwnedFd, OpenError> {
         let name = if name.is_empty() { b"." } else { name };
         self.open_with(name, OPEN.union(OFlags::DIRECTORY)).map_err(OpenError::of)
@@ -222,9 +224,9 @@ impl OpenError {
 
     fn of(errno: Errno) -> Self {
         match errno {
-            // INVAL: a name that this file system cannot hold.
+            // INVAL: a name that this file system cannot have.
             Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL => OpenError::Absent,
-            // XDEV: it leads outside. LOOP: links in a circle, or a magic one. NXIO, NODEV: a
+            // XDEV: it leads outside. LOOP: links in a circle, or a magic link. NXIO, NODEV: a
             // socket or device.
             Errno::ACCESS
             | Errno::PERM
@@ -251,12 +253,12 @@ impl FileState {
         }
     }
 
-    /// Whether any change after `read_at` is sure to leave another time stamp than this.
+    /// Returns whether any change after `read_at` is certain to have another time stamp than this.
     pub(crate) fn is_settled(&self, read_at: FileClock) -> bool {
         nanoseconds(read_at.0) - nanoseconds(self.modified) > TICK.as_nanos() as i128
     }
 
-    /// The same for somebody who sees whole seconds only.
+    /// Returns the same for a worker that sees only whole seconds.
     pub(crate) fn is_settled_in_seconds(&self, read_at: FileClock) -> bool {
         let (changed, _) = self.changed;
         nanoseconds(read_at.0) - nanoseconds((changed.saturating_add(1), 0))
@@ -268,7 +270,7 @@ fn nanoseconds((seconds, rest): (i64, i64)) -> i128 {
     i128::from(seconds) * 1_000_000_000 + i128::from(rest)
 }
 
-/// The clock that the kernel stamps files with, in seconds and nanoseconds since the epoch.
+/// The clock of the kernel's time stamps on files, in seconds and nanoseconds since the epoch.
 #[derive(Clone, Copy)]
 pub(crate) struct FileClock((i64, i64));
 
@@ -278,7 +280,7 @@ impl FileClock {
         Self((now.tv_sec, now.tv_nsec))
     }
 
-    /// Whole seconds since the epoch.
+    /// Returns the whole seconds since the epoch.
     pub(crate) fn seconds(self) -> i64 {
         self.0.0
     }
