@@ -1,10 +1,10 @@
-//! What a call of a script may take, and how that is held.
+//! The time and memory that a call of a script may take, and how the limits are enforced.
 //!
-//! LuaJIT calls a hook every so many instructions, but only in its interpreter: compiled traces
-//! call none. So the compiler is off in every state (`sandbox.rs`), and the hook looks at the clock
-//! (`hook.rs`). To the hook a library function is one instruction. So functions written in Rust
-//! count their work with [`Allowance::spend`] and look at the clock now and then; those of Lua's
-//! own that go over long values look at it in `prelude.lua`.
+//! LuaJIT calls a hook after a number of instructions, but only in its interpreter. Compiled traces
+//! call no hook. So the compiler is off in every state (`sandbox.rs`), and the hook looks at the
+//! clock (`hook.rs`). For the hook a library function is one instruction. So functions written in
+//! Rust count their work with [`Allowance::spend`], and look at the clock from time to time. Lua's
+//! own functions on long values look at it in `prelude.lua`.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,23 +17,23 @@ const LOOK_UNITS: u32 = 4096;
 /// Bytes that a function copies, compares or encodes for one unit.
 const UNIT_BYTES: usize = 16;
 
-/// Bytes that a function goes over at once. They cost as much as a look at the clock is worth.
+/// Bytes that a function processes at once. They cost about as much as a look at the clock.
 pub(crate) const SLICE_BYTES: usize = UNIT_BYTES * LOOK_UNITS as usize;
 
-/// Time for a state to be made, and for a script to load.
+/// Time to make a state and load a script.
 pub(crate) const LOAD_TIME: Duration = Duration::from_secs(5);
 
-/// The message of the error by which a call ends whose time is up.
+/// The message of the error that ends a call whose time is up.
 pub(crate) const TIME_IS_UP: &str = "the time limit is reached";
 
-/// What scripts may take.
+/// The limits of scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Time that one call may run; waiting does not count.
+    /// The longest running time of one call. Waiting does not count.
     pub time: Duration,
-    /// Memory of a script's state on one loop, in bytes; of a response, too.
+    /// Memory of a script's state on one event loop, in bytes. The limit also holds for a response.
     pub memory_bytes: usize,
-    /// Largest request body, and body of a subrequest's answer, that is read.
+    /// The largest request body, and the largest body of a subrequest's response, in bytes.
     pub body_bytes: u64,
 }
 
@@ -43,7 +43,7 @@ impl Default for Limits {
     }
 }
 
-/// Time of the call that runs. Shared by a state's functions.
+/// The time of the running call. A state's functions share it.
 #[derive(Clone)]
 pub(crate) struct Allowance(Rc<Running>);
 
@@ -70,7 +70,7 @@ impl Allowance {
         }))
     }
 
-    /// Lets a call run for so long from now on.
+    /// Starts the time of a call, which ends after `time`.
     pub fn begin(&self, time: Duration) {
         let now = Instant::now();
         self.0.begun.set(now);
@@ -79,17 +79,18 @@ impl Allowance {
         self.0.is_up.set(false);
     }
 
-    /// What is left of it.
+    /// Returns the remaining time.
     pub fn left(&self) -> Duration {
         self.0.deadline.get().saturating_duration_since(Instant::now())
     }
 
-    /// How long the call had run when it last looked at the clock. A short call has not looked.
+    /// Returns how long the call had run at its last look at the clock. A short call has not
+    /// looked.
     pub fn ran(&self) -> Duration {
         self.0.looked.get().duration_since(self.0.begun.get())
     }
 
-    /// Whether the time has been found to be up.
+    /// Returns whether a look has found that the time is up.
     pub fn is_up(&self) -> bool {
         self.0.is_up.get()
     }
@@ -106,13 +107,13 @@ impl Allowance {
         Ok(since)
     }
 
-    /// Counts a step, and looks at the clock now and then.
+    /// Counts a step, and looks at the clock from time to time.
     pub fn step(&self) -> mlua::Result<()> {
         self.spend(1).map(|_| ())
     }
 
-    /// Counts work before it is done, and looks at the clock now and then. Returns whether it has
-    /// looked.
+    /// Counts work before it is done, and looks at the clock from time to time. Returns whether it
+    /// has looked.
     pub fn spend(&self, units: u32) -> mlua::Result<bool> {
         match self.0.units.get().checked_sub(units) {
             Some(left) => {
@@ -128,7 +129,7 @@ impl Allowance {
         self.spend(u32::try_from(count / UNIT_BYTES).unwrap_or(u32::MAX))
     }
 
-    /// Has `work` go over `bytes` slice by slice, each counted before it is worked on.
+    /// Calls `work` for `bytes` slice by slice. Counts each slice before the call.
     pub fn slices<'a>(
         &self,
         bytes: &'a [u8],
@@ -140,7 +141,7 @@ impl Allowance {
         })
     }
 
-    /// What is made outside of Lua's memory must not be larger than that may be.
+    /// Checks that memory outside of Lua is not larger than the limit.
     pub fn size(&self, bytes: usize) -> mlua::Result<()> {
         if bytes > self.0.limit_bytes {
             return Err(out_of_memory());
@@ -148,7 +149,7 @@ impl Allowance {
         Ok(())
     }
 
-    /// The most memory that a state may have.
+    /// Returns the most memory that a state may have, in bytes.
     pub fn limit_bytes(&self) -> usize {
         self.0.limit_bytes
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a script.
+//! The errors of a script.
 
 use std::path::PathBuf;
 
@@ -7,30 +7,30 @@ use kirin_http::StatusCode;
 /// A script that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LuaError {
-    /// It does not load.
+    /// The script does not load.
     #[error("script {}: {problem}", path.display())]
     Load {
-        /// The script.
+        /// The path of the script.
         path: PathBuf,
-        /// `FILE:LINE: MESSAGE`
+        /// The message: `FILE:LINE: MESSAGE`
         problem: String,
     },
 }
 
-/// How a call ended that gave no response. It has been logged with file and line; clients get the
-/// status alone.
+/// The reason why a call gave no response. It has been logged with file and line. Clients get only
+/// the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An error of the script.
+    /// The script had an error.
     Error,
-    /// Its time was up.
+    /// The time of the call was up.
     Time,
-    /// Its memory was used up.
+    /// The memory of the script was used up.
     Memory,
 }
 
 impl Fault {
-    /// The status to answer with.
+    /// Returns the status of the response.
     pub fn status(self) -> StatusCode {
         match self {
             Fault::Error | Fault::Memory => StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,5 +1,5 @@
-//! Subrequests: what a script asks of other routes of the site, and what it gets. The program makes
-//! them; the script waits meanwhile and the loop does not.
+//! Subrequests: requests of a script to other routes of the site, and their responses. The program
+//! sends them. The script waits in this time, but the event loop does not.
 
 use bytes::Bytes;
 use kirin_http::{FieldLines, Method, StatusCode};
@@ -7,45 +7,45 @@ use mlua::{Error, IntoLua, Lua, LuaString, Result, Table, UserData, Value};
 
 use crate::allowance::Allowance;
 
-/// Subrequests at most that one script has at once.
+/// The most subrequests that one script sends at the same time.
 pub(crate) const MAX_AT_ONCE: usize = 64;
 
-/// Longest target of a subrequest.
+/// The longest target of a subrequest, in bytes.
 const MAX_TARGET_BYTES: usize = 64 * 1024;
 
-/// Longest fields of a subrequest together.
+/// The longest fields of a subrequest together, in bytes.
 const MAX_FIELD_BYTES: usize = 64 * 1024;
 
-/// A request that a script makes.
+/// A request of a script.
 #[derive(Clone, Debug)]
 pub struct Fetch {
     /// The method.
     pub method: Method,
     /// Path and query, as in a request line.
     pub target: String,
-    /// Fields beside those of the script's own request that are the visitor's.
+    /// The fields that the script sets. The visitor's fields are added to them.
     pub fields: Vec<(String, Vec<u8>)>,
     /// The body.
     pub body: Bytes,
 }
 
-/// What came of it.
+/// The response to a subrequest.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     /// The status.
     pub status: StatusCode,
     /// The fields.
     pub fields: FieldLines,
-    /// The body, whole.
+    /// The complete body.
     pub body: Bytes,
 }
 
 impl UserData for Fetch {}
 
-/// Adds what the prelude needs for subrequests.
+/// Adds the functions that the prelude needs for subrequests.
 pub(crate) fn add(lua: &Lua, host: &Table, allowance: &Allowance) -> Result<()> {
     let time = allowance.clone();
-    // The bytes of the body are copied, so the prelude adds them up, those of the same call.
+    // The bytes of the body are copied. So the prelude adds up the bodies of the same call.
     let request_of = move |lua: &Lua, (target, options, before): (Value, Option<Table>, usize)| {
         let fetch = Fetch::of(&time, target, options, before)?;
         let length = before + fetch.body.len();
@@ -56,7 +56,7 @@ pub(crate) fn add(lua: &Lua, host: &Table, allowance: &Allowance) -> Result<()> 
 }
 
 impl Fetch {
-    /// `before` is the length of the bodies that the same call sends beside this one.
+    /// Reads a subrequest. `before` is the length of the other bodies of the same call, in bytes.
     fn of(time: &Allowance, target: Value, options: Option<Table>, before: usize) -> Result<Self> {
         let Value::String(target) = target else {
             return Err(Error::runtime(
@@ -101,7 +101,7 @@ impl Fetch {
                         "fetch: the headers have at most {MAX_FIELD_BYTES} bytes"
                     )));
                 }
-                // The same rules as for what leaves.
+                // The rules are those of a response.
                 FieldLines::new()
                     .try_push(&name.as_bytes(), &value.as_bytes())
                     .map_err(Error::external)?;
@@ -114,7 +114,7 @@ impl Fetch {
 }
 
 impl IntoLua for Fetched {
-    /// A table that could be returned as a response.
+    /// Makes a table that a script could return as a response.
     fn into_lua(self, lua: &Lua) -> Result<Value> {
         let (table, headers) = (lua.create_table()?, lua.create_table()?);
         for (name, value) in self.fields.iter() {

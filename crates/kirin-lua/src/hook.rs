@@ -1,8 +1,8 @@
-//! The hook by which Lua's interpreter has a call look at the clock.
+//! The hook in which Lua's interpreter looks at the clock for a call.
 //!
-//! It is called every so many instructions. Most take nanoseconds, but `..` of two large strings
-//! takes milliseconds. So the hook is called after fewer instructions for a while when the last
-//! ones took long.
+//! The interpreter calls it after a number of instructions. Most instructions take nanoseconds, but
+//! `..` of two large strings takes milliseconds. So after slow instructions the hook is called more
+//! often for a while.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,24 +18,24 @@ use crate::sandbox::place_of;
 /// Instructions between two looks at the clock.
 const INTERVAL: u32 = 100;
 
-/// Instructions between two looks while instructions take long.
+/// Instructions between two looks while instructions are slow.
 const SHORT_INTERVAL: u32 = 4;
 
-/// Instructions between two looks that take longer than this take long.
+/// Instructions are slow if the time between two looks is longer than this.
 const LONG: Duration = Duration::from_millis(1);
 
-/// Looks after which instructions no longer take long, if none of them found that.
+/// The number of looks in a row without slow instructions that ends the slow phase.
 const QUIET_LOOKS: u32 = 256;
 
-/// Frames at most between a script and what has failed for it.
+/// The most stack frames between a script and the function that has failed for it.
 const FRAMES: usize = 20;
 
-/// Has the calls of a state look at the clock.
+/// Installs the hook in a state.
 pub(crate) fn set(lua: &Lua, allowance: &Allowance) -> Result<()> {
     set_interval(lua, allowance, &Rc::new(Cell::new(0)))
 }
 
-/// `looks` is the number of looks until instructions no longer take long.
+/// Installs the hook. `looks` is the number of looks until the slow phase ends.
 fn set_interval(lua: &Lua, allowance: &Allowance, looks: &Rc<Cell<u32>>) -> Result<()> {
     let interval = if looks.get() > 0 { SHORT_INTERVAL } else { INTERVAL };
     let (allowance, looks) = (allowance.clone(), Rc::clone(looks));
@@ -53,7 +53,7 @@ fn set_interval(lua: &Lua, allowance: &Allowance, looks: &Rc<Cell<u32>>) -> Resu
     })
 }
 
-/// A message behind the innermost place that is in a script.
+/// Adds the innermost place in a script to a message.
 fn at_place(lua: &Lua, message: &str) -> String {
     let places = (0..FRAMES).map_while(|level| lua.inspect_stack(level, place_of));
     match places.into_iter().find(|place| place.contains(".lua:")) {

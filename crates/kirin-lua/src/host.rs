@@ -1,4 +1,4 @@
-//! What the program offers scripts, beside the store.
+//! The functions of the program that scripts use, besides the store.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,23 +9,24 @@ use kirin_store::Now;
 
 use crate::request::Called;
 
-/// The program around the scripts. Every function may be called on any request, on the event loop:
-/// none may block.
+/// The program around the scripts. Each function may be called at any request, on the event loop.
+/// None may block.
 pub trait Host: 'static {
-    /// The visitor's session as JSON text; none if there is none, or sessions are not known here.
+    /// Returns the visitor's session as JSON text. Returns `None` without a session, or if sessions
+    /// are not configured.
     fn session(&self, _request: &Called, _now: Now) -> Option<Bytes> {
         None
     }
 
-    /// Notes how long a script held the event loop. Not called for calls that did not look at the
-    /// clock.
+    /// Records how long a script occupied the event loop. It is not called for calls that did not
+    /// look at the clock.
     fn ran(&self, _time: Duration) {}
 }
 
-/// A host that offers nothing.
+/// A host without functions.
 impl Host for () {}
 
-/// The second in which the call that runs is, for the store.
+/// The time of the running call for the store, in seconds.
 #[derive(Clone)]
 pub(crate) struct Moment(Rc<Cell<Now>>);
 

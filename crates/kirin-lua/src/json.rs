@@ -9,11 +9,11 @@ use crate::json_decode::{Decoder, Slices};
 use crate::json_encode::Encoder;
 use crate::memory::{Builder, without_limit};
 
-/// The largest text that is parsed without a look at the clock within a string of it.
+/// The largest text, in bytes, that is parsed without a look at the clock inside a string.
 const WHOLE_BYTES: usize = 1 << 20;
 
-/// What encoding and decoding share: the metatable by which an empty array is told from an empty
-/// object.
+/// The data that encoding and decoding share: the metatable that distinguishes an empty array from
+/// an empty object.
 #[derive(Clone)]
 pub(crate) struct Json {
     array: Table,
@@ -30,8 +30,8 @@ impl Json {
         table.metatable().is_some_and(|metatable| metatable == self.array)
     }
 
-    /// Refuses tables whose metatable is not for scripts to change, as `setmetatable` does: the
-    /// request and its headers.
+    /// Refuses tables with a metatable that scripts may not change, as `setmetatable` does. These
+    /// are the request and its headers.
     fn check_unprotected(&self, table: &Table) -> Result<()> {
         let is_protected = |metatable: Table| {
             metatable != self.array
@@ -47,15 +47,15 @@ impl Json {
         table.set_metatable(Some(self.array.clone()))
     }
 
-    /// The text of a value.
+    /// Returns the JSON text of a value.
     pub fn encode(&self, value: &Value, time: &Allowance) -> Result<Vec<u8>> {
         let mut encoder = Encoder { json: self, time, out: Vec::with_capacity(256) };
         encoder.value(value, 0)?;
         Ok(encoder.out)
     }
 
-    /// The value of a text, or what is wrong with it. The outer error ends the call: its time is
-    /// up, or its memory.
+    /// Returns the value of a text, or an error message. The outer error ends the call, because its
+    /// time is up or its memory is used up.
     pub fn decode(
         &self,
         lua: &Lua,
@@ -79,7 +79,7 @@ impl Json {
         }
     }
 
-    /// The table of functions.
+    /// Returns the table of functions.
     pub fn library(&self, lua: &Lua, time: &Allowance) -> Result<Table> {
         let library = lua.create_table()?;
         let (json, running) = (self.clone(), time.clone());

@@ -1,7 +1,7 @@
-//! A Lua value of JSON text, straight from the parser.
+//! Makes a Lua value of JSON text, directly from the parser.
 //!
-//! Text, numbers and truth values go from the parser into their table: a value that is held in
-//! between costs mlua a place in another stack.
+//! Text, numbers and booleans go from the parser into their table. mlua would need a place in
+//! another stack for each value that is held in between.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -15,29 +15,29 @@ use crate::allowance::SLICE_BYTES;
 use crate::json::Json;
 use crate::memory::Builder;
 
-/// What is parsed of JSON text. Objects and arrays become tables; an array knows that it is one,
-/// even when empty.
+/// The result of parsing JSON text. Objects and arrays become tables. An array is marked as one,
+/// even if it is empty.
 pub(crate) enum Decoded<'de> {
     Null,
     Boolean(bool),
-    /// LuaJIT's integers are of 32 bits.
+    /// LuaJIT's integers have 32 bits.
     Integer(i32),
     Number(f64),
     Text(Cow<'de, str>),
     Table(Table),
 }
 
-/// Makes [`Decoded`] of what is parsed.
+/// Makes [`Decoded`] values for the parser.
 #[derive(Clone, Copy)]
 pub(crate) struct Decoder<'a> {
     pub builder: Builder<'a>,
     pub json: &'a Json,
-    /// Why the parser was stopped, if the text is not to blame.
+    /// The reason why the parser was stopped, if the text is not the reason.
     pub stopped: &'a Cell<Option<LuaError>>,
 }
 
 impl Decoder<'_> {
-    /// The value of the parser's text, which must end behind it.
+    /// Returns the value of the parser's text, which must end behind it.
     pub fn value<'de, R: serde_json::de::Read<'de>>(
         self,
         mut parser: serde_json::Deserializer<R>,
@@ -60,7 +60,7 @@ impl Decoder<'_> {
         self.builder.lua.create_table()
     }
 
-    /// Passes on what `work` gives; an error of it stops the parser.
+    /// Returns the result of `work`. An error of `work` stops the parser.
     fn within<T, E: Error>(&self, work: Result<T, LuaError>) -> Result<T, E> {
         work.map_err(|error| {
             self.stopped.set(Some(error));
@@ -83,7 +83,7 @@ impl io::Read for Slices<'_> {
             self.decoder.stopped.set(Some(error));
             return Err(io::ErrorKind::TimedOut.into());
         }
-        // The parser reads single bytes; more must not pass a slice's end.
+        // The parser reads single bytes. A larger read must not pass the end of a slice.
         let count = buffer.len().min(1).min(self.text.len());
         let (read, rest) = self.text.split_at(count);
         buffer[..count].copy_from_slice(read);
@@ -92,11 +92,11 @@ impl io::Read for Slices<'_> {
     }
 }
 
-/// Makes text of what is parsed: the name of a member.
+/// Makes text: the name of a member.
 struct Name;
 
 impl Decoded<'_> {
-    /// Puts it under `key`.
+    /// Stores the value in the table under `key`.
     fn put(self, decoder: &Decoder<'_>, table: &Table, key: impl IntoLua) -> Result<(), LuaError> {
         match &self {
             Decoded::Text(text) => decoder.builder.text(text.len())?,
@@ -112,7 +112,7 @@ impl Decoded<'_> {
         }
     }
 
-    /// It alone.
+    /// The value without a table.
     fn into_value(self, decoder: &Decoder<'_>) -> Result<Value, LuaError> {
         Ok(match self {
             Decoded::Null => Value::NULL,

@@ -1,14 +1,15 @@
-//! JSON text of a Lua value. Strict: what JSON cannot say is an error, and nothing is guessed.
+//! Makes JSON text of a Lua value. It is strict: a value that JSON does not have is an error.
 
 use mlua::{Error, LuaString, Result, Table, Value};
 
 use crate::allowance::{Allowance, SLICE_BYTES};
 use crate::json::Json;
 
-/// Nesting at most, as [`serde_json`] has it for reading. A table that holds itself ends here.
+/// The deepest nesting. [`serde_json`] has the same limit for reading. A table that contains itself
+/// ends here.
 const DEEPEST: usize = 128;
 
-/// Integers that a double holds exactly.
+/// The largest integer that a double holds exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 pub(crate) struct Encoder<'a> {
@@ -59,10 +60,10 @@ impl Encoder<'_> {
         self.out.push(b'"');
         while !rest.is_empty() {
             let end = rest.floor_char_boundary(SLICE_BYTES);
-            // `</` is not torn apart.
+            // `</` must not be split between slices.
             let end = if rest[..end].ends_with('<') && end < rest.len() { end - 1 } else { end };
-            // One string of the slices: without the quote at the end of one and at the start of the
-            // next.
+            // The slices are one string, without the quote at the end of one slice and at the start
+            // of the next.
             self.out.pop();
             let start = self.out.len();
             self.quoted(&rest[..end])?;
@@ -74,11 +75,11 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// A string of JSON.
+    /// Writes a JSON string.
     fn quoted(&mut self, text: &str) -> Result<()> {
         self.time.spend_bytes(text.len())?;
         self.time.size(self.out.len() + text.len())?;
-        // `</script>` inside of a page's script element would end it.
+        // `</script>` would end a script element of a page.
         let start = self.out.len();
         serde_json::to_writer(&mut self.out, text).map_err(Error::external)?;
         if memchr::memmem::find(&self.out[start..], b"</").is_some() {

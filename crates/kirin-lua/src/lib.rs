@@ -1,11 +1,11 @@
 #![forbid(unsafe_code)]
-//! Scripts in Lua that answer requests on the event loop: the place `lua:FILE` of a route.
+//! Lua scripts that answer requests on the event loop: the place `lua:FILE` of a route.
 //!
-//! A [`ScriptFile`] is a script on one loop, with a LuaJIT state of its own. A call of it answers,
-//! passes or fails at once, or it waits: for the body of its request, or for answers of other
-//! routes. No I/O is done here but reading the script's files; the program gets what is waited for
-//! and has the [`Suspended`] call go on. What a script may not take is in [`Limits`], what it sees
-//! of Lua in `sandbox.rs` and `prelude.lua`.
+//! A [`ScriptFile`] is a script on one event loop, with its own LuaJIT state. A call of it answers,
+//! passes or fails at once. Or it waits for the body of its request, or for the responses of other
+//! routes. This crate does no I/O except reading the script's files. The program fetches what a
+//! call waits for, and then resumes the [`Suspended`] call. [`Limits`] bounds the resources of a
+//! script. `sandbox.rs` and `prelude.lua` define the part of Lua that scripts see.
 
 mod allowance;
 mod error;

@@ -1,23 +1,24 @@
-//! Memory of a state: its limit, and building values while that is off.
+//! The memory of a state: its limit, and values that are built while the limit is off.
 //!
 //! The memory is compared with the limit at every look at the clock. LuaJIT's allocator has another
-//! limit above it, which ends what a single instruction asks for. It is kept away from LuaJIT's
-//! built-in functions in assembler, such as `string.sub`: they do not say where their stack ends,
-//! and mlua panics when memory runs out within one. So a look comes before every long text that
-//! they make, and [`HEADROOM_BYTES`] is more than they make of short ones between two looks.
+//! limit above it, for the memory of a single instruction. LuaJIT's built-in functions in
+//! assembler, such as `string.sub`, must not reach the allocator's limit. They do not record where
+//! their stack ends, and mlua panics if memory runs out in one of them. So a look comes before
+//! every long text that they make. [`HEADROOM_BYTES`] is more than they make of short texts between
+//! two looks.
 //!
-//! With a limit, mlua makes every step that may allocate a protected call, which costs several
-//! times the step itself. So what is built of many small values is built without a limit, and
-//! [`Builder`] compares the memory with the limit at every look at the clock.
+//! With a limit, mlua makes every step that may allocate a protected call. That costs several times
+//! the step itself. So values with many small parts are built without a limit. [`Builder`] compares
+//! the memory with the limit at every look at the clock.
 
 use mlua::{Lua, Result};
 
 use crate::allowance::{Allowance, SLICE_BYTES, out_of_memory};
 
-/// Memory of a new state, which is not counted against its limit.
+/// Memory of a new state in bytes. It does not count towards the limit.
 const OWN_BYTES: usize = 256 * 1024;
 
-/// What the allocator gives beyond the limit, in bytes.
+/// The memory that the allocator gives beyond the limit, in bytes.
 const HEADROOM_BYTES: usize = 8 << 20;
 
 /// Sets the limit of a new state.
@@ -25,7 +26,7 @@ pub(crate) fn limit(lua: &Lua, time: &Allowance) -> Result<()> {
     lua.set_memory_limit(time.limit_bytes() + OWN_BYTES + HEADROOM_BYTES).map(|_| ())
 }
 
-/// Compares the memory with the limit, with so many bytes more.
+/// Compares the memory with the limit, with `more` bytes added.
 pub(crate) fn check(lua: &Lua, time: &Allowance, more: usize) -> Result<()> {
     if lua.used_memory().saturating_add(more) > time.limit_bytes() + OWN_BYTES {
         return Err(out_of_memory());
@@ -33,26 +34,26 @@ pub(crate) fn check(lua: &Lua, time: &Allowance, more: usize) -> Result<()> {
     Ok(())
 }
 
-/// Work of making a small table or string, in units of [`Allowance::spend`].
+/// The work of making a small table or string, in units of [`Allowance::spend`].
 const VALUE_UNITS: u32 = 16;
 
-/// Restores the limit.
+/// Restores the limit when it is dropped.
 struct Limit<'a>(&'a Lua, usize);
 
 impl Drop for Limit<'_> {
     fn drop(&mut self) {
-        // It was set before, so it can be.
+        // The limit was set before, so setting it cannot fail.
         let _ = self.0.set_memory_limit(self.1);
     }
 }
 
-/// Has `work`, which counts its values with a [`Builder`] or makes few, done without a limit.
+/// Calls `work` without a limit. `work` counts its values with a [`Builder`], or makes only a few.
 pub(crate) fn without_limit<R>(lua: &Lua, work: impl FnOnce() -> R) -> R {
     let _limit = lua.set_memory_limit(0).ok().map(|limit| Limit(lua, limit));
     work()
 }
 
-/// Holds values that are built without a limit to the time and the memory of the call.
+/// Applies the time and memory limits of the call to values that are built without a limit.
 #[derive(Clone, Copy)]
 pub(crate) struct Builder<'a> {
     pub lua: &'a Lua,
@@ -65,7 +66,7 @@ impl Builder<'_> {
         if self.time.spend(VALUE_UNITS)? { self.check_memory(0) } else { Ok(()) }
     }
 
-    /// Counts a text of so many bytes before it is made.
+    /// Counts a text of `bytes` bytes before it is made.
     pub fn text(&self, bytes: usize) -> Result<()> {
         self.value()?;
         if bytes < SLICE_BYTES {

@@ -1,5 +1,4 @@
-//! `require`, below the directory of the script and nowhere else; and the files that a state was
-//! made of.
+//! `require`, which loads files only below the directory of the script, and the files of a state.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
@@ -11,13 +10,13 @@ use std::time::SystemTime;
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, Lua, LuaString, Result, Table, Value};
 
-/// Largest source file.
+/// The largest source file, in bytes.
 const MAX_SOURCE_BYTES: u64 = 4 << 20;
 
-/// Modules at most that wait for each other to load.
+/// The most modules that wait for each other to load.
 const MAX_NESTING: usize = 50;
 
-/// A file as it was when it was looked at; its absence, too.
+/// The state of a file at its last check. A missing file has a state, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     path: PathBuf,
@@ -32,13 +31,13 @@ impl Stamp {
         Self { path: path.to_owned(), state }
     }
 
-    /// Whether the file is another by now.
+    /// Returns whether the file has changed.
     pub fn is_outdated(&self) -> bool {
         Self::of(&self.path) != *self
     }
 }
 
-/// What one state has loaded.
+/// The modules and files that one state has loaded.
 pub(crate) struct Modules {
     directory: PathBuf,
     environment: RefCell<Option<Table>>,
@@ -58,17 +57,17 @@ impl Modules {
         }))
     }
 
-    /// The globals that sources get.
+    /// Sets the globals of the sources.
     pub fn set_environment(&self, environment: Table) {
         *self.environment.borrow_mut() = Some(environment);
     }
 
-    /// The files looked at so far.
+    /// Returns the files that were checked so far.
     pub fn stamps(&self) -> Vec<Stamp> {
         self.stamps.borrow().clone()
     }
 
-    /// Compiles a file; its lines are named by its path below the directory.
+    /// Compiles a file. Its lines are named by its path below the directory.
     pub fn compile(&self, lua: &Lua, path: &Path) -> Result<Function> {
         self.stamps.borrow_mut().push(Stamp::of(path));
         let source = read(path)
@@ -76,7 +75,7 @@ impl Modules {
         let name = path.strip_prefix(&self.directory).unwrap_or(path);
         let environment =
             self.environment.borrow().clone().ok_or_else(|| Error::runtime("no environment"))?;
-        // Text alone: bytecode can do anything.
+        // Only text is allowed, because bytecode can do anything.
         lua.load(source)
             .set_name(format!("@{}", name.display()))
             .set_mode(ChunkMode::Text)
@@ -84,7 +83,7 @@ impl Modules {
             .into_function()
     }
 
-    /// `require`.
+    /// Loads a module: `require`.
     pub fn require(&self, lua: &Lua, name: &LuaString) -> Result<Value> {
         let loaded: Value = self.loaded.raw_get(name)?;
         if loaded != Value::Nil {
@@ -110,7 +109,7 @@ impl Modules {
         Ok(value)
     }
 
-    /// `a.b` is `a/b.lua` or `a/b/init.lua`.
+    /// Finds the file of a module. `a.b` is `a/b.lua` or `a/b/init.lua`.
     fn find(&self, name: &str) -> Result<PathBuf> {
         let is_part = |part: &str| {
             !part.is_empty()

@@ -1,34 +1,33 @@
-//! Lua's patterns, as section 5.4.1 of the Lua 5.1 manual has them, matched in steps that the
-//! caller counts.
+//! Lua's patterns (Lua 5.1 manual, section 5.4.1), matched in steps that the caller counts.
 //!
-//! Lua's own matcher is C code that no hook interrupts, and a pattern such as `a-a-a-a-b` keeps it
-//! busy for years. This one asks before each step whether it may go on, and says how much work the
-//! step is: comparing a byte with a large set takes as long as the set is. Pure: bytes in,
-//! positions out.
+//! Lua's own matcher is C code that no hook interrupts. A pattern such as `a-a-a-a-b` can keep it
+//! busy for years. This matcher asks before each step whether it may continue. It reports the work
+//! of the step, because comparing a byte with a large set takes time in proportion to the set. The
+//! module is pure: bytes in, positions out.
 
-/// Captures of a pattern at most, as in Lua.
+/// The most captures of a pattern, as in Lua.
 const MAX_CAPTURES: usize = 32;
 
-/// Nesting of the matcher at most: each repetition or capture in a pattern is one, as in Lua 5.4
-/// (MAXCCALLS).
+/// The deepest nesting of the matcher. Each repetition or capture in a pattern is one level, as in
+/// Lua 5.4 (MAXCCALLS).
 const MAX_DEPTH: u32 = 200;
 
-/// Members of a set that are compared, or read over, for one unit of work.
+/// Members of a set that are compared, or skipped, for one unit of work.
 const SET_MEMBERS: usize = 4;
 
 /// Bytes of a capture that are compared for one unit of work.
 const COMPARED_BYTES: usize = 16;
 
-/// Why a pattern does not match, beside that it does not.
+/// The reason why a search ended without a result.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PatternError<E> {
-    /// It is no pattern.
+    /// The pattern is malformed.
     Malformed(&'static str),
-    /// The caller has stopped it.
+    /// The caller has stopped the search.
     Stopped(E),
 }
 
-/// What a capture holds: bytes of the subject, or, for `()`, a position.
+/// The value of a capture: bytes of the subject, or, for `()`, a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Capture {
     Bytes { start: usize, end: usize },
@@ -43,13 +42,14 @@ pub(crate) struct Match {
     pub captures: Vec<Capture>,
 }
 
-/// Whether the pattern is a plain string.
+/// Returns whether the pattern is a plain string.
 pub(crate) fn is_plain(pattern: &[u8]) -> bool {
     !pattern.iter().any(|byte| b"^$*+?.([%-".contains(byte))
 }
 
-/// The first match at `from` or behind it. `anchors`: whether `^` at the pattern's start means the
-/// beginning. `spend` is called at every step with its units of work, one or more.
+/// Returns the first match at `from` or behind it. `anchors` states whether `^` at the pattern's
+/// start means the start of the subject. `spend` is called at every step with its units of work,
+/// one or more.
 pub(crate) fn find<E>(
     subject: &[u8],
     pattern: &[u8],
@@ -82,7 +82,7 @@ pub(crate) fn find<E>(
     Ok(None)
 }
 
-/// A capture while matching.
+/// A capture while the matcher runs.
 #[derive(Clone, Copy)]
 struct Open {
     start: usize,
@@ -116,7 +116,7 @@ impl<E> Matcher<'_, E> {
         (self.spend)(units).map_err(PatternError::Stopped)
     }
 
-    /// Matches the pattern from `p` on at `s`; gives the end of the match.
+    /// Matches the pattern from `p` on at `s`. Returns the end of the match.
     fn matches(&mut self, s: usize, p: usize) -> Matched<E> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -212,7 +212,7 @@ impl<E> Matcher<'_, E> {
         }
     }
 
-    /// As many as there are, then fewer.
+    /// Tries as many repetitions as there are, then fewer.
     fn longest(&mut self, s: usize, p: usize, end: usize) -> Matched<E> {
         let (mut count, units) = (0, 1 + (end - p) / SET_MEMBERS);
         while self.is_single(s + count, p, end) {
@@ -230,7 +230,7 @@ impl<E> Matcher<'_, E> {
         }
     }
 
-    /// None, then more.
+    /// Tries no repetition, then more.
     fn shortest(&mut self, mut s: usize, p: usize, end: usize) -> Matched<E> {
         loop {
             if let Some(matched) = self.matches(s, end + 1)? {
@@ -273,7 +273,7 @@ impl<E> Matcher<'_, E> {
         Ok(matched)
     }
 
-    /// `%1` to `%9`: what a capture holds, again.
+    /// Matches `%1` to `%9`: the text of a capture again.
     fn repeated(&mut self, s: usize, digit: u8) -> Matched<E> {
         let capture = digit
             .checked_sub(b'1')
@@ -286,7 +286,7 @@ impl<E> Matcher<'_, E> {
         Ok((again == self.subject.get(start..start + length)).then_some(s + length))
     }
 
-    /// `%bxy`.
+    /// Matches `%bxy`.
     fn balanced(&mut self, s: usize, p: usize) -> Matched<E> {
         let Some(&[open, close]) = self.pattern.get(p..p + 2) else {
             return Err(PatternError::Malformed("unbalanced pattern"));
@@ -309,7 +309,7 @@ impl<E> Matcher<'_, E> {
         Ok(None)
     }
 
-    /// Where the single item at `p` ends: a byte, a class or a set.
+    /// Returns where the single item at `p` ends: a byte, a class or a set.
     fn item_end(&self, p: usize) -> Result<usize, PatternError<E>> {
         match self.pattern.get(p) {
             Some(b'%') if p + 1 < self.pattern.len() => Ok(p + 2),
@@ -335,7 +335,7 @@ impl<E> Matcher<'_, E> {
         }
     }
 
-    /// Whether the byte at `s` is one that the item from `p` to `end` means.
+    /// Returns whether the item from `p` to `end` matches the byte at `s`.
     fn is_single(&self, s: usize, p: usize, end: usize) -> bool {
         let Some(&byte) = self.subject.get(s) else { return false };
         match self.pattern[p] {
@@ -346,7 +346,7 @@ impl<E> Matcher<'_, E> {
         }
     }
 
-    /// Whether `byte` is in the set whose brackets are at `open` and `close`.
+    /// Returns whether `byte` is in the set whose brackets are at `open` and `close`.
     fn in_set(&self, byte: u8, open: usize, close: usize) -> bool {
         let mut at = open + 1;
         let is_negated = self.pattern[at] == b'^';
@@ -384,7 +384,7 @@ impl<E> Matcher<'_, E> {
     }
 }
 
-/// Whether `byte` is in the class of this letter; any other character stands for itself.
+/// Returns whether `byte` is in the class of this letter. Any other character stands for itself.
 fn is_class(byte: u8, class: u8) -> bool {
     let is_in = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -393,7 +393,7 @@ fn is_class(byte: u8, class: u8) -> bool {
         b'g' => byte.is_ascii_graphic(),
         b'l' => byte.is_ascii_lowercase(),
         b'p' => byte.is_ascii_punctuation(),
-        // Vertical tab is white space to C.
+        // Vertical tab is white space in C.
         b's' => byte.is_ascii_whitespace() || byte == 0x0b,
         b'u' => byte.is_ascii_uppercase(),
         b'w' => byte.is_ascii_alphanumeric(),

@@ -4,8 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What Lua's own functions say. A NUL ends a pattern of Lua 5.1, and is a byte as any other here,
-/// as from Lua 5.2 on; so patterns here have none. First and last byte and the captures.
+/// Returns the result of Lua's own functions: the first byte, the last byte and the captures. In
+/// Lua 5.1 a NUL ends a pattern; here, as in Lua 5.2, it is a byte like any other. So the patterns
+/// of these tests have no NUL.
 fn by_lua(
     lua: &mlua::Lua,
     subject: &[u8],
@@ -36,7 +37,7 @@ enum Captured {
     Bytes(Vec<u8>),
 }
 
-/// Captures by what they hold, not by where it is: Lua does not tell that.
+/// Returns captures by their text, not by their position, because Lua does not report that.
 fn compared(captures: &[Captured]) -> Vec<Capture> {
     let digest =
         |bytes: &[u8]| bytes.iter().fold(7usize, |sum, byte| sum.wrapping_mul(31) + *byte as usize);
@@ -63,7 +64,7 @@ fn ours(subject: &[u8], pattern: &[u8], from: usize) -> Result<Option<Match>, St
 
 /// `from` is inside of the subject.
 fn same(lua: &mlua::Lua, subject: &[u8], pattern: &[u8], from: usize) {
-    // Both look for a plain string without the matcher then.
+    // Both search for a plain string without the matcher then.
     if is_plain(pattern) {
         return;
     }
@@ -163,7 +164,7 @@ fn a_pattern_that_would_take_years_is_stopped() {
     assert_eq!(stopped, Err(PatternError::Stopped("enough")));
 }
 
-/// Units of work until the search ends.
+/// Returns the units of work until the search ends.
 fn work(subject: &[u8], pattern: &[u8]) -> usize {
     let mut work = 0;
     let found = find::<()>(subject, pattern, 0, true, &mut |units| {

@@ -1,8 +1,9 @@
--- Builds what scripts see of Lua. Run once in each new state, before any script, with the functions that Rust gives.
+-- Builds the part of Lua that scripts see. It runs once in each new state, before any script, with
+-- functions from Rust.
 --
--- It takes away what reaches outside, makes what is left read-only, and keeps three promises of sandbox.rs that need Lua
--- itself: no pcall catches the end of a call's time, functions in C do not nest deep, and waiting works inside of a script's
--- own coroutines.
+-- It removes all functions that reach outside, and makes the others read-only. It also keeps three
+-- promises of sandbox.rs that need Lua itself: no pcall catches the end of a call's time, functions
+-- in C do not nest deeply, and waiting works inside of a script's own coroutines.
 
 local host = ...
 local error, type, tostring, ipairs, setmetatable = error, type, tostring, ipairs, setmetatable
@@ -10,9 +11,10 @@ local getmetatable, newproxy = getmetatable, newproxy
 local rawequal, select, unpack = rawequal, select, unpack
 local pcall_plain, xpcall_plain, tonumber_plain = pcall, xpcall, tonumber
 local rawget_plain, rawset_plain = rawget, rawset
-local create, resume_plain, status, yield = coroutine.create, coroutine.resume, coroutine.status, coroutine.yield
+local create, resume_plain = coroutine.create, coroutine.resume
+local status, yield = coroutine.status, coroutine.yield
 
--- C functions that call Lua functions that call C functions: each level takes the loop's own stack.
+-- C functions can call Lua functions that call C functions. Each level uses the loop's own stack.
 local DEEPEST = 100
 local depth = 0
 
@@ -22,10 +24,11 @@ local function deeper()
   return depth - 1
 end
 
--- Protected calls -----------------------------------------------------------------------------------------------------
+-- Protected calls ---------------------------------------------------------------------------------
 
--- An error of a Rust function is a userdata; scripts get text. Every error that is caught looks at the clock: the interpreter
--- cannot call its hook when the stack is full, and a loop that catches that error would go on for ever.
+-- An error of a Rust function is a userdata, but scripts get text. Every caught error looks at the
+-- clock. The interpreter cannot call its hook when the stack is full, so a loop that catches that
+-- error would never end.
 local function caught(saved, ok, problem, ...)
   depth = saved
   if ok then return true, problem, ... end
@@ -47,11 +50,11 @@ local function xpcall(f, handler, ...)
   return caught(depth, xpcall_plain(f, handle, ...))
 end
 
--- Waiting -------------------------------------------------------------------------------------------------------------
+-- Waiting -----------------------------------------------------------------------------------------
 
 local WAIT = {}
 
--- What the host is asked for goes up through all coroutines of the script.
+-- A request to the host goes up through all coroutines of the script.
 local function wait(kind, what)
   local saved = depth
   local result, problem = yield(WAIT, kind, what)
@@ -90,9 +93,9 @@ local function wrap(f)
   return function(...) return passed_on(resume(thread, ...)) end
 end
 
--- Libraries -----------------------------------------------------------------------------------------------------------
+-- Libraries ---------------------------------------------------------------------------------------
 
--- What scripts see of a library is no table: whatever function writes into tables, it refuses it.
+-- A library is not a table for scripts, so every function that writes into tables refuses it.
 local function view(library, refuse)
   local proxy = newproxy(true)
   local metatable = getmetatable(proxy)
@@ -106,7 +109,7 @@ local function freeze(library, name)
   end)
 end
 
--- Libraries that are not made for Kirin ask so whether a global is there.
+-- Libraries that are not made for Kirin check in this way whether a global exists.
 local function rawget(t, key)
   if type(t) == "userdata" then return nil end
   return rawget_plain(t, key)
@@ -124,8 +127,9 @@ local buffered = table.concat
 
 strings.find, strings.match = host.find, host.match
 
--- To the hook a function in C is one instruction, however long the value is that it goes over. So the functions here look at
--- the clock, and at the memory for what they make, when a value is long: bytes of a text, or members of a table.
+-- For the hook a function in C is one instruction, however long its value is. So these functions
+-- look at the clock when a value is long, and at the memory for their result. The length is bytes
+-- of a text, or members of a table.
 local LONG = 64 * 1024
 local MANY = 4096
 
@@ -149,7 +153,9 @@ for name in ("lower reverse upper"):gmatch("%a+") do strings[name] = timed(strin
 
 local repeated = strings.rep
 function strings.rep(text, count)
-  if type(count) ~= "number" or count > LONG or type(text) == "string" and #text > LONG then host.check() end
+  if type(count) ~= "number" or count > LONG or type(text) == "string" and #text > LONG then
+    host.check()
+  end
   return repeated(text, count)
 end
 
@@ -167,8 +173,8 @@ function strings.format(pattern, ...)
   return text
 end
 
--- host.next_match gives the first match at or behind a byte: its first byte, its last, and the captures (the whole match if
--- there are none).
+-- host.next_match returns the first match at or behind a byte: its first byte, its last byte, and
+-- the captures (the complete match if there are none).
 function strings.gmatch(subject, pattern)
   local at = 1
   local function step(first, last, ...)
@@ -234,7 +240,7 @@ local insert, maxn, sort = table.insert, table.maxn, table.sort
 
 local function is_long(t) return type(t) == "table" and #t > MANY end
 
--- Joins many members slice by slice: a number among them takes longer than text does.
+-- Joins many members slice by slice, because a number among them takes longer than text.
 local function concat(t, separator, first, last)
   if not is_long(t) then return buffered(t, separator, first, last) end
   local from, to = first or 1, last or #t
@@ -251,11 +257,13 @@ end
 
 tables.concat = concat
 
--- Lua's own moves members down to any position, however far below the table it is.
+-- Lua's own function moves members down to any position, even far below the table.
 function tables.insert(t, position, ...)
   local count = select("#", ...)
   if count == 0 then return insert(t, position) end
-  if type(position) == "number" and position < 1 then error("bad argument #2 to 'insert' (position out of bounds)", 2) end
+  if type(position) == "number" and position < 1 then
+    error("bad argument #2 to 'insert' (position out of bounds)", 2)
+  end
   if is_long(t) then host.check() end
   return insert(t, position, ...)
 end
@@ -267,7 +275,8 @@ end
 
 local function less(a, b) return a < b end
 
--- Without a comparison in Lua no hook looks at the clock. Functions in C are none.
+-- Only a comparison in Lua lets a hook look at the clock. So the default comparison is one, and a
+-- Lua function wraps a given comparison, which may be a C function.
 function tables.sort(t, compare)
   local saved = deeper()
   if compare == nil then
@@ -286,13 +295,16 @@ tables.pack = function(...) return { n = select("#", ...), ... } end
 local coroutines = pick(coroutine, "create isyieldable running status yield")
 coroutines.resume, coroutines.wrap = resume, wrap
 
-local globals = pick(_G, "assert error getmetatable ipairs next pairs rawequal rawset select setmetatable tostring type unpack")
+local globals = pick(
+  _G,
+  "assert error getmetatable ipairs next pairs rawequal rawset select setmetatable tostring type unpack"
+)
 globals._VERSION = _VERSION
 globals.pcall, globals.xpcall, globals.rawget, globals.tonumber = pcall, xpcall, rawget, tonumber
 globals.print, globals.require = host.print, host.require
 globals.string = freeze(strings, "string")
 globals.table = freeze(tables, "table")
--- Lua's own begins with the same numbers in every state.
+-- Lua's own function starts with the same numbers in every state.
 math.randomseed(host.seed)
 globals.math = freeze(math, "math")
 globals.bit = freeze(bit, "bit")
@@ -300,7 +312,7 @@ globals.coroutine = freeze(coroutines, "coroutine")
 
 local dates = pick(os, "clock date difftime time")
 
--- A directive may give a hundred times its length.
+-- The result of a directive may be a hundred times as long as the directive.
 function dates.date(format, time)
   if type(format) == "string" and #format > MANY then error("date: the format is too long", 2) end
   if time == nil then return os.date(format or "%c") end
@@ -309,7 +321,7 @@ end
 
 globals.os = freeze(dates, "os")
 
--- Kirin's own ---------------------------------------------------------------------------------------------------------
+-- Kirin's own -------------------------------------------------------------------------------------
 
 local kirin = host.kirin
 
@@ -319,7 +331,9 @@ end
 
 function kirin.fetch_all(requests)
   local asked, bytes = {}, 0
-  if #requests > host.most_fetches then error(("fetch_all: %d requests at most"):format(host.most_fetches), 2) end
+  if #requests > host.most_fetches then
+    error(("fetch_all: %d requests at most"):format(host.most_fetches), 2)
+  end
   for index = 1, #requests do
     local request = requests[index]
     local target, options = request, nil
@@ -343,7 +357,7 @@ function host.methods.form(request) return host.parse_form(request:body()) end
 
 function host.methods.json(request) return kirin.json.decode(request:body()) end
 
--- A field is made when it is asked for, and kept.
+-- A field is made at its first use, and kept.
 host.request_metatable = {
   __index = function(request, name)
     local method = host.methods[name]
@@ -363,23 +377,28 @@ host.headers_metatable = {
 }
 
 function kirin.respond_json(value, status)
-  return { status = status, headers = { ["Content-Type"] = "application/json" }, body = kirin.json.encode(value) }
+  local headers = { ["Content-Type"] = "application/json" }
+  return { status = status, headers = headers, body = kirin.json.encode(value) }
 end
 
 function kirin.redirect(location, status)
   return { status = status or 303, headers = { Location = location } }
 end
 
-for _, name in ipairs { "store", "json", "log" } do kirin[name] = freeze(kirin[name], "kirin." .. name) end
+for _, name in ipairs { "store", "json", "log" } do
+  kirin[name] = freeze(kirin[name], "kirin." .. name)
+end
 globals.kirin = freeze(kirin, "kirin")
 
--- Globals of a script are its modules' too, and read-only: what one request sets is not for the next to find.
+-- The globals of a script are those of its modules too. They are read-only, so that one request
+-- cannot leave values for the next.
 local function refuse(_, name)
   error(("assignment to global '%s': declare it local"):format(tostring(name)), 2)
 end
 
--- No script gets hold of the table itself.
-local environment = setmetatable({}, { __index = globals, __newindex = refuse, __metatable = false })
+-- No script gets the table itself.
+local environment =
+  setmetatable({}, { __index = globals, __newindex = refuse, __metatable = false })
 globals._G = view(globals, refuse)
 
 local function enter(handler, request)

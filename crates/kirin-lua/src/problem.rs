@@ -1,14 +1,14 @@
-//! Errors of scripts as text: file, line, what is wrong.
+//! Errors of scripts as text: file, line, message.
 
 use mlua::Error;
 
 use crate::allowance::TIME_IS_UP;
 
-/// Longest line that a script can put into the log.
+/// The longest line that a script can write to the log, in bytes.
 pub(crate) const MAX_LINE_BYTES: usize = 8 * 1024;
 
-/// Text for one line of the log: cut at [`MAX_LINE_BYTES`], and with control characters escaped,
-/// which could make one line look like two.
+/// Formats text for one line of the log. Cuts it at [`MAX_LINE_BYTES`], and escapes control
+/// characters, which could make one line look like two.
 pub(crate) fn loggable(text: &[u8]) -> String {
     let shown = &text[..text.len().min(MAX_LINE_BYTES)];
     let mut line = String::with_capacity(shown.len());
@@ -21,7 +21,7 @@ pub(crate) fn loggable(text: &[u8]) -> String {
     line
 }
 
-/// `FILE:LINE: MESSAGE`, in one line.
+/// Formats an error in one line: `FILE:LINE: MESSAGE`.
 pub(crate) fn describe(error: &Error) -> String {
     let (message, traceback) = parts(error);
     let message = message.lines().next().unwrap_or("unknown error");
@@ -35,8 +35,8 @@ pub(crate) fn describe(error: &Error) -> String {
     }
 }
 
-/// A message without the place in the prelude where a function of Lua's own was called for the
-/// script (`kirin:LINE: `).
+/// Removes `kirin:LINE: ` from a message. This is the place in the prelude where one of Lua's own
+/// functions was called for the script.
 fn without_prelude(message: &str) -> &str {
     let behind = message
         .strip_prefix("kirin:")
@@ -44,12 +44,12 @@ fn without_prelude(message: &str) -> &str {
     behind.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(message)
 }
 
-/// What is wrong, and the way there.
+/// Returns the message and the traceback.
 fn parts(error: &Error) -> (String, Option<String>) {
     match error {
         Error::CallbackError { traceback, cause } => {
             let (message, inner) = parts(cause);
-            // The innermost place is where it happened.
+            // The error happened at the innermost place.
             (message, inner.or_else(|| Some(traceback.clone())))
         }
         Error::RuntimeError(text) | Error::MemoryError(text) => {
@@ -72,14 +72,14 @@ fn parts(error: &Error) -> (String, Option<String>) {
     }
 }
 
-/// Whether a message begins with `FILE:LINE:`.
+/// Returns whether a message starts with `FILE:LINE:`.
 pub(crate) fn has_place(message: &str) -> bool {
     let mut parts = message.splitn(3, ':');
     let (file, line) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
     file.ends_with(".lua") && !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The first place of a traceback that is in a script.
+/// Returns the first place of a traceback that is in a script.
 fn place(traceback: &str) -> Option<String> {
     traceback
         .lines()
@@ -88,12 +88,12 @@ fn place(traceback: &str) -> Option<String> {
         .map(|line| line.splitn(3, ':').take(2).collect::<Vec<_>>().join(":"))
 }
 
-/// Whether the call has ended by its time limit.
+/// Returns whether the time limit has ended the call.
 pub(crate) fn is_time(error: &Error) -> bool {
     parts(error).0.contains(TIME_IS_UP)
 }
 
-/// Whether memory has run out.
+/// Returns whether memory has run out.
 pub(crate) fn is_memory(error: &Error) -> bool {
     match error {
         Error::MemoryError(_) => true,

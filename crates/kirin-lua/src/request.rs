@@ -1,4 +1,4 @@
-//! The request as a script sees it: a table whose fields are made when they are asked for.
+//! The request as a script sees it: a table whose fields are made at their first use.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,8 +14,8 @@ use crate::json::Json;
 use crate::memory::{Builder, without_limit};
 use crate::text_library::{decode_form, unescape_url};
 
-/// The request of one call: a copy, since a script may wait and go on when the connection's buffer
-/// holds other bytes.
+/// The request of one call. It is a copy, because a script may wait and continue when the
+/// connection's buffer has other bytes.
 #[derive(Debug)]
 pub struct Called {
     method: Method,
@@ -23,7 +23,7 @@ pub struct Called {
     peer: Peer,
     secure: bool,
     has_body: bool,
-    /// All texts behind each other.
+    /// All texts, one behind the other.
     text: Vec<u8>,
     target: Range<usize>,
     path: Range<usize>,
@@ -34,7 +34,8 @@ pub struct Called {
 }
 
 impl Called {
-    /// Copies. `path` is the path as routes see it, decoded; `user` has given a password.
+    /// Copies the request. `path` is the path as routes see it, decoded. `user` has given a
+    /// password.
     pub fn of(
         request: &RequestHead<'_>,
         origin: Origin<'_>,
@@ -73,17 +74,17 @@ impl Called {
         }
     }
 
-    /// The method.
+    /// Returns the method.
     pub fn method(&self) -> &Method {
         &self.method
     }
 
-    /// The path as routes see it, decoded.
+    /// Returns the path as routes see it, decoded.
     pub fn path(&self) -> &[u8] {
         &self.text[self.path.clone()]
     }
 
-    /// All values of the field `name`.
+    /// Returns all values of the field `name`.
     pub fn field_values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.fields()
             .filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()))
@@ -101,12 +102,12 @@ impl Called {
     }
 }
 
-/// A request in Lua's hands.
+/// A handle to a request in Lua.
 struct Handle(Rc<Called>);
 
 impl UserData for Handle {}
 
-/// Where the handle is in a request's table.
+/// The index of the handle in a request's table.
 const HANDLE: usize = 0;
 
 /// Makes request tables.
@@ -115,12 +116,12 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// `host` is the table that the prelude has filled.
+    /// Creates the maker. `host` is the table that the prelude has filled.
     pub fn new(host: &Table) -> Result<Self> {
         Ok(Self { metatable: host.get("request_metatable")? })
     }
 
-    /// The table of one request.
+    /// Makes the table of one request.
     pub fn table(&self, lua: &Lua, called: &Rc<Called>) -> Result<Table> {
         without_limit(lua, || {
             let table = lua.create_table_with_capacity(1, 4)?;
@@ -133,7 +134,7 @@ impl Requests {
     }
 }
 
-/// Adds what the prelude needs for requests.
+/// Adds the functions that the prelude needs for requests.
 pub(crate) fn add(
     lua: &Lua,
     host: &Table,
@@ -199,8 +200,8 @@ fn handle(request: &Table) -> Result<AnyUserData> {
     request.raw_get(HANDLE)
 }
 
-/// By lower-case name; values of one name are joined as one line would have them (RFC 9110 section
-/// 5.3).
+/// Makes a table of fields by lower-case name. Values of one name are joined as in one line (RFC
+/// 9110 section 5.3).
 fn headers(lua: &Lua, time: &Allowance, called: &Called, metatable: Table) -> Result<Table> {
     let table = lua.create_table_with_capacity(0, called.fields.len())?;
     let mut joined: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
@@ -246,8 +247,8 @@ fn cookie_table(lua: &Lua, time: &Allowance, called: &Called) -> Result<Table> {
     })
 }
 
-/// Reads a query or urlencoded form into `form`: by name, of several values the last, as in
-/// Plack::Request. Into `pairs` go all of them in order.
+/// Reads a query or urlencoded form into `form`, by name. Of several values the last counts, as in
+/// Plack::Request. Writes all pairs to `pairs` in order.
 fn parse_form(
     lua: &Lua,
     time: &Allowance,

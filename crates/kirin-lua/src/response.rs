@@ -1,4 +1,4 @@
-//! What a script's function returns, as a response.
+//! The return value of a script's function as a response.
 
 use bytes::Bytes;
 use kirin_http::{Body, FieldLines, Response, StatusCode};
@@ -8,23 +8,23 @@ use crate::allowance::Allowance;
 use crate::problem;
 use crate::store_library::Piece;
 
-/// Pieces from the store that are larger leave as they lie there; smaller ones are copied behind
-/// each other.
+/// Larger pieces from the store are sent without a copy. Smaller ones are copied one behind the
+/// other.
 const WHOLE_BYTES: usize = 4096;
 
-/// Memory that a piece of the store takes in a list of them, in bytes.
+/// Memory of a piece of the store in a list, in bytes.
 const PIECE_BYTES: usize = 64;
 
 /// Work of a header field line, in units of [`Allowance::spend`].
 const LINE_UNITS: u32 = 16;
 
-/// Longest header fields of a response together.
+/// The longest header fields of a response together, in bytes.
 const MAX_FIELD_BYTES: usize = 256 * 1024;
 
-/// What the connection writes itself.
+/// Fields that the connection writes itself.
 const FRAMING: [&str; 4] = ["content-length", "transfer-encoding", "connection", "keep-alive"];
 
-/// The response that `value` describes; none if it is nil.
+/// Returns the response that `value` describes, or `None` if it is nil.
 pub(crate) fn response(value: &Value, allowance: &Allowance) -> Result<Option<Response>> {
     let table = match value {
         Value::Nil => return Ok(None),
@@ -72,7 +72,7 @@ pub(crate) fn response(value: &Value, allowance: &Allowance) -> Result<Option<Re
 
 const HTML: &str = "text/html; charset=utf-8";
 
-/// The header of a response as it grows.
+/// The header of a response while it is built.
 struct Lines<'a> {
     fields: &'a mut FieldLines,
     allowance: &'a Allowance,
@@ -98,7 +98,7 @@ impl Lines<'_> {
     }
 }
 
-/// A name in a message.
+/// Formats a name in a message.
 fn shown(name: &[u8]) -> String {
     problem::loggable(name)
 }
@@ -151,7 +151,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// What is copied is memory of the response; pieces are the store's.
+    /// Copied bytes are memory of the response. Pieces belong to the store.
     fn copy(&mut self, bytes: &[u8]) -> Result<()> {
         self.allowance.spend_bytes(bytes.len())?;
         self.length += bytes.len();

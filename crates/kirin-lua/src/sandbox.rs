@@ -1,8 +1,8 @@
-//! A Lua state in which scripts run: LuaJIT without its compiler, with limits on time and memory,
-//! and a standard library that reaches nothing outside.
+//! A Lua state for scripts: LuaJIT without its compiler, with limits on time and memory, and a
+//! standard library that reaches nothing outside.
 //!
-//! The guard is against accidents of the site's own scripts and for what they are given by
-//! strangers. It is no wall against an author who means harm.
+//! The sandbox protects against accidents in the site's own scripts, and against input from unknown
+//! clients. It does not protect against an author with bad intentions.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::modules::Modules;
 use crate::request::{self, Requests};
 use crate::{fetch, hook, problem, store_library, string_library, text_library};
 
-/// A state that has no script yet.
+/// A state without a script.
 pub(crate) struct Sandbox {
     pub lua: Lua,
     pub allowance: Allowance,
@@ -29,12 +29,12 @@ pub(crate) struct Sandbox {
     pub requests: Requests,
     /// Calls a function as a request's call.
     pub enter: Function,
-    /// What a call that waits yields first.
+    /// The first value that a waiting call yields.
     pub wait: Table,
 }
 
 impl Sandbox {
-    /// A state for scripts in `directory`.
+    /// Creates a state for scripts in `directory`.
     pub fn new(
         directory: &Path,
         store: &Arc<Store>,
@@ -44,7 +44,7 @@ impl Sandbox {
         let libraries =
             StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::BIT | StdLib::MATH | StdLib::JIT;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
-        // No hook is called in compiled code (allowance.rs).
+        // Compiled code calls no hook (allowance.rs).
         lua.load("jit.off()").exec()?;
         let (allowance, moment) = (Allowance::new(limits), Moment::default());
         memory::limit(&lua, &allowance)?;
@@ -95,7 +95,7 @@ impl Sandbox {
     }
 }
 
-/// `kirin.log`: one line in the program's log.
+/// Returns `kirin.log`, which writes a line to the program's log.
 fn log(lua: &Lua) -> Result<Table> {
     let log = lua.create_table()?;
     macro_rules! level {
@@ -117,13 +117,13 @@ fn log(lua: &Lua) -> Result<Table> {
     Ok(log)
 }
 
-/// The place in a script that a frame stands at.
+/// Returns the place in a script where a frame is.
 pub(crate) fn place_of(frame: &mlua::debug::Debug<'_>) -> String {
     let source = frame.source().short_src.map(Cow::into_owned).unwrap_or_default();
     format!("{source}:{}", frame.current_line().unwrap_or(0))
 }
 
-/// The values with spaces between, as one line of the log.
+/// Joins the values with spaces for one line of the log.
 fn line(values: &[Value]) -> Result<String> {
     let mut line = String::new();
     for value in values {

@@ -1,4 +1,4 @@
-//! A script, loaded: one version of its file in one state of one loop. Calls of it run in
+//! A loaded script: one version of its file in one state of one event loop. Its calls run in
 //! coroutines, so that one may wait while others run.
 
 use std::cell::{Cell, RefCell};
@@ -24,21 +24,21 @@ use crate::request::Called;
 use crate::response::response;
 use crate::sandbox::Sandbox;
 
-/// Finished coroutines that are kept for the next calls.
+/// The most finished coroutines that are kept for later calls.
 const MAX_IDLE: usize = 16;
 
-/// Calls of one script on one loop that may wait at once.
+/// The most calls of one script on one event loop that may wait at the same time.
 const MAX_WAITING: usize = 4096;
 
-/// How far a call has come.
+/// The state of a call.
 pub enum Step {
-    /// It has answered.
+    /// The call has answered.
     Answered(Response),
-    /// The next place is to answer.
+    /// The next place must answer.
     Passed,
-    /// It failed.
+    /// The call failed.
     Failed(Fault),
-    /// It waits.
+    /// The call waits.
     Waiting(Suspended),
 }
 
@@ -47,18 +47,18 @@ pub enum Step {
 pub enum Wanted {
     /// The body of its request.
     Body,
-    /// Answers to subrequests, in this order.
+    /// Responses to subrequests, in this order.
     Fetches(Vec<Fetch>),
 }
 
-/// What it is given then.
+/// The result that a waiting call is resumed with.
 #[derive(Debug)]
 pub enum Supply {
     /// The body.
     Body(Bytes),
-    /// The answers, in the order of the requests.
+    /// The responses, in the order of the requests.
     Fetched(Vec<Fetched>),
-    /// Nothing: why.
+    /// No result, with the reason.
     Refused(String),
 }
 
@@ -71,11 +71,11 @@ pub(crate) struct Script {
     idle: RefCell<Vec<Thread>>,
     limits: Limits,
     waiting: Cell<usize>,
-    /// Whether its memory has run out: another state is to take its place.
+    /// Whether its memory has run out, so that another state must replace it.
     is_spent: Cell<bool>,
 }
 
-/// A call that waits.
+/// A waiting call.
 pub struct Suspended {
     script: Rc<Script>,
     called: Rc<Called>,
@@ -91,7 +91,7 @@ impl Drop for Suspended {
 }
 
 impl Script {
-    /// Loads the script at `path`. With the files that were looked at, whether that works or not.
+    /// Loads the script at `path`. Returns the files that were checked, even after a failure.
     pub fn load(
         path: &Path,
         store: &Arc<Store>,
@@ -118,7 +118,7 @@ impl Script {
         (script.map_err(|error| failed(&error)), stamps)
     }
 
-    /// The files that it was made of so far.
+    /// Returns the files of the script so far.
     pub fn stamps(&self) -> Vec<Stamp> {
         self.sandbox.modules.stamps()
     }
@@ -127,7 +127,7 @@ impl Script {
         self.is_spent.get()
     }
 
-    /// Calls it for a request.
+    /// Calls the script for a request.
     pub fn call(self: &Rc<Self>, called: Called, now: Now) -> Step {
         let called = Rc::new(called);
         self.sandbox.allowance.begin(self.limits.time);
@@ -142,7 +142,7 @@ impl Script {
         }
     }
 
-    /// A coroutine about to call.
+    /// Returns a coroutine for a call.
     fn thread(&self) -> Result<Thread> {
         if let Some(thread) = self.idle.borrow_mut().pop() {
             thread.reset(self.sandbox.enter.clone())?;
@@ -151,8 +151,8 @@ impl Script {
         self.sandbox.lua.create_thread(self.sandbox.enter.clone())
     }
 
-    /// Has a coroutine go on. mlua panics when memory runs out where LuaJIT does not say where the
-    /// stack ends (`memory.rs`); that ends the call and its state, not the event loop.
+    /// Resumes a coroutine. mlua panics if memory runs out where LuaJIT does not record where the
+    /// stack ends (`memory.rs`). Such a panic ends the call and its state, not the event loop.
     fn resume(&self, thread: &Thread, arguments: impl IntoLuaMulti) -> Result<MultiValue> {
         catch_unwind(AssertUnwindSafe(|| thread.resume(arguments))).unwrap_or_else(|_| {
             self.is_spent.set(true);
@@ -162,7 +162,7 @@ impl Script {
         })
     }
 
-    /// Looks at where a coroutine has come to.
+    /// Reads the state of a coroutine.
     fn step(
         self: &Rc<Self>,
         called: Rc<Called>,
@@ -216,13 +216,14 @@ impl Script {
         }
     }
 
-    /// After a call that went well.
+    /// Cleans up after a successful call.
     fn tidy(&self, thread: Thread) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() < MAX_IDLE {
             idle.push(thread);
         }
-        // A full collection before memory runs out: LuaJIT makes none when it does.
+        // A full collection is needed before memory runs out, because LuaJIT makes none at that
+        // point.
         let half = self.limits.memory_bytes / 2;
         if self.sandbox.lua.used_memory() > half {
             let collected = self.sandbox.lua.gc_collect();
@@ -230,7 +231,8 @@ impl Script {
                 tracing::warn!(script = %self.path.display(), "more than half of the script's memory is in use; it is loaded anew");
                 self.is_spent.set(true);
             }
-            // The collection has taken time, too; the call has ended, whatever is left of its own.
+            // The collection has taken time, too. The call has ended, so its remaining time does
+            // not matter.
             let _ = self.sandbox.allowance.check();
         }
     }
@@ -242,11 +244,11 @@ impl Script {
             error if problem::is_memory(error) => Fault::Memory,
             _ => Fault::Error,
         };
-        // What the collector would have to take together would keep the next calls waiting.
+        // If the collector had to free all of it at once, the next calls would wait.
         self.is_spent.set(self.is_spent.get() || fault == Fault::Memory);
         let path = String::from_utf8_lossy(called.path());
-        // A function that was called as the last thing of a script has no line of that to tell, nor
-        // has a lack of memory.
+        // A function that a script called as its last act has no line of the script. Neither has a
+        // lack of memory.
         let file = self.path.file_name().unwrap_or_default().display();
         let problem = problem::describe(error);
         let problem =
@@ -259,7 +261,7 @@ impl Script {
 
 const OUTSIDE: &str = "coroutine.yield outside of a coroutine";
 
-/// Runs the file; what it returns is called for every request.
+/// Runs the file. Its return value is called for every request.
 fn load_handler(sandbox: &Sandbox, path: &Path) -> Result<Function> {
     let chunk = Modules::compile(&sandbox.modules, &sandbox.lua, path)?;
     match chunk.call::<Value>(())? {
@@ -272,7 +274,7 @@ fn load_handler(sandbox: &Sandbox, path: &Path) -> Result<Function> {
     }
 }
 
-/// What the prelude's `wait` asks for.
+/// Reads the request of the prelude's `wait`.
 fn wanted(mut values: impl Iterator<Item = Value>) -> Result<Wanted> {
     match (values.next(), values.next()) {
         (Some(Value::String(kind)), None | Some(Value::Nil)) if *kind.as_bytes() == *b"body" => {
@@ -290,18 +292,18 @@ fn wanted(mut values: impl Iterator<Item = Value>) -> Result<Wanted> {
 }
 
 impl Suspended {
-    /// What it waits for; once.
+    /// Returns what the call waits for. It may be taken once.
     pub fn wanted(&mut self) -> Option<Wanted> {
         self.wanted.take()
     }
 
-    /// Leaves the call no time: for tests, which must not measure any.
+    /// Leaves the call no time. It is for tests, which must not measure time.
     #[doc(hidden)]
     pub fn spend_all(&mut self) {
         self.left = Duration::ZERO;
     }
 
-    /// Goes on with what has been waited for.
+    /// Resumes the call with the result that it waited for.
     pub fn resume(self, supply: Supply, now: Now) -> Step {
         let (script, called, thread) =
             (Rc::clone(&self.script), Rc::clone(&self.called), self.thread.clone());

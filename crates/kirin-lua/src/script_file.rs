@@ -1,4 +1,4 @@
-//! A script's file on one loop: the version that is loaded, and the next when the file changes.
+//! A script's file on one event loop: the loaded version, and the next one when the file changes.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -14,16 +14,16 @@ use crate::modules::Stamp;
 use crate::request::Called;
 use crate::script::{Script, Step};
 
-/// A script that is called, and kept up to date.
+/// A script that is called, and reloaded when its file changes.
 pub struct ScriptFile {
     path: PathBuf,
     store: Arc<Store>,
     program: Rc<dyn Host>,
     limits: Limits,
     script: RefCell<Rc<Script>>,
-    /// The second in which its files were looked at last.
+    /// The second of the last check of its files.
     looked: Cell<Now>,
-    /// The files of the last version, be it the one that runs or one that did not load.
+    /// The files of the last version, whether it runs or did not load.
     seen: RefCell<Option<Vec<Stamp>>>,
 }
 
@@ -40,7 +40,7 @@ impl ScriptFile {
         Ok(Self { path, store, program, limits, script, looked, seen: RefCell::default() })
     }
 
-    /// Calls it for a request, in its newest version that works; its files are looked at once a
+    /// Calls the script for a request, in its newest version that loads. Checks its files once a
     /// second.
     pub fn call(&self, called: Called, now: Now) -> Step {
         if self.looked.get() != now {
@@ -65,7 +65,7 @@ impl ScriptFile {
         }
     }
 
-    /// Loads it anew; a version that does not load leaves the old one in its place.
+    /// Reloads the script. If the new version does not load, the old one stays.
     fn load(&self) {
         let (script, stamps) =
             Script::load(&self.path, &self.store, Rc::clone(&self.program), self.limits);

@@ -1,5 +1,5 @@
-//! `kirin.store`: the items in memory, without a socket. The words and their outcomes are
-//! memcached's.
+//! `kirin.store`: the items in memory, without a socket. The commands and their results are those
+//! of memcached.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use mlua::{
 use crate::allowance::Allowance;
 use crate::host::Moment;
 
-/// Integers up to this one are numbers in Lua; a CAS above it is given as text.
+/// The largest integer that is a number in Lua. A larger CAS is text.
 const EXACT: u64 = 1 << 53;
 
-/// Keys at most of one `get_multi`.
+/// The most keys of one `get_multi`.
 const MAX_KEYS: usize = 10_000;
 
-/// A value as it lies in the store, for the body of a response: it never becomes a Lua string.
+/// A value in the store's own memory, for the body of a response. It never becomes a Lua string.
 pub(crate) struct Piece(pub Bytes);
 
 impl UserData for Piece {
@@ -49,7 +49,7 @@ struct Access {
     time: Allowance,
 }
 
-/// The table of functions.
+/// Returns the table of functions.
 pub(crate) fn library(
     lua: &Lua,
     store: &Arc<Store>,
@@ -127,7 +127,7 @@ type Comparing = (LuaString, LuaString, Cas, Options);
 type Counting = (LuaString, Option<u64>, Counter);
 
 impl Access {
-    /// The item; counts its value as work.
+    /// Returns the item. Counts its value as work.
     fn item(&self, key: &LuaString) -> Result<Option<ItemRef>> {
         self.time.spend_bytes(key.as_bytes().len())?;
         let item = self.store.get(&key.as_bytes(), self.moment.now());
@@ -135,7 +135,7 @@ impl Access {
         Ok(item)
     }
 
-    /// Stores; gives the new CAS, or nil and why not.
+    /// Stores a value. Returns the new CAS, or nil and the reason.
     fn put(
         &self,
         lua: &Lua,
@@ -168,14 +168,14 @@ impl Access {
     }
 }
 
-/// Value, CAS, flags; nil if it is not there.
+/// Returns value, CAS and flags, or nil if the item does not exist.
 fn get(access: &Access, lua: &Lua, key: LuaString) -> Result<MultiValue> {
     let Some(item) = access.item(&key)? else { return Ok(MultiValue::from_iter([Value::Nil])) };
     let value = Value::String(lua.create_string(item.value_slice())?);
     Ok(MultiValue::from_iter([value, number(lua, item.cas())?, Value::Number(item.flags().into())]))
 }
 
-/// A table of the values that are there, by key.
+/// Returns a table of the existing values, by key.
 fn get_multi(access: &Access, lua: &Lua, keys: Table) -> Result<Table> {
     let count = keys.raw_len();
     if count > MAX_KEYS {
@@ -192,7 +192,7 @@ fn get_multi(access: &Access, lua: &Lua, keys: Table) -> Result<Table> {
     Ok(found)
 }
 
-/// Counts; gives the new value, or nil and why not.
+/// Changes a counter. Returns the new value, or nil and the reason.
 fn count(
     access: &Access,
     lua: &Lua,
@@ -217,7 +217,7 @@ fn count(
     Ok((Value::Nil, Some(refusal)))
 }
 
-/// A number, or its digits where a double is not exact.
+/// Returns a number, or its digits if a double is not exact.
 fn number(lua: &Lua, number: u64) -> Result<Value> {
     if number <= EXACT {
         return Ok(Value::Number(number as f64));
@@ -225,7 +225,7 @@ fn number(lua: &Lua, number: u64) -> Result<Value> {
     Ok(Value::String(lua.create_string(itoa::Buffer::new().format(number))?))
 }
 
-/// A CAS as [`number`] gave it.
+/// Parses a CAS that [`number`] returned.
 struct Cas(u64);
 
 impl FromLua for Cas {
@@ -236,7 +236,7 @@ impl FromLua for Cas {
     }
 }
 
-/// Seconds from now; 0 and nil for ever.
+/// Parses a time to live in seconds. 0 and nil mean that the item does not expire.
 #[derive(Clone, Copy, Default)]
 struct Ttl(u64);
 
@@ -251,7 +251,7 @@ impl FromLua for Ttl {
         match value {
             Value::Nil => Ok(Self::default()),
             other => match lua.coerce_number(other)? {
-                // What is shorter than a second is one.
+                // A time shorter than a second counts as one second.
                 Some(seconds) if seconds >= 0.0 => Ok(Self(seconds.ceil() as u64)),
                 _ => Err(Error::runtime("ttl is a number of seconds, 0 or more")),
             },
@@ -259,7 +259,7 @@ impl FromLua for Ttl {
     }
 }
 
-/// `{ ttl =, flags =, tags = }`, or a ttl alone.
+/// Parses `{ ttl =, flags =, tags = }`, or a ttl alone.
 #[derive(Default)]
 struct Options {
     ttl: Ttl,
@@ -273,7 +273,7 @@ impl FromLua for Options {
             return Ok(Self { ttl: Ttl::from_lua(value, lua)?, ..Self::default() });
         };
         let tags = match table.raw_get::<Option<Table>>("tags")? {
-            // One more than are allowed is read, to refuse it.
+            // It reads one tag more than allowed, to refuse it.
             Some(tags) => tags
                 .sequence_values()
                 .take(TAGS_PER_ITEM + 1)
@@ -291,7 +291,7 @@ impl FromLua for Options {
     }
 }
 
-/// `{ initial =, ttl = }`: what a counter that is not there begins with.
+/// Parses `{ initial =, ttl = }`: the initial value of a missing counter.
 #[derive(Default)]
 struct Counter {
     initial: Option<u64>,
@@ -309,7 +309,7 @@ impl FromLua for Counter {
     }
 }
 
-/// `"soft"` or nothing.
+/// Parses `"soft"` or nothing.
 struct How(Invalidation);
 
 impl FromLua for How {

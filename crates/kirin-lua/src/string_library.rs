@@ -1,15 +1,15 @@
-//! `find`, `match`, `gmatch` and `gsub` of the string library, over `pattern.rs`, so that they end
-//! with the call's time.
+//! `find`, `match`, `gmatch` and `gsub` of the string library. They use `pattern.rs`, so that they
+//! end with the call's time.
 //!
-//! `gmatch`, and `gsub` by a function or table, are loops in `prelude.lua` over [`next_match`]: a
-//! function that they call may wait.
+//! `gmatch`, and `gsub` with a function or table, are loops over [`next_match`] in `prelude.lua`,
+//! because a function that they call may wait.
 
 use mlua::{Error, IntoLua, Lua, LuaString, MultiValue, Result, Table, Value};
 
 use crate::allowance::{Allowance, SLICE_BYTES};
 use crate::pattern::{self, Capture, Match, PatternError};
 
-/// Largest pattern; a plain text that is looked for may be longer.
+/// The largest pattern, in bytes. A plain text to search for may be longer.
 const MAX_PATTERN_BYTES: usize = 256 * 1024;
 
 /// Adds the functions to the host's table.
@@ -36,7 +36,7 @@ pub(crate) fn add(lua: &Lua, host: &Table, allowance: &Allowance) -> Result<()> 
 
 type FindArguments = (LuaString, LuaString, Option<i64>, Option<bool>);
 
-/// The offset of Lua's `init`: from 1 on, or negative from the end.
+/// Converts Lua's `init` to an offset. It starts at 1, or is negative and counts from the end.
 fn offset(init: Option<i64>, length: usize) -> usize {
     let init = init.unwrap_or(1);
     let offset = if init > 0 {
@@ -66,7 +66,7 @@ fn run(
     })
 }
 
-/// Whether the pattern is a plain string.
+/// Returns whether the pattern is a plain string.
 fn is_plain(time: &Allowance, pattern: &[u8]) -> Result<bool> {
     for slice in pattern.chunks(SLICE_BYTES) {
         time.spend_bytes(slice.len())?;
@@ -77,7 +77,7 @@ fn is_plain(time: &Allowance, pattern: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
-/// Where `wanted` is in `text`, looked for in one window after the other.
+/// Returns where `wanted` is in `text`. Searches one window after the other.
 fn find_plain(time: &Allowance, text: &[u8], wanted: &[u8]) -> Result<Option<usize>> {
     if text.len() <= SLICE_BYTES {
         return Ok(memchr::memmem::find(text, wanted));
@@ -97,7 +97,7 @@ fn find_plain(time: &Allowance, text: &[u8], wanted: &[u8]) -> Result<Option<usi
     Ok(None)
 }
 
-/// `find`, with positions, and `match`, without.
+/// Implements `find`, with positions, and `match`, without.
 fn search(
     lua: &Lua,
     time: &Allowance,
@@ -109,7 +109,7 @@ fn search(
 ) -> Result<MultiValue> {
     let (subject, pattern) = (subject.as_bytes(), pattern.as_bytes());
     let from = offset(init, subject.len());
-    // Lua 5.1 looks at the end then; a match of nothing is found there.
+    // Lua 5.1 searches at the end then, where an empty match is found.
     let from = from.min(subject.len());
     let found = if plain || is_plain(time, &pattern)? {
         find_plain(time, &subject[from..], &pattern)?.map(|at| Match {
@@ -134,7 +134,7 @@ fn search(
     Ok(MultiValue::from_vec(results))
 }
 
-/// First and last byte of the first match at a position or behind it, and its captures.
+/// Returns the first and last byte of the first match at a position or behind it, and its captures.
 fn next_match(
     lua: &Lua,
     time: &Allowance,
@@ -183,7 +183,7 @@ fn value(lua: &Lua, time: &Allowance, subject: &[u8], capture: &Capture) -> Resu
     }
 }
 
-/// `gsub` by a string.
+/// Implements `gsub` with a string.
 fn gsub(
     lua: &Lua,
     time: &Allowance,
@@ -220,7 +220,7 @@ fn append(time: &Allowance, out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A replacement with its `%0` to `%9`.
+/// Expands `%0` to `%9` in a replacement.
 fn expand(
     time: &Allowance,
     out: &mut Vec<u8>,

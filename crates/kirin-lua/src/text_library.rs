@@ -1,4 +1,4 @@
-//! Functions of `kirin` on text: escaping, digests, base64, URLs; random bytes.
+//! Functions of `kirin` for text: escaping, digests, base64, URLs; random bytes.
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -10,16 +10,16 @@ use sha2::{Digest, Sha256};
 
 use crate::allowance::{Allowance, SLICE_BYTES};
 
-/// Random bytes at most that one call gets.
+/// The most random bytes that one call gets.
 const MAX_RANDOM: usize = 1024;
 
-/// Bytes that are encoded at once: whole groups of three for base64.
+/// Bytes that are encoded at once. They are complete groups of three for base64.
 const ENCODED_SLICE: usize = SLICE_BYTES / 3 * 3;
 
-/// Characters of base64 that are decoded at once: whole groups of four.
+/// Characters of base64 that are decoded at once. They are complete groups of four.
 const BASE64_SLICE: usize = SLICE_BYTES / 4 * 4;
 
-/// Block of SHA-256 in bytes.
+/// The block size of SHA-256 in bytes.
 const SHA256_BLOCK: usize = 64;
 
 /// A function from one text to another, or to nil.
@@ -62,7 +62,7 @@ pub(crate) fn add(lua: &Lua, kirin: &Table, allowance: &Allowance) -> Result<()>
     kirin.set("random", lua.create_function(random)?)
 }
 
-/// HTML text and attribute values; none if nothing is to be escaped.
+/// Escapes text for HTML and attribute values. Returns `None` if nothing needs escaping.
 fn escape(time: &Allowance, text: &[u8]) -> Result<Option<Vec<u8>>> {
     let special = |byte: &u8| html::is_special(*byte);
     let mut first = None;
@@ -83,7 +83,7 @@ fn escape(time: &Allowance, text: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(out))
 }
 
-/// All but the unreserved characters of RFC 3986 section 2.3 as `%XX`.
+/// Encodes all bytes except the unreserved characters of RFC 3986 section 2.3 as `%XX`.
 fn escape_url(time: &Allowance, text: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     time.slices(text, |slice| {
@@ -133,7 +133,7 @@ fn sha256(time: &Allowance, text: &[u8]) -> Result<Vec<u8>> {
 }
 
 fn hmac_sha256(time: &Allowance, key: &[u8], text: &[u8]) -> Result<Vec<u8>> {
-    // RFC 2104 section 2: the digest of a key that is longer than a block takes its place.
+    // A key that is longer than a block is replaced by its digest (RFC 2104 section 2).
     let digest = if key.len() > SHA256_BLOCK { Some(sha256(time, key)?) } else { None };
     let mut mac = Hmac::<Sha256>::new_from_slice(digest.as_deref().unwrap_or(key))
         .map_err(Error::external)?;
@@ -144,7 +144,8 @@ fn hmac_sha256(time: &Allowance, key: &[u8], text: &[u8]) -> Result<Vec<u8>> {
     Ok(mac.finalize().into_bytes().to_vec())
 }
 
-/// The text that `encode` makes of each slice, `growth` times as long at most.
+/// Joins the results of `encode` for each slice. A result is at most `growth` times as long as its
+/// slice.
 fn encoded<T: AsRef<[u8]>>(
     time: &Allowance,
     bytes: &[u8],
@@ -168,7 +169,7 @@ fn hex(bytes: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Either alphabet; none for what is not base64.
+/// Decodes either alphabet. Returns `None` for text that is not base64.
 fn unbase64(time: &Allowance, text: &[u8]) -> Result<Option<Vec<u8>>> {
     match decoded(time, text, &BASE64_STANDARD)? {
         Some(bytes) => Ok(Some(bytes)),
@@ -190,7 +191,8 @@ fn decoded(time: &Allowance, text: &[u8], engine: &impl Engine) -> Result<Option
     Ok(Some(out))
 }
 
-/// In a time that does not tell where they differ; that their lengths do, it tells.
+/// Compares in a time that does not show where the texts differ. It shows whether their lengths
+/// differ.
 fn equals(time: &Allowance, a: &[u8], b: &[u8]) -> Result<bool> {
     let mut differences = 0;
     for (a, b) in a.chunks(SLICE_BYTES).zip(b.chunks(SLICE_BYTES)) {
