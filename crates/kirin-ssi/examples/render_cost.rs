@@ -1,4 +1,4 @@
-//! What compiling and rendering cost: `cargo run --release -p kirin-ssi --example render_cost`.
+//! Measures compiling and rendering: `cargo run --release -p kirin-ssi --example render_cost`.
 //!
 //! Each figure is the best of many rounds, so that other work on the machine matters little.
 

@@ -1,4 +1,4 @@
-//! Compiling: from the bytes of a page to instructions, in one pass.
+//! The compiler: it makes instructions of the bytes of a page, in one pass.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::ssi;
 use crate::syntax::Syntax;
 use crate::template::{Block, Instruction, Stub, Template};
 
-/// Regular expressions in one page, at most: each takes time to compile and memory to keep.
+/// The most regular expressions in one page. Each takes time to compile and memory to keep.
 const MAX_REGEXES: usize = 256;
 
 /// Compiles `page`.
@@ -39,11 +39,11 @@ pub(crate) fn compile(page: &Bytes, syntax: Syntax) -> Template {
 #[derive(Default)]
 struct Compiler {
     template: Template,
-    /// What is being written: the page, or a block of it.
+    /// The instructions that are being written: those of the page, or of a block in it.
     code: Code,
-    /// The name of the block that is open, and the page around it.
+    /// The name of the open block, and the instructions of the page around it.
     around: Option<(Bytes, Code)>,
-    /// Blocks by their name.
+    /// The blocks by their names.
     blocks: HashMap<Bytes, Stub>,
     regexes: usize,
 }
@@ -54,12 +54,12 @@ struct Code {
     open: Vec<OpenIf>,
 }
 
-/// An `if` without its `endif` yet: jumps whose destination is not known.
+/// An `if` without its `endif`: jumps whose destination is not known yet.
 #[derive(Default)]
 struct OpenIf {
-    /// To the next `elif` or `else`.
+    /// The jump to the next `elif` or `else`.
     unless: Option<usize>,
-    /// To the `endif`.
+    /// The jumps to the `endif`.
     to_end: Vec<usize>,
     has_else: bool,
 }
@@ -71,7 +71,7 @@ impl Compiler {
         }
     }
 
-    /// None if it is not understood.
+    /// Adds the instructions of a directive. Returns `None` if it is malformed.
     fn directive(&mut self, directive: &Directive) -> Option<()> {
         match &directive.name[..] {
             b"include" => {
@@ -98,12 +98,12 @@ impl Compiler {
             b"endif" if directive.has_only(&[]) => self.code.end_if()?,
             b"block" if directive.has_only(&["name"]) => {
                 let name = directive.value("name")?;
-                // A block inside a block goes on with that, as with nginx.
+                // A block inside a block continues that block, as in nginx.
                 if self.around.is_none() {
                     self.around = Some((name.clone(), std::mem::take(&mut self.code)));
                 }
             }
-            // One too many means nothing, as with nginx.
+            // An `endblock` without a block means nothing, as in nginx.
             b"endblock" if directive.has_only(&[]) => self.end_block(),
             _ => return None,
         }
@@ -117,8 +117,8 @@ impl Compiler {
         Some(condition)
     }
 
-    /// Defines the block that is open. Of several with the same name, the first that is carried out
-    /// counts.
+    /// Defines the open block. Of several blocks with the same name, the first one that is carried
+    /// out counts.
     fn end_block(&mut self) {
         let Some((name, outer)) = self.around.take() else { return };
         let instructions = std::mem::replace(&mut self.code, outer).finish();
@@ -161,7 +161,7 @@ impl Code {
         Some(())
     }
 
-    /// Makes the jumps at `from` go on here.
+    /// Makes the jumps at `from` lead to this place.
     fn land(&mut self, from: impl IntoIterator<Item = usize>) {
         let here = self.instructions.len();
         for jump in from {

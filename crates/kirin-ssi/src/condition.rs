@@ -1,4 +1,4 @@
-//! `if expr="…"`: what nginx takes for an expression.
+//! `if expr="…"`: expressions as nginx defines them.
 
 use bytes::Bytes;
 use regex::bytes::{Regex, RegexBuilder};
@@ -7,15 +7,15 @@ use crate::scope::Scope;
 use crate::text::{self, Text};
 use crate::value::Value;
 
-/// Memory that one compiled expression may take, in bytes: a page must not fill the store's memory
-/// with them.
+/// The most memory of one compiled regular expression, in bytes. A page must not fill the store's
+/// memory with them.
 const REGEX_BYTES: usize = 64 * 1024;
 
-/// Names of the variables that captures go to; `$0` is all that matched.
+/// Names of the variables for captures. `$0` is the complete match.
 const NUMBERS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
-/// A compiled expression: `$name`, `$name = text`, `$name != text`, `$name = /regex/`, `$name !=
-/// /regex/`.
+/// A compiled expression: `$name`, `$name = text`, `$name != text`, `$name = /regex/`,
+/// `$name != /regex/`.
 #[derive(Debug)]
 pub(crate) struct Condition {
     left: Text,
@@ -24,7 +24,7 @@ pub(crate) struct Condition {
 
 #[derive(Debug)]
 enum Test {
-    /// There is something.
+    /// The left side is not empty.
     Present,
     Equals {
         right: Text,
@@ -37,8 +37,8 @@ enum Test {
 }
 
 impl Condition {
-    /// None if it is malformed, or has a regular expression when the page has room for no more of
-    /// them. An expression that is empty holds never.
+    /// Compiles an expression. Returns `None` if it is malformed, or if it has a regular expression
+    /// and the page has room for no more of them. An empty expression is always false.
     pub(crate) fn parse(expression: &Bytes, room_for_regex: bool) -> Option<Self> {
         let expression = expression.slice_ref(expression.trim_ascii());
         let operator =
@@ -58,20 +58,20 @@ impl Condition {
                 Test::Matches { regex: Box::new(compile(pattern)?), wanted }
             }
             [b'/', _, ..] => return None,
-            // What starts like a regular expression and is none.
+            // Text that starts like a regular expression but is not one.
             [b'\\', b'/', ..] => Test::Equals { right: Text::parse(&right.slice(1..)), wanted },
             _ => Test::Equals { right: Text::parse(&right), wanted },
         };
         Some(Self { left, test })
     }
 
-    /// Whether it takes a compiled regular expression to decide.
+    /// Returns whether the expression has a compiled regular expression.
     pub(crate) fn has_regex(&self) -> bool {
         matches!(self.test, Test::Matches { .. })
     }
 
-    /// Whether it holds. Captures of a regular expression that matches become variables: `$1` to
-    /// `$9` and their names.
+    /// Returns whether the expression is true. Captures of a regular expression that matches become
+    /// variables: `$1` to `$9` and their names.
     pub(crate) fn holds(
         &self,
         scope: &mut Scope,
@@ -104,8 +104,8 @@ impl Condition {
         }
     }
 
-    /// Memory beside the page, in bytes; of a regular expression what it may take at most is
-    /// unknown, so it is counted with a fixed sum.
+    /// Returns the memory besides the page, in bytes. The memory of a regular expression is
+    /// unknown, so it counts as a fixed sum.
     pub(crate) fn memory_bytes(&self) -> usize {
         let test = match &self.test {
             Test::Present => 0,
@@ -116,14 +116,14 @@ impl Condition {
     }
 }
 
-/// What may stand on the left side.
+/// Returns whether the text may be the left side.
 fn is_operand(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'$' | b'{' | b'}' | b'_' | b'.' | b'"' | b'\'')
 }
 
-/// Backslashes in front of quotes, dollar signs and backslashes go first, as everywhere. Variables
-/// in a pattern are refused: a visitor could write patterns with them, and they could not be
-/// compiled ahead.
+/// Compiles a pattern. It first removes backslashes before quotes, dollar signs and backslashes, as
+/// everywhere. It refuses variables in a pattern. With them a visitor could write patterns, and
+/// they could not be compiled in advance.
 fn compile(pattern: &[u8]) -> Option<Regex> {
     let pattern = unescape_pattern(pattern)?;
     let pattern = std::str::from_utf8(&pattern).ok()?;
@@ -145,7 +145,7 @@ fn unescape_pattern(pattern: &[u8]) -> Option<Vec<u8>> {
                 unescaped.push(*escaped);
                 rest = after;
             }
-            // `\d` and the like stay as they are.
+            // `\d` and similar stay.
             (b'\\', [escaped, after @ ..]) => {
                 unescaped.extend_from_slice(&[b'\\', *escaped]);
                 rest = after;

@@ -1,23 +1,23 @@
-//! Directives as they stand in a page: `<!--# NAME PARAMETER="VALUE" … -->`.
+//! Directives in the text of a page: `<!--# NAME PARAMETER="VALUE" … -->`.
 
 use bytes::Bytes;
 
-/// What a directive starts with.
+/// The start of a directive.
 pub(crate) const OPENING: &[u8] = b"<!--#";
 
-/// Parameters of one directive. No directive has as many; the limit keeps a page of directives that
-/// do not end from being read again and again.
+/// The most parameters of one directive. No directive has as many. Without this limit, a page of
+/// directives without an end would be read again and again.
 const MAX_PARAMETERS: usize = 16;
 
-/// A directive, cut into its parts; they share the page's memory.
+/// A directive, split into its parts. They share the page's memory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Directive {
     pub(crate) name: Bytes,
     pub(crate) parameters: Vec<Parameter>,
 }
 
-/// `NAME="VALUE"`. A value that stands alone, as recaro's `include KEY` has it, comes with an empty
-/// name. Backslashes are still in the value.
+/// `NAME="VALUE"`. A value without a name, as in recaro's `include KEY`, has an empty name. The
+/// value still has its backslashes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Parameter {
     pub(crate) name: Bytes,
@@ -25,7 +25,7 @@ pub(crate) struct Parameter {
 }
 
 impl Directive {
-    /// The value of the parameter `name`.
+    /// Returns the value of the parameter `name`.
     pub(crate) fn value(&self, name: &str) -> Option<&Bytes> {
         self.parameters
             .iter()
@@ -33,7 +33,7 @@ impl Directive {
             .map(|parameter| &parameter.value)
     }
 
-    /// Whether all parameters are among `names`, and none is there twice.
+    /// Returns whether all parameters are in `names`, and none is there twice.
     pub(crate) fn has_only(&self, names: &[&str]) -> bool {
         let is_first =
             |index: usize, name: &Bytes| self.parameters[..index].iter().all(|it| it.name != name);
@@ -45,13 +45,13 @@ impl Directive {
     }
 }
 
-/// What is behind an [`OPENING`].
+/// The text behind an [`OPENING`].
 pub(crate) enum Found {
-    /// A directive, and where the page goes on.
+    /// A directive, and the position behind it.
     Directive(Directive, usize),
-    /// Something that ends as a directive does, and where the page goes on.
+    /// Malformed text that ends as a directive does, and the position behind it.
     Malformed(usize),
-    /// There is no `-->` in the rest of the page.
+    /// Text without a `-->` in the rest of the page.
     Unended,
 }
 
@@ -134,7 +134,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A value in quotes. What follows a `\` does not end it.
+    /// Reads a value in quotes. A character behind a `\` does not end it.
     fn quoted(&mut self, quote: u8) -> Option<Bytes> {
         self.at += 1;
         let mut length = 0;
@@ -150,7 +150,7 @@ impl Scanner<'_> {
         Some(value)
     }
 
-    /// A value without quotes, up to white space or the end.
+    /// Reads a value without quotes, up to white space or the end.
     fn bare(&mut self) -> Option<Bytes> {
         let rest = self.rest();
         let is_end = |at: &usize| {

@@ -1,4 +1,4 @@
-//! Where in a page something has to be done: directives, tags and variables between the text.
+//! Finds the elements of a page between the text: directives, tags and variables.
 
 use std::ops::Range;
 
@@ -12,34 +12,35 @@ use crate::syntax::Syntax;
 use crate::template::Instruction;
 use crate::text::Text;
 
-/// What a comment for ESI starts with. It and its end go, what is between them is page.
+/// The start of a comment for ESI. The start and the end are removed, and the text between them is
+/// part of the page.
 const COMMENT: &[u8] = b"<!--esi";
 const COMMENT_END: &[u8] = b"-->";
 
-/// The end of what is there for those who do not know ESI.
+/// The end of the text for programs that do not know ESI.
 const REMOVE_END: &[u8] = b"</esi:remove>";
 
-/// One of them.
+/// An element of a page.
 pub(crate) enum Element {
     Directive(Directive),
     Instruction(Instruction),
-    /// It goes, and nothing comes in its place.
+    /// Text that is removed, with nothing in its place.
     Nothing,
 }
 
-/// All of a page, in order, each with the bytes that it takes. What does not end is text, and is
-/// not looked at twice.
+/// All elements of a page, in order, each with its range of bytes. An element without an end is
+/// text, and is not read twice.
 pub(crate) struct Elements<'a> {
     page: &'a Bytes,
     at: usize,
-    /// Whether directives of SSI can still come.
+    /// Whether the rest of the page may have directives of SSI.
     ssi: bool,
     esi: bool,
-    /// Whether tags of ESI can still come.
+    /// Whether the rest of the page may have tags of ESI.
     tags: bool,
-    /// Whether an end of what is removed can still come.
+    /// Whether the rest of the page may have an `</esi:remove>`.
     removes: bool,
-    /// Whether comments for ESI can still come.
+    /// Whether the rest of the page may have comments for ESI.
     comments: bool,
     in_comment: bool,
     in_vars: bool,
@@ -61,7 +62,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// Where the next one may start.
+    /// Returns where the next element may start.
     fn candidate(&self) -> Option<usize> {
         let rest = self.page.get(self.at..)?;
         let found = match (self.esi, self.in_comment || self.in_vars) {
@@ -73,7 +74,7 @@ impl<'a> Elements<'a> {
         Some(self.at + found)
     }
 
-    /// The element at `start` and where the page goes on; none if it is text.
+    /// Returns the element at `start` and the position behind it. Returns `None` if it is text.
     fn read(&mut self, start: usize) -> Option<(Element, usize)> {
         let rest = &self.page[start..];
         if self.ssi && rest.starts_with(directive::OPENING) {
@@ -135,14 +136,15 @@ impl<'a> Elements<'a> {
                 Element::Nothing
             }
             (b"remove" | b"vars", true) | (_, false) => malformed,
-            // The beginning of what is not known has shown the error message; once is enough.
+            // The start tag of an unknown element has shown the error message already. Once is
+            // enough.
             (_, true) => Element::Nothing,
         };
         Some((element, end))
     }
 
-    /// Where the page goes on behind what the tag that ends at `start` has removed. One that does
-    /// not end shows what it has.
+    /// Returns the position behind the text that the tag ending at `start` removes. If the tag has
+    /// no end, the text is shown.
     fn removed(&mut self, start: usize) -> Option<usize> {
         let length = self.removes.then(|| memmem::find(&self.page[start..], REMOVE_END)).flatten();
         self.removes = length.is_some();

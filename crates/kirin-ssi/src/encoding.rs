@@ -1,4 +1,4 @@
-//! How the value of a variable is written into a page or into the target of a request.
+//! The encoding of a variable's value in the page or in the target of a request.
 
 use std::borrow::Cow;
 
@@ -6,33 +6,34 @@ use bytes::Bytes;
 use kirin_http::html;
 use kirin_http::percent::{self, AsciiSet, CONTROLS, RESERVED};
 
-/// What is done to a value.
+/// The encoding of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// Nothing.
+    /// The value is unchanged.
     None,
-    /// As nginx writes it for a link: percent-encoded, but for what has a meaning in a reference.
+    /// Percent-encoding for a link as in nginx. Characters with a meaning in a reference stay.
     Url,
-    /// With HTML's characters as references: what echo does if nothing else is said.
+    /// Character references for HTML. This is the default of `echo`.
     Entity,
-    /// For one segment or one value in a request's target: percent-encoded, but what is so already
-    /// stays.
+    /// Percent-encoding for one segment or one value in a request's target. Existing
+    /// percent-encodings stay.
     Component,
-    /// The same for an argument as it was sent, in which a `+` is a space.
+    /// The same for an argument as the client sent it, in which a `+` is a space.
     Argument,
-    /// The same for what is not percent-encoded: each `%` is encoded, too.
+    /// The same for text that is not percent-encoded, so each `%` is encoded, too.
     Whole,
-    /// For a decoded path in a request's target: the same, and a `/` stays.
+    /// The same for a decoded path in a request's target, in which a `/` stays.
     Path,
-    /// For a host with a port.
+    /// The encoding for a host with a port.
     Host,
-    /// For a whole path or query in a request's target: only what cannot stand there is
-    /// percent-encoded.
+    /// Percent-encoding for a complete path or query in a request's target. It encodes only
+    /// characters that may not be there.
     Target,
 }
 
 impl Encoding {
-    /// Parameter `encoding` of `echo`. One that is not known is the safe one, as with nginx.
+    /// Parses the parameter `encoding` of `echo`. An unknown name means the safe encoding, as in
+    /// nginx.
     pub(crate) fn parse(name: &[u8]) -> Self {
         match name {
             b"none" => Self::None,
@@ -41,7 +42,7 @@ impl Encoding {
         }
     }
 
-    /// `value` as it is written; without a copy if nothing in it has to be written differently.
+    /// Encodes `value`. Makes no copy if nothing changes.
     pub(crate) fn encode(self, value: Bytes) -> Bytes {
         match self {
             Self::None => value,

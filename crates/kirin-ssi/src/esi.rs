@@ -1,4 +1,4 @@
-//! The language of ESI 1.0 (W3C note of 4 August 2001): tags, their attributes, variables.
+//! The language ESI 1.0 (W3C note of 4 August 2001): tags, their attributes, variables.
 
 use bytes::Bytes;
 
@@ -6,14 +6,14 @@ use crate::encoding::Encoding;
 use crate::template::{Include, Instruction, Target};
 use crate::text::{Text, Variable, name};
 
-/// Attributes of one tag; the limit keeps a page of tags that do not end from being read again and
-/// again.
+/// The most attributes of one tag. Without this limit, a page of tags without an end would be read
+/// again and again.
 const MAX_ATTRIBUTES: usize = 16;
 
-/// Longest variable with its key and default, in bytes.
+/// The longest variable with its key and default, in bytes.
 const MAX_VARIABLE_BYTES: usize = 1024;
 
-/// `<esi:NAME ATTRIBUTE="VALUE" … />`.
+/// A tag: `<esi:NAME ATTRIBUTE="VALUE" … />`.
 #[derive(Debug)]
 pub(crate) struct Tag {
     pub(crate) name: Bytes,
@@ -25,7 +25,8 @@ pub(crate) struct Tag {
 }
 
 impl Tag {
-    /// The tag at byte `start` of `page`, and where the page goes on; none if it is malformed.
+    /// Returns the tag at byte `start` of `page`, and the position behind it. Returns `None` if it
+    /// is malformed.
     pub(crate) fn read(page: &Bytes, start: usize) -> Option<(Self, usize)> {
         let mut scanner = Scanner { page, at: start + 1 };
         let closes = scanner.skip(b"/");
@@ -92,7 +93,7 @@ impl Scanner<'_> {
     }
 }
 
-/// `include`: none if it has no source.
+/// Returns the instruction for `include`, or `None` if it has no source.
 pub(crate) fn include(tag: &Tag) -> Option<Instruction> {
     let source = tag.attribute("src").filter(|source| !source.is_empty())?;
     let alternate = tag.attribute("alt").filter(|alternate| !alternate.is_empty());
@@ -107,7 +108,7 @@ pub(crate) fn include(tag: &Tag) -> Option<Instruction> {
     })))
 }
 
-/// A value with `$(VARIABLES)` in it, for the target of a request.
+/// Returns a value with `$(VARIABLES)` in it, for the target of a request.
 fn text(value: &Bytes) -> Text {
     let mut text = Text::default();
     let (mut literal_start, mut at) = (0, 0);
@@ -127,9 +128,9 @@ fn text(value: &Bytes) -> Text {
     text
 }
 
-/// The variable that `rest` starts with: `$(NAME)`, `$(NAME{KEY})`, each with `|DEFAULT` or
-/// `|'DEFAULT'` before the end; and the bytes that it takes. Names are in capitals, so that
-/// `$(document)` of a script stays. It is written in this `encoding`.
+/// Returns the variable at the start of `rest` and its length in bytes. The forms are `$(NAME)` and
+/// `$(NAME{KEY})`, each with `|DEFAULT` or `|'DEFAULT'` before the end. Names are in capitals, so
+/// that `$(document)` of a script stays. The value gets this `encoding`.
 pub(crate) fn variable(rest: &[u8], encoding: Encoding) -> Option<(Variable, usize)> {
     let all = &rest[..rest.len().min(MAX_VARIABLE_BYTES)];
     let mut inside = all.strip_prefix(b"$(")?;
@@ -162,8 +163,8 @@ pub(crate) fn variable(rest: &[u8], encoding: Encoding) -> Option<(Variable, usi
     Some((variable, all.len() - after.len()))
 }
 
-/// The name that SSI has for it. A family of names that there is not is kept as it is written,
-/// which nothing is named.
+/// Returns SSI's name of the variable. An unknown family of names stays unchanged, and no variable
+/// has such a name.
 fn variable_name(family: &[u8], key: Option<&[u8]>) -> Option<Box<str>> {
     let Some(key) = key else { return name(family) };
     let name_of = |prefix: &[u8], suffix: &[u8]| name(&[prefix, key, suffix].concat());
@@ -177,7 +178,7 @@ fn variable_name(family: &[u8], key: Option<&[u8]>) -> Option<Box<str>> {
     }
 }
 
-/// An attribute's value with the characters that XML's references name.
+/// Decodes XML's character references in an attribute's value.
 fn with_characters(value: &Bytes) -> Bytes {
     if memchr::memchr(b'&', value).is_none() {
         return value.clone();

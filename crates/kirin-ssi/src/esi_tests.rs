@@ -1,4 +1,4 @@
-//! What pages with ESI come to.
+//! Tests of pages with ESI.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn pages_come_out_as_esi_1_0_has_them() {
         ("<esi:include src=\"/x\" alt=\"http://other.org/y\"/>", "</x>"),
         ("<esi:include src=\"/refused\" alt=\"/refused\"/>.", ERROR_DOT),
         ("<esi:include src=\"/refused\" alt=\"/refused\" onerror=\"continue\"/>.", "."),
-        // Values in targets fill a place and make no other.
+        // Values in targets fill one place and never create another.
         ("<esi:include src=\"/x/$(QUERY_STRING{v_a?c&d%20})\"/>", "</x/a%3Fc%26d%20>"),
         (
             "<esi:include src=\"/x?y=$(QUERY_STRING{v_a/../b?c&d%20})\"/>",
@@ -50,7 +50,7 @@ fn pages_come_out_as_esi_1_0_has_them() {
         ("<esi:include src=\"/x?$(V_A=1&B=2)\"/>", "</x?$(V_A=1&B=2)>"),
         ("<esi:include src=\"/x?$(V_AB)\"/>", "</x?ab>"),
         ("<esi:include src=\"/x/$(NONE|d)/$(NONE)\"/>", "</x/d/>"),
-        // What is there for others, and for ESI only.
+        // Text for other programs, and text for ESI only.
         ("a<esi:remove>b<esi:include src=\"/x\"/>c</esi:remove>d", "ad"),
         ("a<esi:remove/>d", "ad"),
         ("a<!--esi b<esi:include src=\"/x\"/>c-->d--><!-- e -->", "a b</x>cd--><!-- e -->"),
@@ -72,11 +72,11 @@ fn pages_come_out_as_esi_1_0_has_them() {
         ("<!--# if expr=\"$none\" --><esi:include src=\"/x\"/><!--# else -->b<!--# endif -->", "b"),
         ("<!--# set var=\"x\" value=\"<\" --><esi:vars>$(X)</esi:vars>", "&lt;"),
         ("<!--# config errmsg=\"oops\" --><esi:include src=\"/fail\"/>", "oops"),
-        // What does not end is text.
+        // Text without an end stays text.
         ("a<esi:include src=\"/x\"", "a<esi:include src=\"/x\""),
         ("a<!--esi b", "a<!--esi b"),
         ("<esi:include src=\"/x\"/><esi:include", "</x><esi:include"),
-        // No tags of ESI.
+        // These are not tags of ESI.
         ("<esx:include src=\"/x\"/><p>-->", "<esx:include src=\"/x\"/><p>-->"),
     ] {
         assert_eq!(render(page, &[]).0, shown, "{page}");

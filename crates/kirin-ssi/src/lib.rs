@@ -1,14 +1,14 @@
 #![forbid(unsafe_code)]
 //! Server side includes: a page is compiled once and filled for each request.
 //!
-//! [`Template::compile`] cuts a page at its directives into literals and instructions;
-//! [`Rendering`] carries them out and gives a list of byte pieces, without copying any. No I/O and
-//! no store in here: a [`Source`] says what a key holds and what a variable means, and starts the
-//! requests that `include virtual` asks for. Called by the program, for pages of the store and for
-//! answers of other places.
+//! [`Template::compile`] splits a page at its directives into literals and instructions.
+//! [`Rendering`] carries out the instructions and returns a list of byte pieces, without a copy.
+//! This crate has no I/O and no store. A [`Source`] returns the content of a key and the value of a
+//! variable, and starts the requests of `include virtual`. The program calls this crate for pages
+//! of the store and for responses of other places.
 //!
-//! The directives are nginx's (`ngx_http_ssi_module`), Apache's spelling of them works too, and
-//! `<!--# include KEY -->` is recaro's. Tags of ESI 1.0 are a second [`Syntax`] for the same
+//! The directives are those of nginx (`ngx_http_ssi_module`). Apache's spelling of them works too.
+//! `<!--# include KEY -->` comes from recaro. Tags of ESI 1.0 are a second [`Syntax`] for the same
 //! instructions.
 
 mod compiler;
@@ -39,6 +39,6 @@ pub use scope::Scope;
 pub use syntax::Syntax;
 pub use template::{Target, Template};
 
-/// What a page shows in the place of a directive that cannot be carried out, unless `config errmsg`
-/// says otherwise; the text of nginx and Apache.
+/// The text that replaces a directive that cannot be carried out, unless `config errmsg` sets
+/// another. It is the text of nginx and Apache.
 pub const ERROR_MESSAGE: &[u8] = b"[an error occurred while processing the directive]";

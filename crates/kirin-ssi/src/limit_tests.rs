@@ -1,5 +1,5 @@
-//! Pages that are made to take long. None of these tests would end if something looked at the rest
-//! of a page once for each directive.
+//! Pages that are designed to take long. None of these tests would end if the code read the rest of
+//! a page once for each directive.
 
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ fn pages_cost_no_more_than_their_bytes() {
         ["", "<esi:vars>", "<!--esi ", "<!--# if expr=\"$v_a\" -->", "<!--# set var=\"a\" value=\""]
     {
         for piece in pieces {
-            // No more than the includes and regular expressions that one page may have.
+            // The count stays below the limits of includes and regular expressions in one page.
             let page = |count: usize| Bytes::from(format!("{start}{}", piece.repeat(count)));
             table.check(&format!("{start}{piece}"), 30, page, run);
         }
@@ -153,7 +153,7 @@ fn values_and_conditions_cost_no_more_than_their_bytes() {
             crate::condition::Condition::parse(text, true).is_some()
         });
     }
-    // A visitor's text.
+    // The text of a visitor.
     for piece in ["../", "%2e", "/", "%", "a", "?", "\\", "a/b"] {
         for name in ["arg_a", "uri", "request_uri", "args", "http_host"] {
             let value = |count: usize| Value::outside(name, Bytes::from(piece.repeat(count)));

@@ -1,12 +1,13 @@
-//! Includes name what this server has: `http://HOST/PATH` is `/PATH` if the host is the one that
-//! was asked, and refused otherwise. A page must not make the server ask others on its behalf; that
-//! is what a `proxy` route is for.
+//! Checks that includes name only this server. `http://HOST/PATH` is `/PATH` if HOST is the host of
+//! the request, and is refused otherwise. A page must not make the server send requests to others.
+//! A `proxy` route is for that.
 
 use bytes::Bytes;
 
 use crate::render::Source;
 
-/// `name`, or the path in it; none if it names another server. A relative path stays one.
+/// Returns `name`, or the path in it. Returns `None` if it names another server. A relative path
+/// stays relative.
 pub(crate) fn local_target(name: &Bytes, source: &mut impl Source) -> Option<Bytes> {
     let is_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     let (scheme, rest) = name.split_at(name.iter().take_while(|byte| is_scheme(byte)).count());

@@ -1,8 +1,8 @@
-//! Rendering: from a compiled page to the pieces that are sent.
+//! Rendering: makes the pieces to send of a compiled page.
 //!
-//! A rendering stops where it needs what is not there yet, and goes on where it stopped: the frames
-//! of a page inside a page are a list, not a recursion. Content that comes later leaves a [`Hole`],
-//! in which there is what stands in for it.
+//! A rendering stops where it needs a missing part, and later continues there. The frames of a page
+//! inside a page are a list, not a recursion. A part that arrives later has a [`Hole`] with its
+//! replacement until then.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,43 +17,43 @@ use crate::template::{Echo, Include, Instruction, Stub, Target, Template};
 use crate::text::Text;
 use crate::value::{LeadsElsewhere, Value};
 
-/// Includes inside includes, at most. A cycle ends here too.
+/// The deepest nesting of includes. A cycle ends here too.
 pub const MAX_DEPTH: usize = 16;
 
-/// Includes in one page with all that it includes, at most: a few items that include each other
-/// twice must not make an endless page.
+/// The most includes in one page with all pages that it includes. A few items that include each
+/// other twice must not make an endless page.
 const MAX_INCLUDES: usize = 4096;
 
-/// Requests that one page may start.
+/// The most requests that one page may start.
 const MAX_REQUESTS: usize = 256;
 
-/// nginx's.
+/// nginx's default.
 const TIME_FORMAT: &str = "%A, %d-%b-%Y %H:%M:%S %Z";
 
-/// What a page is filled from.
+/// The data and requests for a page.
 pub trait Source {
-    /// The compiled content under `key`.
+    /// Returns the compiled content under `key`.
     fn item(&mut self, key: &[u8]) -> Option<Arc<Template>>;
 
-    /// The value of a variable that the page has not set itself. The name is in lower case.
+    /// Returns the value of a variable that the page has not set itself. The name is in lower case.
     fn variable(&mut self, name: &str) -> Option<Bytes>;
 
-    /// The time now, in a format of strftime(3).
+    /// Returns the present time, in a format of strftime(3).
     fn date(&mut self, zone: Zone, format: &str) -> Bytes;
 
-    /// Starts a request for what an include names; its answer goes to [`Rendering::fill`] with this
-    /// `id`. If it fails later and there is an `alternate`, the answer to that is wanted in its
-    /// place. `scope` is what the page has set so far.
+    /// Starts a request for an include. The caller passes its response to [`Rendering::fill`] with
+    /// this `id`. If the request fails later and there is an `alternate`, the response to that is
+    /// needed instead. `scope` has the variables that the page has set so far.
     fn request(&mut self, include: Requesting<'_>, scope: &Scope, id: usize) -> Requested;
 
-    /// What an include names is not asked for.
+    /// Reports that an include is not requested.
     fn refuse(&mut self, _name: &[u8], _why: NotAsked) {}
 }
 
-/// Why what an include names is not asked for.
+/// The reason why an include is not requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAsked {
-    /// It is another server's.
+    /// It is on another server.
     OtherServer,
     /// A visitor's text would choose the part.
     OtherPart,
@@ -70,68 +70,68 @@ impl fmt::Display for NotAsked {
     }
 }
 
-/// What is to be requested.
+/// The target of an include.
 #[derive(Clone, Copy, Debug)]
 pub struct Requesting<'a> {
-    /// How it is named.
+    /// The kind of name.
     pub target: Target,
-    /// Its name.
+    /// The name.
     pub name: &'a [u8],
-    /// What is wanted if that fails.
+    /// The alternative name, which is requested if the first fails.
     pub alternate: Option<&'a [u8]>,
 }
 
-/// Of `date_local` and `date_gmt`.
+/// The time zone: that of `date_local` or of `date_gmt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
-    /// The server's.
+    /// The server's time zone.
     Local,
-    /// Greenwich.
+    /// GMT.
     Gmt,
 }
 
-/// What starting a request came to.
+/// The result of starting a request.
 pub enum Requested {
-    /// The answer is in memory.
+    /// The response is in memory.
     Template(Arc<Template>),
-    /// The answer is on its way.
+    /// The response will arrive later.
     Pending,
-    /// There will be none.
+    /// There will be no response.
     Failed,
 }
 
-/// How far a rendering has come.
+/// The state of a rendering.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// All instructions are carried out; requests may still be on their way.
+    /// All instructions are carried out. Requests may still be in progress.
     Done,
-    /// The answer to the request of this id is needed first.
+    /// The response to the request with this id is needed first.
     Wait(usize),
 }
 
-/// The first thing that went wrong.
+/// The first problem of a rendering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The page names a key that holds nothing.
+    /// The page includes a missing key.
     Missing(Bytes),
-    /// The page includes itself, too deep or too much; the key where it was cut.
+    /// The page includes itself, too deeply or too much. The value is the key where Kirin stopped.
     Cut(Bytes),
 }
 
-/// A page that is being put together.
+/// A page that is being rendered.
 pub struct Rendering {
     frames: Vec<Frame>,
     pieces: Vec<Bytes>,
-    /// By their start; one inside another comes behind it.
+    /// The holes, sorted by their start. A hole inside another comes behind it.
     holes: Vec<Hole>,
-    /// Pieces that have been taken already.
+    /// The number of pieces that have been taken already.
     taken: usize,
     scope: Scope,
     error_message: Bytes,
     time_format: Cow<'static, str>,
     includes: usize,
     requests: usize,
-    /// The id of the request that has to be answered before anything else.
+    /// The id of the request whose response is needed first.
     awaited: Option<usize>,
     missing: Option<Bytes>,
     cut: Option<Bytes>,
@@ -143,28 +143,29 @@ struct Frame {
     block: Option<usize>,
     at: usize,
     then: Then,
-    /// The place in the list of frames of the page that a block belongs to, or the frame's own.
+    /// The index of the page's frame. For a block it is that of its page, for a page its own.
     page: usize,
-    /// Of a page, the blocks whose definition has been carried out, by their name's number.
+    /// For a page, the blocks whose definitions have been carried out, by the number of their
+    /// names.
     defined: Vec<Option<usize>>,
 }
 
-/// What happens at the end of a frame.
+/// The action at the end of a frame.
 enum Then {
     Nothing,
     /// The pieces from this one on become the value of a variable.
     Set(Box<str>, usize),
-    /// The pieces so far are what stands in for the answer to this request.
+    /// The pieces so far are the replacement for the response to this request.
     EndHole(usize),
 }
 
-/// A place for the answer to a request. Its pieces are shown if there is none; the first of them is
-/// always empty.
+/// The place of a response in the page. If there is no response, its own pieces are shown. The
+/// first of them is always empty.
 struct Hole {
     id: usize,
     start: usize,
     end: usize,
-    /// Whether no answer can come any more.
+    /// Whether no response can arrive any more.
     settled: bool,
     content: Option<Vec<Bytes>>,
     has_stub: bool,
@@ -179,12 +180,12 @@ impl Frame {
 }
 
 impl Rendering {
-    /// The beginning.
+    /// Starts the rendering of a page.
     pub fn new(template: Arc<Template>) -> Self {
         Self::within(template, Scope::default())
     }
 
-    /// The beginning of a page that another includes, with the variables of that.
+    /// Starts the rendering of a page that another page includes, with the variables of that page.
     pub fn within(template: Arc<Template>, scope: Scope) -> Self {
         let pieces = Vec::with_capacity(template.main.len() + 8);
         Self {
@@ -203,7 +204,7 @@ impl Rendering {
         }
     }
 
-    /// Carries out what can be carried out.
+    /// Carries out instructions until a response is needed or the page ends.
     pub fn run(&mut self, source: &mut impl Source) -> Progress {
         loop {
             if let Some(id) = self.awaited {
@@ -224,8 +225,8 @@ impl Rendering {
         }
     }
 
-    /// Carries out instructions of the last frame, until an include makes another frame or has to
-    /// be waited for. Whether the frame has come to its end.
+    /// Carries out instructions of the last frame, until an include makes another frame or a
+    /// response is needed. Returns whether the frame has ended.
     fn run_frame(&mut self, source: &mut impl Source) -> bool {
         let depth = self.frames.len();
         let Some(frame) = self.frames.last() else { return false };
@@ -272,7 +273,7 @@ impl Rendering {
         true
     }
 
-    /// The answer to the request `id`: its body, or none if the request has failed.
+    /// Takes the response to the request `id`: its body, or `None` if the request has failed.
     pub fn fill(&mut self, id: usize, content: Option<Vec<Bytes>>) {
         let Some(hole) = self.holes.iter_mut().find(|hole| hole.id == id) else { return };
         hole.settled = true;
@@ -282,21 +283,21 @@ impl Rendering {
         }
     }
 
-    /// What the part that has answered to the request `id` has set. It is the page's own if that
-    /// has waited for it.
+    /// Takes the variables that the part of request `id` has set. They become the page's own if the
+    /// page has waited for the part.
     pub fn adopt(&mut self, id: usize, scope: &Scope) {
         if self.awaited == Some(id) {
             self.scope.adopt(scope);
         }
     }
 
-    /// The variables as they are by now.
+    /// Returns the present variables.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// The pieces that are final and have not been taken yet, for sending a page while the rest of
-    /// it is made.
+    /// Returns the pieces that are final and have not been taken yet. The program sends them while
+    /// the rest of the page is made.
     pub fn take_ready(&mut self) -> Vec<Bytes> {
         let unsettled = self.holes.iter().find(|hole| !hole.settled && hole.start >= self.taken);
         let captured = self.frames.iter().find_map(|frame| match &frame.then {
@@ -310,7 +311,7 @@ impl Rendering {
             return Vec::new();
         }
         if self.taken == 0 && self.holes.is_empty() && self.frames.is_empty() {
-            // The whole page at once, and nothing asks for it again.
+            // This is the complete page at once, and no caller asks for it again.
             return std::mem::take(&mut self.pieces);
         }
         let ready = self.flatten(self.taken, end);
@@ -318,13 +319,13 @@ impl Rendering {
         ready
     }
 
-    /// What went wrong, if anything has. A cut is worse than a part that is missing.
+    /// Returns the problem of the page, if there is one. A cycle is worse than a missing part.
     pub fn trouble(&self) -> Option<Trouble> {
         let cut = self.cut.clone().map(Trouble::Cut);
         cut.or_else(|| self.missing.clone().map(Trouble::Missing))
     }
 
-    /// Whether every request that was started has been answered.
+    /// Returns whether every request has its response.
     pub fn is_settled_whole(&self) -> bool {
         self.holes.iter().all(|hole| hole.settled)
     }
@@ -349,7 +350,7 @@ impl Rendering {
         }
     }
 
-    /// The block that a stub names; none if its definition has not been carried out.
+    /// Returns the block that a stub names, or `None` if its definition has not been carried out.
     fn stub(&self, stub: Stub) -> Option<usize> {
         match stub {
             Stub::Block(block) => Some(block),
@@ -385,7 +386,7 @@ impl Rendering {
     fn include(&mut self, template: &Arc<Template>, include: &Include, source: &mut impl Source) {
         let stub = include.stub.map(|stub| self.stub(stub));
         if stub == Some(None) {
-            // As nginx does where there is no such block.
+            // nginx does the same if there is no such block.
             self.pieces.push(self.error_message.clone());
             return;
         }
@@ -407,7 +408,7 @@ impl Rendering {
         };
         match requested {
             Requested::Template(content) if !(content.is_empty() && stub.is_some()) => {
-                // Most of what is included is text and nothing else.
+                // Most included items have only text.
                 if let ([Instruction::Literal(bytes)], None) = (&content.main[..], &include.set) {
                     self.pieces.push(bytes.clone());
                     return;
@@ -437,7 +438,7 @@ impl Rendering {
     ) -> Requested {
         let alternate = alternate.map(|alternate| self.evaluate(alternate, source));
         let mut here = |value: &Value| match value.target() {
-            // A file has no host.
+            // A file name has no host.
             Ok(name) if target == Target::File => Ok(name),
             Ok(name) => local_target(&name, source).ok_or(NotAsked::OtherServer),
             Err(LeadsElsewhere) => Err(NotAsked::OtherPart),
@@ -462,7 +463,7 @@ impl Rendering {
         }
     }
 
-    /// The stub, or the error message; to a variable, if that is where the content would have gone.
+    /// Shows the stub or the error message, or puts it into the variable that the content was for.
     fn show_instead(&mut self, template: &Arc<Template>, include: &Include, block: Option<usize>) {
         match (block, &include.set) {
             (None, Some(variable)) => self.scope.set(variable, Value::default()),
@@ -478,7 +479,7 @@ impl Rendering {
         }
     }
 
-    /// Leaves a place for an answer, and carries out the stub into it.
+    /// Adds a place for a response, and carries out the stub into it.
     fn begin_hole(&mut self, template: &Arc<Template>, include: &Include, block: Option<usize>) {
         let id = self.requests;
         self.requests += 1;
@@ -514,7 +515,7 @@ impl Rendering {
         }
     }
 
-    /// Ends the last frame, unless a request must be answered first, whose id is returned.
+    /// Ends the last frame. If a response is needed first, returns the id of its request.
     fn end_frame(&mut self) -> Option<usize> {
         if let Some(Frame { then: Then::Set(_, start), .. }) = self.frames.last()
             && let Some(hole) = self.holes.iter().find(|hole| hole.start >= *start && !hole.settled)
@@ -529,7 +530,7 @@ impl Rendering {
         None
     }
 
-    /// Moves the answer to request `id` into its variable, if it has one.
+    /// Moves the response to request `id` into its variable, if it has one.
     fn set_from_hole(&mut self, id: usize) {
         let Some(hole) = self.holes.iter_mut().find(|hole| hole.id == id) else { return };
         let (start, variable) = (hole.start, hole.set.take());
@@ -548,7 +549,7 @@ impl Rendering {
         self.scope.set(variable, Value::authors(value));
     }
 
-    /// The pieces from `start` to `end`, with answers in their places.
+    /// Returns the pieces from `start` to `end`, with responses in their places.
     fn flatten(&self, start: usize, end: usize) -> Vec<Bytes> {
         let mut flat = Vec::with_capacity(end - start);
         let mut at = start;
@@ -567,7 +568,7 @@ impl Rendering {
     }
 }
 
-/// A variable that the page has not set.
+/// Returns a variable that the page has not set.
 fn outside(name: &str, time_format: &str, source: &mut impl Source) -> Option<Value> {
     let value = match name {
         "date_local" => source.date(Zone::Local, time_format),

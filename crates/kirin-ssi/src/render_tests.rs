@@ -1,4 +1,4 @@
-//! What pages come to, directive by directive.
+//! Tests of rendered pages, directive by directive.
 
 use proptest::prelude::*;
 

@@ -1,14 +1,14 @@
-//! Variables that a page has set, and what regular expressions have captured.
+//! Variables that a page has set, and captures of regular expressions.
 
 use crate::value::Value;
 
-/// Variables of one page at most, and the bytes of all their values: a circle of includes must not
-/// fill memory.
+/// The most variables of one page, and the most bytes of all their values. A cycle of includes must
+/// not fill memory.
 const MAX_VARIABLES: usize = 256;
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// The variables of one rendering, shared by a page and what it includes, as nginx shares them.
-/// Few, so a list is searched.
+/// The variables of one rendering. A page and its includes share them, as in nginx. They are few,
+/// so the code searches a list.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     variables: Vec<(Box<str>, Value)>,
@@ -16,7 +16,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Whether nothing has been set.
+    /// Returns whether no variable is set.
     pub fn is_empty(&self) -> bool {
         self.variables.is_empty()
     }
@@ -25,7 +25,7 @@ impl Scope {
         self.variables.iter().find(|(other, _)| **other == *name).map(|(_, value)| value.clone())
     }
 
-    /// Sets `name`; what is over the limits is not set.
+    /// Sets `name`, unless that exceeds the limits.
     pub(crate) fn set(&mut self, name: &str, value: Value) {
         let place = self.variables.iter().position(|(other, _)| **other == *name);
         let before = place.map_or(0, |place| self.variables[place].1.bytes.len());
@@ -40,7 +40,7 @@ impl Scope {
         }
     }
 
-    /// Takes over what `other` has.
+    /// Takes over the variables of `other`.
     pub(crate) fn adopt(&mut self, other: &Self) {
         other.variables.iter().for_each(|(name, value)| self.set(name, value.clone()));
     }

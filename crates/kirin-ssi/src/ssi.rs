@@ -1,5 +1,4 @@
-//! Instructions from directives of SSI. None of these functions gives one for a directive that is
-//! not understood.
+//! Instructions for directives of SSI. Each function returns `None` for a malformed directive.
 
 use bytes::Bytes;
 
@@ -8,7 +7,7 @@ use crate::encoding::Encoding;
 use crate::template::{Echo, Include, Instruction, Stub, Target};
 use crate::text::{Text, name, unescape};
 
-/// `include`. `block` knows the blocks above it.
+/// Returns the instruction for `include`. `block` knows the blocks above it.
 pub(crate) fn include(
     directive: &Directive,
     block: impl Fn(&Bytes) -> Option<Stub>,
@@ -59,11 +58,12 @@ pub(crate) fn include(
     })))
 }
 
-/// `echo`. Its default is text in which a `$` is a dollar sign, as with nginx.
+/// Returns the instruction for `echo`. Its default is text in which a `$` is a dollar sign, as in
+/// nginx.
 pub(crate) fn echo(directive: &Directive) -> Option<Instruction> {
     let variable =
         directive.value("var").filter(|_| directive.has_only(&["var", "default", "encoding"]))?;
-    // What cannot be a name is the name of nothing.
+    // Text that cannot be a name names no variable.
     let variable = name(variable).unwrap_or_default();
     let encoding =
         directive.value("encoding").map_or(Encoding::Entity, |name| Encoding::parse(name));
@@ -71,14 +71,14 @@ pub(crate) fn echo(directive: &Directive) -> Option<Instruction> {
     Some(Instruction::Echo(Box::new(Echo { variable, default, encoding })))
 }
 
-/// `set`.
+/// Returns the instruction for `set`.
 pub(crate) fn set(directive: &Directive) -> Option<Instruction> {
     let variable = directive.value("var").filter(|_| directive.has_only(&["var", "value"]))?;
     let value = Text::parse(directive.value("value")?);
     Some(Instruction::Set { variable: name(variable)?, value })
 }
 
-/// `config`.
+/// Returns the instruction for `config`.
 pub(crate) fn config(directive: &Directive) -> Option<impl Iterator<Item = Instruction>> {
     if !directive.has_only(&["errmsg", "timefmt"]) {
         return None;

@@ -1,18 +1,18 @@
-//! Which directives mean something in a page.
+//! The syntaxes that a page may use.
 
-/// The syntaxes that [`Template::compile`](crate::Template::compile) looks for; both may be on in
-/// one page.
+/// The syntaxes that [`Template::compile`](crate::Template::compile) looks for. One page may use
+/// both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Syntax {
-    /// `<!--# … -->`.
+    /// SSI: `<!--# … -->`.
     pub ssi: bool,
-    /// `<esi:… />`, `<!--esi … -->`.
+    /// ESI: `<esi:… />`, `<!--esi … -->`.
     pub esi: bool,
 }
 
 impl Syntax {
-    /// nginx's server side includes and nothing else.
+    /// Only the server side includes of nginx.
     pub const SSI: Self = Self { ssi: true, esi: false };
-    /// Edge side includes and nothing else.
+    /// Only edge side includes.
     pub const ESI: Self = Self { ssi: false, esi: true };
 }

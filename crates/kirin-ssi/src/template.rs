@@ -1,4 +1,4 @@
-//! A compiled page: instructions, whatever syntax they were written in.
+//! A compiled page: instructions, which are the same for all syntaxes.
 
 use bytes::Bytes;
 
@@ -16,7 +16,7 @@ pub struct Template {
     pub(crate) directives: usize,
 }
 
-/// `block`: instructions that only `include stub` carries out.
+/// A `block`: instructions that only `include stub` carries out.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) instructions: Vec<Instruction>,
@@ -25,7 +25,7 @@ pub(crate) struct Block {
 /// One step of a rendering.
 #[derive(Debug)]
 pub(crate) enum Instruction {
-    /// Bytes that stay as they are.
+    /// Bytes that are unchanged in the page.
     Literal(Bytes),
     Include(Box<Include>),
     Echo(Box<Echo>),
@@ -44,9 +44,9 @@ pub(crate) enum Instruction {
     ErrorMessage(Bytes),
     /// `config timefmt`.
     TimeFormat(Box<str>),
-    /// What cannot be carried out.
+    /// A directive that cannot be carried out.
     Malformed,
-    /// Goes on at an instruction further down unless the condition holds.
+    /// A jump to an instruction further down, unless the condition is true.
     JumpUnless(Box<Condition>, usize),
     Jump(usize),
 }
@@ -55,28 +55,29 @@ pub(crate) enum Instruction {
 pub(crate) struct Include {
     pub(crate) target: Target,
     pub(crate) name: Text,
-    /// What is asked for if that fails.
+    /// The alternative that is requested if the first target fails.
     pub(crate) alternate: Option<Text>,
-    /// Nothing behind it is carried out before it is there.
+    /// Whether no later instruction is carried out before the content has arrived.
     pub(crate) wait: bool,
-    /// The variable that gets the content, in place of the page.
+    /// The variable that gets the content. Without it the page does.
     pub(crate) set: Option<Box<str>>,
-    /// The block that stands in for content that is empty or cannot be had.
+    /// The block that replaces content that is empty or not available.
     pub(crate) stub: Option<Stub>,
-    /// Whether a failure shows nothing, in place of the error message.
+    /// Whether a failure shows nothing instead of the error message.
     pub(crate) is_silent: bool,
 }
 
 /// The block that a stub names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stub {
-    /// By its index: it is defined whatever comes.
+    /// A block by its index. It is always defined.
     Block(usize),
-    /// By the number of its name: a block in a branch is defined only if the branch is carried out.
+    /// A block in a branch, by the number of its name. It is defined only if the branch is carried
+    /// out.
     Named(usize),
 }
 
-/// What an include names.
+/// The target of an include.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A key of the store.
@@ -90,30 +91,30 @@ pub enum Target {
 #[derive(Debug)]
 pub(crate) struct Echo {
     pub(crate) variable: Box<str>,
-    /// What stands in for a variable that is not there.
+    /// The text that replaces a missing variable.
     pub(crate) default: Bytes,
     pub(crate) encoding: Encoding,
 }
 
 impl Template {
-    /// Cuts `page` at its directives. One that is unknown or malformed becomes the error message;
-    /// one that does not end is text; an `if` or `block` that does not end goes to the end of the
-    /// page.
+    /// Splits `page` at its directives. A directive that is unknown or malformed becomes the error
+    /// message. One without an end is text. An `if` or `block` without an end reaches to the end of
+    /// the page.
     pub fn compile(page: &Bytes, syntax: Syntax) -> Self {
         compiler::compile(page, syntax)
     }
 
-    /// Whether there is anything to carry out.
+    /// Returns whether the page has instructions besides text.
     pub fn is_dynamic(&self) -> bool {
         self.directives > 0
     }
 
-    /// Whether the page is empty.
+    /// Returns whether the page is empty.
     pub fn is_empty(&self) -> bool {
         self.main.is_empty()
     }
 
-    /// Memory beside the page itself, in bytes.
+    /// Returns the memory besides the page itself, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let code = |instructions: &Vec<Instruction>| {
             instructions.capacity() * size_of::<Instruction>()
@@ -123,7 +124,7 @@ impl Template {
         code(&self.main) + blocks.sum::<usize>()
     }
 
-    /// The instructions of a block, or of the page.
+    /// Returns the instructions of a block, or of the page.
     pub(crate) fn instructions(&self, block: Option<usize>) -> &[Instruction] {
         match block {
             None => &self.main,

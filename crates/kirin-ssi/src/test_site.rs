@@ -1,4 +1,4 @@
-//! What pages are rendered from in this crate's tests.
+//! The data for pages in this crate's tests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::{
     Zone,
 };
 
-/// Items of a store, variables named `v_VALUE` and `arg_v_VALUE`, and requests that are answered
-/// when the test says so.
+/// Items of a store, variables named `v_VALUE` and `arg_v_VALUE`, and requests whose responses
+/// arrive when the test says so.
 #[derive(Default)]
 pub(crate) struct Site {
     pub(crate) items: HashMap<String, Arc<Template>>,
@@ -74,8 +74,9 @@ pub(crate) fn compile(page: &str) -> Arc<Template> {
     ))
 }
 
-/// Renders, in both syntaxes; each request is answered `<TARGET>`, `/fail…` fails, `/empty` is
-/// empty. Requests that nothing waits for are answered at the end, the last first.
+/// Renders a page in both syntaxes. The response to each request is `<TARGET>`. `/fail…` fails,
+/// `/empty` is empty. Requests for which nothing waits get their responses at the end, the last
+/// request first.
 pub(crate) fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<Trouble>) {
     let mut site = Site::new(items);
     let mut rendering = Rendering::new(compile(page));

@@ -1,11 +1,11 @@
-//! Values that are put together when a page is rendered: text with variables in it.
+//! Text with variables, whose value is built when a page is rendered.
 
 use bytes::Bytes;
 
 use crate::encoding::Encoding;
 use crate::value::Value;
 
-/// Longest name of a variable in bytes. A longer one is no variable but text.
+/// The longest name of a variable in bytes. A longer name is text.
 const MAX_NAME_BYTES: usize = 256;
 
 /// A value of a parameter or attribute.
@@ -18,19 +18,19 @@ pub(crate) enum Part {
     Variable(Box<Variable>),
 }
 
-/// A place for the value of a variable.
+/// The place of a variable's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variable {
     pub(crate) name: Box<str>,
     pub(crate) encoding: Encoding,
-    /// What stands here if the variable is not there or empty.
+    /// The text to use if the variable is missing or empty.
     pub(crate) otherwise: Bytes,
 }
 
 impl Text {
-    /// Cuts a value of SSI at `$variable` and `${variable}`, which are filled in as they are. A `$`
-    /// that no name follows is a dollar sign. A `\` makes a dollar sign, a quote or a `\` of what
-    /// follows it, and stays in front of anything else.
+    /// Splits a value of SSI at `$variable` and `${variable}`. Their values are inserted unchanged.
+    /// A `$` that no name follows is a dollar sign. A `\` before a dollar sign, a quote or a `\`
+    /// escapes it, and stays before any other character.
     pub(crate) fn parse(value: &Bytes) -> Self {
         let mut text = Self::default();
         let (mut literal_start, mut at) = (0, 0);
@@ -64,15 +64,15 @@ impl Text {
         self.0.push(Part::Variable(Box::new(variable)));
     }
 
-    /// The value, with `lookup` for its variables; those that are not there are empty. It ends at a
-    /// megabyte.
+    /// Returns the value, with `lookup` for its variables. Missing variables are empty. The value
+    /// ends at a megabyte.
     pub(crate) fn evaluate(&self, mut lookup: impl FnMut(&str) -> Option<Value>) -> Value {
         let mut part = |part: &Part| match part {
             Part::Literal(bytes) => Value::authors(bytes.clone()),
             Part::Variable(variable) => match lookup(&variable.name) {
                 Some(value) if !value.bytes.is_empty() => match variable.encoding {
                     Encoding::None => value,
-                    // Written into a page, and no further.
+                    // The value is written only into a page, so its origin does not matter.
                     encoding => Value::authors(encoding.encode(value.bytes)),
                 },
                 _ => Value::authors(variable.otherwise.clone()),
@@ -85,19 +85,19 @@ impl Text {
         }
     }
 
-    /// The value, if it has no variables.
+    /// Returns the value, if it has no variables.
     pub(crate) fn constant(&self) -> Option<Bytes> {
         let is_literal = |part: &Part| matches!(part, Part::Literal(_));
         self.0.iter().all(is_literal).then(|| self.evaluate(|_| None).bytes)
     }
 
-    /// Memory beside the page, in bytes.
+    /// Returns the memory besides the page, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.0.capacity() * (size_of::<Part>() + size_of::<Variable>() + 16)
     }
 }
 
-/// A value that has no variables, without the backslashes.
+/// Returns a value without variables, and without its backslashes.
 pub(crate) fn unescape(value: &Bytes) -> Bytes {
     if memchr::memchr(b'\\', value).is_none() {
         return value.clone();
@@ -112,7 +112,7 @@ pub(crate) fn unescape(value: &Bytes) -> Bytes {
     Bytes::from(unescaped)
 }
 
-/// The name at the start of `rest`, which follows a `$`, and the bytes that it takes.
+/// Returns the name at the start of `rest`, which follows a `$`, and its length in bytes.
 pub(crate) fn variable(rest: &[u8]) -> Option<(Box<str>, usize)> {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     if rest.first() == Some(&b'{') {
@@ -121,14 +121,14 @@ pub(crate) fn variable(rest: &[u8]) -> Option<(Box<str>, usize)> {
         let is_name = inside.iter().all(|byte| allowed(byte) || matches!(byte, b'.' | b'-'));
         return is_name.then(|| name(inside)).flatten().map(|name| (name, end + 1));
     }
-    // Without braces a name ends where letters end, so that `$a.html` means what it looks like.
+    // Without braces a name ends where letters end, so that `$a.html` means the variable `a`.
     // `session.` is a family of names.
     let family = if rest.starts_with(b"session.") { 8 } else { 0 };
     let length = family + rest[family..].iter().take_while(|byte| allowed(byte)).count();
     Some((name(&rest[..length])?, length))
 }
 
-/// A name of a variable in lower case, as nginx has them: `$HTTP_HOST` is `$http_host`.
+/// Returns the name of a variable in lower case, as in nginx: `$HTTP_HOST` is `$http_host`.
 pub(crate) fn name(bytes: &[u8]) -> Option<Box<str>> {
     if bytes.is_empty() || bytes.len() > MAX_NAME_BYTES {
         return None;

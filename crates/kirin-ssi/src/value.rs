@@ -1,9 +1,9 @@
-//! Values of variables that remember which of their bytes the page's author has not written.
+//! Values of variables that record which of their bytes do not come from the page's author.
 //!
-//! Such bytes come from the visitor: arguments, cookies, fields, the path. In the target of an
-//! include they may fill one place, a segment of the path or a value of the query, and never choose
-//! another part. So they are percent-encoded there, and a target is refused if the encoding cannot
-//! hold them: an encoded slash or dot segment means what a plain one does.
+//! These bytes come from the visitor: arguments, cookies, fields, the path. In the target of an
+//! include they may fill one place, a segment of the path or a value of the query. They must never
+//! choose another part. So they are percent-encoded there. A target is refused if the encoding
+//! cannot contain them, because an encoded slash or dot segment means the same as a plain one.
 
 use std::ops::Range;
 
@@ -12,37 +12,36 @@ use kirin_http::percent;
 
 use crate::encoding::Encoding;
 
-/// What one value may come to, in bytes: variables that are set to each other twice over must not
-/// fill memory.
+/// The longest value, in bytes. Variables that are set to each other twice must not fill memory.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 
-/// Foreign parts that one value keeps apart. More of them are taken for one, with what the author
-/// has between them.
+/// The most foreign ranges that one value records. More of them are merged into one, with the
+/// author's text between them.
 const MAX_FOREIGN_PARTS: usize = 64;
 
-/// What kind of text a variable has that the page has not set: it decides what stays as it is in a
-/// target.
+/// The kind of text in a variable that the page has not set. It decides which characters stay
+/// unencoded in a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Any text; what is percent-encoded stays so, as cookies often are.
+    /// Any text. Existing percent-encodings stay, because cookies often have them.
     Text,
-    /// An argument as it was sent: as [`Origin::Text`], and a `+` stands for a space.
+    /// An argument as the client sent it. It is as [`Origin::Text`], and a `+` is a space.
     Argument,
-    /// Text that has been decoded, so that a `%` is one.
+    /// Decoded text, in which a `%` is a `%`.
     Decoded,
     /// A decoded path without dot segments.
     Path,
-    /// A path and a query as they were sent.
+    /// A path and a query as the client sent them.
     PathAndQuery,
-    /// A query as it was sent.
+    /// A query as the client sent it.
     Query,
     /// A host, perhaps with a port.
     Host,
 }
 
 impl Origin {
-    /// The origin of the variable `name`, in lower case. None if it has one of a few values that
-    /// are the server's own.
+    /// Returns the origin of the variable `name`, in lower case. Returns `None` if its value is one
+    /// of a few values of the server.
     pub(crate) fn of(name: &str) -> Option<Self> {
         match name {
             "is_args" => None,
@@ -56,7 +55,7 @@ impl Origin {
         }
     }
 
-    /// How its text is written into a target, before or behind the `?`.
+    /// Returns the encoding of its text in a target, before or behind the `?`.
     fn encoding(self, in_query: bool) -> Encoding {
         match (self, in_query) {
             (Self::Query, true) | (Self::PathAndQuery, false) => Encoding::Target,
@@ -69,8 +68,8 @@ impl Origin {
     }
 }
 
-/// Why a target is refused: the visitor's text in it would lead to another part than the page's
-/// author has named.
+/// The reason why a target is refused: the visitor's text in it would lead to another part than the
+/// one that the page's author has named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeadsElsewhere;
 
@@ -81,28 +80,28 @@ pub(crate) struct Value {
     foreign: Foreign,
 }
 
-/// Which bytes are not the author's.
+/// The bytes that are not the author's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Foreign {
     #[default]
     None,
     All(Origin),
-    /// Ranges in their order.
+    /// The ranges, in order.
     Parts(Vec<(Range<usize>, Origin)>),
 }
 
 impl Value {
-    /// A value that the author has written, or another part of the site has answered.
+    /// Makes a value from text of the author, or from a response of another part of the site.
     pub(crate) fn authors(bytes: Bytes) -> Self {
         Self { bytes, foreign: Foreign::None }
     }
 
-    /// The value of the variable `name`, which the page has not set.
+    /// Makes the value of the variable `name`, which the page has not set.
     pub(crate) fn outside(name: &str, bytes: Bytes) -> Self {
         Self { bytes, foreign: Origin::of(name).map_or(Foreign::None, Foreign::All) }
     }
 
-    /// The bytes of a range, which is inside.
+    /// Returns the bytes of a range, which must be inside the value.
     pub(crate) fn slice(&self, range: Range<usize>) -> Self {
         let foreign = match &self.foreign {
             Foreign::None => Foreign::None,
@@ -124,7 +123,7 @@ impl Value {
         Self { bytes: self.bytes.slice(range), foreign }
     }
 
-    /// The values behind each other. It ends at a megabyte.
+    /// Joins the values. The result ends at a megabyte.
     pub(crate) fn concat(values: impl Iterator<Item = Value>) -> Self {
         let (mut whole, mut parts) = (Vec::new(), Vec::<(Range<usize>, Origin)>::new());
         for value in values {
@@ -159,7 +158,7 @@ impl Value {
         Self { bytes: Bytes::from(whole), foreign }
     }
 
-    /// The value as the target of a request.
+    /// Returns the value as the target of a request.
     pub(crate) fn target(&self) -> Result<Bytes, LeadsElsewhere> {
         let all;
         let parts = match &self.foreign {
@@ -172,7 +171,7 @@ impl Value {
         };
         let mut target = Vec::with_capacity(self.bytes.len() + 16);
         let mut in_query = false;
-        // Where text that is not the author's stands in the path.
+        // The positions in the path of text that is not the author's.
         let mut in_path = Vec::new();
         let mut at = 0;
         for (part, origin) in parts {
@@ -194,8 +193,8 @@ impl Value {
     }
 }
 
-/// Whether a segment of `path` that has text at one of the places `foreign`, which are in order, is
-/// more or less than a segment when it is decoded.
+/// Returns whether a segment of `path` with foreign text decodes to more or less than one segment.
+/// `foreign` has the positions of such text, in order.
 fn leads_elsewhere(path: &[u8], foreign: &[Range<usize>]) -> bool {
     let mut foreign = foreign.iter().peekable();
     let mut start = 0;
@@ -208,7 +207,8 @@ fn leads_elsewhere(path: &[u8], foreign: &[Range<usize>]) -> bool {
     })
 }
 
-/// Whether a segment, decoded, is one still. Other servers take a backslash for a slash.
+/// Returns whether a decoded segment is still one segment. Other servers read a backslash as a
+/// slash.
 fn is_one_segment(segment: &[u8]) -> bool {
     let decoded = percent::decode(segment);
     !matches!(&decoded[..], b"." | b"..")
